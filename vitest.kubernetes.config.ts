@@ -6,7 +6,7 @@ import { defineConfig } from "vitest/config";
 /** Where scenarios leave what their components asked of the API server, for the test of the rights, which runs last. */
 const auditFolder = (process.env["MCO_AUDIT_FOLDER"] ??= mkdtempSync(join(tmpdir(), "mco-audit-")));
 
-const rights = "test/kubernetes/rights.kubernetes.test.ts";
+const rights = "test/scenario/rights.kubernetes.test.ts";
 const each = {
   env: { MCO_TEST_API_SERVER: "kubernetes", MCO_AUDIT_FOLDER: auditFolder },
   testTimeout: 60_000,
@@ -24,7 +24,7 @@ export default defineConfig({
         test: {
           ...each,
           name: "kubernetes",
-          globalSetup: ["test/kubernetes/shared-control-plane.ts"],
+          globalSetup: ["test/support/kubernetes/shared-control-plane.ts"],
           include: ["test/**/*.kubernetes.test.ts", "test/scenario/*.test.ts", "test/faults/*.test.ts"],
           exclude: [rights],
           sequence: { groupOrder: 1 },

@@ -7,16 +7,16 @@ import { dirname, join } from "node:path";
 import { stringify } from "yaml";
 import { definedResources, errorCodes } from "../src/api/index.ts";
 import { group } from "../src/api/names.ts";
-import { healthReasons, stories, storyReasons } from "../src/api/stories.ts";
-import { alerts, prometheusRule } from "../src/core/alerts.ts";
-import { factsOf } from "../src/core/answers.ts";
-import { daemonMetrics } from "../src/core/daemon-metrics.ts";
-import { type MetricFamily, clusterMetrics } from "../src/core/metrics.ts";
-import { poolAnnotations } from "../src/core/pool-policy.ts";
-import { RolloutMeter } from "../src/core/rollout-meter.ts";
-import { SectionMeter, journalFamilies } from "../src/core/section-meter.ts";
-import { ServiceMeter } from "../src/core/service-meter.ts";
-import { StateMeter } from "../src/core/state-metrics.ts";
+import { healthReasons, stories, storyReasons } from "../src/api/books/stories.ts";
+import { alerts, prometheusRule } from "../src/core/metrics/alerts.ts";
+import { factsOf } from "../src/core/pool/answers.ts";
+import { daemonMetrics } from "../src/core/metrics/daemon-metrics.ts";
+import { type MetricFamily, clusterMetrics } from "../src/core/metrics/metrics.ts";
+import { poolAnnotations } from "../src/core/pool/pool-policy.ts";
+import { RolloutMeter } from "../src/core/metrics/rollout-meter.ts";
+import { SectionMeter, journalFamilies } from "../src/core/metrics/section-meter.ts";
+import { ServiceMeter } from "../src/core/metrics/service-meter.ts";
+import { StateMeter } from "../src/core/metrics/state-metrics.ts";
 import { ServerMeter } from "../src/server/server-meter.ts";
 import { lookMeter, storyFamilies } from "../src/controller/run-controller.ts";
 import { commands } from "../src/cli/commands.ts";
@@ -24,7 +24,7 @@ import { version } from "../src/cli/version.ts";
 import { suiteImage } from "../src/cluster/host/pod-worker.ts";
 import { stockOsImage } from "../src/cluster/stock-os.ts";
 import { hostDrivers } from "../src/host/drivers.ts";
-import { fieldRules, mergeOrder } from "../src/core/merge-fields.ts";
+import { fieldRules, mergeOrder } from "../src/core/config/merge-fields.ts";
 import { fixUps, mergeRules, ruleNameOf } from "../src/ignition/merge-ignition.ts";
 import type { StructShape } from "../src/ignition/shape.ts";
 import { shapesOf3 } from "../src/ignition/spec-3.ts";
@@ -79,7 +79,7 @@ function annotationsOfPools(): string {
   const rows = poolAnnotations.map(
     ({ key, values, byDefault, does }) => `| \`${key}\` | ${values} | ${byDefault} | ${does} |`,
   );
-  return `# Annotations of a MachineConfigPool\n\nHow a pool wants to be treated, beside its spec. What is not understood is refused when somebody writes it; where nobody was asked, it counts as absent and is an event on the pool. Generated from \`src/core/pool-policy.ts\`.\n\n| annotation | values | without it | what it does |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
+  return `# Annotations of a MachineConfigPool\n\nHow a pool wants to be treated, beside its spec. What is not understood is refused when somebody writes it; where nobody was asked, it counts as absent and is an event on the pool. Generated from \`src/core/pool/pool-policy.ts\`.\n\n| annotation | values | without it | what it does |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
 }
 
 function errors(): string {
@@ -102,7 +102,7 @@ function errors(): string {
       ([reason, { means, next }]) =>
         `| \`${reason}\` | ${places(where.get(reason) ?? [])} | ${means} | ${next === "" ? "nothing" : next} |`,
     );
-  const told = `## Reasons\n\nThe books, the conditions of MachineConfiguration \`cluster\` and alerts give one of these reasons; the list is closed. Where a condition names a part, the part's name is in the reason: \`SyncRBACFailing\` is SyncFailing, \`ChildNodesDown\` is ChildDown. Generated from \`src/api/stories.ts\`.\n\n| reason | where | what it means | what to do |\n| --- | --- | --- | --- |\n${reasons.join("\n")}\n`;
+  const told = `## Reasons\n\nThe books, the conditions of MachineConfiguration \`cluster\` and alerts give one of these reasons; the list is closed. Where a condition names a part, the part's name is in the reason: \`SyncRBACFailing\` is SyncFailing, \`ChildNodesDown\` is ChildDown. Generated from \`src/api/books/stories.ts\`.\n\n| reason | where | what it means | what to do |\n| --- | --- | --- | --- |\n${reasons.join("\n")}\n`;
   return `# Failures\n\nEvery failure carries one of these codes; a code never changes its meaning. Generated from \`src/api/errors.ts\`.\n\n| code | what it means | what to do |\n| --- | --- | --- |\n${rows.join("\n")}\n\n${told}`;
 }
 
@@ -187,7 +187,7 @@ function merge(): string {
   return (
     [
       "# How MachineConfigs merge",
-      "Generated from the tables that the code runs: `src/core/merge-fields.ts`, `src/ignition/merge-ignition.ts` and `src/ignition/spec-3.ts`. `mco blame` tells for one field of one pool what came of them.",
+      "Generated from the tables that the code runs: `src/core/config/merge-fields.ts`, `src/ignition/merge-ignition.ts` and `src/ignition/spec-3.ts`. `mco blame` tells for one field of one pool what came of them.",
       "## Order\n\nA pool's MachineConfigs are merged in this order, in each group by the bytes of their names; what later ones say wins.",
       mergeOrder.map(({ who }, i) => `${i + 1}. ${who}`).join("\n"),
       `## Fields of a MachineConfig\n\n| field | rule |\n| --- | --- |\n${fields.join("\n")}\n| \`config\` | as below |`,
@@ -277,7 +277,7 @@ function metrics(): string {
 }
 
 const wanted: Record<string, string> = {
-  "install/monitoring/alerts.yaml": yamlOf([prometheusRule()], " from src/core/alerts.ts."),
+  "install/monitoring/alerts.yaml": yamlOf([prometheusRule()], " from src/core/metrics/alerts.ts."),
   "docs/reference/metrics.md": metrics(),
   ...crds(),
   ...install(),

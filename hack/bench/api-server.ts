@@ -4,15 +4,15 @@ import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { memoryStore } from "../../src/apiserver/memory-store.ts";
+import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
 import { createApiServer } from "../../src/apiserver/server.ts";
-import { sharedSecretKeys } from "../../src/apiserver/service-account-tokens.ts";
+import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import type { ClusterRecord } from "../../src/cluster/layout.ts";
 import { kubernetesVersion } from "../../src/cli/kubernetes-binaries.ts";
-import { testAuthority } from "../../test/contract/test-pki.ts";
-import { authorityOf, hasKubernetes, startControlPlane } from "../../test/kubernetes/control-plane.ts";
+import { testAuthority } from "../../test/support/test-pki.ts";
+import { authorityOf, hasKubernetes, startControlPlane } from "../../test/support/kubernetes/control-plane.ts";
 import { type Summary, summary } from "./statistics.ts";
 
 /** One way to reach a server: `watch` calls back for every line. */

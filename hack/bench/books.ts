@@ -14,22 +14,28 @@ import {
   definedResources,
   kubernetes,
 } from "../../src/api/index.ts";
-import type { JournalLine } from "../../src/api/journal-line.ts";
+import type { JournalLine } from "../../src/api/books/journal-line.ts";
 import { annotations, bookLabels, labels } from "../../src/api/names.ts";
-import type { KubeObject, Resource } from "../../src/api/object.ts";
+import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
 import { connectTo } from "../../src/cli/connect.ts";
 import { showBook } from "../../src/cli/commands/book.ts";
 import { explainSubjects, subjectOf } from "../../src/cli/commands/explain.ts";
 import { showTimeline } from "../../src/cli/commands/timeline.ts";
 import type { Io } from "../../src/cli/io.ts";
 import { readShelves } from "../../src/cli/read-shelves.ts";
-import { BookKeeper, bookLabelOf, bookObjectName, chapterObjectName, settleMs } from "../../src/core/book-keeper.ts";
-import { foldBook } from "../../src/core/fold-book.ts";
-import { appendLines, jsonBytes } from "../../src/core/journal.ts";
+import {
+  BookKeeper,
+  bookLabelOf,
+  bookObjectName,
+  chapterObjectName,
+  settleMs,
+} from "../../src/core/books/book-keeper.ts";
+import { foldBook } from "../../src/core/books/fold-book.ts";
+import { appendLines, jsonBytes } from "../../src/core/books/journal.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
-import { StoryTeller, morning, toldUpdate } from "../../test/books/story-teller.ts";
-import { testAuthority } from "../../test/contract/test-pki.ts";
-import { TestCluster } from "../../test/scenario/test-cluster.ts";
+import { StoryTeller, morning, toldUpdate } from "../../test/support/story-teller.ts";
+import { testAuthority } from "../../test/support/test-pki.ts";
+import { TestCluster } from "../../test/support/test-cluster.ts";
 import { type Summary, ratePerSecond, summary } from "./statistics.ts";
 
 export interface BookFigures {

@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { MachineConfig, MachineConfigPool, kubernetes, names } from "../../src/api/index.ts";
-import { TestCluster, annotation, machineConfig } from "../../test/scenario/test-cluster.ts";
+import { TestCluster, annotation, machineConfig } from "../../test/support/test-cluster.ts";
 import { type Summary, summary } from "./statistics.ts";
 
 export interface UpFigures {

@@ -3,9 +3,9 @@
  * cost.
  */
 import { readFileSync } from "node:fs";
-import type { MachineConfig } from "../../src/api/machine-config.ts";
-import { type ClusterObjects, planCluster } from "../../src/core/plan-cluster.ts";
-import { renderPool } from "../../src/core/render-pool.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
+import { type ClusterObjects, planCluster } from "../../src/core/preview/plan-cluster.ts";
+import { renderPool } from "../../src/core/render/render-pool.ts";
 
 const member = JSON.parse(readFileSync(0, "utf8")) as MachineConfig;
 const pool: ClusterObjects["pools"][number] = {

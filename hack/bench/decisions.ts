@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
-import type { MachineConfig } from "../../src/api/machine-config.ts";
-import { diffConfigs } from "../../src/core/diff-configs.ts";
-import { renderPool } from "../../src/core/render-pool.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
+import { diffConfigs } from "../../src/core/config/diff-configs.ts";
+import { renderPool } from "../../src/core/render/render-pool.ts";
 import type { ReferenceCase } from "../../test/vectors/answer-case.ts";
 import { ratePerSecond } from "./statistics.ts";
 

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import type { MachineConfig } from "../../src/api/machine-config.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 
 export interface LargestFigures {
   readonly rows: readonly LargestRow[];

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { imageTrees } from "../../src/cli/image-trees.ts";
-import { settings } from "../../test/registry/settings.ts";
+import { settings } from "../../test/support/registry/settings.ts";
 
 const [, , folder = "", image = ""] = process.argv;
 const began = performance.now();

@@ -4,9 +4,9 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ControllerConfig } from "../../src/api/controller-config.ts";
-import type { MachineConfig } from "../../src/api/machine-config.ts";
-import { tlsOfFlags } from "../../src/core/tls-profile.ts";
+import type { ControllerConfig } from "../../src/api/kinds/controller-config.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
+import { tlsOfFlags } from "../../src/core/certificates/tls-profile.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { configListen, systemClock, systemFiles, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";

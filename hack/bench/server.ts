@@ -2,9 +2,9 @@ import { type ChildProcess, fork } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { MachineConfig } from "../../src/api/machine-config.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
-import { testAuthority } from "../../test/contract/test-pki.ts";
+import { testAuthority } from "../../test/support/test-pki.ts";
 import type { Summary } from "./statistics.ts";
 
 /** One load on the config server. */

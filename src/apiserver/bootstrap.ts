@@ -1,6 +1,6 @@
-import type { Served } from "./catalog.ts";
-import { defaultRoles } from "./default-roles.ts";
-import { type Engine, keyOf, timestamp } from "./engine.ts";
+import type { Served } from "./schema/catalog.ts";
+import { defaultRoles } from "./access/default-roles.ts";
+import { type Engine, keyOf, timestamp } from "./requests/engine.ts";
 import type { KubeObject } from "./schema/contract.ts";
 import { cloneJson } from "./schema/json-values.ts";
 

@@ -1,8 +1,8 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import type { HttpRequest, HttpResponse } from "../ports/http.ts";
-import type { Catalog } from "./catalog.ts";
-import { acceptedTypes } from "./representation.ts";
+import type { Catalog } from "./schema/catalog.ts";
+import { acceptedTypes } from "./http/representation.ts";
 import type { ResourceDefinition } from "./schema/contract.ts";
 import {
   aggregatedDiscovery,
@@ -11,9 +11,9 @@ import {
   legacyGroups,
   legacyResources,
   legacyVersions,
-} from "./schema/discovery.ts";
-import { openApiDocuments, type OpenApiDocuments } from "./schema/openapi.ts";
-import { jsonResponse, methodNotAllowed } from "./status.ts";
+} from "./schema/kinds/discovery.ts";
+import { openApiDocuments, type OpenApiDocuments } from "./schema/kinds/openapi.ts";
+import { jsonResponse, methodNotAllowed } from "./schema/status.ts";
 
 /** What clients read before they ask for anything: discovery, OpenAPI, version, health. */
 export interface ApiDocuments {

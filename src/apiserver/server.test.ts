@@ -4,11 +4,11 @@ import { clockFrom, type Clock } from "../ports/clock.ts";
 import type { HttpResponse } from "../ports/http.ts";
 import { silentLogger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
-import type { WebhookCaller } from "./admission-webhooks.ts";
-import { memoryStore } from "./memory-store.ts";
+import type { WebhookCaller } from "./admission/admission-webhooks.ts";
+import { memoryStore } from "./storage/memory-store.ts";
 import { createApiServer, type ApiServer, type ApiServerOptions } from "./server.ts";
-import { sharedSecretKeys } from "./service-account-tokens.ts";
-import type { Store } from "./store.ts";
+import { sharedSecretKeys } from "./access/service-account-tokens.ts";
+import type { Store } from "./storage/store.ts";
 
 interface Json {
   readonly [field: string]: unknown;

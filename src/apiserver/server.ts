@@ -2,35 +2,47 @@ import type { Clock } from "../ports/clock.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../ports/http.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
-import { admissionChain } from "./admission.ts";
-import { admissionPolicies } from "./admission-policies.ts";
-import { admissionWebhooks, type WebhookCaller } from "./admission-webhooks.ts";
-import { anonymous, authenticate, type AuthenticationOptions, impersonated, type Peer } from "./authentication.ts";
-import { accessDenied, authorizer, impersonationChecks } from "./authorization.ts";
+import { admissionChain } from "./admission/admission.ts";
+import { admissionPolicies } from "./admission/admission-policies.ts";
+import { admissionWebhooks, type WebhookCaller } from "./admission/admission-webhooks.ts";
+import {
+  anonymous,
+  authenticate,
+  type AuthenticationOptions,
+  impersonated,
+  type Peer,
+} from "./access/authentication.ts";
+import { accessDenied, authorizer, impersonationChecks } from "./access/authorization.ts";
 import { bootstrap, type BootstrapOptions } from "./bootstrap.ts";
-import { namespaceLifecycle, nodeTaint, podPriority, podServiceAccount, podTolerations } from "./built-in-admission.ts";
-import { catalogOf, type Served } from "./catalog.ts";
-import { certificateRequester, signerRights } from "./certificate-requests.ts";
-import { customResources } from "./custom-resources.ts";
-import { deleteObject } from "./deletes.ts";
+import {
+  namespaceLifecycle,
+  nodeTaint,
+  podPriority,
+  podServiceAccount,
+  podTolerations,
+} from "./admission/built-in-admission.ts";
+import { catalogOf, type Served } from "./schema/catalog.ts";
+import { certificateRequester, signerRights } from "./admission/certificate-requests.ts";
+import { customResources } from "./requests/custom-resources.ts";
+import { deleteObject } from "./requests/deletes.ts";
 import { apiDocuments } from "./documents.ts";
-import type { Engine, Exchange } from "./engine.ts";
-import { expireEvents } from "./event-expiry.ts";
-import { defaultHistory, type HistoryLimits, liveObjects } from "./live-objects.ts";
-import { nodeAuthorizer, nodeRestriction } from "./node-access.ts";
-import { checkPatchType, patchObject } from "./patch-object.ts";
-import { bindPod, evictPod, type LogSource, podLog } from "./pods.ts";
-import { rbacIndex } from "./rbac-index.ts";
-import { getObject, listObjects, selectionOf, watchObjects } from "./reads.ts";
-import { negotiate, objectResponse, representation } from "./representation.ts";
-import { bodyObject, duplicateFields } from "./request-body.ts";
-import { parseTarget, type ResourceTarget } from "./request-target.ts";
-import { reviews } from "./reviews.ts";
-import { roleEscalation } from "./role-escalation.ts";
-import { serveScale } from "./scale.ts";
-import { builtinDefinitions } from "./schema/builtin-kinds.ts";
+import type { Engine, Exchange } from "./requests/engine.ts";
+import { expireEvents } from "./storage/event-expiry.ts";
+import { defaultHistory, type HistoryLimits, liveObjects } from "./storage/live-objects.ts";
+import { nodeAuthorizer, nodeRestriction } from "./access/node-access.ts";
+import { checkPatchType, patchObject } from "./requests/patch-object.ts";
+import { bindPod, evictPod, type LogSource, podLog } from "./requests/pods.ts";
+import { rbacIndex } from "./access/rbac-index.ts";
+import { getObject, listObjects, selectionOf, watchObjects } from "./requests/reads.ts";
+import { negotiate, objectResponse, representation } from "./http/representation.ts";
+import { bodyObject, duplicateFields } from "./http/request-body.ts";
+import { parseTarget, type ResourceTarget } from "./http/request-target.ts";
+import { reviews } from "./requests/reviews.ts";
+import { roleEscalation } from "./admission/role-escalation.ts";
+import { serveScale } from "./requests/scale.ts";
+import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
 import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
-import { tokenIssuer, type TokenKeys } from "./service-account-tokens.ts";
+import { tokenIssuer, type TokenKeys } from "./access/service-account-tokens.ts";
 import {
   groupResource,
   internalError,
@@ -42,10 +54,10 @@ import {
   Refusal,
   success,
   unforeseen,
-} from "./status.ts";
-import type { Store } from "./store.ts";
-import { requestToken } from "./token-request.ts";
-import { readDeleteOptions, readWriteOptions } from "./write-options.ts";
+} from "./schema/status.ts";
+import type { Store } from "./storage/store.ts";
+import { requestToken } from "./requests/token-request.ts";
+import { readDeleteOptions, readWriteOptions } from "./http/write-options.ts";
 import {
   checkIdentity,
   createObject,
@@ -55,7 +67,7 @@ import {
   nameless,
   type WriteContext,
   type Written,
-} from "./writes.ts";
+} from "./requests/writes.ts";
 
 export interface ApiServerOptions {
   readonly store: Store;

@@ -1,5 +1,5 @@
 import { McoError } from "../api/errors.ts";
-import { type BuildFile, buildFiles, buildPaths, pieceName, readBuildFile } from "../core/image-build.ts";
+import { type BuildFile, buildFiles, buildPaths, pieceName, readBuildFile } from "../core/build/image-build.ts";
 import type { Files } from "../ports/files.ts";
 import { digestOf } from "../registry/registry-client.ts";
 

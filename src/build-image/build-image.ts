@@ -1,14 +1,14 @@
 import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { McoError } from "../api/errors.ts";
-import { stepsOfContainerfile } from "../core/build-containerfile.ts";
+import { stepsOfContainerfile } from "../core/build/build-containerfile.ts";
 import {
   type BuildFailure,
   type FailureClass,
   classifyFailure,
   classifyImageError,
   excerptOf,
-} from "../core/build-failures.ts";
+} from "../core/build/build-failures.ts";
 import {
   type BuildOutcome,
   buildFiles,
@@ -16,8 +16,8 @@ import {
   labelsOfImage,
   mountTargets,
   stepMarker,
-} from "../core/image-build.ts";
-import { redactText } from "../core/redact.ts";
+} from "../core/build/image-build.ts";
+import { redactText } from "../core/text/redact.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { Processes } from "../ports/process.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { renderContainerfile, stepsOfContainerfile } from "../core/build-containerfile.ts";
+import { renderContainerfile, stepsOfContainerfile } from "../core/build/build-containerfile.ts";
 import { heredocLine, readsHeredocs, stepFollower, storeArguments, timeArguments } from "./buildah.ts";
 
 const rendered = (custom: string) =>

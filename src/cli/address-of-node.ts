@@ -1,4 +1,4 @@
-import { kubernetes } from "../api/kubernetes.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { usageError } from "./arguments.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { StoryTeller, morning, toldUpdate } from "../../test/books/story-teller.ts";
+import { StoryTeller, morning, toldUpdate } from "../../test/support/story-teller.ts";
 import {
   MachineConfig,
   MachineConfigPool,
@@ -13,13 +13,13 @@ import {
   kubernetes,
 } from "../api/index.ts";
 import { annotations, bookLabels, labels } from "../api/names.ts";
-import type { KubeObject, Resource } from "../api/object.ts";
-import { memoryStore } from "../apiserver/memory-store.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
+import { memoryStore } from "../apiserver/storage/memory-store.ts";
 import { createApiServer } from "../apiserver/server.ts";
-import { sharedSecretKeys } from "../apiserver/service-account-tokens.ts";
-import { bookObjectName, chapterObjectName } from "../core/book-keeper.ts";
-import { foldBook } from "../core/fold-book.ts";
-import { appendLines } from "../core/journal.ts";
+import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
+import { bookObjectName, chapterObjectName } from "../core/books/book-keeper.ts";
+import { foldBook } from "../core/books/fold-book.ts";
+import { appendLines } from "../core/books/journal.ts";
 import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";

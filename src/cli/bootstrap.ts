@@ -2,10 +2,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { stringify } from "yaml";
-import type { JournalLine } from "../api/journal-line.ts";
-import type { StoryLineIn } from "../api/stories.ts";
-import { bootstrapJournal, bootstrapLines, handOverLine } from "../core/bootstrap-journal.ts";
-import { journalLineIn } from "../core/journal.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import type { StoryLineIn } from "../api/books/stories.ts";
+import { bootstrapJournal, bootstrapLines, handOverLine } from "../core/operator/bootstrap-journal.ts";
+import { journalLineIn } from "../core/books/journal.ts";
 import { createStoryScribe } from "../kube/story-scribe.ts";
 import { jsonLogger, systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import {
@@ -13,7 +13,7 @@ import {
   type BootstrapOptions,
   type BootstrapProblem,
   type Bootstrapped,
-} from "../core/bootstrap.ts";
+} from "../core/operator/bootstrap.ts";
 import { currentGeneratorVersion } from "../controller/run-controller.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { usageError } from "./arguments.ts";

@@ -8,10 +8,10 @@ import {
   kubernetes,
 } from "../api/index.ts";
 import { annotations, labels, namespace } from "../api/names.ts";
-import type { KubeObject, Resource } from "../api/object.ts";
-import { memoryStore } from "../apiserver/memory-store.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
+import { memoryStore } from "../apiserver/storage/memory-store.ts";
 import { createApiServer } from "../apiserver/server.ts";
-import { sharedSecretKeys } from "../apiserver/service-account-tokens.ts";
+import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";

@@ -8,10 +8,10 @@ import {
   kubernetes,
 } from "../api/index.ts";
 import { labels, namespace, objects as names } from "../api/names.ts";
-import { selectorMatches } from "../api/object.ts";
-import type { ConfigMap, Node } from "../api/kubernetes.ts";
-import type { ClusterObjects } from "../core/plan-cluster.ts";
-import { withRelease } from "../core/release-of.ts";
+import { selectorMatches } from "../api/schema/object.ts";
+import type { ConfigMap, Node } from "../api/foreign/kubernetes.ts";
+import type { ClusterObjects } from "../core/preview/plan-cluster.ts";
+import { withRelease } from "../core/render/release-of.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { isNotFound } from "../kube/kube-error.ts";
 import { usageError } from "./arguments.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { ControllerConfig } from "../api/controller-config.ts";
-import type { MachineConfiguration } from "../api/machine-configuration.ts";
+import type { ControllerConfig } from "../api/kinds/controller-config.ts";
+import type { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations } from "../api/names.ts";
-import { clusterStatus } from "../core/cluster-status.ts";
+import { clusterStatus } from "../core/preview/cluster-status.ts";
 import { drawStatus } from "./draw-status.ts";
 
 const drawn = (

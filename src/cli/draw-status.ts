@@ -1,5 +1,5 @@
-import type { ClusterStatus, NodeStatus } from "../core/cluster-status.ts";
-import type { Phase } from "../core/phase.ts";
+import type { ClusterStatus, NodeStatus } from "../core/preview/cluster-status.ts";
+import type { Phase } from "../core/books/phase.ts";
 
 export interface DrawOptions {
   readonly colours: boolean;

@@ -5,19 +5,25 @@ import {
   type MachineOSConfig,
   kubernetes,
 } from "../api/index.ts";
-import type { ConfigMap, Node, Secret } from "../api/kubernetes.ts";
+import type { ConfigMap, Node, Secret } from "../api/foreign/kubernetes.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
-import { textOfBase64 } from "../core/base-configs.ts";
-import { type BuildInputs, type BuildSources, buildInputs, contextConfigMapOf } from "../core/build-inputs.ts";
-import { architectureOf, compileIntent, containerfileOf, contentModeOf, readCustom } from "../core/build-intent.ts";
-import { type Forecast, explainBuild, forecastText } from "../core/build-explain.ts";
-import { keyDifferences, readComponents } from "../core/build-key.ts";
-import { planBuild } from "../core/build-plan.ts";
-import type { BuildObjects } from "../core/build-rows.ts";
-import { explanationText } from "../core/explain.ts";
-import { readBook } from "../core/read-book.ts";
-import { isControlPlane } from "../core/member-facts.ts";
-import { poolOfNode } from "../core/pool-of-node.ts";
+import { textOfBase64 } from "../core/render/base-configs.ts";
+import { type BuildInputs, type BuildSources, buildInputs, contextConfigMapOf } from "../core/build/build-inputs.ts";
+import {
+  architectureOf,
+  compileIntent,
+  containerfileOf,
+  contentModeOf,
+  readCustom,
+} from "../core/build/build-intent.ts";
+import { type Forecast, explainBuild, forecastText } from "../core/preview/build-explain.ts";
+import { keyDifferences, readComponents } from "../core/build/build-key.ts";
+import { planBuild } from "../core/build/build-plan.ts";
+import type { BuildObjects } from "../core/build/build-rows.ts";
+import { explanationText } from "../core/preview/explain.ts";
+import { readBook } from "../core/books/read-book.ts";
+import { isControlPlane } from "../core/pool/member-facts.ts";
+import { poolOfNode } from "../core/pool/pool-of-node.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { systemClock } from "../ports/node/index.ts";
 import { readCluster } from "./commands/explain.ts";

@@ -6,7 +6,7 @@ import { askMachine } from "../host/directory/control.ts";
 import { directoryHost, imagesInUse } from "../host/directory/directory-host.ts";
 import type { Host } from "../host/host.ts";
 import { rpmOstreeHost } from "../host/rpm-ostree/rpm-ostree-host.ts";
-import { redactText } from "../core/redact.ts";
+import { redactText } from "../core/text/redact.ts";
 import { jsonLogger, systemClock, systemProcesses, systemRandom } from "../ports/node/index.ts";
 import { imageTrees } from "./image-trees.ts";
 

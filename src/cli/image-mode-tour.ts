@@ -1,11 +1,11 @@
 import { MachineConfig, MachineConfigPool, MachineOSBuild, MachineOSConfig, kubernetes } from "../api/index.ts";
 import { McoError } from "../api/errors.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
-import { conditionOf } from "../api/object.ts";
-import { readFailure } from "../core/build-retry.ts";
-import { stateOfBuild } from "../core/build-state.ts";
-import { durationText } from "../core/fold-book.ts";
-import { describeBuild, imageIn, shortImage } from "../core/image-pair.ts";
+import { conditionOf } from "../api/schema/object.ts";
+import { readFailure } from "../core/build/build-retry.ts";
+import { stateOfBuild } from "../core/build/build-state.ts";
+import { durationText } from "../core/books/fold-book.ts";
+import { describeBuild, imageIn, shortImage } from "../core/config/image-pair.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";

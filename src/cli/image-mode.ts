@@ -2,7 +2,7 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { McoError } from "../api/errors.ts";
 import { namespace } from "../api/names.ts";
-import type { KubeObject } from "../api/object.ts";
+import type { KubeObject } from "../api/schema/object.ts";
 import type { ClusterRegistry } from "../cluster/cluster-registry.ts";
 import type { Layout } from "../cluster/layout.ts";
 import { packedStockOs, stockOsRepository } from "../cluster/stock-os.ts";

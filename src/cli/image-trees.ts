@@ -1,6 +1,6 @@
 import { lstat, readFile, utimes } from "node:fs/promises";
 import { McoError } from "../api/errors.ts";
-import { parseImageReference } from "../core/image-reference.ts";
+import { parseImageReference } from "../core/images/image-reference.ts";
 import type { ImageTrees } from "../host/directory/directory-host.ts";
 import type { Ownership } from "../host/host.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -1,12 +1,12 @@
 import { definedResources } from "../api/index.ts";
-import type { MachineConfig } from "../api/machine-config.ts";
-import type { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { definitionsOf } from "../apiserver/schema/custom-resource-definition.ts";
-import { compileSchema } from "../apiserver/schema/structural.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
+import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { definitionsOf } from "../apiserver/schema/validation/custom-resource-definition.ts";
+import { compileSchema } from "../apiserver/schema/validation/structural.ts";
 import type { CompiledSchema, ResourceDefinition } from "../apiserver/schema/contract.ts";
-import { problemsOfPool } from "../core/judge-admission.ts";
-import { poolPolicy } from "../core/pool-policy.ts";
-import { validateMachineConfig } from "../core/validate-machine-config.ts";
+import { problemsOfPool } from "../core/preview/judge-admission.ts";
+import { poolPolicy } from "../core/pool/pool-policy.ts";
+import { validateMachineConfig } from "../core/config/validate-machine-config.ts";
 import type { Problem } from "../ignition/problem.ts";
 import type { Manifest } from "./manifests.ts";
 

@@ -2,7 +2,7 @@ import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Document, LineCounter, isNode, parseAllDocuments } from "yaml";
 import { McoError } from "../api/errors.ts";
-import { type KubeObject, type Resource, resource } from "../api/object.ts";
+import { type KubeObject, type Resource, resource } from "../api/schema/object.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 
 /** A manifest with where it was read, for messages. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { labels } from "../api/names.ts";
-import { renderPool } from "../core/render-pool.ts";
+import { renderPool } from "../core/render/render-pool.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import { commands } from "./commands.ts";
 

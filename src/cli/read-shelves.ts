@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { MachineStateBook, MachineStateChapter, MachineStateJournal } from "../api/index.ts";
-import type { JournalLine } from "../api/journal-line.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
 import { bookLabels, journals as journalNames } from "../api/names.ts";
-import type { KubeObject, Resource } from "../api/object.ts";
-import { bookLabelOf, bookObjectName } from "../core/book-keeper.ts";
-import { journalOfNode } from "../core/journal.ts";
-import type { Shelves } from "../core/read-book.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
+import { bookLabelOf, bookObjectName } from "../core/books/book-keeper.ts";
+import { journalOfNode } from "../core/books/journal.ts";
+import type { Shelves } from "../core/books/read-book.ts";
 import type { KubeClient, Selection } from "../kube/kube-client.ts";
 import { isForbidden, isNotFound } from "../kube/kube-error.ts";
 import type { Files } from "../ports/files.ts";

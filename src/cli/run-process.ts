@@ -5,7 +5,7 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { componentSending, createJournalWriter } from "../kube/journal-writer.ts";
 import { type StoryScribe, createStoryScribe } from "../kube/story-scribe.ts";
 import { fieldManagers } from "../api/names.ts";
-import { redactText } from "../core/redact.ts";
+import { redactText } from "../core/text/redact.ts";
 import { memoryScribe } from "../ports/scribe.ts";
 import type { Ports } from "../ports/index.ts";
 import { connect } from "./connect.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { MachineConfigPool, ProvisioningToken, definedResources, kubernetes } from "../api/index.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
-import { MachineConfiguration } from "../api/machine-configuration.ts";
-import { memoryStore } from "../apiserver/memory-store.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { memoryStore } from "../apiserver/storage/memory-store.ts";
 import { createApiServer } from "../apiserver/server.ts";
-import { sharedSecretKeys } from "../apiserver/service-account-tokens.ts";
-import { judgeToken, parseToken, tokenHash } from "../core/provisioning-token.ts";
+import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
+import { judgeToken, parseToken, tokenHash } from "../core/join/provisioning-token.ts";
 import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";

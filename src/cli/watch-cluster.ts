@@ -6,7 +6,7 @@ import {
   MachineConfiguration,
   kubernetes,
 } from "../api/index.ts";
-import { type ClusterFacts, type ClusterStatus, clusterStatus } from "../core/cluster-status.ts";
+import { type ClusterFacts, type ClusterStatus, clusterStatus } from "../core/preview/cluster-status.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { WatchCache } from "../kube/watch-cache.ts";
 import { silentLogger } from "../ports/logger.ts";

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { startCluster } from "../../test/controllers/controllers-kit.ts";
-import { kubernetes } from "../api/kubernetes.ts";
+import { startCluster } from "../../test/support/controllers-kit.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { group, namespace } from "../api/names.ts";
-import { type KubeObject, resource } from "../api/object.ts";
+import { type KubeObject, resource } from "../api/schema/object.ts";
 import { parseIgnition } from "../ignition/index.ts";
 import { systemRandom } from "../ports/node/index.ts";
 import { issuePointer } from "./issue-pointer.ts";

@@ -1,8 +1,8 @@
-import { ProvisioningToken } from "../api/provisioning-token.ts";
-import { kubernetes } from "../api/kubernetes.ts";
+import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { labels, namespace, objects } from "../api/names.ts";
-import { pointerConfig } from "../core/pointer-config.ts";
-import { newToken } from "../core/provisioning-token.ts";
+import { pointerConfig } from "../core/join/pointer-config.ts";
+import { newToken } from "../core/join/provisioning-token.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";

@@ -1,5 +1,5 @@
-import type { Node } from "../api/kubernetes.ts";
-import { kubernetes } from "../api/kubernetes.ts";
+import type { Node } from "../api/foreign/kubernetes.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { labels } from "../api/names.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isAlreadyExists } from "../kube/kube-error.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type ClusterObjects } from "../core/plan-cluster.ts";
-import { renderPool } from "../core/render-pool.ts";
+import { type ClusterObjects } from "../core/preview/plan-cluster.ts";
+import { renderPool } from "../core/render/render-pool.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { admissionHandler, admissionPath } from "./admission-handler.ts";
 

@@ -1,9 +1,14 @@
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { namespace } from "../api/names.ts";
-import { forecastSummary } from "../core/forecast-summary.ts";
-import { type AdmissionVerdict, judgeDeletion, judgeMachineConfig, judgePool } from "../core/judge-admission.ts";
-import { type ClusterObjects, planCluster } from "../core/plan-cluster.ts";
+import { forecastSummary } from "../core/preview/forecast-summary.ts";
+import {
+  type AdmissionVerdict,
+  judgeDeletion,
+  judgeMachineConfig,
+  judgePool,
+} from "../core/preview/judge-admission.ts";
+import { type ClusterObjects, planCluster } from "../core/preview/plan-cluster.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { HttpResponse } from "../ports/http.ts";
 import type { Logger } from "../ports/logger.ts";

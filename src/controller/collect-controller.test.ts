@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { type Scene, settledPool } from "../../test/simulation/control-plane-scene.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations } from "../api/names.ts";
-import { poolOfRendered } from "../core/retained-configs.ts";
+import { poolOfRendered } from "../core/pool/retained-configs.ts";
 
 const hour = 3_600_000;
 const policy = (scene: Scene, said: Readonly<Record<string, string | null>>) =>

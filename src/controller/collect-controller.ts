@@ -1,11 +1,11 @@
-import { type Node, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
+import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
-import { type KubeObject, timestampOf } from "../api/object.ts";
-import { poolPolicy } from "../core/pool-policy.ts";
+import { type KubeObject, timestampOf } from "../api/schema/object.ts";
+import { poolPolicy } from "../core/pool/pool-policy.ts";
 import {
   type ConfigUse,
   type Retention,
@@ -17,11 +17,11 @@ import {
   usesOfMachineConfigNode,
   usesOfNode,
   usesOfPool,
-} from "../core/retained-configs.ts";
+} from "../core/pool/retained-configs.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
 import { type Outcome, settled } from "../kube/outcome.ts";
-import { slimBuild, slimMachineConfig, slimNode } from "../core/slim.ts";
+import { slimBuild, slimMachineConfig, slimNode } from "../core/pool/slim.ts";
 
 /** That a config's last user is gone is noticed within this time. */
 const lookAgainSeconds = 300;

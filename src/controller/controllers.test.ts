@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { Scene, settledPool, version } from "../../test/simulation/control-plane-scene.ts";
-import { ControllerConfig } from "../api/controller-config.ts";
-import { kubernetes } from "../api/kubernetes.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineConfiguration } from "../api/machine-configuration.ts";
+import { Scene, settledPool, version } from "../../test/support/control-plane-scene.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, labels, objects, taints } from "../api/names.ts";
-import { conditionOf } from "../api/object.ts";
+import { conditionOf } from "../api/schema/object.ts";
 
 describe("base configurations and rendering", () => {
   test("the ControllerConfig becomes base configurations, and pools are rendered once these are complete", async () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { type Scene, settledPool } from "../../test/simulation/control-plane-scene.ts";
-import { type Pod, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
+import { type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations, labels, machineConfigNodeConditions } from "../api/names.ts";
-import { conditionOf } from "../api/object.ts";
-import { drainSkipped } from "../core/plan-drain.ts";
+import { conditionOf } from "../api/schema/object.ts";
+import { drainSkipped } from "../core/pool/plan-drain.ts";
 import type { HttpRequest } from "../ports/http.ts";
 
 const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "1", controller: true };

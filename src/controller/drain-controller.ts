@@ -1,8 +1,8 @@
-import { type Node, type Pod, type PodDisruptionBudget, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { type Node, type Pod, type PodDisruptionBudget, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations, fieldManagers, machineConfigNodeConditions as types } from "../api/names.ts";
-import { conditionOf, timestampOf } from "../api/object.ts";
+import { conditionOf, timestampOf } from "../api/schema/object.ts";
 import {
   type BlockedPod,
   type DrainPlan,
@@ -20,11 +20,11 @@ import {
   slimPod,
   waitsForBuilds,
   whyStuck,
-} from "../core/plan-drain.ts";
-import { poolOfNode } from "../core/pool-of-node.ts";
-import { poolPolicy } from "../core/pool-policy.ts";
-import { slimNode } from "../core/slim.ts";
-import { type PhaseReport, childReason, withPhases } from "../core/update-conditions.ts";
+} from "../core/pool/plan-drain.ts";
+import { poolOfNode } from "../core/pool/pool-of-node.ts";
+import { poolPolicy } from "../core/pool/pool-policy.ts";
+import { slimNode } from "../core/pool/slim.ts";
+import { type PhaseReport, childReason, withPhases } from "../core/books/update-conditions.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { KubeError, isNotFound, isPassing, isTooManyRequests } from "../kube/kube-error.ts";

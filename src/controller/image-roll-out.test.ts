@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { type Scene, settledPool } from "../../test/simulation/control-plane-scene.ts";
-import type { Node } from "../api/kubernetes.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import { MachineOSConfig } from "../api/machine-os-config.ts";
+import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
+import type { Node } from "../api/foreign/kubernetes.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, machineOSBuildConditions as types } from "../api/names.ts";
-import { timestampOf } from "../api/object.ts";
+import { timestampOf } from "../api/schema/object.ts";
 
 const image = (letter: string) => `registry.example.com/os@sha256:${letter.repeat(64)}`;
 const keys = [annotations.desiredImage, annotations.desiredOSImage, annotations.desiredImageContent] as const;

@@ -1,9 +1,9 @@
 import { onTestFinished, describe, expect, test } from "vitest";
-import { type TestCluster, skippableClock, startCluster } from "../../test/controllers/controllers-kit.ts";
-import { type CertificateSigningRequest, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { type TestCluster, skippableClock, startCluster } from "../../test/support/controllers-kit.ts";
+import { type CertificateSigningRequest, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
-import { mostUnderWay } from "../core/judge-csr.ts";
+import { mostUnderWay } from "../core/join/judge-csr.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { certificateAuthority, requestCertificate } from "../kube/certificates.ts";
 import { runControllers } from "../kube/controller.ts";

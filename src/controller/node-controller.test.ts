@@ -1,11 +1,11 @@
 import { describe, expect, test, vi } from "vitest";
-import { type Scene, settledPool } from "../../test/simulation/control-plane-scene.ts";
-import { type Pod, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
+import { type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations, labels, namespace } from "../api/names.ts";
-import { ClusterMembers } from "../core/cluster-members.ts";
-import { PoolMembers } from "../core/pool-members.ts";
+import { ClusterMembers } from "../core/pool/cluster-members.ts";
+import { PoolMembers } from "../core/pool/pool-members.ts";
 
 const change = (scene: Scene, more: Readonly<Record<string, string>> = { "/etc/b": "1" }, role = "worker") =>
   scene.act(() => scene.config(`60-${role}`, role, more));

@@ -1,18 +1,18 @@
-import { ControllerConfig } from "../api/controller-config.ts";
-import { type ConfigMap, type Node, type Pod, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import { MachineOSConfig } from "../api/machine-os-config.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { type ConfigMap, type Node, type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, fieldManagers, namespace, notYetSet, objects, taints } from "../api/names.ts";
-import { selectorIsEmpty } from "../api/object.ts";
-import type { StoryLineIn } from "../api/stories.ts";
-import { openshift } from "../api/openshift.ts";
-import { type Facts, rolloutPolicy, etcdMembers, operatorNodeOf, poolFacts } from "../core/answers.ts";
-import { ClusterMembers } from "../core/cluster-members.ts";
-import { certificateExpiries } from "../core/controller-config-of.ts";
-import { controlPlaneMarks } from "../core/control-plane-marks.ts";
+import { selectorIsEmpty } from "../api/schema/object.ts";
+import type { StoryLineIn } from "../api/books/stories.ts";
+import { openshift } from "../api/foreign/openshift.ts";
+import { type Facts, rolloutPolicy, etcdMembers, operatorNodeOf, poolFacts } from "../core/pool/answers.ts";
+import { ClusterMembers } from "../core/pool/cluster-members.ts";
+import { certificateExpiries } from "../core/render/controller-config-of.ts";
+import { controlPlaneMarks } from "../core/pool/control-plane-marks.ts";
 import {
   defaultGraceMs,
   imageAnnotations,
@@ -20,16 +20,16 @@ import {
   isDigestPullspec,
   shortImage,
   stockTarget,
-} from "../core/image-pair.ts";
-import { labelsOfFirstPool } from "../core/pool-of-node.ts";
-import type { PoolFacts } from "../core/pool-progress.ts";
-import { causeOf, changedSources } from "../core/changed-sources.ts";
-import type { PoolMembers } from "../core/pool-members.ts";
-import { poolStatus, poolStatusInputs, startsRollout } from "../core/pool-status.ts";
-import { poolTurns, rolloutBegins } from "../core/pool-story.ts";
-import { quarantineStep } from "../core/quarantine.ts";
-import { reconcile as reconcileConfigs } from "../core/reconcilable.ts";
-import { type Choice, canaryFacts } from "../core/select-nodes.ts";
+} from "../core/config/image-pair.ts";
+import { labelsOfFirstPool } from "../core/pool/pool-of-node.ts";
+import type { PoolFacts } from "../core/pool/pool-progress.ts";
+import { causeOf, changedSources } from "../core/config/changed-sources.ts";
+import type { PoolMembers } from "../core/pool/pool-members.ts";
+import { poolStatus, poolStatusInputs, startsRollout } from "../core/pool/pool-status.ts";
+import { poolTurns, rolloutBegins } from "../core/pool/pool-story.ts";
+import { quarantineStep } from "../core/pool/quarantine.ts";
+import { reconcile as reconcileConfigs } from "../core/config/reconcilable.ts";
+import { type Choice, canaryFacts } from "../core/pool/select-nodes.ts";
 import {
   relevantOfMachineConfigNode,
   relevantOfNode,
@@ -37,7 +37,7 @@ import {
   slimMachineConfig,
   slimNode,
   slimReadiness,
-} from "../core/slim.ts";
+} from "../core/pool/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Selection, updateObject } from "../kube/kube-client.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Node } from "../api/kubernetes.ts";
+import type { Node } from "../api/foreign/kubernetes.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
 
 const node = (version: string, target = "old", uid = "1"): Node => ({

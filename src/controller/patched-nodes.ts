@@ -1,4 +1,4 @@
-import type { Node } from "../api/kubernetes.ts";
+import type { Node } from "../api/foreign/kubernetes.ts";
 
 interface Entry {
   /** Version that the patch was made for. */

@@ -1,19 +1,25 @@
-import { ControllerConfig } from "../api/controller-config.ts";
-import { type Node, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import { MachineOSConfig } from "../api/machine-os-config.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineConfiguration } from "../api/machine-configuration.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, namespace, objects } from "../api/names.ts";
-import { factsOf } from "../core/answers.ts";
-import { type MetricFacts, type MetricFamily, type Sample, clusterMetrics, metricsText } from "../core/metrics.ts";
-import type { ClusterObjects } from "../core/plan-cluster.ts";
-import { poolOfNode } from "../core/pool-of-node.ts";
-import { RolloutMeter } from "../core/rollout-meter.ts";
-import { SectionMeter, journalFamilies } from "../core/section-meter.ts";
-import { ServiceMeter, awayCause } from "../core/service-meter.ts";
+import { factsOf } from "../core/pool/answers.ts";
+import {
+  type MetricFacts,
+  type MetricFamily,
+  type Sample,
+  clusterMetrics,
+  metricsText,
+} from "../core/metrics/metrics.ts";
+import type { ClusterObjects } from "../core/preview/plan-cluster.ts";
+import { poolOfNode } from "../core/pool/pool-of-node.ts";
+import { RolloutMeter } from "../core/metrics/rollout-meter.ts";
+import { SectionMeter, journalFamilies } from "../core/metrics/section-meter.ts";
+import { ServiceMeter, awayCause } from "../core/metrics/service-meter.ts";
 import { type Caches, type Controller, type RunOptions, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient, Selection } from "../kube/kube-client.ts";

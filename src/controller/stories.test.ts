@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { type Scene, settledPool } from "../../test/simulation/control-plane-scene.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations } from "../api/names.ts";
-import { foldBook } from "../core/fold-book.ts";
-import { lineOf } from "../core/journal.ts";
+import { foldBook } from "../core/books/fold-book.ts";
+import { lineOf } from "../core/books/journal.ts";
 
 /** Lines as they are told, from here on. */
 function listen(scene: Scene): (book: string) => readonly string[] {

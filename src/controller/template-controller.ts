@@ -1,10 +1,10 @@
-import { ControllerConfig } from "../api/controller-config.ts";
-import { kubernetes } from "../api/kubernetes.ts";
-import { MachineConfig } from "../api/machine-config.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
-import { baseConfigs, textOfBase64 } from "../core/base-configs.ts";
-import { type TemplateProgress, templateStatus } from "../core/controller-config-of.ts";
-import { slimMachineConfig } from "../core/slim.ts";
+import { baseConfigs, textOfBase64 } from "../core/render/base-configs.ts";
+import { type TemplateProgress, templateStatus } from "../core/render/controller-config-of.ts";
+import { slimMachineConfig } from "../core/pool/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
-import { timestampOf } from "../api/object.ts";
-import { ProvisioningToken } from "../api/provisioning-token.ts";
-import { endedTokensStayMs } from "../core/ended-tokens.ts";
+import { timestampOf } from "../api/schema/object.ts";
+import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { endedTokensStayMs } from "../core/join/ended-tokens.ts";
 import { runControllers } from "../kube/controller.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import type { LogFields, Logger } from "../ports/logger.ts";

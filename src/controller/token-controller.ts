@@ -1,6 +1,6 @@
-import { timestampOf } from "../api/object.ts";
-import { ProvisioningToken } from "../api/provisioning-token.ts";
-import { tokenStay } from "../core/ended-tokens.ts";
+import { timestampOf } from "../api/schema/object.ts";
+import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { tokenStay } from "../core/join/ended-tokens.ts";
 import { type Controller, watching } from "../kube/controller.ts";
 import { isConflict } from "../kube/kube-error.ts";
 import { settled } from "../kube/outcome.ts";

@@ -3,17 +3,24 @@
  * take and give is documented at each of them; the kinds are in `machine-config-operator/api`, Ignition in
  * `machine-config-operator/ignition`.
  */
-export { type Because, type Change, type Consequence, type Op, describeChange, describeConsequence } from "./change.ts";
-export { type ReferenceResult, classifyAsReference } from "./classify-as-reference.ts";
-export { type ClusterFacts, type ClusterStatus, clusterStatus, isSettled } from "./cluster-status.ts";
-export { type Blame, type BlameQuestion, blame } from "./blame.ts";
-export { type DescribedChange, describeDiff, maskChange } from "./describe-diff.ts";
-export { type Originals } from "./content-gap.ts";
-export { type ConfigChange, diffConfigs } from "./diff-configs.ts";
-export { type EffectivePolicies, consequencesOf, defaultPolicies, mergePolicies } from "./disruption-policy.ts";
-export { forecastSummary } from "./forecast-summary.ts";
-export { type FieldOrigin, inMergeOrder } from "./merge-fields.ts";
-export { type NodeConfig, compareNodeConfigs, emptyNodeConfig, nodeConfigOf } from "./node-config.ts";
+export {
+  type Because,
+  type Change,
+  type Consequence,
+  type Op,
+  describeChange,
+  describeConsequence,
+} from "./config/change.ts";
+export { type ReferenceResult, classifyAsReference } from "./config/classify-as-reference.ts";
+export { type ClusterFacts, type ClusterStatus, clusterStatus, isSettled } from "./preview/cluster-status.ts";
+export { type Blame, type BlameQuestion, blame } from "./preview/blame.ts";
+export { type DescribedChange, describeDiff, maskChange } from "./config/describe-diff.ts";
+export { type Originals } from "./machine/content-gap.ts";
+export { type ConfigChange, diffConfigs } from "./config/diff-configs.ts";
+export { type EffectivePolicies, consequencesOf, defaultPolicies, mergePolicies } from "./config/disruption-policy.ts";
+export { forecastSummary } from "./preview/forecast-summary.ts";
+export { type FieldOrigin, inMergeOrder } from "./config/merge-fields.ts";
+export { type NodeConfig, compareNodeConfigs, emptyNodeConfig, nodeConfigOf } from "./config/node-config.ts";
 export {
   type ClusterForecast,
   type ClusterObjects,
@@ -22,14 +29,26 @@ export {
   observedAs,
   planCluster,
   renderInputsOf,
-} from "./plan-cluster.ts";
-export { type NodePlan, type ObservedNode, type Step, planNode } from "./plan-node.ts";
-export { type AfterDeadline, type PoolPolicy, type Protection, defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
-export { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
-export { type Irreconcilable, reconcile } from "./reconcilable.ts";
-export { renderForPool, storageOverridesOf } from "./render-for-pool.ts";
-export { type Refusal, type RenderInputs, type RenderResult, type RenderWarning, renderPool } from "./render-pool.ts";
-export { renderedName } from "./rendered-name.ts";
+} from "./preview/plan-cluster.ts";
+export { type NodePlan, type ObservedNode, type Step, planNode } from "./machine/plan-node.ts";
+export {
+  type AfterDeadline,
+  type PoolPolicy,
+  type Protection,
+  defaultPoolPolicy,
+  poolPolicy,
+} from "./pool/pool-policy.ts";
+export { type PoolOfNode, poolOfNode } from "./pool/pool-of-node.ts";
+export { type Irreconcilable, reconcile } from "./config/reconcilable.ts";
+export { renderForPool, storageOverridesOf } from "./render/render-for-pool.ts";
+export {
+  type Refusal,
+  type RenderInputs,
+  type RenderResult,
+  type RenderWarning,
+  renderPool,
+} from "./render/render-pool.ts";
+export { renderedName } from "./render/rendered-name.ts";
 export {
   type Answer,
   type Facts,
@@ -44,17 +63,17 @@ export {
   poolMayBuild,
   poolMayRollOut,
   poolProgressOf,
-} from "./answers.ts";
-export { type ReadBook, type ReadChapter, bookText, lineText } from "./book-text.ts";
-export { type ChapterRecord, foldBook } from "./fold-book.ts";
-export { type Estimate, type Past, estimateMachine, estimateRollOut, noPast, pastOf, spreads } from "./past.ts";
-export { type Shelves, booksOn, readBook, readBooks } from "./read-book.ts";
-export { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "./timeline.ts";
-export { ClusterMembers } from "./cluster-members.ts";
-export { type Phase, phaseOf } from "./phase.ts";
-export { PoolMembers } from "./pool-members.ts";
-export { type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
-export { type PoolStatusFields, poolStatus } from "./pool-status.ts";
+} from "./pool/answers.ts";
+export { type ReadBook, type ReadChapter, bookText, lineText } from "./books/book-text.ts";
+export { type ChapterRecord, foldBook } from "./books/fold-book.ts";
+export { type Estimate, type Past, estimateMachine, estimateRollOut, noPast, pastOf, spreads } from "./books/past.ts";
+export { type Shelves, booksOn, readBook, readBooks } from "./books/read-book.ts";
+export { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "./books/timeline.ts";
+export { ClusterMembers } from "./pool/cluster-members.ts";
+export { type Phase, phaseOf } from "./books/phase.ts";
+export { PoolMembers } from "./pool/pool-members.ts";
+export { type PoolFacts, type PoolProgress, poolProgress } from "./pool/pool-progress.ts";
+export { type PoolStatusFields, poolStatus } from "./pool/pool-status.ts";
 export {
   type NodeSelection,
   type RolloutPolicy,
@@ -62,8 +81,8 @@ export {
   type Wait,
   budgetOf,
   selectNodes,
-} from "./select-nodes.ts";
-export { ignitionOf, supportedExtensions, validateMachineConfig } from "./validate-machine-config.ts";
+} from "./pool/select-nodes.ts";
+export { ignitionOf, supportedExtensions, validateMachineConfig } from "./config/validate-machine-config.ts";
 export {
   type Problem,
   convertIgnition,

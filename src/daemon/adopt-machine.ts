@@ -1,8 +1,8 @@
-import type { MachineConfig } from "../api/machine-config.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { annotations, hostPaths } from "../api/names.ts";
-import { type ImagePair, imageWishOf } from "../core/image-target.ts";
-import type { NodeConfig } from "../core/node-config.ts";
-import type { OriginalEntry, Originals } from "../core/content-gap.ts";
+import { type ImagePair, imageWishOf } from "../core/machine/image-target.ts";
+import type { NodeConfig } from "../core/config/node-config.ts";
+import type { OriginalEntry, Originals } from "../core/machine/content-gap.ts";
 import type { Host } from "../host/host.ts";
 import { type DocumentStore, type MachineDocuments, type Previous } from "./machine-documents.ts";
 import { holdsPayload, noOriginals, originalOf } from "./observe-host.ts";

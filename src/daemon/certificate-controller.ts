@@ -1,10 +1,10 @@
-import { ControllerConfig } from "../api/controller-config.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { McoError } from "../api/errors.ts";
-import { kubernetes } from "../api/kubernetes.ts";
-import type { StoryLineIn } from "../api/stories.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import type { StoryLineIn } from "../api/books/stories.ts";
 import { hostPaths, namespace, objects } from "../api/names.ts";
-import { withAuthorities } from "../core/kubeconfig-authorities.ts";
-import { type MachineFile, certificatePaths, machineCertificates } from "../core/machine-certificates.ts";
+import { withAuthorities } from "../core/render/kubeconfig-authorities.ts";
+import { type MachineFile, certificatePaths, machineCertificates } from "../core/certificates/machine-certificates.ts";
 import type { Host, HostEntry, HostWrite } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { isPassing } from "../kube/kube-error.ts";

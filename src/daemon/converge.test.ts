@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { MachineConfig } from "../api/machine-config.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { hostPaths } from "../api/names.ts";
-import { mergePolicies } from "../core/disruption-policy.ts";
-import { type NodeConfig, nodeConfigOf } from "../core/node-config.ts";
-import { type NodePlan, planNode } from "../core/plan-node.ts";
-import { ignitionOf } from "../core/validate-machine-config.ts";
-import { type MemoryHost, memoryHost } from "../host/memory/memory-host.ts";
+import { mergePolicies } from "../core/config/disruption-policy.ts";
+import { type NodeConfig, nodeConfigOf } from "../core/config/node-config.ts";
+import { type NodePlan, planNode } from "../core/machine/plan-node.ts";
+import { ignitionOf } from "../core/config/validate-machine-config.ts";
+import { type MemoryHost, memoryHost } from "../../test/support/hosts/memory-host.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { documentStore } from "./machine-documents.ts";

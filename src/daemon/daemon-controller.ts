@@ -1,14 +1,14 @@
 import { McoError } from "../api/errors.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfiguration } from "../api/machine-configuration.ts";
-import { type Node, kubernetes } from "../api/kubernetes.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
-import type { JournalLine } from "../api/journal-line.ts";
-import type { Stories } from "../api/stories.ts";
-import { isControlPlane } from "../core/member-facts.ts";
-import { type Because, type Consequence, describeChange, describeConsequence } from "../core/change.ts";
-import { type Deployment, foreignPackages, missingExtensions, packagesOf } from "../core/deployment.ts";
-import { type MachineFacts, describeProblems, fitToAccounts, judgeTarget } from "../core/judge-target.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import type { Stories } from "../api/books/stories.ts";
+import { isControlPlane } from "../core/pool/member-facts.ts";
+import { type Because, type Consequence, describeChange, describeConsequence } from "../core/config/change.ts";
+import { type Deployment, foreignPackages, missingExtensions, packagesOf } from "../core/machine/deployment.ts";
+import { type MachineFacts, describeProblems, fitToAccounts, judgeTarget } from "../core/machine/judge-target.ts";
 import {
   type ImagePair,
   contentMismatch,
@@ -18,13 +18,13 @@ import {
   pairOf,
   samePair,
   sameTarget,
-} from "../core/image-target.ts";
-import { type IrreconcilableChange, irreconcilableChanges } from "../core/irreconcilable-changes.ts";
-import type { NodeConfig } from "../core/node-config.ts";
-import { type NodePlan, type ObservedNode, driftOf, planNode } from "../core/plan-node.ts";
-import { reconcile } from "../core/reconcilable.ts";
-import { storageOverridesOf } from "../core/render-for-pool.ts";
-import { type PhaseReport, childReason, notRequired, phasesAtStart } from "../core/update-conditions.ts";
+} from "../core/machine/image-target.ts";
+import { type IrreconcilableChange, irreconcilableChanges } from "../core/config/irreconcilable-changes.ts";
+import type { NodeConfig } from "../core/config/node-config.ts";
+import { type NodePlan, type ObservedNode, driftOf, planNode } from "../core/machine/plan-node.ts";
+import { reconcile } from "../core/config/reconcilable.ts";
+import { storageOverridesOf } from "../core/render/render-for-pool.ts";
+import { type PhaseReport, childReason, notRequired, phasesAtStart } from "../core/books/update-conditions.ts";
 import type { Host } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { KubeError, isPassing } from "../kube/kube-error.ts";

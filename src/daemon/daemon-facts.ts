@@ -1,4 +1,4 @@
-import type { DaemonFigures } from "../core/daemon-metrics.ts";
+import type { DaemonFigures } from "../core/metrics/daemon-metrics.ts";
 
 /**
  * What this process knows about itself and its machine, for those who ask: written by the loop, read by the listener.

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { MachineConfig } from "../api/machine-config.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { hostPaths } from "../api/names.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import type { Host } from "../host/host.ts";
-import { type MemoryHost, memoryHost } from "../host/memory/memory-host.ts";
+import { type MemoryHost, memoryHost } from "../../test/support/hosts/memory-host.ts";
 import { clockFrom } from "../ports/clock.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemRandom } from "../ports/node/index.ts";

@@ -1,8 +1,8 @@
 import { hostPaths } from "../api/names.ts";
-import type { StoryLineIn } from "../api/stories.ts";
-import { describeProblems, fitToAccounts, judgeTarget } from "../core/judge-target.ts";
-import { imageWishOf } from "../core/image-target.ts";
-import { planNode } from "../core/plan-node.ts";
+import type { StoryLineIn } from "../api/books/stories.ts";
+import { describeProblems, fitToAccounts, judgeTarget } from "../core/machine/judge-target.ts";
+import { imageWishOf } from "../core/machine/image-target.ts";
+import { planNode } from "../core/machine/plan-node.ts";
 import type { Host } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
 import { machineConfigAt, moveAside, originalsOf, servedAnnotations } from "./adopt-machine.ts";

@@ -1,6 +1,6 @@
-import type { JournalLine } from "../api/journal-line.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
 import { fieldManagers } from "../api/names.ts";
-import { type LineNumber, journalLineIn, journalOfNode, ringLimits } from "../core/journal.ts";
+import { type LineNumber, journalLineIn, journalOfNode, ringLimits } from "../core/books/journal.ts";
 import type { Host } from "../host/host.ts";
 import { type JournalWriter, createJournalWriter, nodeSending } from "../kube/journal-writer.ts";
 import type { KubeClient } from "../kube/kube-client.ts";

@@ -1,10 +1,10 @@
 import { McoError } from "../api/errors.ts";
-import type { MachineConfig } from "../api/machine-config.ts";
-import type { Originals } from "../core/content-gap.ts";
-import type { Ledger } from "../core/plan-node.ts";
-import type { ContentMode } from "../core/image-content.ts";
-import type { ImagePair } from "../core/image-target.ts";
-import { type SettleRecord, localPayloadName } from "../core/settle.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
+import type { Originals } from "../core/machine/content-gap.ts";
+import type { Ledger } from "../core/machine/plan-node.ts";
+import type { ContentMode } from "../core/config/image-content.ts";
+import type { ImagePair } from "../core/machine/image-target.ts";
+import { type SettleRecord, localPayloadName } from "../core/machine/settle.ts";
 import type { HostLedger } from "../host/host.ts";
 
 /** Format of the documents below. A reader takes this one and the one before; a newer one is somebody else's. */

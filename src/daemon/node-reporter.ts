@@ -1,8 +1,8 @@
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { type Node, kubernetes } from "../api/kubernetes.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
-import type { IrreconcilableChange } from "../core/irreconcilable-changes.ts";
-import { type PhaseReport, phasesAtEnd, withPhases } from "../core/update-conditions.ts";
+import type { IrreconcilableChange } from "../core/config/irreconcilable-changes.ts";
+import { type PhaseReport, phasesAtEnd, withPhases } from "../core/books/update-conditions.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -1,5 +1,5 @@
-import type { JournalLine } from "../api/journal-line.ts";
-import { type Stories, type StoryLineIn, type StoryOutcome, stories } from "../api/stories.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import { type Stories, type StoryLineIn, type StoryOutcome, stories } from "../api/books/stories.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Scribe } from "../ports/scribe.ts";
 

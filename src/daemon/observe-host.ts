@@ -1,10 +1,10 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
-import type { NodeConfig } from "../core/node-config.ts";
-import type { ObservedEntry, OriginalEntry, Originals } from "../core/content-gap.ts";
-import type { ObservedNode } from "../core/plan-node.ts";
-import { uncovered } from "../core/settle.ts";
+import type { NodeConfig } from "../core/config/node-config.ts";
+import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
+import type { ObservedNode } from "../core/machine/plan-node.ts";
+import { uncovered } from "../core/machine/settle.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";

@@ -1,13 +1,19 @@
 import { McoError } from "../api/errors.ts";
-import type { MachineConfig } from "../api/machine-config.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { hostPaths, imageLabels } from "../api/names.ts";
-import { type Consequence, sameConsequence } from "../core/change.ts";
-import { type NodeConfig, type WantedEntry, emptyNodeConfig } from "../core/node-config.ts";
-import type { OriginalEntry, Originals } from "../core/content-gap.ts";
-import { type Payload, type PayloadEntry, payloadOf, printPayload, settleUnitText } from "../core/image-content.ts";
-import { contentMismatch, contentSaid, isTargetOf, pairOf } from "../core/image-target.ts";
-import type { Ledger, ObservedNode, Step } from "../core/plan-node.ts";
-import type { LocalPayload } from "../core/settle.ts";
+import { type Consequence, sameConsequence } from "../core/config/change.ts";
+import { type NodeConfig, type WantedEntry, emptyNodeConfig } from "../core/config/node-config.ts";
+import type { OriginalEntry, Originals } from "../core/machine/content-gap.ts";
+import {
+  type Payload,
+  type PayloadEntry,
+  payloadOf,
+  printPayload,
+  settleUnitText,
+} from "../core/config/image-content.ts";
+import { contentMismatch, contentSaid, isTargetOf, pairOf } from "../core/machine/image-target.ts";
+import type { Ledger, ObservedNode, Step } from "../core/machine/plan-node.ts";
+import type { LocalPayload } from "../core/machine/settle.ts";
 import type { Host, HostWrite } from "../host/host.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { DocumentStore } from "./machine-documents.ts";

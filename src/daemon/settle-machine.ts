@@ -2,12 +2,12 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
-import { type OriginalEntry, type Originals, isAsWanted } from "../core/content-gap.ts";
-import { sameDeployment } from "../core/deployment.ts";
-import { fitToAccounts } from "../core/judge-target.ts";
-import type { NodeConfig } from "../core/node-config.ts";
-import { type Payload, readPayload } from "../core/image-content.ts";
-import type { Ledger } from "../core/plan-node.ts";
+import { type OriginalEntry, type Originals, isAsWanted } from "../core/machine/content-gap.ts";
+import { sameDeployment } from "../core/machine/deployment.ts";
+import { fitToAccounts } from "../core/machine/judge-target.ts";
+import type { NodeConfig } from "../core/config/node-config.ts";
+import { type Payload, readPayload } from "../core/config/image-content.ts";
+import type { Ledger } from "../core/machine/plan-node.ts";
 import {
   type LocalPayload,
   type SettlePlan,
@@ -19,7 +19,7 @@ import {
   planSettle,
   settleTarget,
   settledOriginals,
-} from "../core/settle.ts";
+} from "../core/machine/settle.ts";
 import type { Host, OsStatus } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
 import { backedOff } from "../ports/random.ts";

@@ -1,5 +1,5 @@
-import { daemonMetrics } from "../core/daemon-metrics.ts";
-import { type MetricFamily, metricsText } from "../core/metrics.ts";
+import { daemonMetrics } from "../core/metrics/daemon-metrics.ts";
+import { type MetricFamily, metricsText } from "../core/metrics/metrics.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { HttpResponse } from "../ports/http.ts";
 import type { ServerHandler } from "../ports/listener.ts";

@@ -1,6 +1,6 @@
-import type { Deployment, OsAbilities } from "../core/deployment.ts";
+import type { Deployment, OsAbilities } from "../core/machine/deployment.ts";
 
-export type { Deployment, KernelType, OsAbilities } from "../core/deployment.ts";
+export type { Deployment, KernelType, OsAbilities } from "../core/machine/deployment.ts";
 
 /**
  * Everything this suite may do to a machine. Drivers implement it; nothing else touches the machine.

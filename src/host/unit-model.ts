@@ -1,6 +1,6 @@
 import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
-import { installLinks, unitFolder } from "../core/install-links.ts";
+import { installLinks, unitFolder } from "../core/config/install-links.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "./host.ts";
 
 /**

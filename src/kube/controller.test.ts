@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { McoError } from "../api/errors.ts";
-import { type ConfigMap, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { memoryScribe } from "../ports/scribe.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";

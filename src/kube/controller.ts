@@ -1,4 +1,4 @@
-import { type KubeObject, type Resource, timestampOf } from "../api/object.ts";
+import { type KubeObject, type Resource, timestampOf } from "../api/schema/object.ts";
 import { McoError } from "../api/errors.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Logger } from "../ports/logger.ts";

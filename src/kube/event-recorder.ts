@@ -1,5 +1,5 @@
-import { type KubeObject, timestampOf } from "../api/object.ts";
-import { type Event, kubernetes } from "../api/kubernetes.ts";
+import { type KubeObject, timestampOf } from "../api/schema/object.ts";
+import { type Event, kubernetes } from "../api/foreign/kubernetes.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonPatch } from "../apiserver/schema/patches.ts";
+import { jsonPatch } from "../apiserver/schema/merge/patches.ts";
 import { itemPatch } from "./item-patch.ts";
 
 const object = {

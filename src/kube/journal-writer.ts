@@ -1,6 +1,6 @@
-import type { JournalLine } from "../api/journal-line.ts";
-import { MachineStateJournal } from "../api/machine-state-journal.ts";
-import { appendLines, ringLimits } from "../core/journal.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
+import { appendLines, ringLimits } from "../core/books/journal.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, backedOff } from "../ports/random.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { kubernetes } from "../api/kubernetes.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
 import type { HttpRequest, HttpResponse } from "../ports/http.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { createKubeClient } from "./kube-client.ts";

@@ -1,6 +1,6 @@
 import { McoError } from "../api/errors.ts";
-import type { KubeObject, Resource } from "../api/object.ts";
-import type { Pod } from "../api/kubernetes.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
+import type { Pod } from "../api/foreign/kubernetes.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../ports/http.ts";
 import type { Random } from "../ports/random.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { kubernetes } from "../api/kubernetes.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { silentLogger } from "../ports/logger.ts";
 import type { HttpHandler } from "../ports/http.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";

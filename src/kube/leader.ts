@@ -1,4 +1,4 @@
-import { type Lease, kubernetes } from "../api/kubernetes.ts";
+import { type Lease, kubernetes } from "../api/foreign/kubernetes.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, jittered } from "../ports/random.ts";

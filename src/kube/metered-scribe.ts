@@ -1,4 +1,4 @@
-import type { SectionMeter } from "../core/section-meter.ts";
+import type { SectionMeter } from "../core/metrics/section-meter.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Scribe } from "../ports/scribe.ts";
 

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MachineStateJournal } from "../api/machine-state-journal.ts";
-import { ringLimits } from "../core/journal.ts";
-import type { JournalLine } from "../api/journal-line.ts";
-import type { StoryLine } from "../api/stories.ts";
+import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
+import { ringLimits } from "../core/books/journal.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import type { StoryLine } from "../api/books/stories.ts";
 import type { HttpHandler } from "../ports/http.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { LineStore } from "../ports/scribe.ts";
-import { anySecret } from "../../test/secrets/any-secret.ts";
+import { anySecret } from "../../test/support/any-secret.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { componentSending, createJournalWriter, nodeSending } from "./journal-writer.ts";

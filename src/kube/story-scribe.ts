@@ -1,7 +1,7 @@
-import type { JournalLine } from "../api/journal-line.ts";
-import type { StoryLine } from "../api/stories.ts";
-import { type JournalWriter as Writer, type LineNumber, lineOf, numberAfter } from "../core/journal.ts";
-import { redactLine } from "../core/redact.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import type { StoryLine } from "../api/books/stories.ts";
+import { type JournalWriter as Writer, type LineNumber, lineOf, numberAfter } from "../core/books/journal.ts";
+import { redactLine } from "../core/text/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { LineStore, Scribe } from "../ports/scribe.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type ConfigMap, kubernetes } from "../api/kubernetes.ts";
+import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import { silentLogger } from "../ports/logger.ts";
 import type { HttpHandler, HttpResponse } from "../ports/http.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";

@@ -1,4 +1,4 @@
-import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
+import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, backedOff } from "../ports/random.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
-import { type ConfigMap, kubernetes } from "../api/kubernetes.ts";
+import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { WatchesOnDemand } from "./watches-on-demand.ts";
 

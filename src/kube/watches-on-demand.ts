@@ -1,4 +1,4 @@
-import type { KubeObject, Resource } from "../api/object.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";

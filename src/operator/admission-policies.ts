@@ -1,5 +1,5 @@
 import { annotations, configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
-import type { KubeObject } from "../api/object.ts";
+import type { KubeObject } from "../api/schema/object.ts";
 
 /**
  * Kinds and objects that some policies need; a policy over a kind that is not there, or with parameters that are not,

@@ -1,12 +1,17 @@
-import { ClusterOperator } from "../api/cluster-operator.ts";
-import { type ConfigMap, type CustomResourceDefinition, type Secret, kubernetes } from "../api/kubernetes.ts";
+import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
+import { type ConfigMap, type CustomResourceDefinition, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { configGroup, labels, namespace, objects } from "../api/names.ts";
-import { type KubeObject, type Resource, keyOf } from "../api/object.ts";
-import { openshift } from "../api/openshift.ts";
-import { textOfBase64 } from "../core/base-configs.ts";
-import { type ClusterSources, type SourceKind, mergedRegistryCa, sourceMaps } from "../core/controller-config-of.ts";
-import type { TlsSecurityProfile } from "../core/tls-profile.ts";
-import { type MergedPullSecret, mergedPullSecret } from "../core/internal-pull-secret.ts";
+import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
+import { openshift } from "../api/foreign/openshift.ts";
+import { textOfBase64 } from "../core/render/base-configs.ts";
+import {
+  type ClusterSources,
+  type SourceKind,
+  mergedRegistryCa,
+  sourceMaps,
+} from "../core/render/controller-config-of.ts";
+import type { TlsSecurityProfile } from "../core/certificates/tls-profile.ts";
+import { type MergedPullSecret, mergedPullSecret } from "../core/build/internal-pull-secret.ts";
 import { type Context, type Watch, watching } from "../kube/controller.ts";
 import type { GuardNeeds } from "./admission-policies.ts";
 

@@ -9,12 +9,12 @@ import {
   movableClock,
   startOperator,
   until,
-} from "../../test/operator/operator-scene.ts";
+} from "../../test/support/operator-scene.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
-import { type ConfigMap, type Secret, kubernetes } from "../api/kubernetes.ts";
+import { type ConfigMap, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { namespace, objects } from "../api/names.ts";
-import type { KubeObject, Resource } from "../api/object.ts";
-import { certificatesOf } from "../core/certificate-facts.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
+import { certificatesOf } from "../core/certificates/certificate-facts.ts";
 import { Caches, type Context, watching } from "../kube/controller.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";

@@ -1,16 +1,16 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { type Secret, kubernetes } from "../api/kubernetes.ts";
+import { type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { namespace, objects } from "../api/names.ts";
-import type { KubeObject, Resource } from "../api/object.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
 import {
   type AuthorityStep,
   type Validity,
   authorityStep,
   bundleOf,
   validityOfPem,
-} from "../core/authority-rotation.ts";
-import { textOfBase64 } from "../core/base-configs.ts";
+} from "../core/certificates/authority-rotation.ts";
+import { textOfBase64 } from "../core/render/base-configs.ts";
 import { type KeyPair, certificateAuthority } from "../kube/certificates.ts";
 import type { Context } from "../kube/controller.ts";
 import { ours } from "./cluster-sources.ts";

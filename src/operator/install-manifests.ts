@@ -1,4 +1,4 @@
-import type { KubeObject } from "../api/object.ts";
+import type { KubeObject } from "../api/schema/object.ts";
 import { namespace, objects } from "../api/names.ts";
 import { nodeName, onControlPlane, podName } from "./manifests.ts";
 import { operatorRights } from "./rights.ts";

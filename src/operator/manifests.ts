@@ -1,7 +1,7 @@
-import type { KubeObject } from "../api/object.ts";
+import type { KubeObject } from "../api/schema/object.ts";
 import { annotations, configGroup, group, journals, labels, namespace, objects, operatorGroup } from "../api/names.ts";
-import type { ConfigServerAccess } from "../core/config-server.ts";
-import type { TlsSettings } from "../core/tls-profile.ts";
+import type { ConfigServerAccess } from "../core/join/config-server.ts";
+import type { TlsSettings } from "../core/certificates/tls-profile.ts";
 import { made } from "./rights.ts";
 
 export interface ManifestInputs {

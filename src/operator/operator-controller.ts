@@ -1,14 +1,14 @@
-import { ClusterOperator } from "../api/cluster-operator.ts";
-import { ControllerConfig } from "../api/controller-config.ts";
+import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { definedResources } from "../api/index.ts";
-import { type Pod, type Secret, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import { MachineOSConfig } from "../api/machine-os-config.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineConfiguration } from "../api/machine-configuration.ts";
-import { MachineStateJournal } from "../api/machine-state-journal.ts";
+import { type Pod, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import {
   annotations,
   configGroup,
@@ -22,35 +22,35 @@ import {
   objects,
   operatorGroup,
 } from "../api/names.ts";
-import { type KubeObject, type OwnerReference, type Resource, conditionOf, keyOf } from "../api/object.ts";
-import { type Facts, componentHealth, factsAbout } from "../core/answers.ts";
-import { ClusterMembers } from "../core/cluster-members.ts";
-import { daemonSetFacts, deploymentFacts } from "../core/component-facts.ts";
-import { type TaskOutcome, clusterOperatorConditions } from "../core/cluster-operator-status.ts";
-import { textOfBase64 } from "../core/base-configs.ts";
+import { type KubeObject, type OwnerReference, type Resource, conditionOf, keyOf } from "../api/schema/object.ts";
+import { type Facts, componentHealth, factsAbout } from "../core/pool/answers.ts";
+import { ClusterMembers } from "../core/pool/cluster-members.ts";
+import { daemonSetFacts, deploymentFacts } from "../core/pool/component-facts.ts";
+import { type TaskOutcome, clusterOperatorConditions } from "../core/operator/cluster-operator-status.ts";
+import { textOfBase64 } from "../core/render/base-configs.ts";
 import {
   controllerConfigOf,
   failureOf,
   isCompleted,
   mergedRegistryCa,
   mergedRegistryCas,
-} from "../core/controller-config-of.ts";
-import { machineConfigurationStatus } from "../core/machine-configuration-status.ts";
-import { extensionOf, initialConditions, requiredPools, versionsOf } from "../core/operator-report.ts";
-import { layeringTold } from "../core/build-conditions.ts";
+} from "../core/render/controller-config-of.ts";
+import { machineConfigurationStatus } from "../core/operator/machine-configuration-status.ts";
+import { extensionOf, initialConditions, requiredPools, versionsOf } from "../core/operator/operator-report.ts";
+import { layeringTold } from "../core/build/build-conditions.ts";
 import {
   type ConfigServerAccess,
   type ConfigServerFacts,
   apiServerForMachines,
   configServerAccess,
   configServerHosts,
-} from "../core/config-server.ts";
-import { wantsImages } from "../core/opt-in.ts";
-import { poolStatusInputs } from "../core/pool-status.ts";
-import { releaseOf } from "../core/release-of.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/slim.ts";
-import { stateSettings } from "../core/state-settings.ts";
-import { tlsOfProfile } from "../core/tls-profile.ts";
+} from "../core/join/config-server.ts";
+import { wantsImages } from "../core/config/opt-in.ts";
+import { poolStatusInputs } from "../core/pool/pool-status.ts";
+import { releaseOf } from "../core/render/release-of.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/pool/slim.ts";
+import { stateSettings } from "../core/operator/state-settings.ts";
+import { tlsOfProfile } from "../core/certificates/tls-profile.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { pathOf, updateObject } from "../kube/kube-client.ts";

@@ -1,7 +1,7 @@
 import { definedResources } from "../api/index.ts";
 import { configGroup, group, journals, namespace, objects, operatorGroup, signers } from "../api/names.ts";
-import type { KubeObject } from "../api/object.ts";
-import { mergedRegistryCa } from "../core/controller-config-of.ts";
+import type { KubeObject } from "../api/schema/object.ts";
+import { mergedRegistryCa } from "../core/render/controller-config-of.ts";
 import { guardNames, networkPolicyNames } from "./admission-policies.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { definedResources } from "../api/index.ts";
-import { kubernetes } from "../api/kubernetes.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { configGroup, fieldManagers, namespace, operatorGroup } from "../api/names.ts";
 import { runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";

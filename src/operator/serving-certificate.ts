@@ -1,6 +1,6 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { type Secret, kubernetes } from "../api/kubernetes.ts";
+import { type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { fieldManagers, labels, namespace } from "../api/names.ts";
 import { certificateAuthority } from "../kube/certificates.ts";
 import type { Context } from "../kube/controller.ts";

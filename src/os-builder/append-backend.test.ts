@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { McoError } from "../api/errors.ts";
-import type { Secret } from "../api/kubernetes.ts";
+import type { Secret } from "../api/foreign/kubernetes.ts";
 import { imageLabels } from "../api/names.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { systemClock } from "../ports/node/index.ts";

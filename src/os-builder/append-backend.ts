@@ -1,7 +1,7 @@
 import { McoError } from "../api/errors.ts";
-import { timestampOf } from "../api/object.ts";
-import { type BuildFailure, classifyFailure, classifyImageError } from "../core/build-failures.ts";
-import { labelsOfImage } from "../core/image-build.ts";
+import { timestampOf } from "../api/schema/object.ts";
+import { type BuildFailure, classifyFailure, classifyImageError } from "../core/build/build-failures.ts";
+import { labelsOfImage } from "../core/build/image-build.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { ImageStore, ImageStoreSettings } from "../registry/image-store.ts";

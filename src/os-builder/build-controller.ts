@@ -1,7 +1,7 @@
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import { MachineOSConfig } from "../api/machine-os-config.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import {
   annotations,
   fieldManagers,
@@ -10,9 +10,14 @@ import {
   labels,
   machineOSConfigConditions as types,
 } from "../api/names.ts";
-import { conditionOf, timestampOf } from "../api/object.ts";
-import { renderRefusal } from "../core/answers.ts";
-import { type PoolBuildReport, imageBuildDegraded, layeringTold, withBuildReport } from "../core/build-conditions.ts";
+import { conditionOf, timestampOf } from "../api/schema/object.ts";
+import { renderRefusal } from "../core/pool/answers.ts";
+import {
+  type PoolBuildReport,
+  imageBuildDegraded,
+  layeringTold,
+  withBuildReport,
+} from "../core/build/build-conditions.ts";
 import {
   type InputProblem,
   type OptedIn,
@@ -21,8 +26,8 @@ import {
   inputsValid,
   maxRetriesOf,
   optOutGraceSecondsOf,
-} from "../core/build-intent.ts";
-import { buildName, labelValue, printComponents, sha256Hex } from "../core/build-key.ts";
+} from "../core/build/build-intent.ts";
+import { buildName, labelValue, printComponents, sha256Hex } from "../core/build/build-key.ts";
 import {
   type BuildPlan,
   type PlanFacts,
@@ -33,12 +38,12 @@ import {
   nextBuildName,
   planBuild,
   superseded,
-} from "../core/build-plan.ts";
-import { activeRebuild, rebuildRequest, rebuildStep } from "../core/build-rebuild.ts";
-import { readRetries } from "../core/build-retry.ts";
-import { hasEnded, isNearlyDone, stateOfBuild } from "../core/build-state.ts";
-import type { ContentMode } from "../core/image-content.ts";
-import { isMaterialised } from "../core/opt-in.ts";
+} from "../core/build/build-plan.ts";
+import { activeRebuild, rebuildRequest, rebuildStep } from "../core/build/build-rebuild.ts";
+import { readRetries } from "../core/build/build-retry.ts";
+import { hasEnded, isNearlyDone, stateOfBuild } from "../core/build/build-state.ts";
+import type { ContentMode } from "../core/config/image-content.ts";
+import { isMaterialised } from "../core/config/opt-in.ts";
 import type { Context, Controller } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { isAlreadyExists } from "../kube/kube-error.ts";

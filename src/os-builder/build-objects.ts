@@ -1,10 +1,10 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import type { ConfigMap, Job, Pod, Secret } from "../api/kubernetes.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import type { ConfigMap, Job, Pod, Secret } from "../api/foreign/kubernetes.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
-import { type KubeObject, controlledBy } from "../api/object.ts";
-import { type BuildFile, buildFiles, buildPaths, pieceName, printBuildFile } from "../core/image-build.ts";
+import { type KubeObject, controlledBy } from "../api/schema/object.ts";
+import { type BuildFile, buildFiles, buildPaths, pieceName, printBuildFile } from "../core/build/image-build.ts";
 import type { BuildRequest, RunRef } from "./backend.ts";
 
 /** A ConfigMap holds 1 MiB with all its keys, in base64 (k8s.io/kubernetes pkg/apis/core/validation, master). */

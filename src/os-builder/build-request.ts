@@ -1,9 +1,9 @@
 import { utf8ToBytes } from "@noble/hashes/utils.js";
-import type { MachineOSBuild } from "../api/machine-os-build.ts";
+import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, imageLabels, objects } from "../api/names.ts";
-import { buildLimitsOf } from "../core/build-intent.ts";
-import { buildVisible, recipeVersion } from "../core/build-key.ts";
-import { layerEntries } from "../core/image-content.ts";
+import { buildLimitsOf } from "../core/build/build-intent.ts";
+import { buildVisible, recipeVersion } from "../core/build/build-key.ts";
+import { layerEntries } from "../core/config/image-content.ts";
 import type { Caches } from "../kube/controller.ts";
 import { packLayer } from "../registry/pack-layer.ts";
 import type { BuildRequest, HostContent } from "./backend.ts";

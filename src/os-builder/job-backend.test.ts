@@ -1,10 +1,10 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createApiServer } from "../apiserver/server.ts";
-import { memoryStore } from "../apiserver/memory-store.ts";
-import { sharedSecretKeys } from "../apiserver/service-account-tokens.ts";
-import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../api/kubernetes.ts";
+import { memoryStore } from "../apiserver/storage/memory-store.ts";
+import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
+import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { labels, namespace } from "../api/names.ts";
-import { buildPaths, printOutcome, readBuildFile } from "../core/image-build.ts";
+import { buildPaths, printOutcome, readBuildFile } from "../core/build/image-build.ts";
 import { createKubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";

@@ -1,8 +1,8 @@
 import { McoError } from "../api/errors.ts";
-import { type ConfigMap, type Job, type Node, type Pod, type Secret, kubernetes } from "../api/kubernetes.ts";
+import { type ConfigMap, type Job, type Node, type Pod, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { annotations, fieldManagers, labels, namespace } from "../api/names.ts";
-import type { KubeObject, Resource } from "../api/object.ts";
-import { readStepMarker } from "../core/image-build.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
+import { readStepMarker } from "../core/build/image-build.ts";
 import { type KubeClient, pathOf } from "../kube/kube-client.ts";
 import { isAlreadyExists, isNotFound } from "../kube/kube-error.ts";
 import { WatchCache } from "../kube/watch-cache.ts";

@@ -1,7 +1,7 @@
 import { McoError } from "../api/errors.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import type { MachineConfigPool } from "../api/machine-config-pool.ts";
-import type { MachineOSConfig } from "../api/machine-os-config.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import type { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { objects } from "../api/names.ts";
 import {
   type BuildInputs,
@@ -10,7 +10,7 @@ import {
   contextConfigMapOf,
   installsPackages,
   readRendered,
-} from "../core/build-inputs.ts";
+} from "../core/build/build-inputs.ts";
 import {
   type InputProblem,
   type OptedIn,
@@ -20,11 +20,11 @@ import {
   errorsOf,
   inputProblems,
   readCustom,
-} from "../core/build-intent.ts";
-import { classifyImageError } from "../core/build-failures.ts";
-import { type ContentMode, type OwnerIds, contentProblems, ownerNamesOf } from "../core/image-content.ts";
-import { parseImageReference, repositoryOf } from "../core/image-reference.ts";
-import type { NodeConfig } from "../core/node-config.ts";
+} from "../core/build/build-intent.ts";
+import { classifyImageError } from "../core/build/build-failures.ts";
+import { type ContentMode, type OwnerIds, contentProblems, ownerNamesOf } from "../core/config/image-content.ts";
+import { parseImageReference, repositoryOf } from "../core/images/image-reference.ts";
+import type { NodeConfig } from "../core/config/node-config.ts";
 import { textOf } from "../ignition/data-url.ts";
 import type { Caches } from "../kube/controller.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -1,10 +1,10 @@
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import { MachineOSConfig } from "../api/machine-os-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, fieldManagers, finalizers, machineOSConfigConditions as types } from "../api/names.ts";
-import { conditionOf } from "../api/object.ts";
-import { type Intent, compileIntent, isOfReference, notAccepted } from "../core/build-intent.ts";
-import { isMaterialised } from "../core/opt-in.ts";
+import { conditionOf } from "../api/schema/object.ts";
+import { type Intent, compileIntent, isOfReference, notAccepted } from "../core/build/build-intent.ts";
+import { isMaterialised } from "../core/config/opt-in.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { Context, Controller } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";

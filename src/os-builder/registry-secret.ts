@@ -1,5 +1,5 @@
 import { McoError } from "../api/errors.ts";
-import { type Secret, kubernetes } from "../api/kubernetes.ts";
+import { type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { namespace } from "../api/names.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { MachineOSBuild } from "../api/machine-os-build.ts";
+import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, labels } from "../api/names.ts";
-import { metricsText } from "../core/metrics.ts";
+import { metricsText } from "../core/metrics/metrics.ts";
 import { buildFamilies } from "./run-os-builder.ts";
 
 test("figures of builds: how many run, where each is, when it began and ended, how long it took, how often it was tried again", () => {

@@ -1,10 +1,10 @@
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import { MachineOSConfig } from "../api/machine-os-config.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, namespace, objects } from "../api/names.ts";
-import { type MetricFamily, metricsText } from "../core/metrics.ts";
-import { readRetries } from "../core/build-retry.ts";
-import { hasEnded, stateOfBuild } from "../core/build-state.ts";
-import { SectionMeter, journalFamilies } from "../core/section-meter.ts";
+import { type MetricFamily, metricsText } from "../core/metrics/metrics.ts";
+import { readRetries } from "../core/build/build-retry.ts";
+import { hasEnded, stateOfBuild } from "../core/build/build-state.ts";
+import { SectionMeter, journalFamilies } from "../core/metrics/section-meter.ts";
 import { type Caches, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Job, Pod } from "../api/kubernetes.ts";
-import { printOutcome } from "../core/image-build.ts";
+import type { Job, Pod } from "../api/foreign/kubernetes.ts";
+import { printOutcome } from "../core/build/image-build.ts";
 import { runStateOf } from "./run-state.ts";
 
 const digest = `sha256:${"a".repeat(64)}`;

@@ -1,7 +1,7 @@
-import type { Job, Pod } from "../api/kubernetes.ts";
-import { conditionOf } from "../api/object.ts";
-import { type BuildFailure, classifyPodEnd } from "../core/build-failures.ts";
-import { readOutcome } from "../core/image-build.ts";
+import type { Job, Pod } from "../api/foreign/kubernetes.ts";
+import { conditionOf } from "../api/schema/object.ts";
+import { type BuildFailure, classifyPodEnd } from "../core/build/build-failures.ts";
+import { readOutcome } from "../core/build/image-build.ts";
 import type { RunState } from "./backend.ts";
 
 export interface ObservedRun {

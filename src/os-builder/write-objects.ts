@@ -1,9 +1,9 @@
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import { MachineOSConfig } from "../api/machine-os-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, fieldManagers, type machineOSConfigConditions } from "../api/names.ts";
-import { type Condition, conditionOf, timestampOf } from "../api/object.ts";
-import { type BuildState, conditionsOfBuild, mayFollow, stateOfBuild } from "../core/build-state.ts";
+import { type Condition, conditionOf, timestampOf } from "../api/schema/object.ts";
+import { type BuildState, conditionsOfBuild, mayFollow, stateOfBuild } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 

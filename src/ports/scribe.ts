@@ -1,6 +1,6 @@
-import type { StoryLine } from "../api/stories.ts";
+import type { StoryLine } from "../api/books/stories.ts";
 
-export type { StoryLevel, StoryLine } from "../api/stories.ts";
+export type { StoryLevel, StoryLine } from "../api/books/stories.ts";
 
 /** Writes story lines. Every process has one from its first line on, beside Clock, Random and Logger. */
 export interface Scribe {

@@ -1,6 +1,6 @@
 import { McoError } from "../api/errors.ts";
-import { type ImageReference, printImageReference, repositoryOf } from "../core/image-reference.ts";
-import type { PullSource } from "../core/registries-conf.ts";
+import { type ImageReference, printImageReference, repositoryOf } from "../core/images/image-reference.ts";
+import type { PullSource } from "../core/images/registries-conf.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import { type AuthFile, parseAuthFile } from "./auth-file.ts";

@@ -1,5 +1,5 @@
 import { McoError } from "../api/errors.ts";
-import { digestPattern } from "../core/image-reference.ts";
+import { digestPattern } from "../core/images/image-reference.ts";
 
 /** A reference to bytes: what they are, how many, and their digest. */
 export interface Descriptor {

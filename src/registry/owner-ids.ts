@@ -1,4 +1,4 @@
-import type { OwnerIds } from "../core/image-content.ts";
+import type { OwnerIds } from "../core/config/image-content.ts";
 import type { ImageStore } from "./image-store.ts";
 
 /**

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { LayerEntry } from "../core/image-content.ts";
+import type { LayerEntry } from "../core/config/image-content.ts";
 import { packLayer } from "./pack-layer.ts";
 import { digestOf } from "./registry-client.ts";
 import { readTar } from "./tar.ts";

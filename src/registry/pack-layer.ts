@@ -1,5 +1,5 @@
 import { gzipSync } from "fflate";
-import type { LayerEntry } from "../core/image-content.ts";
+import type { LayerEntry } from "../core/config/image-content.ts";
 import { digestOf } from "./registry-client.ts";
 import { type PlainEntry, writeTar } from "./tar.ts";
 

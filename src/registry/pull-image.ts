@@ -4,15 +4,15 @@ import {
   parseImageReference,
   printImageReference,
   repositoryOf,
-} from "../core/image-reference.ts";
-import { type PullSource, parseRegistriesConf, pullSources } from "../core/registries-conf.ts";
+} from "../core/images/image-reference.ts";
+import { type PullSource, parseRegistriesConf, pullSources } from "../core/images/registries-conf.ts";
 import {
   type SignaturePolicy,
   type VerifySignature,
   judgeImage,
   keysAskedFor,
   parseSignaturePolicy,
-} from "../core/signature-policy.ts";
+} from "../core/images/signature-policy.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import type { BlobStore, WantedBlob } from "./blob-store.ts";

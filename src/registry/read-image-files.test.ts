@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type BuiltEntry, gzippedLayer, tarOf, zstdLayer } from "../../test/registry/tar-builder.ts";
+import { type BuiltEntry, gzippedLayer, tarOf, zstdLayer } from "../../test/support/registry/tar-builder.ts";
 import { ownerIdsOf } from "./owner-ids.ts";
 import { readImageFiles } from "./read-image-files.ts";
 import { digestOf } from "./registry-client.ts";

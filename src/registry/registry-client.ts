@@ -1,8 +1,8 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../api/errors.ts";
-import { isLoopbackHost } from "../core/image-reference.ts";
-import { redactText } from "../core/redact.ts";
+import { isLoopbackHost } from "../core/images/image-reference.ts";
+import { redactText } from "../core/text/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import { type AuthFile, type Credentials, credentialsFor } from "./auth-file.ts";
 import { parseChallenges } from "./challenge.ts";

@@ -1,5 +1,5 @@
 import { McoError } from "../api/errors.ts";
-import type { FoundSignature } from "../core/signature-policy.ts";
+import type { FoundSignature } from "../core/images/signature-policy.ts";
 import { parseManifest } from "./manifest.ts";
 import { type RegistryClient, type Repository, digestOf } from "./registry-client.ts";
 

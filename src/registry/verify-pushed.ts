@@ -1,4 +1,4 @@
-import { type BuildFailure, type FailureClass, classifyImageError } from "../core/build-failures.ts";
+import { type BuildFailure, type FailureClass, classifyImageError } from "../core/build/build-failures.ts";
 import { McoError } from "../api/errors.ts";
 import type { ImageStore } from "./image-store.ts";
 

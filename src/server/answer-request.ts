@@ -1,4 +1,4 @@
-import { negotiateVersion } from "../core/negotiate-version.ts";
+import { negotiateVersion } from "../core/join/negotiate-version.ts";
 import type { ServedVersion } from "../ignition/convert-ignition.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ConfigAnswer, ConfigHandler, ConfigRequest } from "../ports/listener.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { ControllerConfig } from "../api/controller-config.ts";
-import type { MachineConfig } from "../api/machine-config.ts";
+import type { ControllerConfig } from "../api/kinds/controller-config.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import type { ServedVersion } from "../ignition/convert-ignition.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock } from "../ports/node/system-clock.ts";

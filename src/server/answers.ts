@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
-import { type ServedConfig, composeServed, inVersion } from "../core/served-config.ts";
+import { type ServedConfig, composeServed, inVersion } from "../core/join/served-config.ts";
 import { type Problem, sentenceOf } from "../ignition/problem.ts";
 import { type ServedVersion, servedVersions } from "../ignition/convert-ignition.ts";
 import type { Clock } from "../ports/clock.ts";

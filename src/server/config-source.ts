@@ -1,5 +1,5 @@
-import type { ProvisioningToken } from "../api/provisioning-token.ts";
-import type { ServedInputs } from "../core/served-config.ts";
+import type { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import type { ServedInputs } from "../core/join/served-config.ts";
 
 /**
  * Everything that the answers to the machines of one pool are made from, as it is now. Never changed; a later one is

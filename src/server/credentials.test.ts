@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { ProvisioningToken } from "../api/provisioning-token.ts";
-import { tokenHash } from "../core/provisioning-token.ts";
+import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { tokenHash } from "../core/join/provisioning-token.ts";
 import { systemClock } from "../ports/node/system-clock.ts";
 import { silentLogger } from "../ports/logger.ts";
 import type { TokenStore } from "./config-source.ts";

@@ -1,7 +1,7 @@
 import { poolOrganizationPrefix } from "../api/names.ts";
-import { type ProvisioningToken, maxLastUsedBy } from "../api/provisioning-token.ts";
-import { timestampOf } from "../api/object.ts";
-import { type TokenRefusal, bearerOf, judgeToken, parseToken } from "../core/provisioning-token.ts";
+import { type ProvisioningToken, maxLastUsedBy } from "../api/kinds/provisioning-token.ts";
+import { timestampOf } from "../api/schema/object.ts";
+import { type TokenRefusal, bearerOf, judgeToken, parseToken } from "../core/join/provisioning-token.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ClientIdentity } from "../ports/listener.ts";
 import type { Logger } from "../ports/logger.ts";

@@ -1,10 +1,10 @@
 import { parseDocument } from "yaml";
-import { ControllerConfig } from "../api/controller-config.ts";
-import { MachineConfig } from "../api/machine-config.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { objects } from "../api/names.ts";
-import type { KubeObject, Resource } from "../api/object.ts";
-import { ProvisioningToken } from "../api/provisioning-token.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
+import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { FileStat, Files } from "../ports/files.ts";
 import type { Logger } from "../ports/logger.ts";

@@ -1,6 +1,6 @@
-import { metricsText } from "../core/metrics.ts";
-import { journalFamilies } from "../core/section-meter.ts";
-import type { TlsSettings } from "../core/tls-profile.ts";
+import { metricsText } from "../core/metrics/metrics.ts";
+import { journalFamilies } from "../core/metrics/section-meter.ts";
+import type { TlsSettings } from "../core/certificates/tls-profile.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
 import type { Files } from "../ports/files.ts";

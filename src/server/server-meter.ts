@@ -1,5 +1,5 @@
-import { Histogram } from "../core/histogram.ts";
-import type { MetricFamily } from "../core/metrics.ts";
+import { Histogram } from "../core/metrics/histogram.ts";
+import type { MetricFamily } from "../core/metrics/metrics.ts";
 import type { RequestOutcome } from "./answer-request.ts";
 
 /** What is so at the moment of a look. */

@@ -1,4 +1,4 @@
-import type { StoryLineIn } from "../api/stories.ts";
+import type { StoryLineIn } from "../api/books/stories.ts";
 import type { CancelTimer, Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Scribe } from "../ports/scribe.ts";

@@ -1,5 +1,5 @@
 import { McoError } from "../api/errors.ts";
-import { certificatesOf } from "../core/certificate-facts.ts";
+import { certificatesOf } from "../core/certificates/certificate-facts.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { TlsFiles } from "../ports/listener.ts";

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Chapter } from "../api/machine-state-chapter.ts";
-import { memoryStore } from "../apiserver/memory-store.ts";
+import type { Chapter } from "../api/books/machine-state-chapter.ts";
+import { memoryStore } from "../apiserver/storage/memory-store.ts";
 import { createApiServer } from "../apiserver/server.ts";
 import { definedResources, kubernetes } from "../api/index.ts";
 import { createKubeClient } from "../kube/kube-client.ts";
@@ -13,7 +13,7 @@ import type { BookIndex, BookStore } from "./book-store.ts";
 import { FileBookStore } from "./file-book-store.ts";
 import { KubernetesBookStore } from "./kubernetes-book-store.ts";
 import { MemoryBookStore } from "./memory-book-store.ts";
-import { bookStoreSuite, chapter, index } from "../../test/state/book-store-suite.ts";
+import { bookStoreSuite, chapter, index } from "../../test/support/book-store-suite.ts";
 
 const ends: (() => void)[] = [];
 afterEach(() => {

@@ -1,12 +1,12 @@
-import type { JournalLine } from "../api/journal-line.ts";
-import { type Node, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineStateJournal } from "../api/machine-state-journal.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { journals } from "../api/names.ts";
-import { type BookKind, bookKindOf, reasonText, sectionKeyOf } from "../api/stories.ts";
-import type { BootstrapFacts } from "../core/health.ts";
-import { journalOfNode, lineOf, linesForBook } from "../core/journal.ts";
+import { type BookKind, bookKindOf, reasonText, sectionKeyOf } from "../api/books/stories.ts";
+import type { BootstrapFacts } from "../core/operator/health.ts";
+import { journalOfNode, lineOf, linesForBook } from "../core/books/journal.ts";
 import {
   joinedNode,
   judgeJoins,
@@ -14,11 +14,11 @@ import {
   overdueLine,
   overdueText,
   servedMachines,
-} from "../core/judge-joins.ts";
-import { poolOfNode } from "../core/pool-of-node.ts";
-import { type NodeSeen, seeNode } from "../core/seen-lines.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/slim.ts";
-import type { StateChild } from "../core/state-settings.ts";
+} from "../core/books/judge-joins.ts";
+import { poolOfNode } from "../core/pool/pool-of-node.ts";
+import { type NodeSeen, seeNode } from "../core/pool/seen-lines.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/pool/slim.ts";
+import type { StateChild } from "../core/operator/state-settings.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Watch, watching } from "../kube/controller.ts";
 import type { Selection } from "../kube/kube-client.ts";

@@ -1,8 +1,8 @@
-import type { JournalLine } from "../api/journal-line.ts";
-import type { Chapter } from "../api/machine-state-chapter.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import type { Chapter } from "../api/books/machine-state-chapter.ts";
 import { McoError } from "../api/errors.ts";
-import type { BootstrapFacts, Told } from "../core/health.ts";
-import type { StateChild, StateSettings } from "../core/state-settings.ts";
+import type { BootstrapFacts, Told } from "../core/operator/health.ts";
+import type { StateChild, StateSettings } from "../core/operator/state-settings.ts";
 import { type Controller, type RunOptions, type Watch, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";

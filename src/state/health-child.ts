@@ -1,18 +1,18 @@
-import { ClusterOperator } from "../api/cluster-operator.ts";
-import type { JournalLine } from "../api/journal-line.ts";
-import { type DaemonSet, type Lease, type Pod, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfigNode } from "../api/machine-config-node.ts";
-import { MachineOSBuild } from "../api/machine-os-build.ts";
-import { MachineOSConfig } from "../api/machine-os-config.ts";
-import { MachineConfigPool } from "../api/machine-config-pool.ts";
-import { MachineConfiguration } from "../api/machine-configuration.ts";
-import { MachineStateJournal } from "../api/machine-state-journal.ts";
+import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import { type DaemonSet, type Lease, type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { journals, namespace, objects } from "../api/names.ts";
-import { conditionOf } from "../api/object.ts";
-import type { StoryLineOf, StoryReason } from "../api/stories.ts";
-import { factsAbout } from "../core/answers.ts";
-import { ClusterMembers } from "../core/cluster-members.ts";
-import { daemonSetFacts, deploymentFacts } from "../core/component-facts.ts";
+import { conditionOf } from "../api/schema/object.ts";
+import type { StoryLineOf, StoryReason } from "../api/books/stories.ts";
+import { factsAbout } from "../core/pool/answers.ts";
+import { ClusterMembers } from "../core/pool/cluster-members.ts";
+import { daemonSetFacts, deploymentFacts } from "../core/pool/component-facts.ts";
 import {
   type AwayDaemon,
   type Failing,
@@ -22,10 +22,10 @@ import {
   type Told,
   healthConditions,
   healthReasonKey,
-} from "../core/health.ts";
-import { lineOf } from "../core/journal.ts";
-import { poolStatusInputs } from "../core/pool-status.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/slim.ts";
+} from "../core/operator/health.ts";
+import { lineOf } from "../core/books/journal.ts";
+import { poolStatusInputs } from "../core/pool/pool-status.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/pool/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, watching } from "../kube/controller.ts";
 import { settled } from "../kube/outcome.ts";

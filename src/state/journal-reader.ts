@@ -1,6 +1,6 @@
-import type { JournalLine, JournalMark } from "../api/journal-line.ts";
-import type { MachineStateJournal } from "../api/machine-state-journal.ts";
-import { admittedLines, bookOfJournal, isKnown } from "../core/journal.ts";
+import type { JournalLine, JournalMark } from "../api/books/journal-line.ts";
+import type { MachineStateJournal } from "../api/books/machine-state-journal.ts";
+import { admittedLines, bookOfJournal, isKnown } from "../core/books/journal.ts";
 import type { Change } from "../kube/watch-cache.ts";
 
 /** What is new in a journal. */

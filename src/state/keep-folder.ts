@@ -1,7 +1,7 @@
-import type { JournalLine } from "../api/journal-line.ts";
-import { bookKinds } from "../api/stories.ts";
-import { defaultRetention } from "../core/book-retention.ts";
-import { journalLineIn, lineOf } from "../core/journal.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import { bookKinds } from "../api/books/stories.ts";
+import { defaultRetention } from "../core/books/book-retention.ts";
+import { journalLineIn, lineOf } from "../core/books/journal.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { Logger } from "../ports/logger.ts";

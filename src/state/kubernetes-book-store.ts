@@ -1,9 +1,9 @@
-import { type Chapter, MachineStateChapter } from "../api/machine-state-chapter.ts";
-import { MachineStateBook } from "../api/machine-state-book.ts";
+import { type Chapter, MachineStateChapter } from "../api/books/machine-state-chapter.ts";
+import { MachineStateBook } from "../api/books/machine-state-book.ts";
 import { bookLabels, fieldManagers } from "../api/names.ts";
-import type { BookKind } from "../api/stories.ts";
-import { bookLabelOf, bookObjectName, chapterObjectName } from "../core/book-keeper.ts";
-import { jsonBytes } from "../core/journal.ts";
+import type { BookKind } from "../api/books/stories.ts";
+import { bookLabelOf, bookObjectName, chapterObjectName } from "../core/books/book-keeper.ts";
+import { jsonBytes } from "../core/books/journal.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isExpired, isInvalid } from "../kube/kube-error.ts";
 import {
@@ -74,7 +74,7 @@ export class KubernetesBookStore implements BookStore {
         { owner, signal },
       );
     } catch (error) {
-      // The kind's own rule says so: src/api/machine-state-chapter.ts.
+      // The kind's own rule says so: src/api/books/machine-state-chapter.ts.
       if (isInvalid(error) && /closed chapter is never changed|stay as they are/.test(error.message))
         throw chapterClosed(chapter, error);
       throw error;

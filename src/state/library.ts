@@ -1,11 +1,11 @@
-import type { JournalLine, JournalMark } from "../api/journal-line.ts";
-import type { Chapter } from "../api/machine-state-chapter.ts";
-import { timestampOf } from "../api/object.ts";
-import type { BookKind } from "../api/stories.ts";
+import type { JournalLine, JournalMark } from "../api/books/journal-line.ts";
+import type { Chapter } from "../api/books/machine-state-chapter.ts";
+import { timestampOf } from "../api/schema/object.ts";
+import type { BookKind } from "../api/books/stories.ts";
 import { McoError } from "../api/errors.ts";
-import { BookKeeper, type ChapterChange, healthWord, merged, oneLiner } from "../core/book-keeper.ts";
-import { type Retention, pruneBook } from "../core/book-retention.ts";
-import { jsonBytes } from "../core/journal.ts";
+import { BookKeeper, type ChapterChange, healthWord, merged, oneLiner } from "../core/books/book-keeper.ts";
+import { type Retention, pruneBook } from "../core/books/book-retention.ts";
+import { jsonBytes } from "../core/books/journal.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { BookIndex, BookStore } from "./book-store.ts";
 

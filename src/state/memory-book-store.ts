@@ -1,5 +1,5 @@
-import type { Chapter } from "../api/machine-state-chapter.ts";
-import { jsonBytes } from "../core/journal.ts";
+import type { Chapter } from "../api/books/machine-state-chapter.ts";
+import { jsonBytes } from "../core/books/journal.ts";
 import {
   type BookIndex,
   type BookStore,

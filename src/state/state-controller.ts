@@ -1,8 +1,8 @@
-import type { JournalLine } from "../api/journal-line.ts";
-import { type ConfigMap, type Lease, kubernetes } from "../api/kubernetes.ts";
-import { MachineConfiguration } from "../api/machine-configuration.ts";
+import type { JournalLine } from "../api/books/journal-line.ts";
+import { type ConfigMap, type Lease, kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { fieldManagers, namespace, objects } from "../api/names.ts";
-import type { Condition } from "../api/object.ts";
+import type { Condition } from "../api/schema/object.ts";
 import {
   type BootstrapFacts,
   type ChildState,
@@ -15,11 +15,11 @@ import {
   stateKeeping,
   switchedOff,
   withTransitions,
-} from "../core/health.ts";
-import { lineKey } from "../core/order-lines.ts";
-import { metricsText } from "../core/metrics.ts";
-import { StateMeter } from "../core/state-metrics.ts";
-import { type StateChild, type StateSettings, stateChildren, stateSettings } from "../core/state-settings.ts";
+} from "../core/operator/health.ts";
+import { lineKey } from "../core/books/order-lines.ts";
+import { metricsText } from "../core/metrics/metrics.ts";
+import { StateMeter } from "../core/metrics/state-metrics.ts";
+import { type StateChild, type StateSettings, stateChildren, stateSettings } from "../core/operator/state-settings.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isConflict } from "../kube/kube-error.ts";

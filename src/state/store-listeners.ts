@@ -1,4 +1,4 @@
-import type { Chapter } from "../api/machine-state-chapter.ts";
+import type { Chapter } from "../api/books/machine-state-chapter.ts";
 import { type ChapterFilter, type StoreChange, isAskedFor } from "./book-store.ts";
 
 /** Those who follow a store of this process. */

@@ -1,12 +1,12 @@
 import { type Section, inFile, ours, same, skip } from "./row-kit.ts";
 
 /** How members become one configuration (C1.3 to C1.7), and what every machine starts from (C2). */
-const rendersPool = inFile("src/core/render-pool.test.ts", "renderPool");
-const hashed = inFile("src/core/render-pool.test.ts", "yamlForHash");
+const rendersPool = inFile("src/core/render/render-pool.test.ts", "renderPool");
+const hashed = inFile("src/core/render/render-pool.test.ts", "yamlForHash");
 const vectors = inFile("test/vectors/vectors.test.ts", "the answers of the reference");
 const base = inFile("src/controller/controllers.test.ts", "base configurations and rendering");
-const bases = inFile("src/core/controller-config-of.test.ts", "base configurations");
-const configs = inFile("src/core/controller-config-of.test.ts");
+const bases = inFile("src/core/render/controller-config-of.test.ts", "base configurations");
+const configs = inFile("src/core/render/controller-config-of.test.ts");
 
 const openShift =
   "files and units of OpenShift's platforms, networks and load balancers carry images and scripts of its payload; the base configurations here are what machines need on any Kubernetes";

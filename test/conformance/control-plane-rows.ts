@@ -11,15 +11,15 @@ const node = inFile("src/controller/node-controller.test.ts");
 const gets = inFile("src/controller/node-controller.test.ts", "who gets the target");
 const told = inFile("src/controller/node-controller.test.ts", "what the pool and its nodes are told");
 const rollOut = inFile("src/controller/controllers.test.ts", "roll-out");
-const select = inFile("src/core/select-nodes.test.ts", "selectNodes");
-const always = inFile("src/core/select-nodes.test.ts", "whatever the state of a pool");
-const kept = inFile("src/core/select-nodes.test.ts");
-const status = inFile("src/core/pool-status.test.ts", "poolStatus");
-const membership = inFile("src/core/pool-of-node.test.ts");
-const marks = inFile("src/core/control-plane-marks.test.ts");
-const explained = inFile("src/core/explain.test.ts");
-const poolSays = inFile("src/core/explain.test.ts", "what a pool says of itself");
-const nodeSays = inFile("src/core/explain.test.ts", "what a node says of itself");
+const select = inFile("src/core/pool/select-nodes.test.ts", "selectNodes");
+const always = inFile("src/core/pool/select-nodes.test.ts", "whatever the state of a pool");
+const kept = inFile("src/core/pool/select-nodes.test.ts");
+const status = inFile("src/core/pool/pool-status.test.ts", "poolStatus");
+const membership = inFile("src/core/pool/pool-of-node.test.ts");
+const marks = inFile("src/core/pool/control-plane-marks.test.ts");
+const explained = inFile("src/core/preview/explain.test.ts");
+const poolSays = inFile("src/core/preview/explain.test.ts", "what a pool says of itself");
+const nodeSays = inFile("src/core/preview/explain.test.ts", "what a node says of itself");
 const scenario = inFile("test/scenario/roll-out.test.ts", "a cluster of real processes");
 const guard = inFile("test/guards/yes-no-helpers.test.ts");
 
@@ -138,7 +138,7 @@ export const controlPlane: readonly Section[] = [
       same(
         "C3.5 max",
         "maxUnavailable: one when nothing is said, percentages rounded down, never zero.",
-        inFile("src/core/select-nodes.test.ts", "budgetOf")("*"),
+        inFile("src/core/pool/select-nodes.test.ts", "budgetOf")("*"),
       ),
       ours(
         "C3.5 away",
@@ -295,7 +295,7 @@ export const controlPlane: readonly Section[] = [
         ),
         nodeSays("annotations and MachineConfigNode that disagree are told after a minute"),
         inFile(
-          "src/core/metrics.test.ts",
+          "src/core/metrics/metrics.test.ts",
           "metrics",
         )("name machines of which two sources have said different things for a minute, and not before"),
       ),
@@ -343,7 +343,7 @@ export const controlPlane: readonly Section[] = [
         "C3.7 certificates",
         "Until when the certificates are good that machines know the API server by is shown on every pool, paused or not.",
         status("until when the API server's certificates on machines are good is shown, also while the pool is paused"),
-        inFile("src/core/controller-config-of.test.ts")("the status names every certificate that*"),
+        inFile("src/core/render/controller-config-of.test.ts")("the status names every certificate that*"),
       ),
       same(
         "C3.7 foreign",
@@ -379,7 +379,7 @@ export const controlPlane: readonly Section[] = [
       ours(
         "answers may upgrade",
         "What keeps an upgrade back, each with its pool and what to do.",
-        inFile("src/core/explain.test.ts", "what the operator says of itself")("*"),
+        inFile("src/core/preview/explain.test.ts", "what the operator says of itself")("*"),
       ),
       ours(
         "answers freshness",
@@ -389,7 +389,7 @@ export const controlPlane: readonly Section[] = [
       ours(
         "answers MachineConfig",
         "Where a MachineConfig is: its pools, and how many of their machines have it.",
-        inFile("src/core/explain.test.ts", "where a MachineConfig is")("*"),
+        inFile("src/core/preview/explain.test.ts", "where a MachineConfig is")("*"),
       ),
       ours(
         "answers guard",

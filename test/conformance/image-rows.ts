@@ -6,33 +6,33 @@ import { type Section, inFile, ours, same, skip } from "./row-kit.ts";
  */
 const scenario = inFile("test/scenario/images.test.ts", "a pool that boots images built on its cluster");
 const rollOut = inFile("src/controller/image-roll-out.test.ts", "a pool whose machines boot images");
-const full = inFile("test/daemon/images.test.ts", "a machine that is given an image which holds its configuration");
-const osOnly = inFile("test/daemon/images.test.ts", "a machine whose image holds only what an image can hold");
-const back = inFile("test/daemon/images.test.ts", "a machine that goes back to the stock system");
-const unclear = inFile("test/daemon/images.test.ts", "a target that cannot be meant");
-const machine = inFile("test/daemon/images.test.ts");
-const drift = inFile("test/daemon/images.test.ts", "drift of a machine whose image holds its configuration");
+const full = inFile("src/daemon/images.test.ts", "a machine that is given an image which holds its configuration");
+const osOnly = inFile("src/daemon/images.test.ts", "a machine whose image holds only what an image can hold");
+const back = inFile("src/daemon/images.test.ts", "a machine that goes back to the stock system");
+const unclear = inFile("src/daemon/images.test.ts", "a target that cannot be meant");
+const machine = inFile("src/daemon/images.test.ts");
+const drift = inFile("src/daemon/images.test.ts", "drift of a machine whose image holds its configuration");
 const killedDaemon = inFile(
-  "test/daemon/killed-with-images.test.ts",
+  "src/daemon/killed-with-images.test.ts",
   "a daemon that is killed before and after each of its effects, on its way to",
 );
-const between = inFile("test/daemon/converge-images.test.ts", "a machine between images and no images");
+const between = inFile("src/daemon/converge-images.test.ts", "a machine between images and no images");
 const settling = inFile("src/daemon/settle-machine.test.ts", "settling");
-const optIn = inFile("test/os-builder/opt-in.test.ts", "opting in");
-const optOut = inFile("test/os-builder/opt-in.test.ts", "opting out");
-const rebuild = inFile("test/os-builder/rebuild.test.ts", "asking for a rebuild");
-const retries = inFile("test/os-builder/rebuild.test.ts", "retries");
-const makes = inFile("test/os-builder/strategies.test.ts", "what makes an image");
-const failures = inFile("test/os-builder/failures.test.ts", "every way to fail");
-const verified = inFile("test/os-builder/failures.test.ts", "before an image counts it is looked at as machines will");
-const killedBuilder = inFile("test/os-builder/killed.test.ts", "a builder that is killed");
-const intents = inFile("src/core/build-intent.test.ts", "whether a pool is opted in");
-const content = inFile("src/core/image-content.test.ts", "what an image holds of a configuration");
-const prune = inFile("src/core/build-prune.test.ts", "what is pruned");
+const optIn = inFile("src/os-builder/opt-in.test.ts", "opting in");
+const optOut = inFile("src/os-builder/opt-in.test.ts", "opting out");
+const rebuild = inFile("src/os-builder/rebuild.test.ts", "asking for a rebuild");
+const retries = inFile("src/os-builder/rebuild.test.ts", "retries");
+const makes = inFile("src/os-builder/strategies.test.ts", "what makes an image");
+const failures = inFile("src/os-builder/failures.test.ts", "every way to fail");
+const verified = inFile("src/os-builder/failures.test.ts", "before an image counts it is looked at as machines will");
+const killedBuilder = inFile("src/os-builder/killed.test.ts", "a builder that is killed");
+const intents = inFile("src/core/build/build-intent.test.ts", "whether a pool is opted in");
+const content = inFile("src/core/config/image-content.test.ts", "what an image holds of a configuration");
+const prune = inFile("src/core/build/build-prune.test.ts", "what is pruned");
 const jobs = inFile("src/os-builder/job-backend.test.ts", "builds in Jobs");
 const operator = inFile("src/operator/operator.test.ts", "the operator");
 const commands = inFile("src/cli/build-commands.test.ts", "mco build");
-const pairs = inFile("src/core/image-pair.test.ts", "imageTargetOf");
+const pairs = inFile("src/core/config/image-pair.test.ts", "imageTargetOf");
 
 const informational = "it informs, and asks for nothing that a test could show";
 
@@ -232,7 +232,7 @@ export const imageBuilds: readonly Section[] = [
         "images e.5",
         "Every edge case of a rebuild: before opting in, again, taken away, another configuration, paused, opted out, shared images.",
         rebuild("*"),
-        inFile("src/core/build-rebuild.test.ts", "a request to build again")("*"),
+        inFile("src/core/build/build-rebuild.test.ts", "a request to build again")("*"),
       ),
     ],
   },
@@ -244,7 +244,7 @@ export const imageBuilds: readonly Section[] = [
         "R003-1",
         "Custom content is a Containerfile.",
         inFile(
-          "src/core/build-containerfile.test.ts",
+          "src/core/build/build-containerfile.test.ts",
           "the rendered Containerfile",
         )("lays packages of extensions first*"),
         scenario("a Containerfile of the pool's own*"),
@@ -272,7 +272,7 @@ export const imageBuilds: readonly Section[] = [
         optOut("a deleted MachineOSConfig*"),
         back("is as one that never had an image*"),
         between("*"),
-        inFile("test/daemon/image-trees.test.ts")("*"),
+        inFile("src/daemon/image-trees.test.ts")("*"),
       ),
       ours(
         "images i.3",
@@ -334,7 +334,7 @@ export const imageBuilds: readonly Section[] = [
       ours(
         "images d.4",
         "A machine that cannot become an image boots what it had, without an API server, and refuses configuration and image together.",
-        inFile("test/daemon/images.test.ts", "an image that a machine cannot become")("*"),
+        inFile("src/daemon/images.test.ts", "an image that a machine cannot become")("*"),
         back("and fails to settle there*"),
       ),
       ours(
@@ -343,14 +343,14 @@ export const imageBuilds: readonly Section[] = [
         makes("a new configuration ends the run*"),
         makes("a new configuration with the same image*"),
         makes("a build that somebody deletes*"),
-        inFile("test/os-builder/killed.test.ts")("of two builders*"),
+        inFile("src/os-builder/killed.test.ts")("of two builders*"),
         inFile("src/controller/drain-controller.test.ts")("a pod that builds an OS image is let finish*"),
       ),
       ours(
         "images plan",
         "mco plan and admission know what a change costs where machines boot images.",
-        inFile("src/core/plan-cluster.test.ts", "planCluster")("where machines boot images*"),
-        inFile("src/core/plan-cluster.test.ts", "planCluster")("opting in and out of images*"),
+        inFile("src/core/preview/plan-cluster.test.ts", "planCluster")("where machines boot images*"),
+        inFile("src/core/preview/plan-cluster.test.ts", "planCluster")("opting in and out of images*"),
       ),
       ours(
         "images i.15",
@@ -366,13 +366,10 @@ export const imageBuilds: readonly Section[] = [
         "images i.17",
         "The layer of a configuration has one digest, however the image is made; equal inputs give an equal image.",
         inFile(
-          "test/image-build/build-image.test.ts",
+          "src/build-image/build-image.test.ts",
           "images made by buildah",
         )("the layer of a configuration is the same blob*"),
-        inFile(
-          "test/image-build/build-image.test.ts",
-          "images made by buildah",
-        )("the same inputs make the same image*"),
+        inFile("src/build-image/build-image.test.ts", "images made by buildah")("the same inputs make the same image*"),
         content("it is the same for configurations*"),
       ),
       ours(
@@ -406,13 +403,13 @@ export const imageBuilds: readonly Section[] = [
         "images i.23",
         "The daemon killed at every step: resumes or goes back; a staged OS is undone by throwing it away.",
         killedDaemon("*"),
-        inFile("test/daemon/killed-with-images.test.ts")("a target that is taken back after*"),
+        inFile("src/daemon/killed-with-images.test.ts")("a target that is taken back after*"),
       ),
       ours(
         "images i.24",
         "Our registry and docker-registry behave alike.",
-        inFile("test/registry/registry-suite.test.ts", "the embedded registry, over TLS and with a password")("*"),
-        inFile("test/registry/registry-suite.test.ts", "Debian's registry, over TLS and with a password")("*"),
+        inFile("src/registry/registry-suite.test.ts", "the embedded registry, over TLS and with a password")("*"),
+        inFile("src/registry/registry-suite.test.ts", "Debian's registry, over TLS and with a password")("*"),
       ),
       ours(
         "images CLI",

@@ -8,13 +8,13 @@ import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
  * Source of what the reference does: openshift/machine-config-operator pkg/controller/common/metrics.go,
  * pkg/daemon/metrics.go and install/0000_90_machine-config_01_prometheus-rules.yaml (main).
  */
-const metrics = inFile("src/core/metrics.test.ts", "metrics");
-const meter = inFile("src/core/rollout-meter.test.ts", "what roll-outs take");
-const alerts = inFile("src/core/alerts.test.ts", "alerts");
+const metrics = inFile("src/core/metrics/metrics.test.ts", "metrics");
+const meter = inFile("src/core/metrics/rollout-meter.test.ts", "what roll-outs take");
+const alerts = inFile("src/core/metrics/alerts.test.ts", "alerts");
 const budget = inFile("test/simulation/write-budget.test.ts", "an update with drain and reboot");
 const outcome = inFile("test/simulation/write-budget.test.ts", "an update without reboot");
-const phases = inFile("src/core/update-conditions.test.ts", "withPhases");
-const status = inFile("src/core/pool-status.test.ts", "poolStatus");
+const phases = inFile("src/core/books/update-conditions.test.ts", "withPhases");
+const status = inFile("src/core/pool/pool-status.test.ts", "poolStatus");
 const planted = inFile("test/simulation/planted-bugs.test.ts", "a planted bug is found");
 const seeds = [
   ...inFile("test/simulation/seeds-even.test.ts")(

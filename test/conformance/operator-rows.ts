@@ -17,23 +17,29 @@ const admission = inFile(
   "on a cluster with OpenShift's own settings",
   "admission",
 );
-const onPlain = inFile("src/core/controller-config-of.test.ts", "ControllerConfig on plain Kubernetes");
+const onPlain = inFile("src/core/render/controller-config-of.test.ts", "ControllerConfig on plain Kubernetes");
 const whereKinds = inFile(
-  "src/core/controller-config-of.test.ts",
+  "src/core/render/controller-config-of.test.ts",
   "ControllerConfig where there are kinds of config.openshift.io",
 );
-const authorities = inFile("src/core/controller-config-of.test.ts", "authorities in ControllerConfig");
-const fence = inFile("src/core/controller-config-of.test.ts", "the fence before rendering");
-const settings = inFile("src/core/machine-configuration-status.test.ts", "the settings in force");
-const required = inFile("src/core/operator-report.test.ts", "pools that an upgrade waits for");
-const beside = inFile("src/core/operator-report.test.ts", "what a ClusterOperator shows beside its conditions");
-const pullSecret = inFile("src/core/internal-pull-secret.test.ts");
-const network = inFile("src/core/service-network.test.ts");
-const bundles = inFile("src/core/certificate-facts.test.ts", "a bundle");
-const machineFiles = inFile("src/core/machine-certificates.test.ts", "what a machine has from ControllerConfig itself");
-const writer = inFile("test/daemon/certificates.test.ts");
+const authorities = inFile("src/core/render/controller-config-of.test.ts", "authorities in ControllerConfig");
+const fence = inFile("src/core/render/controller-config-of.test.ts", "the fence before rendering");
+const settings = inFile("src/core/operator/machine-configuration-status.test.ts", "the settings in force");
+const required = inFile("src/core/operator/operator-report.test.ts", "pools that an upgrade waits for");
+const beside = inFile(
+  "src/core/operator/operator-report.test.ts",
+  "what a ClusterOperator shows beside its conditions",
+);
+const pullSecret = inFile("src/core/build/internal-pull-secret.test.ts");
+const network = inFile("src/core/render/service-network.test.ts");
+const bundles = inFile("src/core/certificates/certificate-facts.test.ts", "a bundle");
+const machineFiles = inFile(
+  "src/core/certificates/machine-certificates.test.ts",
+  "what a machine has from ControllerConfig itself",
+);
+const writer = inFile("src/daemon/certificates.test.ts");
 const rpmOstree = inFile("src/host/rpm-ostree/rpm-ostree-host.test.ts", "a machine with rpm-ostree");
-const kubeconfig = inFile("src/core/kubeconfig-authorities.test.ts");
+const kubeconfig = inFile("src/core/render/kubeconfig-authorities.test.ts");
 const leader = inFile("src/kube/leader.test.ts");
 
 export const operatorRules: readonly Section[] = [
@@ -85,7 +91,7 @@ export const operatorRules: readonly Section[] = [
       same(
         "C8.1 images",
         "Images of another version are not touched: machines keep theirs until the operator of that release runs.",
-        inFile("src/core/release-of.test.ts", "the OS image of a release")("*"),
+        inFile("src/core/render/release-of.test.ts", "the OS image of a release")("*"),
         operator(
           "a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own",
         ),

@@ -15,18 +15,18 @@ import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
  *
  * Source of what the reference does: openshift/machine-config-operator pkg/daemon (main).
  */
-const startUp = inFile("test/daemon/start-up.test.ts");
-const update = inFile("test/daemon/update.test.ts");
-const anUpdate = inFile("test/daemon/update.test.ts", "an update");
-const cannotTake = inFile("test/daemon/update.test.ts", "what a machine cannot take");
-const system = inFile("test/daemon/update.test.ts", "the system of a machine");
-const disk = inFile("test/daemon/disk.test.ts");
-const writesCertificates = inFile("test/daemon/certificates.test.ts");
-const looks = inFile("test/daemon/looks.test.ts");
+const startUp = inFile("src/daemon/start-up.test.ts");
+const update = inFile("src/daemon/update.test.ts");
+const anUpdate = inFile("src/daemon/update.test.ts", "an update");
+const cannotTake = inFile("src/daemon/update.test.ts", "what a machine cannot take");
+const system = inFile("src/daemon/update.test.ts", "the system of a machine");
+const disk = inFile("src/daemon/disk.test.ts");
+const writesCertificates = inFile("src/daemon/certificates.test.ts");
+const looks = inFile("src/daemon/looks.test.ts");
 const tables = inFile("test/conformance/tables.test.ts");
-const plan = inFile("src/core/plan-node.test.ts", "planNode");
-const reconciled = inFile("src/core/reconcilable.test.ts", "reconcile");
-const policies = inFile("src/core/disruption-policy.test.ts");
+const plan = inFile("src/core/machine/plan-node.test.ts", "planNode");
+const reconciled = inFile("src/core/config/reconcilable.test.ts", "reconcile");
+const policies = inFile("src/core/config/disruption-policy.test.ts");
 const firstBoot = inFile("src/daemon/first-boot.test.ts", "a first boot");
 const converge = inFile("src/daemon/converge.test.ts", "a daemon on a machine");
 const rpmOstree = inFile("src/host/rpm-ostree/rpm-ostree-host.test.ts", "a machine with rpm-ostree");
@@ -39,11 +39,11 @@ const planted = inFile("test/crash/planted-bugs.test.ts", "a planted bug is foun
 const pairs = inFile("test/crash/pairs.test.ts");
 const vectors = inFile("test/vectors/vectors.test.ts", "the answers of the reference");
 const controllers = inFile("src/controller/controllers.test.ts");
-const renders = inFile("src/core/render-for-pool.test.ts", "renderForPool");
-const rendersPool = inFile("src/core/render-pool.test.ts", "renderPool");
-const storage = inFile("src/core/irreconcilable-changes.test.ts", "irreconcilableChanges");
+const renders = inFile("src/core/render/render-for-pool.test.ts", "renderForPool");
+const rendersPool = inFile("src/core/render/render-pool.test.ts", "renderPool");
+const storage = inFile("src/core/config/irreconcilable-changes.test.ts", "irreconcilableChanges");
 const retries = inFile("src/registry/retries.test.ts");
-const pulls = inFile("test/registry/pull.test.ts");
+const pulls = inFile("src/registry/pull.test.ts");
 
 const firstBootUnits =
   "units of the first boot belong to the templates and images of a CoreOS cluster; this suite brings the command that they run";
@@ -1673,7 +1673,7 @@ const machine: readonly Section[] = [
       same(
         "10.4 split",
         "Entries are split as the kernel splits them.",
-        inFile("src/core/plan-node.test.ts", "splitKernelArguments")("*"),
+        inFile("src/core/machine/plan-node.test.ts", "splitKernelArguments")("*"),
         readsRpmOstree("of arguments is split as the kernel does, without what ostree adds"),
       ),
       same(

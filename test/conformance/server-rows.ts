@@ -7,33 +7,33 @@ import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
  *
  * Source of what the reference does: openshift/machine-config-operator pkg/server (main).
  */
-const answers = inFile("test/server/answers.test.ts", "what is answered");
-const anew = inFile("test/server/answers.test.ts", "what has changed is answered anew");
-const bootstrap = inFile("test/server/bootstrap.test.ts", "a folder in place of a cluster");
-const bootstrapCommand = inFile("test/server/bootstrap.test.ts", "mco server bootstrap");
-const paths = inFile("test/server/hardening.test.ts", "paths lead where they say, or nowhere");
-const floods = inFile("test/server/hardening.test.ts", "floods");
-const hardening = inFile("test/server/hardening.test.ts");
-const tls = inFile("test/server/listener.test.ts", "TLS");
-const bounded = inFile("test/server/listener.test.ts", "what reaches the port is bounded");
-const listener = inFile("test/server/listener.test.ts");
-const served = inFile("test/server/tokens.test.ts", "who is served");
-const secrets = inFile("test/server/tokens.test.ts");
+const answers = inFile("src/server/served-answers.test.ts", "what is answered");
+const anew = inFile("src/server/served-answers.test.ts", "what has changed is answered anew");
+const bootstrap = inFile("src/server/bootstrap.test.ts", "a folder in place of a cluster");
+const bootstrapCommand = inFile("src/server/bootstrap.test.ts", "mco server bootstrap");
+const paths = inFile("src/server/hardening.test.ts", "paths lead where they say, or nowhere");
+const floods = inFile("src/server/hardening.test.ts", "floods");
+const hardening = inFile("src/server/hardening.test.ts");
+const tls = inFile("src/server/listener.test.ts", "TLS");
+const bounded = inFile("src/server/listener.test.ts", "what reaches the port is bounded");
+const listener = inFile("src/server/listener.test.ts");
+const served = inFile("src/server/tokens.test.ts", "who is served");
+const secrets = inFile("src/server/tokens.test.ts");
 const kept = inFile("src/server/answers.test.ts", "answers that are kept ready");
 const uses = inFile("src/server/credentials.test.ts", "uses of a token");
 const limits = inFile("src/server/limits.test.ts");
 const told = inFile("src/server/tell-requests.test.ts");
-const choice = inFile("src/core/choose-served.test.ts", "chooseServed");
-const config = inFile("src/core/served-config.test.ts", "what a machine is served");
-const versions = inFile("src/core/negotiate-version.test.ts", "negotiateVersion");
+const choice = inFile("src/core/join/choose-served.test.ts", "chooseServed");
+const config = inFile("src/core/join/served-config.test.ts", "what a machine is served");
+const versions = inFile("src/core/join/negotiate-version.test.ts", "negotiateVersion");
 const conversions = inFile("src/ignition/convert-ignition.test.ts");
-const tokens = inFile("src/core/provisioning-token.test.ts");
+const tokens = inFile("src/core/join/provisioning-token.test.ts");
 const tokenCommands = inFile("src/cli/token-commands.test.ts");
-const profiles = inFile("src/core/tls-profile.test.ts");
-const csr = inFile("src/core/judge-csr.test.ts", "judgeCsr");
+const profiles = inFile("src/core/certificates/tls-profile.test.ts");
+const csr = inFile("src/core/join/judge-csr.test.ts", "judgeCsr");
 const joins = inFile("src/controller/join-controller.test.ts", "machines that join");
-const authority = inFile("src/core/authority-rotation.test.ts", "an authority");
-const address = inFile("src/core/config-server.test.ts", "the config server of a cluster");
+const authority = inFile("src/core/certificates/authority-rotation.test.ts", "an authority");
+const address = inFile("src/core/join/config-server.test.ts", "the config server of a cluster");
 
 export const configServer: readonly Section[] = [
   {

@@ -5,29 +5,29 @@ import { type Section, inFile, ours, same, skip } from "./row-kit.ts";
  * scenarios of this suite for it; those of them that are about MachineConfigNodes and pools alone stand with the
  * measures.
  */
-const processes = (...groups: readonly string[]) => inFile("test/state/state-process.test.ts", ...groups);
+const processes = (...groups: readonly string[]) => inFile("src/state/state-process.test.ts", ...groups);
 const scenario = inFile("test/scenario/books.test.ts", "a cluster that keeps books");
-const story = (...groups: readonly string[]) => inFile("test/daemon/story.test.ts", ...groups);
+const story = (...groups: readonly string[]) => inFile("src/daemon/story.test.ts", ...groups);
 const controllers = inFile("src/controller/stories.test.ts", "what controllers tell of a roll-out");
-const fold = (...groups: readonly string[]) => inFile("src/core/fold-book.test.ts", ...groups);
-const keeper = (...groups: readonly string[]) => inFile("src/core/book-keeper.test.ts", ...groups);
-const golden = inFile("src/core/book-text.test.ts", "what the books say, word for word");
-const reader = inFile("src/core/book-text.test.ts", "what a reader finds");
+const fold = (...groups: readonly string[]) => inFile("src/core/books/fold-book.test.ts", ...groups);
+const keeper = (...groups: readonly string[]) => inFile("src/core/books/book-keeper.test.ts", ...groups);
+const golden = inFile("src/core/books/book-text.test.ts", "what the books say, word for word");
+const reader = inFile("src/core/books/book-text.test.ts", "what a reader finds");
 const scribe = (...groups: readonly string[]) => inFile("src/kube/story-scribe.test.ts", ...groups);
-const journal = (...groups: readonly string[]) => inFile("src/core/journal.test.ts", ...groups);
-const seen = (...groups: readonly string[]) => inFile("src/core/seen-lines.test.ts", ...groups);
-const health = (...groups: readonly string[]) => inFile("src/core/health.test.ts", ...groups);
-const retention = inFile("src/core/book-retention.test.ts", "retention");
+const journal = (...groups: readonly string[]) => inFile("src/core/books/journal.test.ts", ...groups);
+const seen = (...groups: readonly string[]) => inFile("src/core/pool/seen-lines.test.ts", ...groups);
+const health = (...groups: readonly string[]) => inFile("src/core/operator/health.test.ts", ...groups);
+const retention = inFile("src/core/books/book-retention.test.ts", "retention");
 const commands = (...groups: readonly string[]) => inFile("src/cli/book-commands.test.ts", ...groups);
-const explains = (...groups: readonly string[]) => inFile("src/core/explain.test.ts", ...groups);
-const phases = inFile("src/core/update-conditions.test.ts", "withPhases");
-const reasons = inFile("src/api/stories.test.ts", "the closed list of reasons");
+const explains = (...groups: readonly string[]) => inFile("src/core/preview/explain.test.ts", ...groups);
+const phases = inFile("src/core/books/update-conditions.test.ts", "withPhases");
+const reasons = inFile("src/api/books/stories.test.ts", "the closed list of reasons");
 const operator = inFile("src/operator/operator.test.ts", "the operator");
-const meters = (...groups: readonly string[]) => inFile("src/core/section-meter.test.ts", ...groups);
+const meters = (...groups: readonly string[]) => inFile("src/core/metrics/section-meter.test.ts", ...groups);
 const budget = inFile("test/simulation/write-budget.test.ts", "an update with drain and reboot");
 const guards = inFile("test/guards/yes-no-helpers.test.ts");
 const imports = inFile("test/guards/imports.test.ts");
-const pools = inFile("src/core/pool-status.test.ts", "poolStatus");
+const pools = inFile("src/core/pool/pool-status.test.ts", "poolStatus");
 const seeds = [
   ...inFile("test/simulation/seeds-even.test.ts")(
     "whatever happens in which order, no invariant is broken (even seeds)",
@@ -70,7 +70,7 @@ export const stateKeeping: readonly Section[] = [
         "A parent makes, starts, watches and restarts its children by one configuration, and has an on switch.",
         processes("a child")("*"),
         processes("the switch")("*"),
-        inFile("src/core/state-settings.test.ts")("*"),
+        inFile("src/core/operator/state-settings.test.ts")("*"),
       ),
       skip("R690-7", "A part of the controller would be more discreet and see less.", "rejected there, and here"),
       ours(
@@ -275,8 +275,8 @@ export const stateKeeping: readonly Section[] = [
       ours(
         "i.12",
         "A machine that was served and has not joined after half an hour is overdue: in the book of its pool, as an event, in mco explain, and as a figure.",
-        inFile("test/state/joins.test.ts")("*"),
-        inFile("src/core/judge-joins.test.ts")("*"),
+        inFile("src/state/joins.test.ts")("*"),
+        inFile("src/core/books/judge-joins.test.ts")("*"),
         explains("a pool is explained, with its cause and what comes next, whether anybody keeps books or not")(
           "a machine that was served and has not joined is named, with what to do",
         ),
@@ -298,7 +298,7 @@ export const stateKeeping: readonly Section[] = [
       ours(
         "i.15",
         "Figures are of the processes that do the work, and the same whether the state process runs or not.",
-        inFile("test/state/metrics-beside.test.ts")(
+        inFile("src/state/metrics-beside.test.ts")(
           "every figure of the controller is the same whether somebody keeps books or not",
         ),
         meters("how long steps take")("*"),
@@ -307,8 +307,8 @@ export const stateKeeping: readonly Section[] = [
       ours(
         "i.16",
         "Nothing that looks like a secret is in a journal, a book or a log.",
-        inFile("test/books/redacted-books.test.ts")("*"),
-        inFile("src/core/redact.test.ts", "redaction")("*"),
+        inFile("src/core/books/redacted-books.test.ts")("*"),
+        inFile("src/core/text/redact.test.ts", "redaction")("*"),
         scribe("a scribe on a machine")("says nothing that looks like a secret*"),
         inFile("src/ports/node/json-logger.test.ts")("nothing that looks like a secret is in a log, *"),
       ),
@@ -348,16 +348,16 @@ export const stateKeeping: readonly Section[] = [
       ours(
         "past",
         "Estimates rest on the finished updates of the pool, with their spread, and are not made without them; what changed is named, with who and when.",
-        inFile("src/core/past.test.ts", "what updates before took")("*"),
-        inFile("src/core/past.test.ts", "when a machine is likely to be done")("*"),
-        inFile("src/core/past.test.ts", "when a roll-out is likely to be done")("*"),
-        inFile("src/core/past.test.ts", "who changed what")("*"),
+        inFile("src/core/books/past.test.ts", "what updates before took")("*"),
+        inFile("src/core/books/past.test.ts", "when a machine is likely to be done")("*"),
+        inFile("src/core/books/past.test.ts", "when a roll-out is likely to be done")("*"),
+        inFile("src/core/books/past.test.ts", "who changed what")("*"),
       ),
       ours(
         "chart",
         "A timeline shows where the time went, for three machines and for five hundred, with trouble always seen.",
-        inFile("src/core/timeline.test.ts", "the chart of a pool")("*"),
-        inFile("src/core/timeline.test.ts", "the chart of one book")("*"),
+        inFile("src/core/books/timeline.test.ts", "the chart of a pool")("*"),
+        inFile("src/core/books/timeline.test.ts", "the chart of one book")("*"),
       ),
       ours(
         "told",

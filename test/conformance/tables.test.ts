@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
-import type { MachineConfig } from "../../src/api/machine-config.ts";
-import { MachineConfiguration } from "../../src/api/machine-configuration.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
+import { MachineConfiguration } from "../../src/api/kinds/machine-configuration.ts";
 import { objects } from "../../src/api/names.ts";
-import { type Change, describeConsequence } from "../../src/core/change.ts";
-import { classifyAsReference, legacyActionOf } from "../../src/core/classify-as-reference.ts";
-import { missingExtensions, packagesOf } from "../../src/core/deployment.ts";
-import { diffConfigs } from "../../src/core/diff-configs.ts";
-import { consequencesOf, defaultPolicies } from "../../src/core/disruption-policy.ts";
+import { type Change, describeConsequence } from "../../src/core/config/change.ts";
+import { classifyAsReference, legacyActionOf } from "../../src/core/config/classify-as-reference.ts";
+import { missingExtensions, packagesOf } from "../../src/core/machine/deployment.ts";
+import { diffConfigs } from "../../src/core/config/diff-configs.ts";
+import { consequencesOf, defaultPolicies } from "../../src/core/config/disruption-policy.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
-import { MachineScene } from "../daemon/machine-scene.ts";
+import { MachineScene } from "../support/machine-scene.ts";
 
 const file = (path: string): Change => ({ kind: "file", path, op: "update" });
 const unit = (name: string): Change => ({ kind: "unit", name, op: "update", parts: ["contents"] });

@@ -4,7 +4,7 @@ import { contractCases } from "./cases.ts";
 import { prepareShared } from "./cases/fixtures.ts";
 import { core, eventually, type Surroundings } from "./cases/kit.ts";
 import { differences, type ServerKind } from "./differences.ts";
-import { startHookServer } from "./hook-server.ts";
+import { startHookServer } from "../support/hook-server.ts";
 import { shownDifferences } from "./show-differences.ts";
 
 /** A server that cases run against, and how it is stopped. */

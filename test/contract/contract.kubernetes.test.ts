@@ -1,5 +1,5 @@
 import { inject } from "vitest";
-import { hasKubernetes, kubernetesTarget } from "../kubernetes/control-plane.ts";
+import { hasKubernetes, kubernetesTarget } from "../support/kubernetes/control-plane.ts";
 import { contractSuite } from "./contract-suite.ts";
 
 contractSuite(

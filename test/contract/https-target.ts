@@ -1,7 +1,7 @@
 import { Agent, request as httpsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { type ApiTarget, jsonLines, type TestUser } from "./api-target.ts";
-import type { Identity } from "./test-pki.ts";
+import type { Identity } from "../support/test-pki.ts";
 
 export interface HttpsTargetOptions {
   readonly url: string;

@@ -1,10 +1,10 @@
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
-import { memoryStore } from "../../src/apiserver/memory-store.ts";
-import type { Peer } from "../../src/apiserver/authentication.ts";
+import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
+import type { Peer } from "../../src/apiserver/access/authentication.ts";
 import { createApiServer, type ApiServer, type ApiServerOptions } from "../../src/apiserver/server.ts";
 import { httpsWebhookCaller } from "../../src/apiserver/node/webhook-caller.ts";
-import { sharedSecretKeys } from "../../src/apiserver/service-account-tokens.ts";
+import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
 import { type ApiTarget, jsonLines, testUsers, type TestUser } from "./api-target.ts";
 
 /** What pods are told to trust; nothing here does. */

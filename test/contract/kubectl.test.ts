@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Api } from "./api-target.ts";
-import { editorScript, type Kubectl, kubectlFor, kubectlPath } from "./kubectl.ts";
+import { editorScript, type Kubectl, kubectlFor, kubectlPath } from "../support/kubectl.ts";
 import { tlsTarget, type TlsTarget } from "./tls-target.ts";
 import { requestCertificate } from "../../src/kube/certificates.ts";
 

@@ -1,5 +1,5 @@
 import { contractSuite } from "./contract-suite.ts";
-import { runControllersBeside } from "./controllers-beside.ts";
+import { runControllersBeside } from "../support/controllers-beside.ts";
 import { tlsTarget } from "./tls-target.ts";
 
 contractSuite("the API server over TLS, on SQLite", "embedded", async () => {

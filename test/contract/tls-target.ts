@@ -6,7 +6,7 @@ import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { type RunningApiServer, serveApiServer, type ServeOptions } from "../../src/apiserver/node/serve.ts";
 import { type ApiTarget, testUsers, type TestUser } from "./api-target.ts";
 import { httpsTarget } from "./https-target.ts";
-import { type Identity, type TestAuthority, testAuthority } from "./test-pki.ts";
+import { type Identity, type TestAuthority, testAuthority } from "../support/test-pki.ts";
 
 export interface TlsTarget extends ApiTarget {
   readonly running: RunningApiServer;

@@ -1,4 +1,4 @@
-import { memoryStore } from "../../src/apiserver/memory-store.ts";
+import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
 import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
 import {
   MachineConfig,
@@ -7,7 +7,7 @@ import {
   MachineStateJournal,
   kubernetes,
 } from "../../src/api/index.ts";
-import { mergePolicies } from "../../src/core/disruption-policy.ts";
+import { mergePolicies } from "../../src/core/config/disruption-policy.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import { clockFrom } from "../../src/ports/clock.ts";

@@ -1,6 +1,6 @@
-import type { MachineConfig } from "../../src/api/machine-config.ts";
-import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "../../src/core/node-config.ts";
-import { ignitionOf } from "../../src/core/validate-machine-config.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
+import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "../../src/core/config/node-config.ts";
+import { ignitionOf } from "../../src/core/config/validate-machine-config.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 
 /** Stands in everything that nobody but the machine may see: contents of files, keys, hashes. */

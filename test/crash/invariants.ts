@@ -1,15 +1,20 @@
-import type { Node } from "../../src/api/kubernetes.ts";
-import type { MachineConfig } from "../../src/api/machine-config.ts";
+import type { Node } from "../../src/api/foreign/kubernetes.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { annotations, hostPaths, nodeStates } from "../../src/api/names.ts";
-import { consequencesOf, needsDrain } from "../../src/core/disruption-policy.ts";
-import { packagesOf } from "../../src/core/deployment.ts";
-import type { JournalLine } from "../../src/api/journal-line.ts";
-import { foldBook } from "../../src/core/fold-book.ts";
-import { journalOfNode, ringLimits } from "../../src/core/journal.ts";
+import { consequencesOf, needsDrain } from "../../src/core/config/disruption-policy.ts";
+import { packagesOf } from "../../src/core/machine/deployment.ts";
+import type { JournalLine } from "../../src/api/books/journal-line.ts";
+import { foldBook } from "../../src/core/books/fold-book.ts";
+import { journalOfNode, ringLimits } from "../../src/core/books/journal.ts";
 import { linesOnDisk } from "../../src/daemon/machine-books.ts";
-import { type NodeConfig, type WantedEntry, compareNodeConfigs, emptyNodeConfig } from "../../src/core/node-config.ts";
-import type { Ledger } from "../../src/core/plan-node.ts";
-import { installLinks, unitFolder } from "../../src/core/install-links.ts";
+import {
+  type NodeConfig,
+  type WantedEntry,
+  compareNodeConfigs,
+  emptyNodeConfig,
+} from "../../src/core/config/node-config.ts";
+import type { Ledger } from "../../src/core/machine/plan-node.ts";
+import { installLinks, unitFolder } from "../../src/core/config/install-links.ts";
 import { vendorUnitFolder } from "../../src/host/unit-model.ts";
 import { canary, images, nodeConfig } from "./contents.ts";
 import { readingsOf } from "./subjects.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { createApiServer } from "../../src/apiserver/server.ts";
-import { memoryStore } from "../../src/apiserver/memory-store.ts";
+import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
 import {
   MachineConfig,
   MachineConfigNode,
@@ -12,10 +12,10 @@ import {
   kubernetes,
   names,
 } from "../../src/api/index.ts";
-import { mergePolicies } from "../../src/core/disruption-policy.ts";
-import type { JournalLine } from "../../src/api/journal-line.ts";
-import { journalOfNode } from "../../src/core/journal.ts";
-import { drainStep } from "../../src/core/plan-drain.ts";
+import { mergePolicies } from "../../src/core/config/disruption-policy.ts";
+import type { JournalLine } from "../../src/api/books/journal-line.ts";
+import { journalOfNode } from "../../src/core/books/journal.ts";
+import { drainStep } from "../../src/core/pool/plan-drain.ts";
 import { type Disk, systemDisk } from "../../src/host/directory/disk.ts";
 import { serveControl } from "../../src/host/directory/control.ts";
 import { directoryMachine } from "../../src/host/directory/directory-host.ts";

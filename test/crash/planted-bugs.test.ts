@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Node } from "../../src/api/kubernetes.ts";
+import type { Node } from "../../src/api/foreign/kubernetes.ts";
 import { annotations } from "../../src/api/names.ts";
 import type { Host, HostEntry, HostWrite } from "../../src/host/host.ts";
 import type { HttpRequest } from "../../src/ports/http.ts";

@@ -1,11 +1,11 @@
-import { type Node, kubernetes } from "../../src/api/kubernetes.ts";
+import { type Node, kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { type MachineConfig, MachineConfigNode, MachineStateJournal } from "../../src/api/index.ts";
-import type { JournalLine } from "../../src/api/journal-line.ts";
+import type { JournalLine } from "../../src/api/books/journal-line.ts";
 import { McoError } from "../../src/api/errors.ts";
 import { annotations, fieldManagers, labels, nodeStates, notYetSet } from "../../src/api/names.ts";
-import { type EffectivePolicies, type UserPolicies, mergePolicies } from "../../src/core/disruption-policy.ts";
-import { journalOfNode } from "../../src/core/journal.ts";
-import { drainStep } from "../../src/core/plan-drain.ts";
+import { type EffectivePolicies, type UserPolicies, mergePolicies } from "../../src/core/config/disruption-policy.ts";
+import { journalOfNode } from "../../src/core/books/journal.ts";
+import { drainStep } from "../../src/core/pool/plan-drain.ts";
 import { nodeScribe } from "../../src/daemon/machine-books.ts";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
 import type { Host, HostWrite } from "../../src/host/host.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { copyTree } from "../../src/host/directory/durable-writes.ts";
 import type { Host } from "../../src/host/host.ts";
-import { type FakeState, fakeSystem, passwordDay } from "../../src/host/rpm-ostree/fake-system.ts";
+import { type FakeState, fakeSystem, passwordDay } from "../support/hosts/fake-rpm-ostree.ts";
 import { rpmOstreeHost } from "../../src/host/rpm-ostree/rpm-ostree-host.ts";
 import { systemClock } from "../../src/ports/node/index.ts";
 import { firstImage, images } from "./contents.ts";

@@ -1,4 +1,4 @@
-import { hunkHeader, hunksBetween } from "../../src/core/unified-diff.ts";
+import { hunkHeader, hunksBetween } from "../../src/core/text/unified-diff.ts";
 import { type NormalRun } from "./normalise.ts";
 import { describeOperation, type OperationList } from "./operations.ts";
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { inProcessTarget } from "../contract/in-process-target.ts";
-import { startBareControlPlane } from "../kubernetes/bare-control-plane.ts";
-import { hasKubernetes, kubernetesTarget } from "../kubernetes/control-plane.ts";
+import { startBareControlPlane } from "../support/kubernetes/bare-control-plane.ts";
+import { hasKubernetes, kubernetesTarget } from "../support/kubernetes/control-plane.ts";
 import { firstDifference } from "./differences.ts";
 import { normaliseRun } from "./normalise.ts";
 import { operationLists } from "./operations.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import { MachineConfig } from "../../src/api/machine-config.ts";
-import { MachineConfigPool } from "../../src/api/machine-config-pool.ts";
+import { MachineConfig } from "../../src/api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
 import type { Json } from "../contract/api-target.ts";
 
 /** One operation of a JSON patch (RFC 6902). */

@@ -10,7 +10,7 @@ import { addressesOf, layoutOf, ports } from "../../src/cluster/layout.ts";
 import { type Authority, certificateAuthority, storedPair } from "../../src/kube/certificates.ts";
 import { serviceAccountFolder } from "../../src/kube/kubeconfig.ts";
 import { systemClock, systemFiles, systemRandom } from "../../src/ports/node/index.ts";
-import { TestCluster, annotation, apiServer, hasApiServer, machineConfig } from "../scenario/test-cluster.ts";
+import { TestCluster, annotation, apiServer, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { type Call, type Fault, FaultProxy } from "./fault-proxy.ts";
 import { Witness } from "./witness.ts";
 

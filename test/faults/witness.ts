@@ -1,11 +1,11 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ClusterOperator, MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
-import type { KubeObject, Resource } from "../../src/api/object.ts";
+import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
 import { WatchCache } from "../../src/kube/watch-cache.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
-import { type TestCluster, annotation } from "../scenario/test-cluster.ts";
+import { type TestCluster, annotation } from "../support/test-cluster.ts";
 
 const { annotations, namespace } = names;
 

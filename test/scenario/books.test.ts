@@ -12,15 +12,15 @@ import {
   kubernetes,
   names,
 } from "../../src/api/index.ts";
-import type { Chapter } from "../../src/api/machine-state-chapter.ts";
-import { type Condition, conditionOf } from "../../src/api/object.ts";
-import type { StoryLine } from "../../src/api/stories.ts";
+import type { Chapter } from "../../src/api/books/machine-state-chapter.ts";
+import { type Condition, conditionOf } from "../../src/api/schema/object.ts";
+import type { StoryLine } from "../../src/api/books/stories.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
-import { healthTypes, keepingTypes } from "../../src/core/health.ts";
-import { appendLines, lineOf } from "../../src/core/journal.ts";
+import { healthTypes, keepingTypes } from "../../src/core/operator/health.ts";
+import { appendLines, lineOf } from "../../src/core/books/journal.ts";
 import { stateMetrics } from "../../src/operator/manifests.ts";
-import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
+import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 
 const { annotations, journals, namespace, objects } = names;
 const worker = "worker-0";

@@ -14,8 +14,8 @@ import {
   kubernetes,
   names,
 } from "../../src/api/index.ts";
-import { conditionOf } from "../../src/api/object.ts";
-import { openshift } from "../../src/api/openshift.ts";
+import { conditionOf } from "../../src/api/schema/object.ts";
+import { openshift } from "../../src/api/foreign/openshift.ts";
 import { version } from "../../src/cli/version.ts";
 import { connect } from "../../src/cli/connect.ts";
 import { KubeError } from "../../src/kube/kube-error.ts";
@@ -23,10 +23,10 @@ import type { KubeClient } from "../../src/kube/kube-client.ts";
 import { networkPolicyNames } from "../../src/operator/admission-policies.ts";
 import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
 import { stockOsImage } from "../../src/cluster/stock-os.ts";
-import { textOfBase64 } from "../../src/core/base-configs.ts";
+import { textOfBase64 } from "../../src/core/render/base-configs.ts";
 import { installManifests } from "../../src/operator/install-manifests.ts";
-import { selfSigned } from "../certificates/self-signed.ts";
-import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
+import { selfSigned } from "../support/self-signed.ts";
+import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 
 const { annotations, hostPaths, namespace, objects } = names;
 const worker = "worker-0";

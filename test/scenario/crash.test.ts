@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MachineConfig, MachineConfigPool, names } from "../../src/api/index.ts";
-import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
+import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 
 const { annotations } = names;
 let cluster: TestCluster;

@@ -11,7 +11,7 @@ import {
   kubernetes,
   names,
 } from "../../src/api/index.ts";
-import { type KubeObject, conditionOf } from "../../src/api/object.ts";
+import { type KubeObject, conditionOf } from "../../src/api/schema/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { suiteImage } from "../../src/cluster/host/pod-worker.ts";
 import {
@@ -31,7 +31,7 @@ import {
   stateService,
 } from "../../src/operator/manifests.ts";
 import { componentRights } from "../../src/operator/rights.ts";
-import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "./test-cluster.ts";
+import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "../support/test-cluster.ts";
 
 const { annotations, namespace, objects } = names;
 const root = join(import.meta.dirname, "../..");

@@ -11,10 +11,10 @@ import {
   kubernetes,
   names,
 } from "../../src/api/index.ts";
-import { conditionOf } from "../../src/api/object.ts";
+import { conditionOf } from "../../src/api/schema/object.ts";
 import { pushSecretName } from "../../src/cli/image-mode.ts";
 import { addressesOf, ports } from "../../src/cluster/layout.ts";
-import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
+import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 
 const { annotations, hostPaths, journals, labels, namespace, objects } = names;
 let cluster: TestCluster;

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MachineConfig, MachineConfigNode, MachineConfigPool, kubernetes, names } from "../../src/api/index.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
-import type { ClusterForecast, NodeForecast } from "../../src/core/plan-cluster.ts";
+import type { ClusterForecast, NodeForecast } from "../../src/core/preview/plan-cluster.ts";
 import type { UnitModelState } from "../../src/host/unit-model.ts";
-import { lintConditions } from "./lint-conditions.ts";
-import { type CommandResult, TestCluster, hasApiServer, hasKubectl, machineConfig } from "./test-cluster.ts";
+import { lintConditions } from "../support/lint-conditions.ts";
+import { type CommandResult, TestCluster, hasApiServer, hasKubectl, machineConfig } from "../support/test-cluster.ts";
 
 const { namespace } = names;
 const workers = ["worker-0", "worker-1"];

@@ -7,8 +7,8 @@ import {
   kubernetes,
   names,
 } from "../../src/api/index.ts";
-import { conditionOf } from "../../src/api/object.ts";
-import { TestCluster, hasApiServer } from "./test-cluster.ts";
+import { conditionOf } from "../../src/api/schema/object.ts";
+import { TestCluster, hasApiServer } from "../support/test-cluster.ts";
 
 const { labels, namespace, objects } = names;
 let cluster: TestCluster;

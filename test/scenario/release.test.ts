@@ -13,9 +13,9 @@ import {
 } from "../../src/api/index.ts";
 import { version } from "../../src/cli/version.ts";
 import { packedStockOs, stockOsImage } from "../../src/cluster/stock-os.ts";
-import { gzippedLayer } from "../registry/tar-builder.ts";
-import { type TestRegistry, startTestRegistry } from "../registry/test-registry.ts";
-import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
+import { gzippedLayer } from "../support/registry/tar-builder.ts";
+import { type TestRegistry, startTestRegistry } from "../support/registry/test-registry.ts";
+import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 
 const { annotations, namespace, objects } = names;
 const pools = ["master", "worker"];

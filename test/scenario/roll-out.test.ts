@@ -9,10 +9,10 @@ import {
   kubernetes,
   names,
 } from "../../src/api/index.ts";
-import { conditionOf, timestampOf } from "../../src/api/object.ts";
+import { conditionOf, timestampOf } from "../../src/api/schema/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
-import { TestCluster, annotation, hasApiServer, machineConfig } from "./test-cluster.ts";
+import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 
 const { annotations, namespace } = names;
 let cluster: TestCluster;

@@ -1,6 +1,6 @@
 import { definedResources } from "../../src/api/index.ts";
 import { Api, type ApiTarget } from "../contract/api-target.ts";
-import { editorScript, type Kubectl, type KubectlTarget } from "../contract/kubectl.ts";
+import { editorScript, type Kubectl, type KubectlTarget } from "../support/kubectl.ts";
 import { recordable } from "./recordable.ts";
 import type { Session, Step } from "./sessions.ts";
 

@@ -1,8 +1,8 @@
 import { accessSync, constants } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Kubectl, kubectlFor } from "../contract/kubectl.ts";
+import { type Kubectl, kubectlFor } from "../support/kubectl.ts";
 import { tlsTarget, type TlsTarget } from "../contract/tls-target.ts";
-import { kubectlProgram } from "../kubernetes/control-plane.ts";
+import { kubectlProgram } from "../support/kubernetes/control-plane.ts";
 import { goldenText } from "./golden-files.ts";
 import { playSession, prepareServer } from "./play-session.ts";
 import { sessions } from "./sessions.ts";

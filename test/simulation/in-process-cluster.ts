@@ -1,4 +1,4 @@
-import { memoryStore } from "../../src/apiserver/memory-store.ts";
+import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
 import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
 import { definedResources, kubernetes } from "../../src/api/index.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";

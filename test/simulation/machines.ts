@@ -1,8 +1,8 @@
-import { type Node, kubernetes } from "../../src/api/kubernetes.ts";
+import { type Node, kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
 import { nodeScribe } from "../../src/daemon/machine-books.ts";
 import type { Host } from "../../src/host/host.ts";
-import { type MemoryHost, memoryHost } from "../../src/host/memory/memory-host.ts";
+import { type MemoryHost, memoryHost } from "../support/hosts/memory-host.ts";
 import { runControllers } from "../../src/kube/controller.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { type KubeClient, updateObject } from "../../src/kube/kube-client.ts";

@@ -1,4 +1,4 @@
-import { memoryStore } from "../../src/apiserver/memory-store.ts";
+import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
 import { type ApiServer, createApiServer } from "../../src/apiserver/server.ts";
 import {
   ControllerConfig,
@@ -13,8 +13,8 @@ import {
   names,
 } from "../../src/api/index.ts";
 import { runController } from "../../src/controller/run-controller.ts";
-import { journalOfNode } from "../../src/core/journal.ts";
-import { mergePolicies } from "../../src/core/disruption-policy.ts";
+import { journalOfNode } from "../../src/core/books/journal.ts";
+import { mergePolicies } from "../../src/core/config/disruption-policy.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { componentSending, createJournalWriter } from "../../src/kube/journal-writer.ts";

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { MachineConfig } from "../../src/api/machine-config.ts";
-import { MachineConfigNode } from "../../src/api/machine-config-node.ts";
+import { MachineConfig } from "../../src/api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../../src/api/kinds/machine-config-node.ts";
 import {
   annotations,
   fieldManagers,
@@ -8,8 +8,8 @@ import {
   labels,
   machineConfigNodeConditions as types,
 } from "../../src/api/names.ts";
-import type { Condition } from "../../src/api/object.ts";
-import { journalOfNode } from "../../src/core/journal.ts";
+import type { Condition } from "../../src/api/schema/object.ts";
+import { journalOfNode } from "../../src/core/books/journal.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { World } from "./world.ts";
 

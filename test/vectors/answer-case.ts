@@ -1,8 +1,8 @@
-import type { MachineConfigPool } from "../../src/api/machine-config-pool.ts";
-import type { MachineConfig } from "../../src/api/machine-config.ts";
-import { classifyAsReference } from "../../src/core/classify-as-reference.ts";
-import type { UserPolicies } from "../../src/core/disruption-policy.ts";
-import { renderPool } from "../../src/core/render-pool.ts";
+import type { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
+import { classifyAsReference } from "../../src/core/config/classify-as-reference.ts";
+import type { UserPolicies } from "../../src/core/config/disruption-policy.ts";
+import { renderPool } from "../../src/core/render/render-pool.ts";
 import { convertIgnition } from "../../src/ignition/convert-ignition.ts";
 
 /** One line of cases.jsonl. */

@@ -1,16 +1,16 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ControllerConfig } from "../../../src/api/controller-config.ts";
+import { ControllerConfig } from "../../../src/api/kinds/controller-config.ts";
 import { definedResources, kubernetes, names } from "../../../src/api/index.ts";
-import { MachineConfig } from "../../../src/api/machine-config.ts";
-import { MachineConfigNode } from "../../../src/api/machine-config-node.ts";
-import { MachineConfigPool } from "../../../src/api/machine-config-pool.ts";
-import { MachineConfiguration } from "../../../src/api/machine-configuration.ts";
+import { MachineConfig } from "../../../src/api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../../../src/api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../../../src/api/kinds/machine-config-pool.ts";
+import { MachineConfiguration } from "../../../src/api/kinds/machine-configuration.ts";
 import { version } from "../../../src/cli/version.ts";
-import { mergePolicies } from "../../../src/core/disruption-policy.ts";
+import { mergePolicies } from "../../../src/core/config/disruption-policy.ts";
 import { encodeDataUrl } from "../../../src/ignition/data-url.ts";
 import type { KubeClient } from "../../../src/kube/kube-client.ts";
-import type { TestAuthority } from "../../../test/contract/test-pki.ts";
+import type { TestAuthority } from "../../../test/support/test-pki.ts";
 
 export const osImage =
   "registry.example.com/os@sha256:0000000000000000000000000000000000000000000000000000000000000000";

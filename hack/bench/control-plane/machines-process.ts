@@ -4,10 +4,10 @@
  * printed once all run; ends when its standard input does.
  */
 import { createInterface } from "node:readline";
-import { type Node, kubernetes } from "../../../src/api/kubernetes.ts";
+import { type Node, kubernetes } from "../../../src/api/foreign/kubernetes.ts";
 import { connect } from "../../../src/cli/connect.ts";
 import { daemonController } from "../../../src/daemon/daemon-controller.ts";
-import { memoryHost } from "../../../src/host/memory/memory-host.ts";
+import { memoryHost } from "../../../test/support/hosts/memory-host.ts";
 import { runControllers } from "../../../src/kube/controller.ts";
 import { createEventRecorder } from "../../../src/kube/event-recorder.ts";
 import { jsonLogger, systemClock, systemRandom } from "../../../src/ports/node/index.ts";

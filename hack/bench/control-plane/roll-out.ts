@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Node, kubernetes } from "../../../src/api/index.ts";
-import { MachineConfig } from "../../../src/api/machine-config.ts";
-import { MachineConfigPool } from "../../../src/api/machine-config-pool.ts";
+import { MachineConfig } from "../../../src/api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../../../src/api/kinds/machine-config-pool.ts";
 import { writeBundle } from "../../../src/cli/bundle.ts";
 import { connect } from "../../../src/cli/connect.ts";
 import type { KubeClient } from "../../../src/kube/kube-client.ts";
-import { testAuthority } from "../../../test/contract/test-pki.ts";
+import { testAuthority } from "../../../test/support/test-pki.ts";
 import {
   fill,
   install,

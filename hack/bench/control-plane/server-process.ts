@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { listen } from "../../../src/apiserver/node/listener.ts";
-import { memoryStore } from "../../../src/apiserver/memory-store.ts";
+import { memoryStore } from "../../../src/apiserver/storage/memory-store.ts";
 import { pemTokenKeys } from "../../../src/apiserver/node/token-keys.ts";
 import { createApiServer } from "../../../src/apiserver/server.ts";
 import { silentLogger } from "../../../src/ports/logger.ts";

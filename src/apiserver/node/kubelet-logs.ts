@@ -3,8 +3,8 @@ import { request } from "node:https";
 import { isIP } from "node:net";
 import type { KubeObject } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
-import type { LogSource } from "../pods.ts";
-import { internalError } from "../status.ts";
+import type { LogSource } from "../requests/pods.ts";
+import { internalError } from "../schema/status.ts";
 
 export interface KubeletLogsOptions {
   readonly nodeOf: (name: string) => KubeObject | undefined;

@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { McoError } from "../../api/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
-import type { Peer } from "../authentication.ts";
-import { bodyLimitBytes } from "../request-body.ts";
+import type { Peer } from "../access/authentication.ts";
+import { bodyLimitBytes } from "../http/request-body.ts";
 import type { ApiServer } from "../server.ts";
 
 export interface ListenOptions {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type TestAuthority, testAuthority } from "../../../test/contract/test-pki.ts";
+import { type TestAuthority, testAuthority } from "../../../test/support/test-pki.ts";
 import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemRandom } from "../../ports/node/index.ts";
 import { type RunningApiServer, serveApiServer, type ServeOptions } from "./serve.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Random } from "../../ports/random.ts";
-import type { LogSource } from "../pods.ts";
+import type { LogSource } from "../requests/pods.ts";
 import type { KubeObject, UserInfo } from "../schema/contract.ts";
 import { createApiServer, type ApiServer } from "../server.ts";
 import { kubeletLogs } from "./kubelet-logs.ts";

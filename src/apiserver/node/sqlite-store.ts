@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { McoError } from "../../api/errors.ts";
-import type { Store, StoredEvent, StoredObject, StoreKey, WriteOutcome } from "../store.ts";
+import type { Store, StoredEvent, StoredObject, StoreKey, WriteOutcome } from "../storage/store.ts";
 
 export interface SqliteStoreOptions {
   /** The database file; its folder exists. */

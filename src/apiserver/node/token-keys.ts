@@ -1,5 +1,5 @@
 import { createHash, createPrivateKey, createPublicKey, createSign, createVerify } from "node:crypto";
-import type { TokenKeys } from "../service-account-tokens.ts";
+import type { TokenKeys } from "../access/service-account-tokens.ts";
 
 /** Token keys of a private key in PEM: P-256 signs ES256, RSA signs RS256. Throws for any other key. */
 export function pemTokenKeys(pem: string): TokenKeys {

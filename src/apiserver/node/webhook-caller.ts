@@ -1,5 +1,5 @@
 import { request } from "node:https";
-import type { WebhookCaller } from "../admission-webhooks.ts";
+import type { WebhookCaller } from "../admission/admission-webhooks.ts";
 
 /** Answers of webhooks are read up to this size. */
 const answerLimitBytes = 4 * 1024 * 1024;

@@ -3,7 +3,7 @@
  * ownership, tables): data types and the signatures of the functions that the engine calls.
  */
 
-import type { OwnerReference } from "../../api/object.ts";
+import type { OwnerReference } from "../../api/schema/object.ts";
 
 export type { OwnerReference };
 

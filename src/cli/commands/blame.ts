@@ -1,7 +1,7 @@
-import { type Blame, type BlameQuestion, blame } from "../../core/blame.ts";
-import { maskText, shortKey } from "../../core/mask-secrets.ts";
-import { renderInputsOf } from "../../core/plan-cluster.ts";
-import { renderPool } from "../../core/render-pool.ts";
+import { type Blame, type BlameQuestion, blame } from "../../core/preview/blame.ts";
+import { maskText, shortKey } from "../../core/text/mask-secrets.ts";
+import { renderInputsOf } from "../../core/preview/plan-cluster.ts";
+import { renderPool } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { objectsFrom, poolsAsked, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";

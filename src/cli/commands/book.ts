@@ -1,10 +1,10 @@
 import { MachineStateJournal } from "../../api/index.ts";
-import type { JournalLine } from "../../api/journal-line.ts";
-import { bookKindOf, bookKinds } from "../../api/stories.ts";
-import { bookText, booksText, lineText } from "../../core/book-text.ts";
-import { admittedLines } from "../../core/journal.ts";
-import { lineKey } from "../../core/order-lines.ts";
-import { type Shelves, booksOn, readBook } from "../../core/read-book.ts";
+import type { JournalLine } from "../../api/books/journal-line.ts";
+import { bookKindOf, bookKinds } from "../../api/books/stories.ts";
+import { bookText, booksText, lineText } from "../../core/books/book-text.ts";
+import { admittedLines } from "../../core/books/journal.ts";
+import { lineKey } from "../../core/books/order-lines.ts";
+import { type Shelves, booksOn, readBook } from "../../core/books/read-book.ts";
 import type { KubeClient, Selection } from "../../kube/kube-client.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
 import { silentLogger } from "../../ports/logger.ts";

@@ -1,7 +1,7 @@
 import { createReadStream, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { buildImage } from "../../build-image/build-image.ts";
-import { buildPaths, printOutcome } from "../../core/image-build.ts";
+import { buildPaths, printOutcome } from "../../core/build/image-build.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
 import { imageStore } from "../../registry/image-store.ts";
 import { httpsWire } from "../../registry/node/https-wire.ts";

@@ -36,7 +36,7 @@ export async function run(args: readonly string[]): Promise<number> {
     return (await import("../bootstrap.ts")).bootstrap(
       "controller",
       values,
-      (await import("../../core/bootstrap.ts")).bootstrapController,
+      (await import("../../core/operator/bootstrap.ts")).bootstrapController,
     );
   if (positionals[0] !== "start") throw usageError("the controller knows two verbs: start and bootstrap");
   const port = countOf(values["admission-port"], "--admission-port", 0, 65_535);

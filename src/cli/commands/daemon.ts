@@ -1,5 +1,5 @@
 import { hostPaths } from "../../api/names.ts";
-import { SectionMeter, journalFamilies } from "../../core/section-meter.ts";
+import { SectionMeter, journalFamilies } from "../../core/metrics/section-meter.ts";
 import { certificateController } from "../../daemon/certificate-controller.ts";
 import { daemonController } from "../../daemon/daemon-controller.ts";
 import { newDaemonFacts } from "../../daemon/daemon-facts.ts";

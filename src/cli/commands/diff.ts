@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
-import type { MachineConfig } from "../../api/machine-config.ts";
-import { type DescribedChange, describeDiff } from "../../core/describe-diff.ts";
-import { diffConfigs } from "../../core/diff-configs.ts";
-import { type ClusterObjects, renderInputsOf } from "../../core/plan-cluster.ts";
-import { type Refusal, renderPool } from "../../core/render-pool.ts";
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { type DescribedChange, describeDiff } from "../../core/config/describe-diff.ts";
+import { diffConfigs } from "../../core/config/diff-configs.ts";
+import { type ClusterObjects, renderInputsOf } from "../../core/preview/plan-cluster.ts";
+import { type Refusal, renderPool } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { objectsFrom, objectsInCluster, objectsInManifests, overlaid, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";

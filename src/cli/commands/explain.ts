@@ -8,8 +8,8 @@ import {
   kubernetes,
 } from "../../api/index.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
-import type { KubeObject, Resource } from "../../api/object.ts";
-import { type Facts, factsOf } from "../../core/answers.ts";
+import type { KubeObject, Resource } from "../../api/schema/object.ts";
+import { type Facts, factsOf } from "../../core/pool/answers.ts";
 import {
   type Explanation,
   explainClusterOperator,
@@ -17,12 +17,12 @@ import {
   explainNode,
   explainPool,
   explanationText,
-} from "../../core/explain.ts";
-import type { ReadChapter } from "../../core/book-text.ts";
-import { joinedNode, judgeJoins, servedMachines } from "../../core/judge-joins.ts";
-import { type Past, noPast, pastOf } from "../../core/past.ts";
-import { readBook } from "../../core/read-book.ts";
-import { type Retention, retentionOf } from "../../core/retained-configs.ts";
+} from "../../core/preview/explain.ts";
+import type { ReadChapter } from "../../core/books/book-text.ts";
+import { joinedNode, judgeJoins, servedMachines } from "../../core/books/judge-joins.ts";
+import { type Past, noPast, pastOf } from "../../core/books/past.ts";
+import { readBook } from "../../core/books/read-book.ts";
+import { type Retention, retentionOf } from "../../core/pool/retained-configs.ts";
 import type { KubeClient, Selection } from "../../kube/kube-client.ts";
 import { isForbidden, isNotFound } from "../../kube/kube-error.ts";
 import { systemClock } from "../../ports/node/index.ts";

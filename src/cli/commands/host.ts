@@ -1,6 +1,6 @@
 import { arch } from "node:os";
 import { resolve } from "node:path";
-import { MachineConfigPool } from "../../api/machine-config-pool.ts";
+import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { hostPaths, labels } from "../../api/names.ts";
 import { type Layout, addressesOf, layoutOf, ports as clusterPorts, readRecord } from "../../cluster/layout.ts";
 import { registryHost } from "../../cluster/cluster-registry.ts";

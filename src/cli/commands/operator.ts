@@ -1,4 +1,4 @@
-import { kubernetes } from "../../api/kubernetes.ts";
+import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { runOperator } from "../../operator/run-operator.ts";
@@ -24,7 +24,7 @@ export async function run(args: readonly string[]): Promise<number> {
     return (await import("../bootstrap.ts")).bootstrap(
       "operator",
       values,
-      (await import("../../core/bootstrap.ts")).bootstrapOperator,
+      (await import("../../core/operator/bootstrap.ts")).bootstrapOperator,
     );
   if (positionals[0] !== "start") throw usageError("the operator knows two verbs: start and bootstrap");
   return runComponent(

@@ -1,7 +1,7 @@
-import { describeChange, describeConsequence } from "../../core/change.ts";
-import { maskChange } from "../../core/describe-diff.ts";
-import { maskText } from "../../core/mask-secrets.ts";
-import { type ClusterForecast, type PoolForecast, planCluster } from "../../core/plan-cluster.ts";
+import { describeChange, describeConsequence } from "../../core/config/change.ts";
+import { maskChange } from "../../core/config/describe-diff.ts";
+import { maskText } from "../../core/text/mask-secrets.ts";
+import { type ClusterForecast, type PoolForecast, planCluster } from "../../core/preview/plan-cluster.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { objectsInCluster, objectsInManifests, overlaid, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";

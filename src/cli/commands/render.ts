@@ -1,8 +1,8 @@
 import { stringify } from "yaml";
-import type { MachineConfig } from "../../api/machine-config.ts";
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations } from "../../api/names.ts";
-import { renderInputsOf } from "../../core/plan-cluster.ts";
-import { type RenderInputs, renderPool } from "../../core/render-pool.ts";
+import { renderInputsOf } from "../../core/preview/plan-cluster.ts";
+import { type RenderInputs, renderPool } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { objectsFrom, poolsAsked, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";

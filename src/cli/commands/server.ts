@@ -8,7 +8,7 @@ import {
   type TlsSettings,
   tlsOfFlags,
   tlsOfProfile,
-} from "../../core/tls-profile.ts";
+} from "../../core/certificates/tls-profile.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { readKubeconfig, serviceAccountFolder } from "../../kube/kubeconfig.ts";
 import { createStoryScribe } from "../../kube/story-scribe.ts";

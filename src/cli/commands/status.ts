@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { addressesOf, layoutOf, ports, readRecord } from "../../cluster/layout.ts";
-import type { ClusterStatus } from "../../core/cluster-status.ts";
+import type { ClusterStatus } from "../../core/preview/cluster-status.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
 import { connect } from "../connect.ts";

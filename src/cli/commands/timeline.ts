@@ -1,8 +1,8 @@
 import { MachineConfigPool, kubernetes } from "../../api/index.ts";
-import { bookKindOf } from "../../api/stories.ts";
-import { booksOn, readBook, readBooks } from "../../core/read-book.ts";
-import { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "../../core/timeline.ts";
-import { poolOfNode } from "../../core/pool-of-node.ts";
+import { bookKindOf } from "../../api/books/stories.ts";
+import { booksOn, readBook, readBooks } from "../../core/books/read-book.ts";
+import { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "../../core/books/timeline.ts";
+import { poolOfNode } from "../../core/pool/pool-of-node.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { systemClock } from "../../ports/node/index.ts";
 import { durationOf, readArguments, usageError } from "../arguments.ts";

@@ -8,9 +8,9 @@ import {
 } from "../../api/index.ts";
 import { namespace, objects } from "../../api/names.ts";
 import { addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
-import { durationText } from "../../core/fold-book.ts";
-import { configServerAuthority, pointerConfig, withPort } from "../../core/pointer-config.ts";
-import { newToken } from "../../core/provisioning-token.ts";
+import { durationText } from "../../core/books/fold-book.ts";
+import { configServerAuthority, pointerConfig, withPort } from "../../core/join/pointer-config.ts";
+import { newToken } from "../../core/join/provisioning-token.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock, Random } from "../../ports/index.ts";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";

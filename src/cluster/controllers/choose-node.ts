@@ -1,4 +1,4 @@
-import type { Node, Pod } from "../../api/kubernetes.ts";
+import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
 import { nodeTaints } from "../../api/names.ts";
 import { effectiveTaints, nodeSelected, pinnedNode, toleratesTaint } from "./node-fit.ts";
 import { controllerOf, isTerminal } from "./pod-state.ts";

@@ -1,4 +1,4 @@
-import { type KubeObject, type Resource, controlledBy } from "../../api/object.ts";
+import { type KubeObject, type Resource, controlledBy } from "../../api/schema/object.ts";
 import type { Context } from "../../kube/controller.ts";
 import { type Selector, selects, selectsNothingInParticular } from "./selects.ts";
 import { isConflict, isInvalid, isNotFound } from "../../kube/kube-error.ts";

@@ -1,4 +1,4 @@
-import type { KubeObject, OwnerReference, Resource } from "../../api/object.ts";
+import type { KubeObject, OwnerReference, Resource } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 
 /** What the collector knows of an object. */

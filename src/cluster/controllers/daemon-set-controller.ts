@@ -1,5 +1,11 @@
-import { type ControllerRevision, type DaemonSet, type Node, type Pod, kubernetes } from "../../api/kubernetes.ts";
-import { conditionOf, controlledBy, keyOf } from "../../api/object.ts";
+import {
+  type ControllerRevision,
+  type DaemonSet,
+  type Node,
+  type Pod,
+  kubernetes,
+} from "../../api/foreign/kubernetes.ts";
+import { conditionOf, controlledBy, keyOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { isAlreadyExists } from "../../kube/kube-error.ts";

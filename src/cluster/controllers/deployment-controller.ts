@@ -1,5 +1,5 @@
-import { type Deployment, type Pod, type ReplicaSet, kubernetes } from "../../api/kubernetes.ts";
-import { conditionOf, controlledBy, keyOf } from "../../api/object.ts";
+import { type Deployment, type Pod, type ReplicaSet, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { conditionOf, controlledBy, keyOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { isAlreadyExists } from "../../kube/kube-error.ts";

@@ -4,8 +4,8 @@ import {
   type PodDisruptionBudget,
   type ReplicaSet,
   kubernetes,
-} from "../../api/kubernetes.ts";
-import { keyOf } from "../../api/object.ts";
+} from "../../api/foreign/kubernetes.ts";
+import { keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Controller, watching } from "../../kube/controller.ts";
 import { settled } from "../../kube/outcome.ts";
 import type { Change } from "../../kube/watch-cache.ts";

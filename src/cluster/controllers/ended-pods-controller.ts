@@ -1,5 +1,5 @@
-import { type Pod, kubernetes } from "../../api/kubernetes.ts";
-import { keyOf } from "../../api/object.ts";
+import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { keyOf } from "../../api/schema/object.ts";
 import { type Controller, watching } from "../../kube/controller.ts";
 import { isConflict } from "../../kube/kube-error.ts";
 import { settled } from "../../kube/outcome.ts";

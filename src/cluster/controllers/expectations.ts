@@ -1,5 +1,5 @@
 import type { Change } from "../../kube/watch-cache.ts";
-import type { KubeObject } from "../../api/object.ts";
+import type { KubeObject } from "../../api/schema/object.ts";
 
 /** After this long, a write that the watch never showed is no longer waited for. */
 const patienceMs = 30_000;

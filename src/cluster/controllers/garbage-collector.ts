@@ -1,4 +1,4 @@
-import type { KubeObject, OwnerReference, Resource } from "../../api/object.ts";
+import type { KubeObject, OwnerReference, Resource } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";

@@ -1,5 +1,5 @@
-import { type Job, type Pod, kubernetes } from "../../api/kubernetes.ts";
-import { conditionOf } from "../../api/object.ts";
+import { type Job, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Context, type Controller, watching } from "../../kube/controller.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";

@@ -1,5 +1,5 @@
-import type { Node, NodeCondition, Pod, Taint } from "../../api/kubernetes.ts";
-import { conditionOf } from "../../api/object.ts";
+import type { Node, NodeCondition, Pod, Taint } from "../../api/foreign/kubernetes.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import { nodeTaints } from "../../api/names.ts";
 import { tolerates } from "./node-fit.ts";
 import { timestamp } from "./timestamp.ts";

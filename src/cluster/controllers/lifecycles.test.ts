@@ -7,8 +7,8 @@ import {
   type Pod,
   type PodDisruptionBudget,
   kubernetes,
-} from "../../api/kubernetes.ts";
-import { type KubeObject, conditionOf, resource } from "../../api/object.ts";
+} from "../../api/foreign/kubernetes.ts";
+import { type KubeObject, conditionOf, resource } from "../../api/schema/object.ts";
 import { isTooManyRequests } from "../../kube/kube-error.ts";
 import {
   type TestCluster,
@@ -17,7 +17,7 @@ import {
   podIsReady,
   startCluster,
   template,
-} from "../../../test/controllers/controllers-kit.ts";
+} from "../../../test/support/controllers-kit.ts";
 import { budgetFigures } from "./disruption-budget-controller.ts";
 
 const deployment = (name: string, replicas: number): Deployment => ({

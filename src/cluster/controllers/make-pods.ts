@@ -1,6 +1,6 @@
 import { McoError } from "../../api/errors.ts";
-import { type Pod, kubernetes } from "../../api/kubernetes.ts";
-import { type KubeObject, keyOf } from "../../api/object.ts";
+import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { type KubeObject, keyOf } from "../../api/schema/object.ts";
 import type { Context } from "../../kube/controller.ts";
 import { KubeError, isAlreadyExists, isConflict } from "../../kube/kube-error.ts";
 import type { Expectations } from "./expectations.ts";

@@ -1,9 +1,9 @@
-import { type ConfigMap, type Namespace, type ServiceAccount, kubernetes } from "../../api/kubernetes.ts";
+import { type ConfigMap, type Namespace, type ServiceAccount, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { type Controller, watching } from "../../kube/controller.ts";
 import { isAlreadyExists, isNotFound } from "../../kube/kube-error.ts";
 import { settled } from "../../kube/outcome.ts";
 import type { Change } from "../../kube/watch-cache.ts";
-import type { KubeObject } from "../../api/object.ts";
+import type { KubeObject } from "../../api/schema/object.ts";
 import { isTerminatingNamespace } from "./make-pods.ts";
 
 const accountName = "default";

@@ -1,4 +1,4 @@
-import { type Namespace, kubernetes } from "../../api/kubernetes.ts";
+import { type Namespace, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { type Controller, watching } from "../../kube/controller.ts";
 import { type KubeClient, pathOf } from "../../kube/kube-client.ts";
 import { KubeError, isNotFound } from "../../kube/kube-error.ts";

@@ -1,5 +1,5 @@
-import type { Node, Pod, Taint } from "../../api/kubernetes.ts";
-import { conditionOf } from "../../api/object.ts";
+import type { Node, Pod, Taint } from "../../api/foreign/kubernetes.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import { nodeTaints } from "../../api/names.ts";
 
 type Toleration = NonNullable<NonNullable<Pod["spec"]>["tolerations"]>[number];

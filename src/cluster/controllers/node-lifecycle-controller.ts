@@ -1,5 +1,5 @@
-import { type Lease, type Node, type Pod, type Taint, kubernetes } from "../../api/kubernetes.ts";
-import { conditionOf, keyOf } from "../../api/object.ts";
+import { type Lease, type Node, type Pod, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { conditionOf, keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict } from "../../kube/kube-error.ts";

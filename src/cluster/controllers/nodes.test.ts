@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type Deployment, type Node, type Pod, type Taint, kubernetes } from "../../api/kubernetes.ts";
-import { conditionOf } from "../../api/object.ts";
+import { type Deployment, type Node, type Pod, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import { nodeTaints } from "../../api/names.ts";
 import {
   type TestCluster,
@@ -9,7 +9,7 @@ import {
   podIsReady,
   startCluster,
   template,
-} from "../../../test/controllers/controllers-kit.ts";
+} from "../../../test/support/controllers-kit.ts";
 import { evictionTime, wantedTaints } from "./judge-node.ts";
 import { leaseNamespace } from "./node-lifecycle-controller.ts";
 

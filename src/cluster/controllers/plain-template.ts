@@ -1,4 +1,4 @@
-import type { PodTemplateSpec } from "../../api/kubernetes.ts";
+import type { PodTemplateSpec } from "../../api/foreign/kubernetes.ts";
 import { workloads } from "../../api/names.ts";
 
 /**

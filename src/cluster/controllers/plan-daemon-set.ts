@@ -1,4 +1,4 @@
-import type { DaemonSet, Node, Pod } from "../../api/kubernetes.ts";
+import type { DaemonSet, Node, Pod } from "../../api/foreign/kubernetes.ts";
 import { workloads } from "../../api/names.ts";
 import { nodeTaints } from "../../api/names.ts";
 import { intOrPercent } from "./int-or-percent.ts";

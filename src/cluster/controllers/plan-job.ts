@@ -1,5 +1,5 @@
-import type { Job, Pod } from "../../api/kubernetes.ts";
-import { conditionOf } from "../../api/object.ts";
+import type { Job, Pod } from "../../api/foreign/kubernetes.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { isActive, isReady } from "./pod-state.ts";
 import { setCondition } from "./set-condition.ts";

@@ -1,5 +1,5 @@
-import type { Pod, PodTemplateSpec } from "../../api/kubernetes.ts";
-import { type KubeObject, type Resource, controlledBy } from "../../api/object.ts";
+import type { Pod, PodTemplateSpec } from "../../api/foreign/kubernetes.ts";
+import { type KubeObject, type Resource, controlledBy } from "../../api/schema/object.ts";
 
 /** The pod that a template and its controller make. */
 export function podOfTemplate(

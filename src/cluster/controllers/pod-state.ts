@@ -1,5 +1,5 @@
-import type { Pod } from "../../api/kubernetes.ts";
-import { type KubeObject, type OwnerReference, conditionOf } from "../../api/object.ts";
+import type { Pod } from "../../api/foreign/kubernetes.ts";
+import { type KubeObject, type OwnerReference, conditionOf } from "../../api/schema/object.ts";
 import { millisecondsOf } from "./timestamp.ts";
 
 /** The reference to the one owner that controls an object. */

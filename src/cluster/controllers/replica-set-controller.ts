@@ -1,5 +1,5 @@
-import { type Pod, type ReplicaSet, kubernetes } from "../../api/kubernetes.ts";
-import { keyOf } from "../../api/object.ts";
+import { type Pod, type ReplicaSet, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { keyOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { type Outcome, settled } from "../../kube/outcome.ts";

@@ -1,5 +1,5 @@
-import { type Node, type Pod, kubernetes } from "../../api/kubernetes.ts";
-import { conditionOf, keyOf } from "../../api/object.ts";
+import { type Node, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { conditionOf, keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Controller, watching } from "../../kube/controller.ts";
 import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";

@@ -1,5 +1,5 @@
-import type { PodDisruptionBudget } from "../../api/kubernetes.ts";
-import { type LabelSelector, selectorIsEmpty, selectorMatches } from "../../api/object.ts";
+import type { PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
+import { type LabelSelector, selectorIsEmpty, selectorMatches } from "../../api/schema/object.ts";
 
 /** A label selector as Kubernetes' own kinds have it: the server has checked its operators. */
 export type Selector = NonNullable<NonNullable<PodDisruptionBudget["spec"]>["selector"]>;

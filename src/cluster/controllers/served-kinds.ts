@@ -1,4 +1,4 @@
-import { type KubeObject, type Resource, resource } from "../../api/object.ts";
+import { type KubeObject, type Resource, resource } from "../../api/schema/object.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 
 /** A kind that the API server serves, and what may be done with its objects. */

@@ -1,9 +1,9 @@
-import { type CertificateSigningRequest, kubernetes } from "../../api/kubernetes.ts";
-import { conditionOf } from "../../api/object.ts";
+import { type CertificateSigningRequest, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import { signers } from "../../api/names.ts";
-import { certificatesOf } from "../../core/certificate-facts.ts";
-import { readCertificateRequest } from "../../core/certificate-request-facts.ts";
-import { kubeletRequestProblem } from "../../core/kubelet-request.ts";
+import { certificatesOf } from "../../core/certificates/certificate-facts.ts";
+import { readCertificateRequest } from "../../core/certificates/certificate-request-facts.ts";
+import { kubeletRequestProblem } from "../../core/join/kubelet-request.ts";
 import type { Authority } from "../../kube/certificates.ts";
 import { type Controller, watching } from "../../kube/controller.ts";
 import { settled } from "../../kube/outcome.ts";

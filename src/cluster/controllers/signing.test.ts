@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { X509Certificate } from "node:crypto";
-import { startCluster, skippableClock } from "../../../test/controllers/controllers-kit.ts";
-import { kubernetes } from "../../api/kubernetes.ts";
+import { startCluster, skippableClock } from "../../../test/support/controllers-kit.ts";
+import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { signers } from "../../api/names.ts";
 import { certificateAuthority, requestCertificate } from "../../kube/certificates.ts";
 import { systemRandom } from "../../ports/node/index.ts";

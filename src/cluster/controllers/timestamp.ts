@@ -1,4 +1,4 @@
-export { timestampOf as timestamp } from "../../api/object.ts";
+export { timestampOf as timestamp } from "../../api/schema/object.ts";
 
 /** Milliseconds of a timestamp; `undefined` when it is absent or no time. */
 export function millisecondsOf(text: string | undefined): number | undefined {

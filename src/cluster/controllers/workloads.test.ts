@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type DaemonSet, type Deployment, type Event, type Pod, kubernetes } from "../../api/kubernetes.ts";
-import { conditionOf } from "../../api/object.ts";
+import { type DaemonSet, type Deployment, type Event, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { systemClock } from "../../ports/node/index.ts";
 import {
@@ -10,7 +10,7 @@ import {
   podIsReady,
   startCluster,
   template,
-} from "../../../test/controllers/controllers-kit.ts";
+} from "../../../test/support/controllers-kit.ts";
 
 const deployment = (
   name: string,

@@ -1,4 +1,4 @@
-import type { KubeObject, Resource } from "../../api/object.ts";
+import type { KubeObject, Resource } from "../../api/schema/object.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { mergeDifference } from "./merge-difference.ts";
 

@@ -1,10 +1,10 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { McoError } from "../../api/errors.ts";
-import { type CertificateSigningRequest, kubernetes } from "../../api/kubernetes.ts";
+import { type CertificateSigningRequest, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { hostPaths, nodeIdentity, signers } from "../../api/names.ts";
-import { conditionOf } from "../../api/object.ts";
-import { certificatesOf } from "../../core/certificate-facts.ts";
+import { conditionOf } from "../../api/schema/object.ts";
+import { certificatesOf } from "../../core/certificates/certificate-facts.ts";
 import { type RequestedKey, requestCertificate } from "../../kube/certificates.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { isAlreadyExists, isUnauthorized } from "../../kube/kube-error.ts";

@@ -1,4 +1,4 @@
-import type { Pod } from "../../api/kubernetes.ts";
+import type { Pod } from "../../api/foreign/kubernetes.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Pod } from "../../api/kubernetes.ts";
+import type { Pod } from "../../api/foreign/kubernetes.ts";
 import { createKubeClient } from "../../kube/kube-client.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { Kernel } from "../../../test/simulation/kernel.ts";

@@ -1,5 +1,5 @@
 import { McoError } from "../../api/errors.ts";
-import { type ConfigMap, type Pod, type Secret, type Volume, kubernetes } from "../../api/kubernetes.ts";
+import { type ConfigMap, type Pod, type Secret, type Volume, kubernetes } from "../../api/foreign/kubernetes.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";

@@ -1,5 +1,5 @@
-import { timestampOf } from "../../api/object.ts";
-import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../api/kubernetes.ts";
+import { timestampOf } from "../../api/schema/object.ts";
+import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
 import { retryAfterMs } from "../../kube/kube-error.ts";

@@ -1,5 +1,5 @@
-import { timestampOf } from "../../api/object.ts";
-import { type Node, type Pod, type Taint, kubernetes } from "../../api/kubernetes.ts";
+import { timestampOf } from "../../api/schema/object.ts";
+import { type Node, type Pod, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
 
 import type { ControlHandler, Machine } from "../../host/host.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";

@@ -1,7 +1,7 @@
 import { McoError } from "../../api/errors.ts";
 import { hostPaths } from "../../api/names.ts";
-import { applyAccounts } from "../../core/ignition-accounts.ts";
-import { type IgnitionStep, ignitionSteps, ownersNamed } from "../../core/ignition-steps.ts";
+import { applyAccounts } from "../../core/machine/ignition-accounts.ts";
+import { type IgnitionStep, ignitionSteps, ownersNamed } from "../../core/machine/ignition-steps.ts";
 import { type IgnitionConfig, type Node, type Resource, decodeContents } from "../../ignition/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { accountLine } from "../accounts.ts";

@@ -1,6 +1,6 @@
 import { type ErrorCode, McoError } from "../../api/errors.ts";
-import { parseImageReference } from "../../core/image-reference.ts";
-import { parseSignaturePolicy, requirementsFor } from "../../core/signature-policy.ts";
+import { parseImageReference } from "../../core/images/image-reference.ts";
+import { parseSignaturePolicy, requirementsFor } from "../../core/images/signature-policy.ts";
 import type { RunResult } from "../../ports/process.ts";
 import type { HostFiles } from "../host.ts";
 import { commandFailure, type HostCommands } from "./run-command.ts";

@@ -7,7 +7,7 @@ import { systemClock, systemRandom } from "../../ports/node/index.ts";
 import type { Processes } from "../../ports/process.ts";
 import { type Disk, systemDisk } from "../directory/disk.ts";
 import type { Deployment, Host, PlainFile } from "../host.ts";
-import { type FakeSystem, fakeSystem, passwordDay } from "./fake-system.ts";
+import { type FakeSystem, fakeSystem, passwordDay } from "../../../test/support/hosts/fake-rpm-ostree.ts";
 import { kernelWords, otherKernels, readStatus } from "./read-status.ts";
 import { rpmOstreeHost } from "./rpm-ostree-host.ts";
 import { deadlinesMs, hostCommands, redacted } from "./run-command.ts";

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { McoError } from "../../api/errors.ts";
-import { sameBag, withoutBag } from "../../core/bag.ts";
-import { sameDeployment } from "../../core/deployment.ts";
+import { sameBag, withoutBag } from "../../core/text/bag.ts";
+import { sameDeployment } from "../../core/machine/deployment.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Disk } from "../directory/disk.ts";
 import { readTextIfThere, removeTree } from "../directory/durable-writes.ts";

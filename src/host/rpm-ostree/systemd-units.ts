@@ -1,6 +1,6 @@
 import { McoError } from "../../api/errors.ts";
 import type { Enablement, HostFiles, HostUnits, UnitState } from "../host.ts";
-import { unitFolder } from "../../core/install-links.ts";
+import { unitFolder } from "../../core/config/install-links.ts";
 import { type CommandOptions, type HostCommands, commandFailure } from "./run-command.ts";
 
 /** Properties of units (org.freedesktop.systemd1(5)); a unit that is no service has no result of a reload. */

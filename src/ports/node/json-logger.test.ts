@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
-import { redactText } from "../../core/redact.ts";
-import { anySecret } from "../../../test/secrets/any-secret.ts";
+import { redactText } from "../../core/text/redact.ts";
+import { anySecret } from "../../../test/support/any-secret.ts";
 import { jsonLogger } from "./json-logger.ts";
 
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { type KeyObject, createPublicKey, verify } from "node:crypto";
-import type { KeyVerdict, SignatureKey, VerifySignature } from "../../core/signature-policy.ts";
+import type { KeyVerdict, SignatureKey, VerifySignature } from "../../core/images/signature-policy.ts";
 
 /** Smallest RSA key that is believed. Source: NIST SP 800-131A. */
 const minRsaBits = 2048;

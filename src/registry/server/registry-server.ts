@@ -1,5 +1,5 @@
 import { McoError } from "../../api/errors.ts";
-import { digestPattern, parseImageReference } from "../../core/image-reference.ts";
+import { digestPattern, parseImageReference } from "../../core/images/image-reference.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
 import type { Random } from "../../ports/random.ts";

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { type Json } from "../api-target.ts";
 import { apps, eventually, core, created, names, pod, type ContractCase } from "./kit.ts";
-import { signingRequest } from "../test-pki.ts";
+import { signingRequest } from "../../support/test-pki.ts";
 
 export const accessCases: readonly ContractCase[] = [
   {

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { systemClock } from "../../../src/ports/node/index.ts";
 import { type Api, at, type Json } from "../api-target.ts";
-import type { HookServer } from "../hook-server.ts";
+import type { HookServer } from "../../support/hook-server.ts";
 
 /** One thing that the API promises. `api` speaks as admin; `namespace` is fresh and the case's own. */
 export interface ContractCase {

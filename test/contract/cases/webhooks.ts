@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { type Api, at, type Json, type Reply } from "../api-target.ts";
-import type { HookAnswer, HookServer } from "../hook-server.ts";
+import type { HookAnswer, HookServer } from "../../support/hook-server.ts";
 import { warningsOf } from "./exchange.ts";
 import { type ContractCase, configMap, core, created, eventually } from "./kit.ts";
 

@@ -1,0 +1,44 @@
+import Type from "typebox";
+import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
+import { atomicList, intOrString, labelSelector, looseConditionList, oneOf } from "../schema/schema.ts";
+
+const stores = (maxItems: number) =>
+  Type.Optional(
+    Type.Unsafe<{ path: string }[]>({
+      ...atomicList(
+        Type.Object({ path: Type.String({ minLength: 1, maxLength: 256, pattern: "^/[a-zA-Z0-9/._-]+$" }) }),
+        { minItems: 1, maxItems },
+      ),
+      "x-kubernetes-validations": [
+        { rule: "self.all(x, self.exists_one(y, x.path == y.path))", message: "paths must be unique" },
+      ],
+    }),
+  );
+
+export const ContainerRuntimeConfig = defineResource({
+  kind: "ContainerRuntimeConfig",
+  plural: "containerruntimeconfigs",
+  version: "v1",
+  scope: "Cluster",
+  shortNames: ["ctrcfg"],
+  description: "Container runtime settings for the machines of the selected pools.",
+  spec: Type.Object({
+    machineConfigPoolSelector: Type.Optional(labelSelector("Which pools the settings are for.")),
+    containerRuntimeConfig: Type.Object({
+      pidsLimit: Type.Optional(Type.Integer({ description: "0 or at least 20." })),
+      logLevel: Type.Optional(oneOf(["error", "fatal", "panic", "warn", "info", "debug", "trace"])),
+      logSizeMax: Type.Optional(intOrString()),
+      overlaySize: Type.Optional(intOrString()),
+      defaultRuntime: Type.Optional(oneOf(["crun", "runc"])),
+      additionalLayerStores: stores(5),
+      additionalImageStores: stores(10),
+      additionalArtifactStores: stores(10),
+      containerGomaxprocsBehavior: Type.Optional(oneOf(["Autosize", "Disabled"])),
+    }),
+  }),
+  status: Type.Object({
+    observedGeneration: Type.Optional(Type.Integer()),
+    conditions: Type.Optional(looseConditionList()),
+  }),
+});
+export type ContainerRuntimeConfig = ResourceOf<typeof ContainerRuntimeConfig>;

@@ -1,0 +1,113 @@
+import Type from "typebox";
+import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
+import { digestReference } from "./machine-os-config.ts";
+import { conditionList, dnsName, listMap } from "../schema/schema.ts";
+
+const wide = (name: string, condition: string) =>
+  ({
+    name,
+    type: "string",
+    jsonPath: `.status.conditions[?(@.type=="${condition}")].status`,
+    description: `Status of the condition ${condition}.`,
+    priority: 1,
+  }) as const;
+
+export const MachineConfigNode = defineResource({
+  kind: "MachineConfigNode",
+  plural: "machineconfignodes",
+  version: "v1",
+  scope: "Cluster",
+  description: "Where one node is in its update: target, current configuration, and one condition for each phase.",
+  spec: Type.Object({
+    node: Type.Object({ name: dnsName() }),
+    pool: Type.Object({ name: dnsName() }),
+    configVersion: Type.Object({ desired: dnsName() }),
+    configImage: Type.Optional(Type.Object({ desiredImage: Type.Optional(digestReference()) })),
+  }),
+  status: Type.Object({
+    observedGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+    configVersion: Type.Optional(
+      Type.Object({
+        desired: Type.String({ maxLength: 253 }),
+        current: Type.Optional(Type.String({ maxLength: 253 })),
+      }),
+    ),
+    configImage: Type.Optional(
+      Type.Object({ currentImage: Type.Optional(digestReference()), desiredImage: Type.Optional(digestReference()) }),
+    ),
+    conditions: Type.Optional(conditionList(20)),
+    pinnedImageSets: Type.Optional(
+      listMap(
+        ["name"],
+        Type.Object({
+          name: Type.String({ minLength: 1, maxLength: 253 }),
+          currentGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+          desiredGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+          lastFailedGeneration: Type.Optional(Type.Integer({ minimum: 1 })),
+          lastFailedGenerationError: Type.Optional(Type.String({ maxLength: 32768 })),
+        }),
+        { maxItems: 100 },
+      ),
+    ),
+    irreconcilableChanges: Type.Optional(
+      listMap(
+        ["fieldPath"],
+        Type.Object({
+          fieldPath: Type.String({ minLength: 1, maxLength: 70 }),
+          diff: Type.String({ minLength: 1, maxLength: 4096 }),
+        }),
+        { maxItems: 32 },
+      ),
+    ),
+  }),
+  rules: [
+    { rule: "self.metadata.name == self.spec.node.name", message: "a MachineConfigNode carries the name of its node" },
+  ],
+  columns: [
+    { name: "PoolName", type: "string", jsonPath: ".spec.pool.name", description: "Pool that the node belongs to." },
+    {
+      name: "DesiredConfig",
+      type: "string",
+      jsonPath: ".spec.configVersion.desired",
+      description: "Rendered configuration that the node should have.",
+    },
+    {
+      name: "CurrentConfig",
+      type: "string",
+      jsonPath: ".status.configVersion.current",
+      description: "Rendered configuration that the node has.",
+    },
+    {
+      name: "Updated",
+      type: "string",
+      jsonPath: '.status.conditions[?(@.type=="Updated")].status',
+      description: "Whether the node has what it should have.",
+    },
+    { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Time since creation." },
+    wide("UpdatePrepared", "UpdatePrepared"),
+    wide("UpdateExecuted", "UpdateExecuted"),
+    wide("UpdatePostActionComplete", "UpdatePostActionComplete"),
+    wide("UpdateComplete", "UpdateComplete"),
+    wide("Resumed", "Resumed"),
+    wide("UpdatedFilesAndOS", "AppliedFilesAndOS"),
+    wide("CordonedNode", "Cordoned"),
+    wide("DrainedNode", "Drained"),
+    wide("RebootedNode", "RebootedNode"),
+    wide("UncordonedNode", "Uncordoned"),
+    {
+      name: "Phase",
+      type: "string",
+      jsonPath: '.status.conditions[?(@.status=="Unknown")].type',
+      description: "What is under way; empty: nothing is. `mco status` has the words.",
+      priority: 1,
+    },
+    {
+      name: "Since",
+      type: "date",
+      jsonPath: '.status.conditions[?(@.status=="Unknown")].lastTransitionTime',
+      description: "Since when.",
+      priority: 1,
+    },
+  ],
+});
+export type MachineConfigNode = ResourceOf<typeof MachineConfigNode>;

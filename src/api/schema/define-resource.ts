@@ -1,0 +1,140 @@
+import Type, { type Static, type TObject, type TSchema } from "typebox";
+import { Check } from "typebox/value";
+import { labels, group as ownGroup } from "../names.ts";
+import type { KubeObject, ObjectMeta, Resource } from "./object.ts";
+import { structuralSchema } from "./structural-schema.ts";
+
+export interface Column {
+  readonly name: string;
+  readonly type: "string" | "integer" | "date" | "boolean";
+  readonly jsonPath: string;
+  readonly description: string;
+  /** Columns above 0 are shown by `-o wide` only. */
+  readonly priority?: number;
+}
+
+export interface Rule {
+  /** CEL over `self` (and `oldSelf`), at the root of the object. */
+  readonly rule: string;
+  readonly message: string;
+}
+
+export interface ResourceOptions<Spec extends TSchema, Status extends TSchema> {
+  readonly kind: string;
+  readonly plural: string;
+  readonly group?: string;
+  readonly version: string;
+  readonly scope: "Cluster" | "Namespaced";
+  readonly shortNames?: readonly string[];
+  /** One sentence: what an object of this kind says. */
+  readonly description: string;
+  readonly spec: Spec;
+  /** Absent: the kind has no status and no status subresource. */
+  readonly status?: Status;
+  readonly specRequired?: boolean;
+  readonly columns?: readonly Column[];
+  readonly rules?: readonly Rule[];
+}
+
+export interface DefinedResource<T extends KubeObject> extends Resource<T> {
+  readonly singular: string;
+  readonly description: string;
+  readonly schema: TObject;
+  /** The static type's run-time twin: the schema only, without the rules. */
+  is(value: unknown): value is T;
+  /** The CustomResourceDefinition manifest, deterministic. */
+  crd(): CustomResourceManifest;
+}
+
+export interface CustomResourceManifest extends KubeObject {
+  spec: Record<string, unknown>;
+}
+
+export type ResourceOf<R> = R extends Resource<infer T> ? T : never;
+
+type Typed<Spec extends TSchema, Status extends TSchema> = KubeObject & {
+  metadata: ObjectMeta;
+  spec: Static<Spec>;
+  status?: Static<Status>;
+};
+
+/**
+ * Defines a kind once: from this come the static type (`ResourceOf`), the run-time check (`is`), the CRD with its
+ * rules, printer columns and short names (`crd`), and the reference page.
+ */
+export function defineResource<Spec extends TSchema, Status extends TSchema = TObject>(
+  options: ResourceOptions<Spec, Status>,
+): DefinedResource<Typed<Spec, Status>> {
+  const group = options.group ?? ownGroup;
+  const { kind, plural, version, scope } = options;
+  const singular = kind.toLowerCase();
+  const required = options.specRequired ?? true;
+  const schema = Type.Object({
+    apiVersion: Type.Optional(Type.String({ description: "Group and version of the kind." })),
+    kind: Type.Optional(Type.String({ description: "Name of the kind." })),
+    metadata: Type.Optional(Type.Unsafe<ObjectMeta>({ type: "object" })),
+    spec: required ? options.spec : Type.Optional(options.spec),
+    ...(options.status === undefined ? {} : { status: Type.Optional(options.status) }),
+  });
+  const root = { ...structuralSchema(schema), description: options.description };
+  if (options.rules !== undefined) Object.assign(root, { "x-kubernetes-validations": options.rules });
+
+  return {
+    group,
+    version,
+    apiVersion: `${group}/${version}`,
+    kind,
+    plural,
+    singular,
+    namespaced: scope === "Namespaced",
+    description: options.description,
+    schema,
+    is(value): value is Typed<Spec, Status> {
+      return (
+        Check(schema, value) &&
+        (value as KubeObject).kind === kind &&
+        (value as KubeObject).apiVersion === `${group}/${version}`
+      );
+    },
+    crd() {
+      return {
+        apiVersion: "apiextensions.k8s.io/v1",
+        kind: "CustomResourceDefinition",
+        metadata: { name: `${plural}.${group}`, labels: { [labels.operatorManaged]: "" } },
+        spec: {
+          group,
+          names: {
+            kind,
+            listKind: `${kind}List`,
+            plural,
+            singular,
+            ...(options.shortNames === undefined ? {} : { shortNames: options.shortNames }),
+          },
+          scope,
+          versions: [
+            {
+              name: version,
+              served: true,
+              storage: true,
+              schema: { openAPIV3Schema: root },
+              ...(options.status === undefined ? {} : { subresources: { status: {} } }),
+              ...(options.columns === undefined
+                ? {}
+                : {
+                    additionalPrinterColumns: options.columns.map(
+                      ({ name, type, jsonPath, description, priority }) => ({
+                        name,
+                        type,
+                        jsonPath,
+                        description,
+                        ...(priority === undefined ? {} : { priority }),
+                      }),
+                    ),
+                  }),
+            },
+          ],
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import type { HttpRequest } from "../../ports/http.ts";
+import type { UserInfo } from "../schema/contract.ts";
+import type { TokenIssuer } from "./service-account-tokens.ts";
+import { Refusal, unauthorized } from "../schema/status.ts";
+
+/** What is known of the caller before any header is read. */
+export interface Peer {
+  /** Who it is, known for certain: a caller in this process. Headers are not asked then. */
+  readonly user?: UserInfo;
+  /**
+   * Subject of a client certificate that the listener has checked against the client CA; `untrusted`: it is not of that
+   * CA.
+   */
+  readonly certificate?:
+    | {
+        readonly commonName: string;
+        readonly organizations: readonly string[];
+        /** Of its DER form, in hex. */ readonly sha256?: string;
+      }
+    | "untrusted";
+}
+
+export const authenticated = "system:authenticated";
+export const anonymous: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
+
+export interface AuthenticationOptions {
+  readonly tokens: TokenIssuer | undefined;
+  /** Token → user, for callers that have neither certificate nor service account. */
+  readonly staticTokens: Readonly<Record<string, UserInfo>>;
+  readonly anonymous: "allowed" | "refused";
+}
+
+/** Who asks: certificate, then bearer token, then nobody in particular. */
+export function authenticate(request: HttpRequest, peer: Peer, options: AuthenticationOptions): UserInfo | Refusal {
+  if (peer.user !== undefined) return withGroup(peer.user);
+  if (peer.certificate !== undefined && peer.certificate !== "untrusted" && peer.certificate.commonName !== "") {
+    const { commonName, organizations, sha256 } = peer.certificate;
+    // `k8s.io/apiserver pkg/authentication/request/x509/x509.go (master)` CommonNameUserConversion
+    const extra =
+      sha256 === undefined ? {} : { extra: { "authentication.kubernetes.io/credential-id": [`X509SHA256=${sha256}`] } };
+    return withGroup({ name: commonName, groups: organizations, ...extra });
+  }
+  const header = request.headers["authorization"] ?? "";
+  const token = /^bearer\s+(\S+)\s*$/i.exec(header)?.[1];
+  if (token !== undefined) return userOfToken(token, [], options)?.user ?? unauthorized();
+  if (header !== "" || peer.certificate === "untrusted" || options.anonymous === "refused") return unauthorized();
+  return anonymous;
+}
+
+/** The user that a token stands for; `undefined` for none that is known here. */
+export function userOfToken(
+  token: string,
+  audiences: readonly string[],
+  options: Pick<AuthenticationOptions, "tokens" | "staticTokens">,
+): { readonly user: UserInfo; readonly audiences: readonly string[] } | undefined {
+  const known = Object.hasOwn(options.staticTokens, token) ? options.staticTokens[token] : undefined;
+  if (known !== undefined) return { user: withGroup(known), audiences: [] };
+  const checked = options.tokens?.check(token, audiences);
+  return checked?.verdict === "valid" ? checked : undefined;
+}
+
+function withGroup(user: UserInfo): UserInfo {
+  if (user.name === anonymous.name || user.groups.includes(authenticated)) return user;
+  return { ...user, groups: [...user.groups, authenticated] };
+}
+
+/** Whom the caller wants to be taken for (`kubectl --as`), if anybody. */
+export function impersonated(request: HttpRequest): UserInfo | undefined {
+  const name = request.headers["impersonate-user"];
+  if (name === undefined || name === "") return undefined;
+  const given = (request.headers["impersonate-group"] ?? "")
+    .split(",")
+    .map((group) => group.trim())
+    .filter((group) => group !== "");
+  const account = /^system:serviceaccount:([^:]+):[^:]+$/.exec(name)?.[1];
+  const implied =
+    given.length === 0 && account !== undefined ? ["system:serviceaccounts", `system:serviceaccounts:${account}`] : [];
+  const extra: Record<string, readonly string[]> = {};
+  for (const [header, value] of Object.entries(request.headers)) {
+    const key = /^impersonate-extra-(.+)$/.exec(header)?.[1];
+    if (key !== undefined) extra[decodeURIComponent(key)] = value.split(",").map((one) => one.trim());
+  }
+  const uid = request.headers["impersonate-uid"];
+  const user: UserInfo = {
+    name,
+    groups: [...given, ...implied],
+    ...(uid === undefined ? {} : { uid }),
+    ...(Object.keys(extra).length > 0 ? { extra } : {}),
+  };
+  return name === anonymous.name ? { ...user, groups: [...user.groups, "system:unauthenticated"] } : withGroup(user);
+}

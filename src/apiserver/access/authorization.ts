@@ -1,0 +1,79 @@
+import { nodeNameOf, nodeRefusal, type NodeAuthorizer } from "./node-access.ts";
+import type { RbacIndex } from "./rbac-index.ts";
+import type { AccessAttributes, UserInfo } from "../schema/contract.ts";
+import { authorize } from "../schema/rbac.ts";
+import { Refusal } from "../schema/status.ts";
+
+export interface Authorizer {
+  allows(attributes: AccessAttributes, fieldSelectorNode?: string): boolean;
+}
+
+/** May do everything, whatever the roles say. */
+export const mastersGroup = "system:masters";
+
+export function authorizer(nodes: NodeAuthorizer, rbac: RbacIndex): Authorizer {
+  return {
+    allows(attributes, fieldSelectorNode) {
+      const { user } = attributes;
+      if (user.groups.includes(mastersGroup)) return true;
+      const node = nodeNameOf(user);
+      if (node !== undefined && attributes.path === undefined && nodes.allows(node, attributes, fieldSelectorNode))
+        return true;
+      return authorize(rbac.rulesFor(user, attributes.namespace), attributes);
+    },
+  };
+}
+
+/** 403 in the words of `k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go (master)`. */
+export function accessDenied(attributes: AccessAttributes): Refusal {
+  const { user, verb, group, resource, subresource, namespace, name, path } = attributes;
+  const who = `User ${JSON.stringify(user.name)}`;
+  if (path !== undefined)
+    return new Refusal(403, "Forbidden", `forbidden: ${who} cannot ${verb} path ${JSON.stringify(path)}`, {});
+  const what = subresource === "" ? resource : `${resource}/${subresource}`;
+  const where = namespace === "" ? "at the cluster scope" : `in the namespace ${JSON.stringify(namespace)}`;
+  const qualified = group === "" ? resource : `${resource}.${group}`;
+  const subject = name === "" ? qualified : `${qualified} ${JSON.stringify(name)}`;
+  const node = nodeNameOf(user);
+  const why = node === undefined ? "" : nodeRefusal(node, attributes);
+  return new Refusal(
+    403,
+    "Forbidden",
+    `${subject} is forbidden: ${who} cannot ${verb} resource ${JSON.stringify(what)} in API group ${JSON.stringify(group)} ${where}${why === "" ? "" : `: ${why}`}`,
+    {
+      ...(name === "" ? {} : { name }),
+      ...(group === "" ? {} : { group }),
+      kind: resource,
+    },
+  );
+}
+
+/** What has to be allowed before `user` may act as `other`. */
+export function impersonationChecks(user: UserInfo, other: UserInfo): readonly AccessAttributes[] {
+  const may = (resource: string, name: string, namespace = ""): AccessAttributes => ({
+    user,
+    verb: "impersonate",
+    group: "",
+    resource,
+    subresource: "",
+    namespace,
+    name,
+  });
+  const account = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(other.name);
+  const implied = new Set([
+    "system:authenticated",
+    "system:unauthenticated",
+    ...(account === null ? [] : ["system:serviceaccounts", `system:serviceaccounts:${account[1] ?? ""}`]),
+  ]);
+  return [
+    account === null ? may("users", other.name) : may("serviceaccounts", account[2] ?? "", account[1]),
+    ...other.groups.filter((group) => !implied.has(group)).map((group) => may("groups", group)),
+    ...Object.entries(other.extra ?? {}).flatMap(([key, values]) =>
+      values.map((value): AccessAttributes => ({
+        ...may("userextras", value),
+        group: "authentication.k8s.io",
+        subresource: key,
+      })),
+    ),
+  ];
+}

@@ -1,0 +1,59 @@
+import type { Served } from "../schema/catalog.ts";
+import type { Exchange } from "../requests/engine.ts";
+import type { KubeObject } from "../schema/contract.ts";
+import { Refusal } from "../schema/status.ts";
+
+/** A write, as those who may change or refuse it see it. */
+export interface AdmissionRequest {
+  readonly operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
+  readonly served: Served;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** What would be stored; absent for deletions. In the version of the request. */
+  readonly object: KubeObject | undefined;
+  readonly before: KubeObject | undefined;
+  readonly dryRun: boolean;
+  /** CreateOptions, UpdateOptions, … for webhooks that look at them. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** One rule about writes. */
+export interface AdmissionPlugin {
+  /** May change `request.object` in place, or give another one. `undefined`: no objection and no new object. */
+  mutate?(
+    request: AdmissionRequest,
+    exchange: Exchange,
+  ): Refusal | KubeObject | undefined | Promise<Refusal | KubeObject | undefined>;
+  /** Sees the object as it will be stored. */
+  validate?(request: AdmissionRequest, exchange: Exchange): Refusal | undefined | Promise<Refusal | undefined>;
+}
+
+export interface Admission {
+  /** The object to go on with. */
+  mutate(request: AdmissionRequest, exchange: Exchange): Promise<KubeObject | undefined | Refusal>;
+  validate(request: AdmissionRequest, exchange: Exchange): Promise<Refusal | undefined>;
+}
+
+/** Asks the plug-ins in order; the first refusal ends it. */
+export function admissionChain(plugins: readonly AdmissionPlugin[]): Admission {
+  return {
+    async mutate(request, exchange) {
+      let { object } = request;
+      for (const plugin of plugins) {
+        if (plugin.mutate === undefined) continue;
+        const answer = await plugin.mutate(object === request.object ? request : { ...request, object }, exchange);
+        if (answer instanceof Refusal) return answer;
+        object = answer ?? object;
+      }
+      return object;
+    },
+    async validate(request, exchange) {
+      for (const plugin of plugins) {
+        const answer = await plugin.validate?.(request, exchange);
+        if (answer !== undefined) return answer;
+      }
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,156 @@
+import { signers } from "../../api/names.ts";
+import {
+  readCertificateRequest,
+  type CertificateRequestFacts,
+} from "../../core/certificates/certificate-request-facts.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
+import type { Authorizer } from "../access/authorization.ts";
+import { timestamp } from "../requests/engine.ts";
+import type { KubeObject, UserInfo } from "../schema/contract.ts";
+import { invalid as invalidField } from "../schema/field-errors.ts";
+import { at, equalJson, isObject, textAt, type JsonObject } from "../schema/json-values.ts";
+import { approvals, conditionsIn } from "../schema/kinds/signing-request.ts";
+import { forbidden, invalid, type Refusal } from "../schema/status.ts";
+import { verifySignature } from "../access/verify-signature.ts";
+
+/** How CertificateSigningRequests are stored. */
+export const signingRequests = "certificatesigningrequests.certificates.k8s.io";
+
+/** Signers of kubelets' certificates. */
+export const kubeletSigners: ReadonlySet<string> = new Set([signers.kubeletClient, signers.kubeletServing]);
+
+/** What a request asks for; `undefined` where it cannot be read, which its rules refuse. */
+export function askedBy(object: KubeObject | undefined): CertificateRequestFacts | undefined {
+  const reading = readCertificateRequest(textAt(object, "spec", "request"));
+  return reading.verdict === "read" ? reading.facts : undefined;
+}
+
+/**
+ * A request for a certificate says truly who asks, and its decisions when they were taken: `k8s.io/kubernetes
+ * pkg/registry/certificates (v1.34)`.
+ */
+export function certificateRequester(clock: Clock): AdmissionPlugin {
+  return {
+    mutate({ operation, served, subresource, object, before }, { user }): KubeObject | undefined {
+      if (served.stored !== signingRequests || object === undefined) return undefined;
+      if (operation === "CREATE" && subresource === "") return askedAs(user, object);
+      return operation === "UPDATE" && subresource !== ""
+        ? withTimes(object, before, timestamp(clock.now()))
+        : undefined;
+    },
+    /** Who asks must have the key. */
+    async validate({ operation, served, subresource, name, object }) {
+      if (operation !== "CREATE" || served.stored !== signingRequests || subresource !== "") return undefined;
+      const asked = askedBy(object);
+      if (asked === undefined || (await verifySignature(asked))) return undefined;
+      return invalid(served.definition, name, [
+        invalidField(
+          "spec.request",
+          textAt(object, "spec", "request"),
+          "the signature of the request is not that of its key",
+        ),
+      ]);
+    },
+  };
+}
+
+function askedAs(user: UserInfo, object: KubeObject): KubeObject {
+  const spec = isObject(object["spec"]) ? object["spec"] : {};
+  const { username: _, uid: __, groups: ___, extra: ____, ...asked } = spec;
+  return {
+    ...object,
+    spec: {
+      ...asked,
+      username: user.name,
+      ...(user.uid === undefined ? {} : { uid: user.uid }),
+      groups: [...user.groups],
+      ...(user.extra === undefined ? {} : { extra: user.extra }),
+    },
+  };
+}
+
+function withTimes(object: KubeObject, before: KubeObject | undefined, now: string): KubeObject | undefined {
+  const status = object["status"];
+  if (!isObject(status) || status["conditions"] === undefined) return undefined;
+  const conditions = conditionsIn(object).map((condition): JsonObject => {
+    const same = conditionsIn(before).find(
+      (other) => other["type"] === condition["type"] && other["status"] === condition["status"],
+    );
+    return {
+      ...condition,
+      lastUpdateTime: condition["lastUpdateTime"] ?? now,
+      lastTransitionTime: condition["lastTransitionTime"] ?? same?.["lastTransitionTime"] ?? now,
+    };
+  });
+  return { ...object, status: { ...status, conditions } };
+}
+
+/** The status that is sent to /status, with the approval that is there: /status neither changes nor loses it unseen. */
+export function withDecisionsOf(before: KubeObject, status: unknown): unknown {
+  if (!isObject(status)) return status;
+  const sent = conditionsIn({ status });
+  const kept = conditionsIn(before);
+  const conditions = sent.map((condition) => {
+    const type = condition["type"];
+    const ofType = (list: readonly JsonObject[]) => list.filter((other) => other["type"] === type);
+    if (typeof type !== "string" || !approvals.includes(type) || ofType(sent).length !== ofType(kept).length)
+      return condition;
+    return ofType(kept)[ofType(sent).indexOf(condition)] ?? condition;
+  });
+  return status["conditions"] === undefined ? status : { ...status, conditions };
+}
+
+/**
+ * Who may approve and who may sign is a right to each signer, or to all of its domain; and nobody becomes a master by a
+ * certificate: `k8s.io/kubernetes plugin/pkg/admission/certificates (v1.34)`.
+ */
+export function signerRights(access: Authorizer): AdmissionPlugin {
+  const may = (user: UserInfo, verb: string, signer: string) =>
+    [signer, `${signer.split("/")[0]}/*`].some((name) =>
+      access.allows({
+        user,
+        verb,
+        group: "certificates.k8s.io",
+        resource: "signers",
+        subresource: "",
+        namespace: "",
+        name,
+      }),
+    );
+  return {
+    validate(request, { user }): Refusal | undefined {
+      const { operation, served, subresource, name, object, before } = request;
+      if (served.stored !== signingRequests) return undefined;
+      if (operation === "CREATE" && subresource === "") return mastersRefused(request);
+      if (operation !== "UPDATE") return undefined;
+      const signer = textAt(before, "spec", "signerName");
+      if (subresource === "approval")
+        return may(user, "approve", signer)
+          ? undefined
+          : forbidden(
+              served.definition,
+              name,
+              `user not permitted to approve requests with signerName ${JSON.stringify(signer)}`,
+            );
+      const decided =
+        !equalJson(at(before, "status", "certificate") ?? "", at(object, "status", "certificate") ?? "") ||
+        !equalJson(conditionsIn(before), conditionsIn(object));
+      if (subresource !== "status" || !decided || may(user, "sign", signer)) return undefined;
+      return forbidden(
+        served.definition,
+        name,
+        `user not permitted to sign requests with signerName ${JSON.stringify(signer)}`,
+      );
+    },
+  };
+}
+
+function mastersRefused({ served, name, object }: AdmissionRequest): Refusal | undefined {
+  if (
+    textAt(object, "spec", "signerName") !== signers.client ||
+    askedBy(object)?.organizations.includes("system:masters") !== true
+  )
+    return undefined;
+  return forbidden(served.definition, name, `use of ${signers.client} signer with system:masters group is not allowed`);
+}

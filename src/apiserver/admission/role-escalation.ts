@@ -1,0 +1,108 @@
+import type { AdmissionPlugin } from "./admission.ts";
+import { type Authorizer, mastersGroup } from "../access/authorization.ts";
+import type { LiveObjects } from "../storage/live-objects.ts";
+import type { RbacIndex } from "../access/rbac-index.ts";
+import type { AccessAttributes, KubeObject, UserInfo } from "../schema/contract.ts";
+import { equalJson, isObject } from "../schema/json-values.ts";
+import { authorize, type PolicyRule, policyRules } from "../schema/rbac.ts";
+import { forbidden } from "../schema/status.ts";
+
+/**
+ * Nobody grants more than they have, unless they may `escalate` roles or `bind` the role:
+ * `k8s.io/kubernetes pkg/registry/rbac (master)`.
+ */
+export function roleEscalation(live: LiveObjects, rbac: RbacIndex, access: Authorizer): AdmissionPlugin {
+  return {
+    validate({ operation, served, namespace, name, object, before }, { user }) {
+      if (
+        served.definition.group !== "rbac.authorization.k8s.io" ||
+        object === undefined ||
+        operation === "DELETE" ||
+        user.groups.includes(mastersGroup)
+      )
+        return undefined;
+      const may = (verb: string, resource: string, of: string): boolean => {
+        const attributes: AccessAttributes = {
+          user,
+          verb,
+          group: served.definition.group,
+          resource,
+          subresource: "",
+          namespace,
+          name: of,
+        };
+        return access.allows(attributes);
+      };
+      const missing = (rules: readonly PolicyRule[]) =>
+        rules
+          .flatMap((rule) => questions(rule, user, namespace))
+          .filter((question) => !authorize(rbac.rulesFor(user, namespace), question));
+      switch (served.definition.plural) {
+        case "roles":
+        case "clusterroles": {
+          if (
+            before !== undefined &&
+            equalJson(before["rules"], object["rules"]) &&
+            equalJson(before["aggregationRule"], object["aggregationRule"])
+          )
+            return undefined;
+          if (may("escalate", served.definition.plural, name)) return undefined;
+          const extra = missing(policyRules(object));
+          return extra.length === 0 ? undefined : forbidden(served.definition, name, refusalText(user, extra));
+        }
+        default: {
+          if (
+            before !== undefined &&
+            equalJson(before["subjects"], object["subjects"]) &&
+            equalJson(before["roleRef"], object["roleRef"])
+          )
+            return undefined;
+          const reference = isObject(object["roleRef"]) ? object["roleRef"] : {};
+          const plural = reference["kind"] === "Role" ? "roles" : "clusterroles";
+          const role = String(reference["name"]);
+          if (may("bind", plural, role)) return undefined;
+          const granted: KubeObject | undefined = live.get({
+            resource: `${plural}.rbac.authorization.k8s.io`,
+            namespace: plural === "roles" ? namespace : "",
+            name: role,
+          })?.object;
+          if (granted === undefined)
+            return forbidden(
+              served.definition,
+              name,
+              `${plural}.rbac.authorization.k8s.io ${JSON.stringify(role)} not found`,
+            );
+          const extra = missing(policyRules(granted));
+          return extra.length === 0 ? undefined : forbidden(served.definition, name, refusalText(user, extra));
+        }
+      }
+    },
+  };
+}
+
+/** Every single thing that a rule allows. */
+function questions(rule: PolicyRule, user: UserInfo, namespace: string): readonly AccessAttributes[] {
+  const { verbs = [], apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule;
+  const asked: AccessAttributes[] = [];
+  for (const verb of verbs) {
+    for (const path of nonResourceURLs)
+      asked.push({ user, verb, group: "", resource: "", subresource: "", namespace: "", name: "", path });
+    for (const group of apiGroups) {
+      for (const full of resources) {
+        const [resource = "", subresource = ""] = full.split("/");
+        for (const name of resourceNames.length > 0 ? resourceNames : [""])
+          asked.push({ user, verb, group, resource, subresource, namespace, name });
+      }
+    }
+  }
+  return asked;
+}
+
+function refusalText(user: UserInfo, extra: readonly AccessAttributes[]): string {
+  const lines = extra.map(({ verb, group, resource, subresource, path }) =>
+    path !== undefined
+      ? `{NonResourceURLs:[${JSON.stringify(path)}], Verbs:[${JSON.stringify(verb)}]}`
+      : `{APIGroups:[${JSON.stringify(group)}], Resources:[${JSON.stringify(subresource === "" ? resource : `${resource}/${subresource}`)}], Verbs:[${JSON.stringify(verb)}]}`,
+  );
+  return `user ${JSON.stringify(user.name)} (groups=[${user.groups.map((group) => JSON.stringify(group)).join(" ")}]) is attempting to grant RBAC permissions not currently held:\n${lines.join("\n")}`;
+}

@@ -1,0 +1,199 @@
+import { stringify } from "yaml";
+import type { HttpResponse } from "../../ports/http.ts";
+import type { Served } from "../schema/catalog.ts";
+import { inVersion } from "../schema/event-conversion.ts";
+import type { LiveObject } from "../storage/live-objects.ts";
+import type { KubeObject } from "../schema/contract.ts";
+import { notAcceptable, type Refusal } from "../schema/status.ts";
+
+/** In what form the caller wants objects. */
+export interface Format {
+  readonly as: "object" | "metadata" | "table";
+  /** With `table`: how much of the object each row carries. */
+  readonly rowObject: "None" | "Metadata" | "Object";
+  readonly encoding: "json" | "yaml";
+}
+
+const plain: Format = { as: "object", rowObject: "Metadata", encoding: "json" };
+
+interface AcceptedType {
+  readonly type: string;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** The media types of an Accept header, best first. */
+export function acceptedTypes(header: string | undefined): readonly AcceptedType[] {
+  if (header === undefined || header.trim() === "") return [{ type: "*/*", parameters: {} }];
+  const accepted = header.split(",").map((clause, order) => {
+    const [type = "", ...rest] = clause.split(";").map((part) => part.trim());
+    const parameters: Record<string, string> = {};
+    for (const parameter of rest) {
+      const equals = parameter.indexOf("=");
+      if (equals > 0) parameters[parameter.slice(0, equals)] = parameter.slice(equals + 1);
+    }
+    return { type: type.toLowerCase(), parameters, order, quality: Number(parameters["q"] ?? 1) };
+  });
+  return accepted.sort((a, b) => b.quality - a.quality || a.order - b.order);
+}
+
+const servedTypes = ["application/json", "application/yaml"];
+
+/** Chooses the first form of the Accept header that this server has. */
+export function negotiate(accept: string | undefined, query: URLSearchParams): Format | Refusal {
+  for (const { type, parameters } of acceptedTypes(accept)) {
+    const encoding =
+      type === "application/yaml"
+        ? "yaml"
+        : ["application/json", "*/*", "application/*"].includes(type)
+          ? "json"
+          : undefined;
+    if (encoding === undefined) continue;
+    const as = parameters["as"];
+    if (as === undefined) return { ...plain, encoding };
+    if (parameters["g"] !== "meta.k8s.io" || parameters["v"] !== "v1") continue;
+    if (as === "Table") {
+      const wanted = query.get("includeObject");
+      return { as: "table", encoding, rowObject: wanted === "None" || wanted === "Object" ? wanted : "Metadata" };
+    }
+    if (as === "PartialObjectMetadata" || as === "PartialObjectMetadataList")
+      return { ...plain, as: "metadata", encoding };
+  }
+  return notAcceptable(servedTypes);
+}
+
+/** Writes objects in the forms that callers ask for. `now`: milliseconds since the epoch, for ages in tables. */
+export interface Representation {
+  object(served: Served, live: Pick<LiveObject, "object" | "json">, format: Format): string;
+  list(served: Served, items: readonly LiveObject[], metadata: ListMetadata, format: Format): string;
+  /** A marker of progress in a watch. */
+  bookmark(served: Served, revision: number, format: Format, annotations?: Readonly<Record<string, string>>): string;
+}
+
+export interface ListMetadata {
+  readonly resourceVersion: string;
+  readonly continue?: string;
+  readonly remainingItemCount?: number;
+}
+
+export function representation(now: () => number): Representation {
+  function asMetadata(object: KubeObject) {
+    return { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata: object.metadata };
+  }
+
+  function row(served: Served, object: KubeObject, format: Format) {
+    const shown = inVersion(object, served.apiVersion);
+    return {
+      cells: served.definition.table.row(shown, now()),
+      ...(format.rowObject === "None"
+        ? { object: null }
+        : { object: format.rowObject === "Object" ? shown : asMetadata(object) }),
+    };
+  }
+
+  function table(served: Served, rows: readonly unknown[], metadata: unknown) {
+    return {
+      kind: "Table",
+      apiVersion: "meta.k8s.io/v1",
+      metadata,
+      columnDefinitions: served.definition.table.columns,
+      rows,
+    };
+  }
+
+  function json(served: Served, live: Pick<LiveObject, "object" | "json">): string {
+    if (live.object.apiVersion === served.apiVersion) return live.json;
+    return JSON.stringify(inVersion(live.object, served.apiVersion));
+  }
+
+  /** An item of a list of Go's own types does not say what it is; the list does. */
+  function item(served: Served, live: LiveObject): string {
+    const whole = json(served, live);
+    if (served.definition.custom) return whole;
+    const head = `{"apiVersion":${JSON.stringify(served.apiVersion)},"kind":${JSON.stringify(served.definition.kind)},`;
+    if (whole.startsWith(head)) return `{${whole.slice(head.length)}`;
+    const { apiVersion: _, kind: __, ...rest } = inVersion(live.object, served.apiVersion);
+    return JSON.stringify(rest);
+  }
+
+  function text(document: unknown, format: Format): string {
+    return format.encoding === "yaml" ? stringify(document) : JSON.stringify(document);
+  }
+
+  return {
+    object(served, live, format) {
+      switch (format.as) {
+        case "table":
+          return text(
+            table(served, [row(served, live.object, format)], {
+              resourceVersion: live.object.metadata.resourceVersion ?? "",
+            }),
+            format,
+          );
+        case "metadata":
+          return text(asMetadata(live.object), format);
+        case "object":
+          return format.encoding === "yaml" ? stringify(inVersion(live.object, served.apiVersion)) : json(served, live);
+      }
+    },
+    list(served, items, metadata, format) {
+      const { definition, apiVersion } = served;
+      switch (format.as) {
+        case "table":
+          return text(
+            table(
+              served,
+              items.map((live) => row(served, live.object, format)),
+              metadata,
+            ),
+            format,
+          );
+        case "metadata":
+          return text(
+            {
+              kind: "PartialObjectMetadataList",
+              apiVersion: "meta.k8s.io/v1",
+              metadata,
+              items: items.map((live) => asMetadata(live.object)),
+            },
+            format,
+          );
+        case "object": {
+          // Lists of custom objects are written without Go's types, and name a token that there is not.
+          const head = {
+            kind: definition.listKind,
+            apiVersion,
+            metadata: definition.custom ? { continue: "", ...metadata } : metadata,
+          };
+          if (format.encoding === "yaml")
+            return stringify({ ...head, items: items.map((live) => JSON.parse(item(served, live)) as unknown) });
+          // Objects are kept encoded: a list is their concatenation.
+          return `${JSON.stringify(head).slice(0, -1)},"items":[${items.map((live) => item(served, live)).join(",")}]}`;
+        }
+      }
+    },
+    bookmark(served, revision, format, annotations) {
+      const metadata = {
+        resourceVersion: String(revision),
+        creationTimestamp: null,
+        ...(annotations === undefined ? {} : { annotations }),
+      };
+      const object = { kind: served.definition.kind, apiVersion: served.apiVersion, metadata };
+      if (format.as === "metadata")
+        return JSON.stringify({ ...object, kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1" });
+      return JSON.stringify(format.as === "table" ? table(served, [], { resourceVersion: String(revision) }) : object);
+    },
+  };
+}
+
+export function contentType(format: Format): string {
+  return format.encoding === "yaml" ? "application/yaml" : "application/json";
+}
+
+/** One object as an answer. */
+export function objectResponse(status: number, text: string, format: Format): HttpResponse {
+  return {
+    status,
+    headers: { "content-type": contentType(format) },
+    body: format.encoding === "yaml" ? text : `${text}\n`,
+  };
+}

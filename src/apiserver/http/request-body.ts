@@ -1,0 +1,128 @@
+import { parse as parseYaml } from "yaml";
+import type { HttpRequest } from "../../ports/http.ts";
+import { isObject } from "../schema/json-values.ts";
+import { decodeProtobuf } from "../schema/kinds/protobuf.ts";
+import { badRequest, Refusal, tooLarge, unsupportedMediaType } from "../schema/status.ts";
+
+/** What the real server accepts as well: `k8s.io/apiserver pkg/server/config.go (master)` MaxRequestBodyBytes. */
+export const bodyLimitBytes = 3 * 1024 * 1024;
+
+const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+export function bodyBytes(request: HttpRequest): number {
+  const { body } = request;
+  if (body === undefined) return 0;
+  return typeof body === "string" ? utf8Length(body) : body.byteLength;
+}
+
+function utf8Length(text: string): number {
+  // A string of n units has n to 3n bytes: encode only where that leaves a doubt.
+  return text.length * 3 <= bodyLimitBytes || text.length > bodyLimitBytes
+    ? text.length
+    : new TextEncoder().encode(text).byteLength;
+}
+
+/** The body as text. */
+export function bodyText(request: HttpRequest): string {
+  const { body } = request;
+  if (body === undefined) return "";
+  return typeof body === "string" ? body : new TextDecoder().decode(body);
+}
+
+export function mediaType(request: HttpRequest): string {
+  return (request.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+}
+
+/** The object in a body: JSON, YAML, or protobuf where kubectl sends that. `kind`: what it must be, for the refusal. */
+export function bodyObject(request: HttpRequest, kind = "object"): Record<string, unknown> | Refusal {
+  if (bodyBytes(request) > bodyLimitBytes) return tooLarge(bodyLimitBytes);
+  const type = mediaType(request);
+  if (type === "application/vnd.kubernetes.protobuf") {
+    const decoded = decodeProtobuf(
+      typeof request.body === "string" || request.body === undefined
+        ? new TextEncoder().encode(request.body ?? "")
+        : request.body,
+    );
+    return decoded.verdict === "decoded" ? { ...decoded.object } : badRequest(decoded.message);
+  }
+  if (type !== "" && !objectTypes.includes(type)) return unsupportedMediaType(objectTypes);
+  const unrecognised = (why: string) =>
+    badRequest(
+      `the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; json parse error: ${why}`,
+    );
+  const value = parseText(bodyText(request), type === "application/yaml" ? "yaml" : "json");
+  if (value instanceof Refusal) return unrecognised(value.status.message ?? "");
+  if (!isObject(value)) return unrecognised("it is no object");
+  for (const field of ["apiVersion", "kind"]) {
+    if (field in value && typeof value[field] !== "string")
+      return unrecognised(
+        `json: cannot unmarshal ${typeof value[field]} into Go struct field .${field} of type string`,
+      );
+  }
+  return value;
+}
+
+/** Reads JSON or YAML. */
+export function parseText(text: string, language: "json" | "yaml"): unknown {
+  try {
+    // Aliases can blow a small text up to a huge value; warnings would go to the console.
+    return language === "json"
+      ? (JSON.parse(text) as unknown)
+      : (parseYaml(text, { maxAliasCount: 100, logLevel: "error", version: "1.1" }) as unknown);
+  } catch (error) {
+    return badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** Paths of fields that a JSON body names twice, which a parsed object no longer shows. */
+export function duplicateFields(request: HttpRequest): readonly string[] {
+  const type = mediaType(request);
+  return type === "" || type === "application/json" ? duplicatesOf(bodyText(request)) : [];
+}
+
+/** `text` has been parsed: it is valid JSON. */
+function duplicatesOf(text: string): readonly string[] {
+  interface Level {
+    readonly seen: Set<string> | undefined;
+    readonly path: string;
+    step: string;
+    index: number;
+  }
+  const found: string[] = [];
+  const levels: Level[] = [];
+  let expectsKey = false;
+  const tokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]/g;
+  for (const [token] of text.matchAll(tokens)) {
+    const level = levels.at(-1);
+    switch (token) {
+      case "{":
+      case "[": {
+        const path =
+          level === undefined
+            ? ""
+            : `${level.path}${level.seen === undefined ? `[${level.index}]` : level.path === "" ? level.step : `.${level.step}`}`;
+        levels.push({ seen: token === "{" ? new Set() : undefined, path, step: "", index: 0 });
+        expectsKey = token === "{";
+        break;
+      }
+      case "}":
+      case "]":
+        levels.pop();
+        expectsKey = false;
+        break;
+      case ",":
+        if (level !== undefined) level.index += 1;
+        expectsKey = level?.seen !== undefined;
+        break;
+      case ":":
+        expectsKey = false;
+        break;
+      default:
+        if (!expectsKey || level?.seen === undefined) break;
+        level.step = JSON.parse(token) as string;
+        if (level.seen.has(level.step)) found.push(level.path === "" ? level.step : `${level.path}.${level.step}`);
+        level.seen.add(level.step);
+    }
+  }
+  return found;
+}

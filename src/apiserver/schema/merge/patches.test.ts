@@ -1,0 +1,240 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { cloneJson, equalJson } from "../json-values.ts";
+import { jsonPatch, mergePatch, strategicMergePatch } from "./patches.ts";
+import { anything, integer, listMap, object, set, string, stringMap, strings } from "../schema-parts.ts";
+
+const schema = object({
+  spec: object({
+    replicas: integer,
+    strategy: object(
+      { type: string, rollingUpdate: object({ max: integer }) },
+      { "x-kubernetes-patch-strategy": "retainKeys" },
+    ),
+    containers: listMap(
+      ["name"],
+      object({
+        name: string,
+        image: string,
+        args: strings,
+        env: listMap(["name"], object({ name: string, value: string })),
+      }),
+    ),
+    taints: { type: "array", items: object({ key: string }), "x-kubernetes-list-type": "atomic" },
+    selector: stringMap,
+    free: anything,
+    members: set(string),
+  }),
+});
+const live = {
+  apiVersion: "v1",
+  kind: "X",
+  metadata: { name: "a", labels: { a: "1", b: "2" }, finalizers: ["x", "y"] },
+  spec: {
+    replicas: 1,
+    strategy: { type: "RollingUpdate", rollingUpdate: { max: 1 } },
+    containers: [
+      { name: "one", image: "i1", args: ["a"], env: [{ name: "A", value: "1" }] },
+      { name: "side", image: "i2" },
+    ],
+    taints: [{ key: "t" }],
+  },
+};
+
+function patched(result: { verdict: string; object?: unknown }): unknown {
+  expect(result.verdict).toBe("patched");
+  return result.object;
+}
+
+describe("jsonPatch", () => {
+  test.for<[string, unknown[], (object: typeof live) => void]>([
+    ["adds a member", [{ op: "add", path: "/spec/x", value: 1 }], (o) => Object.assign(o.spec, { x: 1 })],
+    [
+      "appends to a list",
+      [{ op: "add", path: "/metadata/finalizers/-", value: "z" }],
+      (o) => o.metadata.finalizers.push("z"),
+    ],
+    [
+      "inserts into a list",
+      [{ op: "add", path: "/metadata/finalizers/1", value: "z" }],
+      (o) => o.metadata.finalizers.splice(1, 0, "z"),
+    ],
+    ["replaces", [{ op: "replace", path: "/spec/replicas", value: 5 }], (o) => (o.spec.replicas = 5)],
+    ["removes", [{ op: "remove", path: "/metadata/finalizers/0" }], (o) => o.metadata.finalizers.shift()],
+    [
+      "reads escapes",
+      [{ op: "add", path: "/metadata/labels/a~1b~0c", value: "v" }],
+      (o) => Object.assign(o.metadata.labels, { "a/b~c": "v" }),
+    ],
+    [
+      "moves",
+      [{ op: "move", from: "/metadata/labels/a", path: "/metadata/labels/c" }],
+      (o) => Object.assign(o.metadata, { labels: { b: "2", c: "1" } }),
+    ],
+    [
+      "copies",
+      [{ op: "copy", from: "/metadata/labels/a", path: "/metadata/labels/c" }],
+      (o) => Object.assign(o.metadata.labels, { c: "1" }),
+    ],
+    ["passes a test", [{ op: "test", path: "/spec/replicas", value: 1 }], () => undefined],
+  ])("%s", ([, operations, edit]) => {
+    const expected = cloneJson(live);
+    edit(expected);
+    expect(patched(jsonPatch(live, operations))).toEqual(expected);
+  });
+
+  test.for<[string, unknown]>([
+    ["a failed test", [{ op: "test", path: "/spec/replicas", value: 2 }]],
+    ["removal of what is not there", [{ op: "remove", path: "/spec/none" }]],
+    ["addition under what is not there", [{ op: "add", path: "/spec/none/a", value: 1 }]],
+    ["replacement behind a list's end", [{ op: "replace", path: "/spec/containers/7", value: 1 }]],
+  ])("%s is refused with Kubernetes' status", ([, operations]) => {
+    expect(jsonPatch(live, operations)).toEqual({
+      verdict: "refused",
+      status: 422,
+      reason: "Invalid",
+      message: "the server rejected our request due to an error in our request",
+    });
+  });
+
+  test("replacement of what is not there sets it", () => {
+    expect(patched(jsonPatch(live, [{ op: "replace", path: "/spec/none", value: 1 }]))).toMatchObject({
+      spec: { none: 1 },
+    });
+  });
+
+  test("a patch that is no list is a bad request, one that is too long too large", () => {
+    expect(jsonPatch(live, {})).toMatchObject({ status: 400 });
+    expect(
+      jsonPatch(
+        live,
+        Array.from({ length: 10_001 }, () => ({ op: "test", path: "", value: 1 })),
+      ),
+    ).toMatchObject({ status: 413 });
+  });
+});
+
+describe("mergePatch", () => {
+  test("merges objects, removes by null and replaces lists", () => {
+    const result = patched(
+      mergePatch(live, { metadata: { labels: { a: null, c: "3" }, finalizers: [] }, spec: { replicas: 2 } }),
+    );
+    expect(result).toEqual({
+      ...live,
+      metadata: { name: "a", labels: { b: "2", c: "3" }, finalizers: [] },
+      spec: { ...live.spec, replicas: 2 },
+    });
+  });
+  test("applied twice it is the same as once, and its input is left alone", () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        (target, patch) => {
+          const before = cloneJson(target);
+          const once = patched(mergePatch(target, patch));
+          expect(equalJson(patched(mergePatch(once, patch)), once)).toBe(true);
+          expect(equalJson(cloneJson(target), before)).toBe(true);
+        },
+      ),
+    );
+  });
+});
+
+describe("strategicMergePatch", () => {
+  test.for<[string, unknown, Record<string, unknown>]>([
+    [
+      "merges a list by its key",
+      { spec: { containers: [{ name: "one", image: "i9" }] } },
+      { containers: [{ ...live.spec.containers[0], image: "i9" }, live.spec.containers[1]] },
+    ],
+    [
+      "puts a new item first",
+      { spec: { containers: [{ name: "new", image: "n" }] } },
+      { containers: [{ name: "new", image: "n" }, ...live.spec.containers] },
+    ],
+    [
+      "deletes an item",
+      { spec: { containers: [{ name: "side", $patch: "delete" }] } },
+      { containers: [live.spec.containers[0]] },
+    ],
+    [
+      "replaces a whole list on demand",
+      { spec: { containers: [{ $patch: "replace" }, { name: "z" }] } },
+      { containers: [{ name: "z" }] },
+    ],
+    ["replaces an atomic list", { spec: { taints: [{ key: "u" }] } }, { taints: [{ key: "u" }] }],
+    ["removes by null", { spec: { taints: null } }, { taints: undefined }],
+    [
+      "merges nested lists",
+      { spec: { containers: [{ name: "one", env: [{ name: "B", value: "2" }] }] } },
+      {
+        containers: [
+          {
+            ...live.spec.containers[0],
+            env: [
+              { name: "B", value: "2" },
+              { name: "A", value: "1" },
+            ],
+          },
+          live.spec.containers[1],
+        ],
+      },
+    ],
+    [
+      "sorts by setElementOrder",
+      {
+        spec: {
+          "$setElementOrder/containers": [{ name: "side" }, { name: "one" }],
+          containers: [{ name: "one", image: "i3" }],
+        },
+      },
+      {
+        containers: [live.spec.containers[1], { ...live.spec.containers[0], image: "i3" }],
+      },
+    ],
+    [
+      "keeps only retained keys",
+      { spec: { strategy: { $retainKeys: ["type"], type: "Recreate" } } },
+      { strategy: { type: "Recreate" } },
+    ],
+    [
+      "replaces an object on demand",
+      { spec: { strategy: { $patch: "replace", type: "Recreate" } } },
+      { strategy: { type: "Recreate" } },
+    ],
+  ])("%s", ([, patch, spec]) => {
+    const expected = cloneJson({ ...live, spec: { ...live.spec, ...spec } });
+    expect(cloneJson(patched(strategicMergePatch(live, patch, schema)))).toEqual(expected);
+  });
+
+  test("adds to and deletes from lists of primitives", () => {
+    const result = patched(
+      strategicMergePatch(
+        live,
+        { metadata: { finalizers: ["z", "x"], "$deleteFromPrimitiveList/finalizers": ["y"] } },
+        schema,
+      ),
+    );
+    expect((result as typeof live).metadata.finalizers).toEqual(["z", "x"]);
+  });
+
+  test("an item without its key is refused", () => {
+    expect(strategicMergePatch(live, { spec: { containers: [{ image: "x" }] } }, schema)).toEqual({
+      verdict: "refused",
+      status: 500,
+      reason: "",
+      message: "map: map[image:x] does not contain declared merge key: name",
+    });
+  });
+
+  test("leaves its input alone", () => {
+    const before = cloneJson(live);
+    strategicMergePatch(
+      live,
+      { spec: { containers: [{ name: "one", env: [{ name: "A", value: "9" }] }], strategy: { type: "Q" } } },
+      schema,
+    );
+    expect(live).toEqual(before);
+  });
+});

@@ -1,0 +1,195 @@
+import { describe, expect, test } from "vitest";
+import { compileAdmissionPolicy, compileRules, escapeName, ruleProblems, type PolicyInput } from "./cel.ts";
+import type { Schema } from "../contract.ts";
+
+/** Says whether a rule holds for a value of any shape; errors are told. */
+function holds(
+  rule: string,
+  self: unknown,
+  schema: Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+): boolean | string {
+  const [finding] =
+    compileRules({ ...schema, "x-kubernetes-validations": [{ rule, message: "no" }] })?.run(self, undefined, "spec") ??
+    [];
+  if (finding === undefined) return true;
+  return finding.error.message.endsWith(": no") && !finding.error.message.includes("evaluating rule")
+    ? false
+    : finding.error.message;
+}
+
+describe("Kubernetes' functions", () => {
+  test.for<[string, unknown]>([
+    ["isURL('https://a.io:80/x?y=1') && !isURL('a b')", {}],
+    [
+      "url('https://a.io:80/x?y=1').getHostname() == 'a.io' && url('https://a.io:80/x').getPort() == '80' && url('https://a.io/x').getEscapedPath() == '/x'",
+      {},
+    ],
+    [
+      "isIP('10.0.0.1') && isIP('::1') && !isIP('10.0.0.256') && ip('::1').family() == 6 && ip('127.0.0.1').isLoopback()",
+      {},
+    ],
+    [
+      "cidr('10.0.0.0/8').containsIP('10.1.2.3') && !cidr('10.0.0.0/8').containsIP('11.0.0.1') && cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')",
+      {},
+    ],
+    ["string(ip('2001:db8:0:0:0:0:0:1')) == '2001:db8::1' && cidr('10.1.0.0/16').prefixLength() == 16", {}],
+    ["!format.dns1123Label().validate(self.name).hasValue()", { name: "a-b" }],
+    ["format.dns1123Label().validate(self.name).hasValue()", { name: "A_b" }],
+    ["format.named('uuid').hasValue()", {}],
+    ["'abc 123 def 45'.find('[0-9]+') == '123' && 'a1b2'.findAll('[0-9]') == ['1', '2']", {}],
+    [
+      "self.l.isSorted() && self.l.sum() == 6 && self.l.min() == 1 && self.l.max() == 3 && self.l.indexOf(2) == 1",
+      { l: [1, 2, 3] },
+    ],
+    [
+      "'A b'.lowerAscii() == 'a b' && 'a'.upperAscii() == 'A' && 'a-b-c'.replace('-', '+') == 'a+b+c' && 'a,b'.split(',') == ['a', 'b'] && ['a','b'].join('-') == 'a-b'",
+      {},
+    ],
+    ["' x '.trim() == 'x' && 'hello'.substring(1, 3) == 'el' && 'abc'.charAt(1) == 'b' && 'abc'.indexOf('c') == 2", {}],
+    ["'%s has %d'.format(['a', 3]) == 'a has 3'", {}],
+    [
+      "quantity('1Gi').isGreaterThan(quantity('1G')) && quantity('100m').add(quantity('900m')).asInteger() == 1 && isQuantity('5k') && !isQuantity('x')",
+      {},
+    ],
+    ["sets.contains([1, 2, 3], [1]) && sets.equivalent([1, 2], [2, 1]) && sets.intersects([1], [1, 2])", {}],
+    ["'Foo'.matches('(?i)^foo$') && 'ab1'.matches(r'^[[:alpha:]]+\\d$')", {}],
+    ["matches(self.name, '^a')", { name: "ab" }],
+    ["self.?a.b.orValue('z') == 'z'", {}],
+    ["self.n + 1 == 3 && self.n > 1 && self.f > 0.4", { n: 2, f: 0.5 }],
+    ["duration('90s') > duration('1m') && timestamp('2026-01-01T00:00:00Z') < timestamp('2026-01-02T00:00:00Z')", {}],
+  ])("%s", ([rule, self]) => {
+    expect(holds(rule, self)).toBe(true);
+  });
+
+  test("what fails while it runs is told", () => {
+    expect(holds("self.missing == 1", {})).toContain("no such key: missing evaluating rule: no");
+    expect(holds("ip(self.a).family() == 4", { a: "x" })).toContain('"x" parse error during conversion from string');
+  });
+});
+
+describe("values under a schema", () => {
+  test("whole numbers are integers unless the schema says number", () => {
+    const schema: Schema = { type: "object", properties: { i: { type: "integer" }, n: { type: "number" } } };
+    expect(holds("self.i + 1 == 3 && self.n + 1.0 == 3.0", { i: 2, n: 2 }, schema)).toBe(true);
+  });
+  test("names that CEL cannot spell are escaped", () => {
+    expect(["a-b", "a.b/c", "namespace", "a__b"].map(escapeName)).toEqual([
+      "a__dash__b",
+      "a__dot__b__slash__c",
+      "__namespace__",
+      "a__underscores__b",
+    ]);
+    const schema: Schema = { type: "object", properties: { "a-b": { type: "string" }, namespace: { type: "string" } } };
+    expect(holds("self.a__dash__b == 'x' && self.__namespace__ == 'n'", { "a-b": "x", namespace: "n" }, schema)).toBe(
+      true,
+    );
+  });
+  test("times are times", () => {
+    expect(
+      holds(
+        "self.t > timestamp('2020-01-01T00:00:00Z')",
+        { t: "2026-01-01T00:00:00Z" },
+        { type: "object", properties: { t: { type: "string", format: "date-time" } } },
+      ),
+    ).toBe(true);
+  });
+  test("loops in loops over much are refused", () => {
+    const list = Array.from({ length: 6000 }, (_, index) => index);
+    expect(holds("self.l.all(a, self.l.all(b, a + b >= 0))", { l: list })).toContain("exceeded the cost budget");
+  });
+  test("a rule on a new value may see that there is no old one", () => {
+    const rules = compileRules({
+      type: "string",
+      "x-kubernetes-validations": [
+        { rule: "oldSelf.hasValue() || self == 'first'", optionalOldSelf: true, message: "no" },
+      ],
+    });
+    expect(rules?.run("first", undefined, "s")).toEqual([]);
+    expect(rules?.run("x", undefined, "s")).toHaveLength(1);
+    expect(rules?.run("x", "first", "s")).toEqual([]);
+  });
+});
+
+test("problems of rules carry their place", () => {
+  const problems = ruleProblems(
+    {
+      type: "object",
+      properties: {
+        a: { type: "string" },
+        l: { type: "array", items: { type: "object", properties: { n: { type: "integer" } } } },
+      },
+      "x-kubernetes-validations": [
+        { rule: "" },
+        { rule: "self.l.all(x, x.m > 1)" },
+        { rule: "true", message: "a\nb" },
+        { rule: "true", messageExpression: "1" },
+        { rule: "true", fieldPath: ".none" },
+        { rule: "nope.x" },
+      ],
+    },
+    "p",
+  );
+  expect(problems.map(({ field, reason }) => `${field} ${reason}`)).toEqual([
+    "p.x-kubernetes-validations[0].rule FieldValueRequired",
+    "p.x-kubernetes-validations[1].rule FieldValueInvalid",
+    "p.x-kubernetes-validations[2].message FieldValueInvalid",
+    "p.x-kubernetes-validations[3].messageExpression FieldValueInvalid",
+    "p.x-kubernetes-validations[4].fieldPath FieldValueInvalid",
+    "p.x-kubernetes-validations[5].rule FieldValueInvalid",
+  ]);
+  expect(problems[1]?.message).toContain("undefined field 'm'");
+});
+
+describe("compileAdmissionPolicy", () => {
+  const input = (more: Partial<PolicyInput>): PolicyInput => ({
+    object: null,
+    oldObject: null,
+    request: {},
+    params: null,
+    namespaceObject: null,
+    ...more,
+  });
+  const compiled = compileAdmissionPolicy({
+    variables: [{ name: "node", expression: "request.userInfo.extra['authentication.kubernetes.io/node-name'][0]" }],
+    matchConditions: [
+      { name: "only-daemons", expression: "request.userInfo.username == 'system:serviceaccount:n:daemon'" },
+    ],
+    validations: [
+      {
+        expression: "object.metadata.name == variables.node",
+        messageExpression: "'not ' + variables.node",
+        reason: "Forbidden",
+      },
+    ],
+  });
+  const policy = compiled.verdict === "compiled" ? compiled.policy : undefined;
+  const daemon = (node?: string): Record<string, unknown> => ({
+    userInfo: {
+      username: "system:serviceaccount:n:daemon",
+      extra: node === undefined ? {} : { "authentication.kubernetes.io/node-name": [node] },
+    },
+  });
+
+  test("lets pass, denies with its words, skips others, and fails where it cannot know", () => {
+    expect(policy?.decide(input({ object: { metadata: { name: "w0" } }, request: daemon("w0") }))).toEqual({
+      verdict: "allowed",
+    });
+    expect(policy?.decide(input({ object: { metadata: { name: "w1" } }, request: daemon("w0") }))).toEqual({
+      verdict: "denied",
+      reason: "Forbidden",
+      message: "not w0",
+    });
+    expect(policy?.decide(input({ request: { userInfo: { username: "x" } } }))).toEqual({ verdict: "skipped" });
+    expect(policy?.decide(input({ object: { metadata: { name: "w1" } }, request: daemon() }))).toMatchObject({
+      verdict: "failed",
+    });
+    expect(policy?.failurePolicy).toBe("Fail");
+  });
+  test("refuses what does not compile", () => {
+    expect(compileAdmissionPolicy({ validations: [{ expression: "unknown(object)" }] })).toMatchObject({
+      verdict: "refused",
+      errors: [{ field: "spec.validations[0].expression" }],
+    });
+    expect(compileAdmissionPolicy({ validations: [{ expression: "whatever.x == 1" }] }).verdict).toBe("refused");
+  });
+});

@@ -1,0 +1,233 @@
+import { describe, expect, test } from "vitest";
+import type { KubeObject } from "../contract.ts";
+import { definitionsOf, establish } from "./custom-resource-definition.ts";
+import { cloneJson } from "../json-values.ts";
+
+function crd(
+  properties: Record<string, unknown>,
+  edit: (object: KubeObject & { spec: Record<string, unknown> }) => void = () => undefined,
+): KubeObject {
+  const object = {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: "things.x.io" },
+    spec: {
+      group: "x.io",
+      scope: "Cluster",
+      names: { plural: "things", kind: "Thing", shortNames: ["th"], categories: ["all"] },
+      versions: [
+        {
+          name: "v1",
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: "object", properties: { spec: { type: "object", properties } } } },
+          subresources: {
+            status: {},
+            scale: { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" },
+          },
+          additionalPrinterColumns: [{ name: "Mode", type: "string", jsonPath: ".spec.mode" }],
+        },
+      ],
+    },
+  };
+  edit(object);
+  return object;
+}
+function refusals(object: KubeObject): string[] {
+  const result = definitionsOf(object);
+  return result.verdict === "refused" ? result.errors.map((error) => `${error.field}: ${error.message}`) : [];
+}
+const root = "spec.validation.openAPIV3Schema.properties[spec]";
+
+test("a good definition is served", () => {
+  const result = definitionsOf(
+    crd({
+      mode: { type: "string", enum: ["a"] },
+      port: { "x-kubernetes-int-or-string": true, anyOf: [{ type: "integer" }, { type: "string" }] },
+    }),
+  );
+  expect(result).toMatchObject({
+    verdict: "served",
+    storageVersion: "v1",
+    definitions: [
+      {
+        group: "x.io",
+        version: "v1",
+        kind: "Thing",
+        listKind: "ThingList",
+        singular: "thing",
+        hasStatus: true,
+        custom: true,
+        namespaced: false,
+        scale: { specReplicasPath: ".spec.replicas" },
+      },
+    ],
+  });
+});
+
+describe("a definition is refused", () => {
+  test.for<[string, Record<string, unknown>, string]>([
+    [
+      "for a field without type",
+      { a: {} },
+      `${root}.properties[a].type: Required value: must not be empty for specified object fields`,
+    ],
+    [
+      "for items without type",
+      { a: { type: "array", items: {} } },
+      `${root}.properties[a].items.type: Required value: must not be empty for specified array items`,
+    ],
+    [
+      "for a list without items",
+      { a: { type: "array" } },
+      `${root}.properties[a].items: Required value: must be specified`,
+    ],
+    [
+      "for an unknown type",
+      { a: { type: "text" } },
+      `${root}.properties[a].type: Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string"`,
+    ],
+    [
+      "for const",
+      { a: { type: "string", const: "x" } },
+      `${root}.properties[a].const: Forbidden: const is not supported`,
+    ],
+    [
+      "for patternProperties",
+      { a: { type: "object", patternProperties: {} } },
+      `${root}.properties[a].patternProperties: Forbidden: patternProperties is not supported`,
+    ],
+    [
+      "for $ref",
+      { a: { type: "object", $ref: "#/x" } },
+      `${root}.properties[a].$ref: Forbidden: $ref is not supported`,
+    ],
+    [
+      "for a list map whose key may be absent",
+      {
+        a: {
+          type: "array",
+          "x-kubernetes-list-type": "map",
+          "x-kubernetes-list-map-keys": ["k"],
+          items: { type: "object", properties: { k: { type: "string" } } },
+        },
+      },
+      `${root}.properties[a].items.properties[k].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property`,
+    ],
+    [
+      "for a list map without keys",
+      { a: { type: "array", "x-kubernetes-list-type": "map", items: { type: "object" } } },
+      `${root}.properties[a].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map`,
+    ],
+    [
+      "for types inside anyOf",
+      { a: { type: "string", anyOf: [{ type: "string" }] } },
+      `${root}.properties[a].anyOf[0].type: Forbidden: must be empty to be structural`,
+    ],
+    [
+      "for fields that stand only inside oneOf",
+      { a: { type: "object", oneOf: [{ properties: { b: { minLength: 1 } } }] } },
+      `${root}.properties[a].properties[b]: Required value: because it is defined in ${root}.properties[a].oneOf[0].properties[b]`,
+    ],
+    [
+      "for a default that breaks the schema",
+      { a: { type: "string", enum: ["x"], default: "y" } },
+      `${root}.properties[a].default: Unsupported value: "y": supported values: "x"`,
+    ],
+    [
+      "for a pattern that RE2 does not know",
+      { a: { type: "string", pattern: "(?=x)" } },
+      `${root}.properties[a].pattern: Invalid value: "(?=x)": must be a valid regular expression, but isn't: error parsing regexp: invalid or unsupported Perl syntax: \`(?=\``,
+    ],
+    [
+      "for properties beside additionalProperties",
+      { a: { type: "object", properties: { b: { type: "string" } }, additionalProperties: { type: "string" } } },
+      `${root}.properties[a].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive`,
+    ],
+  ])("%s", ([, properties, refusal]) => {
+    expect(refusals(crd(properties))).toEqual([refusal]);
+  });
+
+  test.for<[string, string, RegExp]>([
+    ["for a rule that does not parse", "self.a ==", /rule: Invalid value: .*compilation failed: ERROR: <input>:1:1: /],
+    [
+      "for an unknown function",
+      "whatever(self.a)",
+      /compilation failed: .*found no matching overload for 'whatever\(dyn\)'/,
+    ],
+    ["for an unknown field", "self.b == 'x'", /compilation failed: .*undefined field 'b'/],
+    ["for a rule that is no bool", "size(self.a)", /cel expression must evaluate to a bool/],
+  ])("%s", ([, rule, text]) => {
+    const object = crd({ a: { type: "string" } }, ({ spec }) => {
+      const [version] = spec["versions"] as {
+        schema: { openAPIV3Schema: { properties: { spec: Record<string, unknown> } } };
+      }[];
+      if (version !== undefined)
+        version.schema.openAPIV3Schema.properties.spec["x-kubernetes-validations"] = [{ rule }];
+    });
+    const [first = ""] = refusals(object);
+    expect(first).toContain(`${root}.x-kubernetes-validations[0].rule`);
+    expect(first).toMatch(text);
+  });
+
+  test("for a rule on labels: of the metadata rules see the names", () => {
+    const ruled = (rule: string): string[] =>
+      refusals(
+        crd({}, ({ spec }) => {
+          const [version] = spec["versions"] as { schema: { openAPIV3Schema: Record<string, unknown> } }[];
+          if (version !== undefined) version.schema.openAPIV3Schema["x-kubernetes-validations"] = [{ rule }];
+        }),
+      );
+    expect(ruled("self.metadata.name == 'cluster'")).toEqual([]);
+    expect(ruled("self.metadata.labels.x == 'y'")[0]).toContain("undefined field 'labels'");
+  });
+
+  test("for names and versions that do not fit", () => {
+    expect(refusals(crd({}, (object) => (object.metadata.name = "wrong")))).toEqual([
+      'metadata.name: Invalid value: "wrong": must be spec.names.plural+"."+spec.group',
+    ]);
+    expect(refusals(crd({}, ({ spec }) => (spec["versions"] = [])))).toEqual([
+      "spec.versions: Invalid value: []: must have exactly one version marked as storage version",
+      "status.storedVersions: Invalid value: null: must have at least one stored version",
+    ]);
+    expect(refusals(crd({}, ({ spec }) => (spec["scope"] = "World")))).toEqual([
+      'spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"',
+    ]);
+  });
+});
+
+describe("establish", () => {
+  test("accepts free names and keeps the time of the first acceptance", () => {
+    const once = establish(crd({}), [], "2026-01-01T00:00:00Z");
+    expect(once["status"]).toMatchObject({
+      conditions: [
+        { type: "NamesAccepted", status: "True", reason: "NoConflicts", lastTransitionTime: "2026-01-01T00:00:00Z" },
+        { type: "Established", status: "True", reason: "InitialNamesAccepted" },
+      ],
+      acceptedNames: { plural: "things", singular: "thing", kind: "Thing", listKind: "ThingList", shortNames: ["th"] },
+      storedVersions: ["v1"],
+    });
+    expect(establish(once, [], "2027-01-01T00:00:00Z")).toEqual(once);
+  });
+  test("refuses names that another kind of the group has", () => {
+    const other = definitionsOf(
+      crd({}, (object) => {
+        object.metadata.name = "others.x.io";
+        object.spec["names"] = { plural: "others", singular: "other", kind: "Thing" };
+      }),
+    );
+    const definitions = other.verdict === "served" ? other.definitions : [];
+    const status = cloneJson(establish(crd({}), definitions, "t")["status"]);
+    expect(status).toMatchObject({
+      conditions: [
+        {
+          type: "NamesAccepted",
+          status: "False",
+          reason: "ListKindConflict",
+          message: '"ThingList" is already in use',
+        },
+        { type: "Established", status: "False", reason: "NotAccepted" },
+      ],
+    });
+  });
+});

@@ -1,0 +1,300 @@
+import { assert } from "../../api/errors.ts";
+import type { KubeObject } from "../schema/contract.ts";
+import type { Store, StoreKey, StoredObject } from "./store.ts";
+
+/** An object as it is stored now. Shared between readers: never change it, parse `json` to get a copy of your own. */
+export interface LiveObject {
+  readonly key: StoreKey;
+  readonly revision: number;
+  readonly object: KubeObject;
+  readonly json: string;
+}
+
+export interface LiveEvent {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  /** After the change; of a deletion, the last state with the revision of the deletion. */
+  readonly live: LiveObject;
+  /** Before it; unknown for events read back from the store's log when that no longer has it. */
+  readonly previous: LiveObject | undefined;
+  /** Encodings of this event that were already made, by format. */
+  readonly encoded: Map<string, string>;
+}
+
+/** What a listener wants to hear of. The narrowest index that covers it is used. */
+export interface Interest {
+  readonly resource: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  /** Pods of one node. */
+  readonly nodeName?: string;
+}
+
+export type Commit =
+  | { readonly outcome: "written"; readonly live: LiveObject }
+  | { readonly outcome: "exists" | "absent" | "changed" };
+
+/**
+ * All objects, decoded, in memory, kept equal to the store: reads never touch the store, a write goes to the store
+ * first. Keeps the newest events too, so that lists at an older revision and watches can start in the past.
+ */
+export interface LiveObjects {
+  revision(): number;
+  get(key: StoreKey): LiveObject | undefined;
+  /** Sorted by namespace and name. */
+  list(resource: string, namespace?: string): readonly LiveObject[];
+  /** The list as it was at `revision`; `compacted` when that is too long ago. */
+  listAt(resource: string, namespace: string | undefined, revision: number): readonly LiveObject[] | "compacted";
+  count(resource: string): number;
+  resources(): readonly string[];
+  create(key: StoreKey, object: KubeObject): Commit;
+  update(key: StoreKey, expected: number, object: KubeObject): Commit;
+  remove(key: StoreKey, expected: number, object: KubeObject): Commit;
+  /** Events of the interest newer than `revision`, oldest first. */
+  since(interest: Interest, revision: number): readonly LiveEvent[] | "compacted";
+  /** Oldest revision that {@link since} can start from. */
+  oldest(): number;
+  /** Calls back inside the write that causes the event, in order of revision. */
+  subscribe(interest: Interest, listener: (event: LiveEvent) => void): () => void;
+}
+
+export interface HistoryLimits {
+  /** Events kept decoded in memory. */
+  readonly memoryEvents: number;
+  /** Events kept in the store; older ones answer 410. */
+  readonly storedEvents: number;
+}
+
+export const defaultHistory: HistoryLimits = { memoryEvents: 2_000, storedEvents: 20_000 };
+
+const loadPage = 500;
+
+export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory): LiveObjects {
+  const byResource = new Map<string, ResourceObjects>();
+  const listeners = new Map<string, Set<(event: LiveEvent) => void>>();
+  let recent: LiveEvent[] = [];
+  /** Everything newer than this is in `recent`. */
+  let recentSince = store.revision();
+  const pending: LiveEvent[] = [];
+  let dispatching = false;
+
+  for (let page = store.list({ limit: loadPage }); ; page = store.list({ limit: loadPage, after: page.next })) {
+    for (const stored of page.items) objectsOf(stored.key.resource).set(decode(stored));
+    if (page.next === undefined) break;
+  }
+
+  function objectsOf(resource: string): ResourceObjects {
+    let objects = byResource.get(resource);
+    if (objects === undefined) byResource.set(resource, (objects = new ResourceObjects()));
+    return objects;
+  }
+
+  function commit(type: LiveEvent["type"], key: StoreKey, expected: number, object: KubeObject): Commit {
+    const revision = store.revision() + 1;
+    const stamped = ordered(object, String(revision));
+    const json = JSON.stringify(stamped);
+    const outcome =
+      type === "ADDED"
+        ? store.create(key, json)
+        : type === "MODIFIED"
+          ? store.update(key, expected, json)
+          : store.delete(key, expected, json);
+    if (outcome.outcome !== "written") return { outcome: outcome.outcome };
+    assert(outcome.revision === revision, "the store gave another revision than the next one");
+    const live: LiveObject = { key, revision, object: stamped, json };
+    const objects = objectsOf(key.resource);
+    const previous = objects.get(key);
+    if (type === "DELETED") objects.delete(key);
+    else objects.set(live);
+    const event: LiveEvent = { type, live, previous, encoded: new Map() };
+    remember(event);
+    dispatch(event);
+    return { outcome: "written", live };
+  }
+
+  function remember(event: LiveEvent): void {
+    recent.push(event);
+    // Cut in halves, so that the cost of a cut is shared by many writes.
+    if (recent.length > 2 * limits.memoryEvents) {
+      recent = recent.slice(-limits.memoryEvents);
+      recentSince = (recent[0]?.live.revision ?? 1) - 1;
+    }
+    if (event.live.revision % 1_000 === 0) store.compact(event.live.revision - limits.storedEvents);
+  }
+
+  function dispatch(event: LiveEvent): void {
+    pending.push(event);
+    if (dispatching) return;
+    dispatching = true;
+    try {
+      for (let next = pending.shift(); next !== undefined; next = pending.shift()) {
+        const called = new Set<(event: LiveEvent) => void>();
+        for (const scope of scopesOf(next)) {
+          for (const listener of listeners.get(scope) ?? []) {
+            if (called.has(listener)) continue;
+            called.add(listener);
+            listener(next);
+          }
+        }
+      }
+    } finally {
+      dispatching = false;
+    }
+  }
+
+  /** Recent events newer than `revision`, or those of the store's log. */
+  function eventsSince(revision: number): readonly LiveEvent[] | "compacted" {
+    if (revision >= recentSince) {
+      let low = 0;
+      let high = recent.length;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if ((recent[middle]?.live.revision ?? 0) <= revision) low = middle + 1;
+        else high = middle;
+      }
+      return low === 0 ? recent : recent.slice(low);
+    }
+    const stored = store.events(revision, Number.MAX_SAFE_INTEGER);
+    if (stored.verdict === "compacted") return "compacted";
+    return stored.events.map((event) => ({
+      type: event.type,
+      live: decode(event),
+      previous: event.previous === undefined ? undefined : decode({ key: event.key, ...event.previous }),
+      encoded: new Map(),
+    }));
+  }
+
+  return {
+    revision: () => store.revision(),
+    get: (key) => byResource.get(key.resource)?.get(key),
+    list: (resource, namespace) => byResource.get(resource)?.list(namespace) ?? [],
+    listAt(resource, namespace, revision) {
+      const now = byResource.get(resource)?.list(namespace) ?? [];
+      if (revision >= store.revision()) return now;
+      const events = eventsSince(revision);
+      if (events === "compacted") return "compacted";
+      const undone = events.filter(
+        ({ live: { key } }) => key.resource === resource && (namespace === undefined || key.namespace === namespace),
+      );
+      if (undone.length === 0) return now;
+      const then = new Map(now.map((live) => [path(live.key), live]));
+      for (const event of undone.toReversed()) {
+        if (event.type === "ADDED") then.delete(path(event.live.key));
+        else if (event.previous === undefined) return "compacted";
+        else then.set(path(event.live.key), event.previous);
+      }
+      return [...then.values()].sort((a, b) => (path(a.key) < path(b.key) ? -1 : 1));
+    },
+    count: (resource) => byResource.get(resource)?.size ?? 0,
+    resources: () => [...byResource].filter(([, objects]) => objects.size > 0).map(([resource]) => resource),
+    create: (key, object) => commit("ADDED", key, 0, object),
+    update: (key, expected, object) => commit("MODIFIED", key, expected, object),
+    remove: (key, expected, object) => commit("DELETED", key, expected, object),
+    since(interest, revision) {
+      const events = eventsSince(revision);
+      if (events === "compacted") return "compacted";
+      const scope = scopeOf(interest);
+      return events.filter((event) => scopesOf(event).includes(scope));
+    },
+    oldest: () => Math.min(recentSince, store.compactedThrough()),
+    subscribe(interest, listener) {
+      const scope = scopeOf(interest);
+      let set = listeners.get(scope);
+      if (set === undefined) listeners.set(scope, (set = new Set()));
+      set.add(listener);
+      return () => {
+        set.delete(listener);
+        if (set.size === 0 && listeners.get(scope) === set) listeners.delete(scope);
+      };
+    },
+  };
+}
+
+/** Objects of one resource, with a sorted view that lasts until an object comes or goes. */
+class ResourceObjects {
+  readonly #objects = new Map<string, LiveObject>();
+  #order: string[] | undefined;
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get(key: StoreKey): LiveObject | undefined {
+    return this.#objects.get(path(key));
+  }
+
+  set(live: LiveObject): void {
+    const at = path(live.key);
+    if (!this.#objects.has(at)) this.#order = undefined;
+    this.#objects.set(at, live);
+  }
+
+  delete(key: StoreKey): void {
+    if (this.#objects.delete(path(key))) this.#order = undefined;
+  }
+
+  list(namespace: string | undefined): readonly LiveObject[] {
+    this.#order ??= [...this.#objects.keys()].sort();
+    const found: LiveObject[] = [];
+    const prefix = namespace === undefined ? "" : `${namespace}/`;
+    for (let index = prefix === "" ? 0 : firstFrom(this.#order, prefix); index < this.#order.length; index++) {
+      const at = this.#order[index];
+      if (at === undefined || !at.startsWith(prefix)) break;
+      const live = this.#objects.get(at);
+      if (live !== undefined) found.push(live);
+    }
+    return found;
+  }
+}
+
+function firstFrom(sorted: readonly string[], prefix: string): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] ?? "") < prefix) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Within one resource. */
+function path(key: StoreKey): string {
+  return `${key.namespace}/${key.name}`;
+}
+
+function scopeOf({ resource, namespace, name, nodeName }: Interest): string {
+  if (name !== undefined && namespace !== undefined) return `${resource}|name|${namespace}/${name}`;
+  if (nodeName !== undefined && resource === "pods") return `${resource}|node|${nodeName}`;
+  return namespace === undefined ? resource : `${resource}|namespace|${namespace}`;
+}
+
+function scopesOf({ live, previous }: LiveEvent): string[] {
+  const { resource, namespace, name } = live.key;
+  const scopes = [resource, `${resource}|namespace|${namespace}`, `${resource}|name|${namespace}/${name}`];
+  if (resource === "pods") {
+    const nodes = new Set([nodeNameOf(live.object), previous === undefined ? undefined : nodeNameOf(previous.object)]);
+    for (const node of nodes) if (node !== undefined) scopes.push(`${resource}|node|${node}`);
+  }
+  return scopes;
+}
+
+function nodeNameOf(pod: KubeObject): string | undefined {
+  const spec = pod["spec"];
+  if (typeof spec !== "object" || spec === null || !("nodeName" in spec)) return undefined;
+  return typeof spec.nodeName === "string" ? spec.nodeName : undefined;
+}
+
+/** apiVersion, kind and metadata first, as people expect to read them, with the resourceVersion of this write. */
+function ordered(object: KubeObject, resourceVersion: string): KubeObject {
+  const { apiVersion, kind, metadata, ...rest } = object;
+  return { apiVersion, kind, metadata: { ...metadata, resourceVersion }, ...rest };
+}
+
+function decode(stored: StoredObject): LiveObject {
+  return {
+    key: stored.key,
+    revision: stored.revision,
+    object: JSON.parse(stored.value) as KubeObject,
+    json: stored.value,
+  };
+}

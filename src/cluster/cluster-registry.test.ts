@@ -1,0 +1,92 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { fillRegistry, imageModeManifests } from "../cli/image-mode.ts";
+import { addressesOf, layoutOf, networkFor } from "./layout.ts";
+import { clusterRegistry } from "./cluster-registry.ts";
+import { packedStockOs, stockOsImage, stockOsRepository } from "./stock-os.ts";
+import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
+import { imageStore } from "../registry/image-store.ts";
+import { httpsWire } from "../registry/node/https-wire.ts";
+import { readRegistrySecret } from "../os-builder/registry-secret.ts";
+import type { Secret } from "../api/foreign/kubernetes.ts";
+import { temporaryFolder } from "../../test/support/registry/pull-kit.ts";
+
+const never = new AbortController().signal;
+
+test("the registry of a cluster is a process of its own, which holds the stock OS under the digest that machines know, for who may pull", async () => {
+  const layout = layoutOf(join(await temporaryFolder(), "cluster"));
+  const addresses = addressesOf(networkFor(layout.directory, 0));
+  await mkdir(layout.pki, { recursive: true });
+  await writeFile(
+    layout.record,
+    JSON.stringify({
+      v: 1,
+      version: "1",
+      network: addresses.network,
+      supervisor: { pid: 0, startTime: "" },
+      processes: [],
+      hosts: [],
+    }),
+  );
+  const make = () =>
+    clusterRegistry({ files: systemFiles, random: systemRandom, layout, addresses, clock: systemClock });
+  const access = await make();
+  expect(await make()).toEqual(access);
+  for (const path of [
+    join(layout.pki, "registry-passwords.json"),
+    join(layout.registry, "users.json"),
+    join(layout.pki, "registry.key"),
+  ])
+    expect((await stat(path)).mode & 0o777, path).toBe(0o600);
+  const passwords = Object.values(
+    JSON.parse(await readFile(join(layout.pki, "registry-passwords.json"), "utf8")) as Record<string, string>,
+  );
+  for (const password of passwords)
+    expect(await readFile(join(layout.registry, "users.json"), "utf8")).not.toContain(password);
+
+  const server = spawn(
+    process.execPath,
+    [
+      "--disable-warning=ExperimentalWarning",
+      join(import.meta.dirname, "../cli/main.ts"),
+      "registry",
+      "--dir",
+      layout.directory,
+    ],
+    { stdio: "ignore" },
+  );
+  onTestFinished(async () => {
+    if (server.exitCode === null && server.kill()) await once(server, "exit");
+  });
+  const wire = httpsWire();
+  onTestFinished(() => wire.close());
+  await fillRegistry(access, never);
+  await fillRegistry(access, never);
+  const image = `${access.host}/${stockOsRepository}${stockOsImage.slice(stockOsImage.indexOf("@"))}`;
+  const as = (pull: string) =>
+    imageStore({
+      wire: wire.send,
+      clock: systemClock,
+      random: systemRandom,
+      auth: { pull, push: pull },
+      certificates: async () => [access.authority],
+      architecture: "amd64",
+    });
+  expect(await as(access.pullAuth).inspect(image, never)).toMatchObject({
+    is: "image",
+    digest: packedStockOs.manifest.digest,
+    labels: { "ostree.bootable": "true", "containers.bootc": "1" },
+  });
+  expect(await as(access.pullAuth).mayPush(`${access.host}/os/worker`, never)).toBe("denied");
+  expect(await as(access.pushAuth).mayPush(`${access.host}/os/worker`, never)).toBe("yes");
+  expect(await as(access.pullAuth).delete(image, never)).toBe("denied");
+  expect(await as(access.pullAuth).isWorldReadable(`${access.host}/os/stock`, never)).toBe(false);
+  const secrets = imageModeManifests(access).filter(({ kind }) => kind === "Secret") as readonly Secret[];
+  expect(secrets.map((secret) => readRegistrySecret(secret))).toMatchObject([
+    { verdict: "auth", hosts: [access.host] },
+    { verdict: "auth", hosts: [access.host] },
+  ]);
+}, 30_000);

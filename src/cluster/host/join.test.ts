@@ -1,0 +1,188 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { request } from "node:https";
+import { describe, expect, test } from "vitest";
+import { kubernetes } from "../../api/foreign/kubernetes.ts";
+import { annotations, hostPaths } from "../../api/names.ts";
+import { installedBy } from "./install-machine.ts";
+import { systemFiles } from "../../ports/node/index.ts";
+import { conditionOf } from "../../api/schema/object.ts";
+import { canRun, ignitions } from "../../../test/support/ignition-pair.ts";
+import { type JoinScene, joinScene, requestsOf } from "../../../test/support/join-scene.ts";
+
+const node = { name: "worker-9" };
+const client = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+
+const joined = ({ kube, until }: JoinScene) =>
+  until(async () => {
+    const found = await kube.get(kubernetes.Node, node);
+    return conditionOf(found?.status?.conditions, "Ready")?.status === "True" &&
+      found?.metadata.annotations?.[annotations.joinedPool] !== undefined
+      ? found
+      : undefined;
+  });
+
+/** Whether somebody answers where the machine serves its logs, and with whose certificate. */
+const logCertificate = (host: string): Promise<X509Certificate | undefined> =>
+  new Promise((resolve) => {
+    const asking = request({ host, port: 10_250, path: "/", rejectUnauthorized: false, agent: false }, (answer) => {
+      const { raw } = (answer.socket as unknown as { getPeerCertificate(): { raw: Buffer } }).getPeerCertificate();
+      answer.resume();
+      resolve(new X509Certificate(raw));
+    });
+    asking.once("error", () => resolve(undefined));
+    asking.end();
+  });
+
+const hasReal = ignitions.some(({ path }) => canRun(path));
+
+describe("an empty machine", { timeout: 60_000 }, () => {
+  for (const ignition of ["ours", "real"] as const) {
+    test.skipIf(ignition === "real" && !hasReal)(
+      `joins with ${ignition === "ours" ? "our own applier" : "the real Ignition"}, and is what its configuration says`,
+      async () => {
+        const scene = await joinScene({ ignition });
+        const life = scene.live();
+        const found = await joined(scene);
+        expect(found.metadata.labels).toMatchObject({
+          "node-role.kubernetes.io/worker": "",
+          "kubernetes.io/hostname": "worker-9",
+        });
+        expect(scene.file("/etc/motd")).toBe("welcome\n");
+        expect(await installedBy(systemFiles, scene.directory)).toMatch(
+          ignition === "ours" ? "mco test" : /^Ignition 2\./,
+        );
+        // Kernel arguments were left to the first boot, which took one reboot for them.
+        const { deployments, booted } = JSON.parse(readFileSync(`${scene.directory}/state.json`, "utf8")) as {
+          deployments: Record<string, { kernelArguments: string[] }>;
+          booted: string;
+        };
+        expect(deployments[booted]?.kernelArguments).toEqual(["rw", "mitigations=auto"]);
+        expect(() => scene.file(hostPaths.encapsulated)).toThrow("ENOENT");
+        expect(life.told.map((line) => line.split(":")[0])).toEqual(
+          expect.arrayContaining(["fetching", "installing", "joining"]),
+        );
+        expect(JSON.stringify(await life.ask("status"))).not.toContain("joining");
+        expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
+        expect(scene.file(hostPaths.kubeletKubeconfig)).toContain(client);
+        const served = await scene.until(() => logCertificate(scene.address));
+        expect(served.checkIP(scene.address)).toBe(scene.address);
+        expect(scene.server.served).toBe(1);
+        expect((await requestsOf(scene.kube)).map(({ spec }) => spec.signerName).toSorted()).toEqual([
+          "kubernetes.io/kube-apiserver-client-kubelet",
+          "kubernetes.io/kubelet-serving",
+        ]);
+        await life.end();
+      },
+    );
+  }
+
+  for (const state of ["fetching", "installing", "joining"]) {
+    test(`that is killed while it is ${state} goes on where it was, and does nothing twice`, async () => {
+      const scene = await joinScene({ ignition: "ours" });
+      const reached = Promise.withResolvers<void>();
+      const first = scene.live({
+        onTell(now) {
+          if (now !== state) return;
+          // At this very moment, not when somebody has heard of it.
+          void first.end();
+          reached.resolve();
+        },
+      });
+      await reached.promise;
+      await first.end();
+      const second = scene.live();
+      await joined(scene);
+      expect(scene.file("/etc/motd")).toBe("welcome\n");
+      // The token that it was given is good until it is shown.
+      expect(scene.pointers()).toBe(1);
+      expect(
+        (await requestsOf(scene.kube)).filter(({ spec }) => spec.signerName.endsWith("client-kubelet")),
+      ).toHaveLength(1);
+      await second.end();
+      // And as any other machine from now on.
+      const third = scene.live();
+      await scene.until(
+        async () =>
+          ((await third.ask("status").catch(() => undefined)) as { power?: string } | undefined)?.power === "on" ||
+          undefined,
+      );
+      expect(scene.pointers()).toBe(1);
+      await third.end();
+    });
+  }
+
+  test(
+    "that is killed again and again, each time at another change of its disk, joins in the end",
+    { timeout: 120_000 },
+    async () => {
+      const scene = await joinScene({ ignition: "ours" });
+      let lives = 0;
+      for (let joins = false; !joins;) {
+        lives += 1;
+        let changes = 0;
+        const dead = Promise.withResolvers<"killed">();
+        // Closer together where there is little to do, at the beginning and at the end.
+        const last = Math.ceil(lives ** 1.7);
+        const life = scene.live({
+          onChange() {
+            changes += 1;
+            if (changes !== last) return;
+            void life.end();
+            dead.resolve("killed");
+          },
+        });
+        joins = (await Promise.race([dead.promise, joined(scene).then(() => "joined" as const)])) === "joined";
+        await life.end();
+      }
+      expect(lives).toBeGreaterThan(5);
+      expect(scene.file("/etc/motd")).toBe("welcome\n");
+      expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
+      expect(scene.server.served).toBeLessThanOrEqual(scene.pointers());
+    },
+  );
+
+  test("that has become a member renews its certificates when their time comes, and not before", async () => {
+    const scene = await joinScene({ ignition: "ours" });
+    const life = scene.live();
+    await joined(scene);
+    await scene.until(() => logCertificate(scene.address));
+    const pem = () => [client, "/var/lib/kubelet/pki/kubelet-server-current.pem"].map((path) => scene.file(path));
+    const [first, firstServing] = pem();
+    const day = 86_400_000;
+    await life.renew(200 * day);
+    expect(pem()).toEqual([first, firstServing]);
+    await life.renew(300 * day);
+    const [second, secondServing] = pem();
+    expect(second).not.toBe(first);
+    expect(secondServing).not.toBe(firstServing);
+    expect(new X509Certificate(second ?? "").subject).toBe(new X509Certificate(first ?? "").subject);
+    await life.end();
+  });
+
+  test("that gets no configuration says why, and joins when it gets one", async () => {
+    const scene = await joinScene({ ignition: "ours" });
+    scene.server.answers = "withAnError";
+    const life = scene.live();
+    const status = await scene.until(async () => {
+      const now = (await life.ask("status").catch(() => ({}))) as { state?: string; reason?: string; power?: string };
+      return (now.reason ?? "") === "" ? undefined : now;
+    });
+    expect(status).toMatchObject({ state: "fetching", reason: "HTTP 503: not ready", power: "booting" });
+    expect(await scene.kube.get(kubernetes.Node, node)).toBeUndefined();
+    scene.server.answers = "well";
+    await joined(scene);
+    await life.end();
+  });
+
+  test("goes down in the middle of it when somebody pulls the plug, and comes up again", async () => {
+    const scene = await joinScene({ ignition: "ours" });
+    scene.server.answers = "withAnError";
+    const life = scene.live();
+    await scene.until(() => Promise.resolve(life.told.some((line) => line.includes("503")) || undefined));
+    await life.ask("power-cut");
+    scene.server.answers = "well";
+    await joined(scene);
+    await life.end();
+  });
+});

@@ -1,0 +1,58 @@
+import type { Chapter } from "../../api/books/machine-state-chapter.ts";
+import type { BookKind } from "../../api/books/stories.ts";
+
+/** How long chapters of one kind of book are kept. */
+export interface Retention {
+  /** The newest so many closed chapters are kept, */
+  readonly chapters: number;
+  /** and none of them that ended longer ago than this. */
+  readonly days: number;
+  /** How long a book is kept when what it is about is gone; absent: for ever. */
+  readonly daysAfterEnd?: number;
+}
+
+export const defaultRetention: Readonly<Record<BookKind, Retention>> = {
+  cluster: { chapters: 100, days: 365 },
+  pool: { chapters: 30, days: 180, daysAfterEnd: 30 },
+  node: { chapters: 5, days: 180, daysAfterEnd: 7 },
+  build: { chapters: 10, days: 90, daysAfterEnd: 30 },
+};
+
+/** What is looked at of a chapter. */
+export type KeptChapter = Pick<Chapter, "number" | "state" | "startedAt" | "endedAt" | "outcome">;
+
+const dayMs = 86_400_000;
+
+export type Pruning =
+  | { readonly prune: "chapters"; readonly numbers: readonly number[] }
+  /** What the book is about has been gone for long enough. */
+  | { readonly prune: "book" };
+
+/**
+ * Which chapters of a book are thrown away. Open ones never are, nor the newest that did not succeed: it is what
+ * somebody will ask for.
+ *
+ * @param now milliseconds since the epoch.
+ * @param subjectGoneAt RFC 3339 of when the book's subject was gone; `undefined`: it is there.
+ */
+export function pruneBook(
+  chapters: readonly KeptChapter[],
+  retention: Retention,
+  now: number,
+  subjectGoneAt?: string,
+): Pruning {
+  if (
+    subjectGoneAt !== undefined &&
+    retention.daysAfterEnd !== undefined &&
+    now - Date.parse(subjectGoneAt) >= retention.daysAfterEnd * dayMs
+  )
+    return { prune: "book" };
+  const ended = chapters.filter(({ state }) => state !== "Open").sort((a, b) => b.number - a.number);
+  const newestFailure = ended.find(({ outcome }) => outcome !== "Succeeded");
+  const tooOld = ({ endedAt, startedAt }: KeptChapter) =>
+    now - Date.parse(endedAt ?? startedAt) > retention.days * dayMs;
+  const numbers = ended
+    .filter((chapter, index) => chapter !== newestFailure && (index >= retention.chapters || tooOld(chapter)))
+    .map(({ number }) => number);
+  return { prune: "chapters", numbers: numbers.reverse() };
+}

@@ -1,0 +1,610 @@
+import { describe, expect, test } from "vitest";
+import { StoryTeller, morning, toldUpdate } from "../../../test/support/story-teller.ts";
+import type { JournalLine } from "../../api/books/journal-line.ts";
+import { bookText, booksText, lineText } from "./book-text.ts";
+import { foldBook } from "./fold-book.ts";
+import { booksOn, readBook, readBooks } from "./read-book.ts";
+
+const now = morning + 1_800_000;
+const journal = (name: string, lines: readonly JournalLine[]) => ({
+  metadata: { name },
+  spec: { lines: [...lines], last: [] },
+});
+/** What a book says to whoever has nothing but lines. */
+const told = (book: string, lines: readonly JournalLine[], at = now) =>
+  bookText(readBook({ books: [], chapters: [], journals: [journal("controller", lines)] }, book, at), { now: at });
+
+describe("what the books say, word for word", () => {
+  test("a bootstrap", () => {
+    const [operator, controller, server] = [
+      new StoryTeller("operator", "bootstrap", "boot-0"),
+      new StoryTeller("controller", "bootstrap", "boot-0"),
+      new StoryTeller("server", "bootstrap", "boot-0"),
+    ];
+    const here = { book: "cluster", chapter: "Bootstrap" } as const;
+    operator.at(0, {
+      ...here,
+      path: "ManifestsRendered",
+      mark: "begin",
+      reason: "ManifestsRendered",
+      message: "reads 14 manifests",
+    });
+    operator.at(2, {
+      ...here,
+      path: "ManifestsRendered",
+      mark: "end",
+      reason: "ManifestsRendered",
+      message: "wrote 9 manifests",
+    });
+    controller.at(3, {
+      ...here,
+      path: "ControllerRendered/master",
+      mark: "end",
+      reason: "PoolRendered",
+      message: "rendered-master-a of 5 MachineConfigs",
+    });
+    controller.at(3, {
+      ...here,
+      path: "ControllerRendered/worker",
+      mark: "end",
+      reason: "PoolRendered",
+      message: "rendered-worker-a of 5 MachineConfigs",
+    });
+    server.at(5, { ...here, path: "ServerUp", mark: "end", reason: "ServerUp", message: "answers on port 22623" });
+    server.at(60, {
+      ...here,
+      path: "Served/master",
+      mark: "end",
+      reason: "Served",
+      message: "rendered-master-a, Ignition 3.5.0, 41 KiB in 12 ms",
+    });
+    server.at(200, {
+      ...here,
+      path: "ControlPlaneUp",
+      mark: "end",
+      reason: "ControlPlaneUp",
+      message: "the API server answers",
+    });
+    controller.at(210, {
+      ...here,
+      path: "HandedOver",
+      mark: "end",
+      reason: "HandedOver",
+      message: "the journal was applied with the other manifests",
+    });
+    expect(told("cluster", [...operator.lines, ...controller.lines, ...server.lines])).toMatchInlineSnapshot(`
+      "Book cluster: one chapter; idle for 26m30s; nobody keeps this book: read from the journals
+
+      #1 Bootstrap  2026-01-02 10:00:00Z to 10:03:30Z, 3m30s: Succeeded
+
+         10:00:00       2s  ✓ ManifestsRendered          ManifestsRendered: wrote 9 manifests
+         10:00:03           ✓ ControllerRendered/master  PoolRendered: rendered-master-a of 5 MachineConfigs
+         10:00:03           ✓ ControllerRendered/worker  PoolRendered: rendered-worker-a of 5 MachineConfigs
+         10:00:05           ✓ ServerUp                   ServerUp: answers on port 22623
+         10:01:00           ✓ Served/master              Served: rendered-master-a, Ignition 3.5.0, 41 KiB in 12 ms
+         10:03:20           ✓ ControlPlaneUp             ControlPlaneUp: the API server answers
+         10:03:30           ✓ HandedOver                 HandedOver: the journal was applied with the other manifests
+      "
+    `);
+  });
+
+  test("a first boot", () => {
+    const firstBoot = new StoryTeller("first-boot", "worker-0", "boot-1");
+    const daemon = new StoryTeller("daemon", "worker-0", "boot-2");
+    const here = { book: "node/worker-0", chapter: "Firstboot", run: "rendered-worker-a" } as const;
+    firstBoot.at(0, {
+      ...here,
+      path: "IgnitionFetched",
+      mark: "end",
+      reason: "Fetched",
+      message: "from the config server",
+    });
+    firstBoot.at(1, { ...here, path: "IgnitionApplied", mark: "end", reason: "Applied", message: "31 files" });
+    firstBoot.at(2, {
+      ...here,
+      path: "EncapsulatedConfigRead",
+      mark: "end",
+      reason: "Read",
+      message: "rendered-worker-a",
+    });
+    firstBoot.at(3, {
+      ...here,
+      path: "OSUpdated",
+      mark: "begin",
+      reason: "Staging",
+      message: "quay.io/example/os@sha256:1",
+    });
+    firstBoot.at(63, {
+      ...here,
+      path: "OSUpdated",
+      mark: "end",
+      reason: "Staged",
+      message: "quay.io/example/os@sha256:1",
+    });
+    firstBoot.at(63, {
+      ...here,
+      path: "Extensions",
+      mark: "skip",
+      reason: "NotRequired",
+      message: "none are asked for",
+    });
+    firstBoot.at(63, { ...here, path: "Kargs", mark: "end", reason: "Applied", message: "console=ttyS0" });
+    firstBoot.at(64, {
+      ...here,
+      path: "Reboot",
+      mark: "begin",
+      reason: "RebootRequested",
+      message: "into the new system",
+    });
+    daemon.at(130, { ...here, path: "Reboot", mark: "end", reason: "Rebooted", message: "boot boot-2" });
+    daemon.at(140, { ...here, path: "DaemonUp", mark: "end", reason: "Up", message: "version 1.0.0" });
+    daemon.at(141, {
+      ...here,
+      path: "AnnotationsInitialised",
+      mark: "end",
+      reason: "Applied",
+      message: "currentConfig is rendered-worker-a",
+    });
+    daemon.at(143, {
+      ...here,
+      path: "Validated",
+      mark: "end",
+      reason: "Validated",
+      message: "the machine has rendered-worker-a",
+    });
+    expect(told("node/worker-0", [...firstBoot.lines, ...daemon.lines])).toMatchInlineSnapshot(`
+      "Book node/worker-0: one chapter; idle for 27m37s; nobody keeps this book: read from the journals
+
+      #1 Firstboot rendered-worker-a  2026-01-02 10:00:00Z to 10:02:23Z, 2m23s: Succeeded
+
+         10:00:00           ✓ IgnitionFetched         Fetched: from the config server
+         10:00:01           ✓ IgnitionApplied         Applied: 31 files
+         10:00:02           ✓ EncapsulatedConfigRead  Read: rendered-worker-a
+         10:00:03    1m00s  ✓ OSUpdated               Staged: quay.io/example/os@sha256:1
+         10:01:03           – Extensions              NotRequired: none are asked for
+         10:01:03           ✓ Kargs                   Applied: console=ttyS0
+         10:01:04    1m06s  ✓ Reboot                  Rebooted: boot boot-2
+         10:02:20           ✓ DaemonUp                Up: version 1.0.0
+         10:02:21           ✓ AnnotationsInitialised  Applied: currentConfig is rendered-worker-a
+         10:02:23           ✓ Validated               Validated: the machine has rendered-worker-a
+      "
+    `);
+  });
+
+  test("an update whose drain was blocked", () => {
+    expect(told("node/worker-0", toldUpdate().lines)).toMatchInlineSnapshot(`
+      "Book node/worker-0: one chapter; idle for 27m56s; nobody keeps this book: read from the journals
+
+      #1 Update  2026-01-02 10:00:00Z to 10:02:04Z, 2m04s: Succeeded
+         from rendered-worker-a to rendered-worker-b
+         because: MachineConfig 99-worker-ssh changed, by kubectl-client-side-apply
+         out of service for 2m00s
+
+         10:00:00       1s  ✓ Requested            TargetSeen: seen
+         10:00:01       1s  ✓ Prepared             Planned: 1 file; drain and reboot
+         10:00:02       1s  ✓ Executed/Cordoned    Cordoned: worker-0 takes no new pods
+         10:00:03    1m00s  ✓ Executed/Drained     Drained: all pods have left
+                            10:00:20  PodsBlocked: default/web-1 is held by the budget default/web
+         10:01:04       1s  ✓ Executed/Files       Written: 1 file
+         10:01:05      56s  ✓ PostAction/Rebooted  Rebooted: boot boot-2
+         10:02:02           ✓ Resumed              Resumed: in normal operation
+         10:02:02       1s  ✓ Complete/Uncordoned  Uncordoned: back in service
+         10:02:04           ✓ Updated              Succeeded: the machine has rendered-worker-b
+      "
+    `);
+  });
+
+  test("an update whose drain is blocked now", () => {
+    const at = morning + 30_000;
+    expect(
+      told(
+        "node/worker-0",
+        toldUpdate().lines.filter((line) => line.at <= at),
+        at,
+      ),
+    ).toMatchInlineSnapshot(`
+      "Book node/worker-0: one chapter; under way: Update; nobody keeps this book: read from the journals
+
+      #1 Update  since 2026-01-02 10:00:00Z, 30s so far: under way
+         from rendered-worker-a to rendered-worker-b
+         because: MachineConfig 99-worker-ssh changed, by kubectl-client-side-apply
+
+         10:00:00       1s  ✓ Requested          TargetSeen: seen
+         10:00:01       1s  ✓ Prepared           Planned: 1 file; drain and reboot
+         10:00:02       1s  ✓ Executed/Cordoned  Cordoned: worker-0 takes no new pods
+         10:00:03      27s  … Executed/Drained   PodsBlocked: default/web-1 is held by the budget default/web (under way)
+
+         What to do: Give the application that is named room: more replicas, a budget that lets one go, or machines that can take its pods.
+      "
+    `);
+  });
+
+  test("a drift", () => {
+    const daemon = new StoryTeller("daemon", "worker-0");
+    const here = { book: "node/worker-0", chapter: "Drift" } as const;
+    daemon.at(0, {
+      ...here,
+      path: "Detected",
+      mark: "fail",
+      reason: "ConfigDrift",
+      message: "/etc/chrony.conf: contents differ from rendered-worker-a",
+      next: {
+        action: "Put /etc/chrony.conf back, or create /run/machine-config-daemon-force on the machine",
+        actor: "administrator",
+      },
+    });
+    const text = told("node/worker-0", daemon.lines, morning + 60_000);
+    expect(text).toMatchInlineSnapshot(`
+      "Book node/worker-0: one chapter; under way: Drift; nobody keeps this book: read from the journals
+
+      #1 Drift  since 2026-01-02 10:00:00Z, 1m00s so far: under way
+
+         10:00:00           ✗ Detected  ConfigDrift: /etc/chrony.conf: contents differ from rendered-worker-a
+
+         What to do: Put /etc/chrony.conf back, or create /run/machine-config-daemon-force on the machine
+      "
+    `);
+    daemon.at(500, {
+      ...here,
+      path: "Ended",
+      mark: "end",
+      reason: "DriftGone",
+      message: "/etc/chrony.conf is as it should be",
+    });
+    expect(told("node/worker-0", daemon.lines)).toMatchInlineSnapshot(`
+      "Book node/worker-0: one chapter; idle for 21m40s; nobody keeps this book: read from the journals
+
+      #1 Drift  2026-01-02 10:00:00Z to 10:08:20Z, 8m20s: Succeeded
+
+         10:00:00           ✗ Detected  ConfigDrift: /etc/chrony.conf: contents differ from rendered-worker-a
+         10:08:20           ✓ Ended     DriftGone: /etc/chrony.conf is as it should be
+      "
+    `);
+  });
+
+  test("an update that a newer target cut short", () => {
+    const [daemon, controller] = [
+      new StoryTeller("daemon", "worker-0"),
+      new StoryTeller("controller", "machine-config-controller-x", "pod-1"),
+    ];
+    const here = { book: "node/worker-0", chapter: "Update", run: "rendered-worker-b" } as const;
+    controller.at(0, {
+      ...here,
+      path: "Requested",
+      mark: "begin",
+      reason: "TargetSet",
+      message: "worker-0 gets rendered-worker-b",
+      data: { from: "rendered-worker-a", to: "rendered-worker-b", pool: "worker" },
+    });
+    daemon.at(1, { ...here, path: "Requested", mark: "end", reason: "TargetSeen", message: "seen" });
+    daemon.at(2, { ...here, path: "Prepared", mark: "end", reason: "Planned", message: "1 file; drain and reboot" });
+    daemon.at(3, {
+      ...here,
+      path: "Executed/Cordoned",
+      mark: "begin",
+      reason: "DrainRequested",
+      message: "asked for a drain",
+    });
+    controller.at(4, {
+      ...here,
+      path: "Executed/Cordoned",
+      mark: "end",
+      reason: "Cordoned",
+      message: "worker-0 takes no new pods",
+    });
+    controller.at(4, {
+      ...here,
+      path: "Executed/Drained",
+      mark: "begin",
+      reason: "Draining",
+      message: "3 pods have to leave",
+    });
+    controller.at(20, {
+      ...here,
+      run: "rendered-worker-c",
+      path: "Requested",
+      mark: "begin",
+      reason: "TargetSet",
+      message: "worker-0 gets rendered-worker-c",
+      data: { from: "rendered-worker-a", to: "rendered-worker-c", pool: "worker" },
+    });
+    expect(told("node/worker-0", [...daemon.lines, ...controller.lines], morning + 25_000)).toMatchInlineSnapshot(`
+      "Book node/worker-0: 2 chapters; under way: Update; nobody keeps this book: read from the journals
+
+      #1 Update  2026-01-02 10:00:00Z to 10:00:20Z, 20s: Superseded
+         from rendered-worker-a to rendered-worker-b
+         out of service for 16s
+         Superseded: A newer target came first.
+
+         10:00:00       1s  ✓ Requested          TargetSeen: seen
+         10:00:02           ✓ Prepared           Planned: 1 file; drain and reboot
+         10:00:03       1s  ✓ Executed/Cordoned  Cordoned: worker-0 takes no new pods
+         10:00:04      16s  » Executed/Drained   Draining: 3 pods have to leave (nobody told of its end)
+
+      #2 Update  since 2026-01-02 10:00:20Z, 5s so far: under way
+         from rendered-worker-a to rendered-worker-c
+
+         10:00:20       5s  … Requested  TargetSet: worker-0 gets rendered-worker-c (under way)
+      "
+    `);
+  });
+
+  test("a machine that went back", () => {
+    const daemon = new StoryTeller("daemon", "worker-0");
+    const update = { book: "node/worker-0", chapter: "Update", run: "rendered-worker-b" } as const;
+    daemon.at(0, { ...update, path: "Prepared", mark: "begin", reason: "Checking" });
+    daemon.at(1, {
+      ...update,
+      path: "Prepared",
+      mark: "end",
+      reason: "Planned",
+      message: "1 OS image; drain and reboot",
+    });
+    daemon.at(2, {
+      ...update,
+      path: "Executed/OS",
+      mark: "begin",
+      reason: "Staging",
+      message: "quay.io/example/os@sha256:2",
+    });
+    daemon.at(40, {
+      ...update,
+      path: "Executed/OS",
+      mark: "end",
+      reason: "Staged",
+      message: "quay.io/example/os@sha256:2",
+    });
+    daemon.at(41, {
+      ...update,
+      path: "PostAction/Rebooted",
+      mark: "begin",
+      reason: "RebootRequested",
+      message: "into the new system",
+    });
+    daemon.reboot("boot-2", 120);
+    daemon.at(121, {
+      book: "node/worker-0",
+      chapter: "Rollback",
+      path: "Decided",
+      mark: "begin",
+      reason: "BootFailed",
+      message: "the new system did not come up; the boot loader took the one before",
+    });
+    daemon.at(122, {
+      ...update,
+      path: "Updated",
+      mark: "fail",
+      reason: "WentBack",
+      message: "from rendered-worker-b to rendered-worker-a",
+    });
+    daemon.at(123, {
+      book: "node/worker-0",
+      chapter: "Rollback",
+      path: "Done",
+      mark: "end",
+      reason: "WentBack",
+      message: "the machine has rendered-worker-a",
+    });
+    expect(told("node/worker-0", daemon.lines)).toMatchInlineSnapshot(`
+      "Book node/worker-0: 2 chapters; idle for 27m57s; nobody keeps this book: read from the journals
+
+      #1 Update  2026-01-02 10:00:00Z to 10:02:02Z, 2m02s: RolledBack
+         to rendered-worker-b
+         WentBack: from rendered-worker-b to rendered-worker-a
+
+         10:00:00       1s  ✓ Prepared             Planned: 1 OS image; drain and reboot
+         10:00:02      38s  ✓ Executed/OS          Staged: quay.io/example/os@sha256:2
+         10:00:41    1m21s  ✓ PostAction/Rebooted  RebootRequested: into the new system (nobody told of its end)
+         10:02:02           ✗ Updated              WentBack: from rendered-worker-b to rendered-worker-a
+
+         What to do: Mend or revert the MachineConfig; no other healthy machine is given the same target.
+
+      #2 Rollback  2026-01-02 10:02:01Z to 10:02:03Z, 2s: RolledBack
+         WentBack: the machine has rendered-worker-a
+
+         10:02:01       2s  ↩ Decided  BootFailed: the new system did not come up; the boot loader took the one before
+         10:02:03           ✓ Done     WentBack: the machine has rendered-worker-a
+
+         What to do: Mend or revert the MachineConfig; no other healthy machine is given the same target.
+      "
+    `);
+  });
+
+  test("one chapter with every line and detail", () => {
+    const lines = toldUpdate().lines;
+    const [record] = foldBook("node/worker-0", lines, { now });
+    if (record === undefined) expect.fail();
+    const read = readBook(
+      { books: [], chapters: [{ spec: { ...record, number: 7 } }], journals: [journal("controller", lines)] },
+      "node/worker-0",
+      now,
+    );
+    expect(bookText(read, { now, chapter: 7 })).toMatchInlineSnapshot(`
+      "#7 Update  2026-01-02 10:00:00Z to 10:02:04Z, 2m04s: Succeeded
+         from rendered-worker-a to rendered-worker-b
+         because: MachineConfig 99-worker-ssh changed, by kubectl-client-side-apply
+         out of service for 2m00s
+
+         10:00:00       1s  ✓ Requested            TargetSeen: seen
+                            10:00:00  TargetSet: worker-0 gets rendered-worker-b
+                            10:00:01  TargetSeen: seen
+                              pool: worker
+         10:00:01       1s  ✓ Prepared             Planned: 1 file; drain and reboot
+                            10:00:01  Checking: checking
+                            10:00:02  Planned: 1 file; drain and reboot
+                              files: 1
+                              reboot: true
+         10:00:02       1s  ✓ Executed/Cordoned    Cordoned: worker-0 takes no new pods
+                            10:00:02  DrainRequested: asked for a drain
+                            10:00:03  Cordoned: worker-0 takes no new pods
+         10:00:03    1m00s  ✓ Executed/Drained     Drained: all pods have left
+                            10:00:03  Draining: 3 pods have to leave
+                            10:00:20  PodsBlocked: default/web-1 is held by the budget default/web
+                            10:01:03  Drained: all pods have left
+                              pods: 3
+         10:01:04       1s  ✓ Executed/Files       Written: 1 file
+                            10:01:04  Writing: 1 file
+                            10:01:05  Written: 1 file
+                              files: 1
+         10:01:05      56s  ✓ PostAction/Rebooted  Rebooted: boot boot-2
+                            10:01:05  RebootRequested: /etc/ssh/sshd_config changed
+                            10:02:01  Rebooted: boot boot-2
+         10:02:02           ✓ Resumed              Resumed: in normal operation
+                            10:02:02  Resumed: in normal operation
+         10:02:02       1s  ✓ Complete/Uncordoned  Uncordoned: back in service
+                            10:02:02  UncordonRequested: asked to be put back
+                            10:02:03  Uncordoned: back in service
+         10:02:04           ✓ Updated              Succeeded: the machine has rendered-worker-b
+                            10:02:04  Succeeded: the machine has rendered-worker-b
+      "
+    `);
+  });
+
+  test("sections of one kind without number are counted, those that failed are named", () => {
+    const controller = new StoryTeller("controller", "c", "pod-1");
+    const here = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-b" } as const;
+    controller.at(0, {
+      ...here,
+      path: "Begun",
+      mark: "begin",
+      reason: "TargetChanged",
+      message: "to rendered-worker-b",
+    });
+    for (let index = 0; index < 100; index += 1) {
+      controller.at(index, { ...here, path: `Node/worker-${index}`, mark: "begin", reason: "NodeTargeted" });
+      controller.at(index + 1, {
+        ...here,
+        path: `Node/worker-${index}`,
+        mark: index === 70 ? "fail" : "end",
+        reason: index === 70 ? "NodeFailed" : "NodeUpdated",
+      });
+    }
+    const lines = told("pool/worker", controller.lines).split("\n");
+    expect(lines.filter((line) => line.includes("Node/worker-")).map((line) => /Node\/(\S+)/.exec(line)?.[1])).toEqual([
+      ...Array.from({ length: 20 }, (_, index) => `worker-${index}`),
+      "worker-70",
+    ]);
+    expect(lines.filter((line) => line.includes(" more")).map((line) => line.trim())).toEqual([
+      "and 50 more",
+      "and 29 more",
+    ]);
+  });
+});
+
+describe("what a reader finds", () => {
+  const lines = toldUpdate().lines;
+  const closed = foldBook("node/worker-0", lines, { now })[0] ?? expect.fail();
+  const object = (spec: object) => ({ spec }) as never;
+  const book = (spec: object) =>
+    ({ spec: { book: "node/worker-0", lastNumber: 4, prunedThrough: 3, through: closed.through, ...spec } }) as never;
+
+  test("of a chapter that is kept nothing is read a second time from the journals", () => {
+    const read = readBook(
+      { books: [], chapters: [object({ ...closed, number: 4 })], journals: [journal("controller", lines)] },
+      "node/worker-0",
+      now,
+    );
+    expect(read.chapters.map(({ number, kept }) => [number, kept])).toEqual([[4, true]]);
+  });
+
+  test("lines of chapters that were thrown away make no new ones", () => {
+    const read = readBook(
+      { books: [book({})], chapters: [], journals: [journal("controller", lines)] },
+      "node/worker-0",
+      now,
+    );
+    expect(read.chapters).toEqual([]);
+    expect(bookText(read, { now })).toBe("Book node/worker-0: no chapter yet; chapters 1 to 3 are no longer kept\n");
+  });
+
+  test("an open chapter goes on with what the journals hold beyond it, also where the book's index is ahead", () => {
+    const begun =
+      foldBook(
+        "node/worker-0",
+        lines.filter(({ at }) => at < morning + 2000),
+        { now: morning + 2000 },
+      )[0] ?? expect.fail();
+    const read = readBook(
+      { books: [book({})], chapters: [object({ ...begun, number: 4 })], journals: [journal("controller", lines)] },
+      "node/worker-0",
+      now,
+    );
+    expect(read.chapters).toHaveLength(1);
+    expect(read.chapters[0]).toEqual({ ...closed, number: 4, kept: true });
+  });
+
+  test("what is beyond the book has the numbers that follow", () => {
+    const next = toldUpdate({
+      run: "rendered-worker-c",
+      startSeconds: 600,
+      daemon: new StoryTeller("daemon", "worker-0", "boot-9"),
+      controller: new StoryTeller("controller", "other", "pod-2"),
+    });
+    const read = readBook(
+      {
+        books: [book({})],
+        chapters: [object({ ...closed, number: 4 })],
+        journals: [journal("controller", [...lines, ...next.lines])],
+      },
+      "node/worker-0",
+      now,
+    );
+    expect(read.chapters.map(({ number, run, kept }) => [number, run, kept])).toEqual([
+      [4, "rendered-worker-b", true],
+      [5, "rendered-worker-c", false],
+    ]);
+    expect(bookText(read, { now })).toContain("from the journals: not in the book yet");
+  });
+
+  test("a node's journal that tells of another node counts for neither, and the first says so", () => {
+    const shelves = { books: [], chapters: [], journals: [journal("node-worker-1", lines)] };
+    expect(readBook(shelves, "node/worker-0", now).chapters).toEqual([]);
+    expect(bookText(readBook(shelves, "node/worker-1", now), { now })).toContain(
+      `${lines.length} lines of its journal about something else do not count`,
+    );
+  });
+
+  test("reading many books at once gives each what reading it alone gives", () => {
+    const other = {
+      ...journal(
+        "node-worker-1",
+        lines.map((line) => ({ ...line, book: "node/worker-1" })),
+      ),
+    };
+    const shelves = {
+      books: [book({})],
+      chapters: [object({ ...closed, number: 4 })],
+      journals: [journal("controller", lines), other],
+    };
+    const names = booksOn(shelves);
+    expect(names).toEqual(["node/worker-0", "node/worker-1"]);
+    for (const [name, read] of readBooks(shelves, names, now)) expect(read).toEqual(readBook(shelves, name, now));
+  });
+});
+
+test("a line by itself says when, where, what, and what to do about a failure", () => {
+  const daemon = new StoryTeller("daemon", "worker-0");
+  const line = daemon.at(0, {
+    book: "node/worker-0",
+    chapter: "Update",
+    run: "b",
+    path: "Executed/ImagePulled",
+    mark: "fail",
+    reason: "PullFailed",
+    message: "registry.example.com does not answer",
+    next: { action: "Look at the registry.", actor: "administrator" },
+  });
+  expect(lineText(line)).toBe(
+    "2026-01-02 10:00:00Z  node/worker-0  Update Executed/ImagePulled FAILED  PullFailed: registry.example.com does not answer What to do: Look at the registry.",
+  );
+});
+
+test("the list of books says how each is, and that there are none", () => {
+  expect(booksText([])).toContain("There is no book yet");
+  expect(
+    booksText([
+      { book: "cluster", health: "Idle", chapters: 3 },
+      { book: "node/worker-0", health: "", chapters: 0 },
+    ]),
+  ).toBe("cluster        3 chapters, Idle\nnode/worker-0  only in journals\n");
+});

@@ -1,0 +1,266 @@
+import type { JournalLine } from "../../api/books/journal-line.ts";
+import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/machine-state-chapter.ts";
+import { type StoryOutcome, reasonText } from "../../api/books/stories.ts";
+import { durationText } from "./fold-book.ts";
+import { clockText, momentText } from "../text/moment-text.ts";
+
+/** A chapter as somebody reads it: from the book, or folded from journals beyond what the book has. */
+export type ReadChapter = Chapter & {
+  /** Whether a MachineStateChapter holds it as it stands here. */
+  readonly kept: boolean;
+};
+
+/** Everything that can be read of one book. */
+export interface ReadBook {
+  readonly book: string;
+  /** Oldest first. */
+  readonly chapters: readonly ReadChapter[];
+  /** Number of the newest chapter that is no longer kept; 0: none was thrown away. */
+  readonly prunedThrough: number;
+  /** Lines in the journal of this node that speak of something else, and count for nothing. */
+  readonly foreign: number;
+}
+
+export interface BookTextOptions {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Only the chapter of this number, with every line and detail. */
+  readonly chapter?: number;
+  readonly colours?: boolean;
+  /** Columns; lines are cut there. Whole lines when absent. */
+  readonly width?: number;
+}
+
+const escape = "\u001b";
+const colourOf = { green: "32", red: "31", yellow: "33", dim: "2", bold: "1" } as const;
+type Colour = keyof typeof colourOf;
+
+const marks: Readonly<Record<StoryOutcome, readonly [mark: string, colour: Colour]>> = {
+  Succeeded: ["✓", "green"],
+  Failed: ["✗", "red"],
+  Skipped: ["–", "dim"],
+  NotRequired: ["–", "dim"],
+  Superseded: ["»", "yellow"],
+  Interrupted: ["!", "yellow"],
+  RolledBack: ["↩", "red"],
+  Unknown: ["?", "yellow"],
+};
+const running: readonly [string, Colour] = ["…", "yellow"];
+
+/**
+ * Chapters that are shown with their sections when nobody asks for a certain one; those before them get a line each.
+ */
+const shownInFull = 5;
+/** Sections of one kind (`Node/…`) that are shown in a row. */
+const shownInARow = 20;
+
+/** Milliseconds since the epoch. */
+const momentOf = (time: string) => Date.parse(time);
+const endOf = ({ endedAt }: { readonly endedAt?: string | undefined }, now: number) =>
+  endedAt === undefined ? now : momentOf(endedAt);
+const tookMs = (part: Chapter | ChapterSection, now: number) =>
+  part.durationMs ?? Math.max(0, endOf(part, now) - momentOf(part.startedAt));
+const said = (reason: string, message: string | undefined) =>
+  message !== undefined && message !== "" ? message : reasonText(reason).means;
+
+/** A book, newest chapter last, as text: what happened, how long each step took, how it ended, why, and what to do. */
+export function bookText(read: ReadBook, options: BookTextOptions): string {
+  const paint = (text: string, colour: Colour) =>
+    options.colours === true && text !== "" ? `${escape}[${colourOf[colour]}m${text}${escape}[0m` : text;
+  const clip = (line: string) =>
+    options.width === undefined || line.length <= options.width
+      ? line
+      : `${line.slice(0, Math.max(1, options.width - 1))}…`;
+  const { now } = options;
+  const chosen =
+    options.chapter === undefined ? read.chapters : read.chapters.filter(({ number }) => number === options.chapter);
+  const brief = options.chapter === undefined ? chosen.slice(0, -shownInFull) : [];
+  const full = chosen.slice(brief.length);
+  const lines: string[] = [];
+  if (options.chapter === undefined) lines.push(clip(heading(read, now)));
+  if (brief.length > 0) lines.push("", ...brief.map((chapter) => clip(title(chapter, now).text)));
+  for (const chapter of full) lines.push(...(lines.length === 0 ? [] : [""]), ...whole(chapter));
+  return `${lines.join("\n")}\n`;
+
+  function whole(chapter: ReadChapter): readonly string[] {
+    const { text, colour } = title(chapter, now);
+    const began = momentOf(chapter.startedAt);
+    const facts = [
+      ...factLines(chapter),
+      ...(chapter.kept || !read.chapters.some(({ kept }) => kept) ? [] : ["from the journals: not in the book yet"]),
+    ];
+    const steps =
+      options.chapter === undefined ? foldRows(chapter.sections) : chapter.sections.map((section) => ({ section }));
+    const widest = Math.max(0, ...chapter.sections.map(({ path }) => path.length));
+    const body = steps.flatMap((step) =>
+      "more" in step
+        ? [`   ${" ".repeat(8)}  ${" ".repeat(7)}    and ${step.more} more`]
+        : sectionLines(step.section, chapter, began, Math.min(widest, 40)),
+    );
+    const folded = (chapter.folded ?? []).map(
+      ({ path, count, lastMessage }) => `   ${count} lines of ${path} are folded away, the last: ${lastMessage}`,
+    );
+    const missed =
+      chapter.missed === undefined || chapter.missed === 0
+        ? []
+        : [`   ${chapter.missed} ${chapter.missed === 1 ? "line is" : "lines are"} known to be missing here`];
+    const late = chapter.entries.flatMap((entry) =>
+      entry.late === undefined ? [] : [`   came late, for ${entry.late}: ${lineOf(entry, began)}`],
+    );
+    return [
+      paint(clip(text), colour),
+      ...facts.map((line) => clip(`   ${line}`)),
+      ...(body.length === 0 ? [] : ["", ...body]),
+      ...[...folded, ...missed, ...late].map(clip),
+      ...(chapter.next === undefined || chapter.next === "" ? [] : ["", clip(`   What to do: ${chapter.next}`)]),
+    ];
+  }
+
+  function sectionLines(section: ChapterSection, chapter: Chapter, began: number, widest: number): readonly string[] {
+    const [mark, colour] = section.outcome === undefined ? running : marks[section.outcome];
+    const ms = tookMs(section, now);
+    const took = section.outcome === "NotRequired" || section.outcome === "Skipped" || ms === 0 ? "" : durationText(ms);
+    const notes = [
+      ...(section.attempts > 1 ? [`${section.attempts} attempts`] : []),
+      ...(section.inferred === true ? ["nobody told of its end"] : []),
+      ...(section.outcome === undefined ? ["under way"] : []),
+    ];
+    const reason = section.reason ?? "";
+    const words = reason === "" ? "" : `${reason}: ${said(reason, section.message)}`;
+    const head = `   ${clockText(momentOf(section.startedAt), began)}  ${took.padStart(7)}  `;
+    const rest = ` ${section.path.padEnd(widest)}  ${words}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`;
+    const line = clip(`${head}${mark}${rest.trimEnd()}`);
+    const painted = options.colours === true ? line.replace(mark, () => paint(mark, colour)) : line;
+    const inside = chapter.entries.filter(
+      (entry) =>
+        entry.path === section.path &&
+        entry.late === undefined &&
+        (options.chapter !== undefined || isNotable(entry, section)),
+    );
+    const details =
+      options.chapter === undefined
+        ? []
+        : Object.entries(section.details ?? {}).map(([name, value]) => `${" ".repeat(24)}${name}: ${value}`);
+    return [painted, ...inside.map((entry) => clip(`${" ".repeat(22)}${lineOf(entry, began)}`)), ...details.map(clip)];
+  }
+}
+
+/** What somebody who looks at a section wants to see beside how it began and ended: failures, tries, and notes. */
+const isNotable = (entry: ChapterEntry, section: ChapterSection) =>
+  (entry.mark === "fail" || entry.mark === "retry" || (entry.mark === "note" && entry.level === "boundary")) &&
+  !(entry.reason === section.reason && entry.msg === section.message);
+
+const lineOf = (entry: Pick<ChapterEntry, "at" | "reason" | "msg"> & { readonly skew?: boolean }, began: number) =>
+  `${clockText(entry.at, began)}  ${entry.reason}: ${said(entry.reason, entry.msg)}${entry.skew === true ? " (its clock does not fit)" : ""}`;
+
+function heading({ book, chapters, prunedThrough, foreign }: ReadBook, now: number): string {
+  const last = chapters.at(-1);
+  const open = chapters.filter(({ state }) => state === "Open").map(({ chapter }) => chapter);
+  const count =
+    chapters.length === 0 ? "no chapter yet" : chapters.length === 1 ? "one chapter" : `${chapters.length} chapters`;
+  const state =
+    last === undefined
+      ? ""
+      : open.length > 0
+        ? `; under way: ${[...new Set(open)].join(", ")}`
+        : `; idle for ${durationText(now - endOf(last, now))}`;
+  const gone =
+    prunedThrough === 0
+      ? ""
+      : `; ${prunedThrough === 1 ? "chapter 1 is" : `chapters 1 to ${prunedThrough} are`} no longer kept`;
+  const source =
+    chapters.length === 0 || chapters.some(({ kept }) => kept)
+      ? ""
+      : "; nobody keeps this book: read from the journals";
+  const strange =
+    foreign === 0
+      ? ""
+      : `; ${foreign} ${foreign === 1 ? "line" : "lines"} of its journal about something else ${foreign === 1 ? "does" : "do"} not count`;
+  return `Book ${book}: ${count}${state}${gone}${source}${strange}`;
+}
+
+function title(chapter: ReadChapter, now: number): { readonly text: string; readonly colour: Colour } {
+  const { number, chapter: kind, run, startedAt, state, outcome } = chapter;
+  const began = momentOf(startedAt);
+  const span =
+    chapter.endedAt === undefined
+      ? `since ${momentText(began)}, ${durationText(tookMs(chapter, now))} so far`
+      : `${momentText(began)} to ${clockText(momentOf(chapter.endedAt), began)}Z, ${durationText(tookMs(chapter, now))}`;
+  const end =
+    state === "Abandoned"
+      ? "Abandoned: whoever wrote it has said nothing for more than an hour"
+      : state === "Open"
+        ? "under way"
+        : (outcome ?? "Unknown");
+  const target = run === "" || chapter.to?.config === run ? "" : ` ${run}`;
+  return {
+    text: `#${number} ${kind}${target}  ${span}: ${end}`,
+    colour: outcome === "Failed" || outcome === "RolledBack" ? "red" : "bold",
+  };
+}
+
+/** A chapter on one line. */
+export const chapterLine = (chapter: ReadChapter, now: number): string => title(chapter, now).text;
+
+function factLines({
+  from,
+  to,
+  cause,
+  outOfServiceMs,
+  confidence,
+  skew,
+  reason,
+  message,
+  outcome,
+}: ReadChapter): readonly string[] {
+  const named = (has: Chapter["from"]) =>
+    [has?.config, has?.image, has?.version].filter((word) => word !== undefined && word !== "").join(", ");
+  const [was, is] = [named(from), named(to)];
+  return [
+    ...(is === "" && was === "" ? [] : [`${was === "" ? "" : `from ${was} `}${is === "" ? "" : `to ${is}`}`.trim()]),
+    ...(cause === undefined
+      ? []
+      : [
+          `because: ${cause.text}${cause.by === undefined ? "" : `, by ${cause.by}`}${cause.parent === undefined ? "" : ` (part of ${cause.parent})`}`,
+        ]),
+    ...(outOfServiceMs === undefined ? [] : [`out of service for ${durationText(outOfServiceMs)}`]),
+    ...(outcome === undefined || outcome === "Succeeded" || reason === undefined || reason === ""
+      ? []
+      : [`${reason}: ${said(reason, message)}`]),
+    ...(confidence === "Observed" ? ["nobody told of it: it was seen from outside"] : []),
+    ...(skew === true ? ["clocks of those who wrote it did not fit together"] : []),
+  ];
+}
+
+/** Long rows of sections of one kind are cut, but for what failed or is under way. */
+function foldRows(
+  sections: readonly ChapterSection[],
+): readonly ({ readonly section: ChapterSection } | { readonly more: number })[] {
+  const kindOf = ({ path }: ChapterSection) => (path.includes("/") ? path.slice(0, path.indexOf("/")) : path);
+  const rows: ({ section: ChapterSection } | { more: number })[] = [];
+  let [kind, count] = ["", 0];
+  for (const section of sections) {
+    [kind, count] = kindOf(section) === kind ? [kind, count + 1] : [kindOf(section), 1];
+    const last = rows.at(-1);
+    if (count <= shownInARow || (section.outcome !== "Succeeded" && section.outcome !== "NotRequired"))
+      rows.push({ section });
+    else if (last !== undefined && "more" in last) last.more += 1;
+    else rows.push({ more: 1 });
+  }
+  return rows;
+}
+
+/** One line of a journal, as `mco book --follow` prints it. */
+export function lineText({ at, book, chapter, path, reason, msg, mark, next }: JournalLine): string {
+  const word = mark === "fail" ? " FAILED" : mark === "retry" ? " again" : "";
+  return `${momentText(at)}  ${book}  ${chapter} ${path}${word}  ${reason}: ${said(reason, msg)}${mark === "fail" && next !== undefined ? ` What to do: ${next.action}` : ""}`;
+}
+
+/** The books that there are, with how each is: what `mco book` says without a name. */
+export function booksText(
+  books: readonly { readonly book: string; readonly health: string; readonly chapters: number }[],
+): string {
+  if (books.length === 0) return "There is no book yet, and no journal: nothing of the suite has told anything.\n";
+  const width = Math.max(...books.map(({ book }) => book.length));
+  return `${books.map(({ book, health, chapters }) => `${book.padEnd(width)}  ${chapters === 0 ? "only in journals" : `${chapters} ${chapters === 1 ? "chapter" : "chapters"}`}${health === "" ? "" : `, ${health}`}`).join("\n")}\n`;
+}

@@ -1,0 +1,74 @@
+import type { Stories } from "../../api/books/stories.ts";
+
+/** When a chapter begins and ends. */
+export interface ChapterRule {
+  /** Sections of which a line may begin a new instance of the chapter; any section when absent. */
+  readonly opens?: readonly string[];
+  /** Sections whose end closes it. `every`: any line that ends a section; `line`: it is one line long. */
+  readonly closes: readonly string[] | "every" | "line";
+  /** Sections whose beginning or failure ends one instance and begins the next. */
+  readonly turns?: readonly string[];
+  /** The same for their end: what was wrong is over, and a new period begins. */
+  readonly recovers?: string;
+  /** Whoever writes it always goes on soon: one that is silent for an hour is abandoned. */
+  readonly goesOn?: boolean;
+}
+
+/** Rules of every chapter; one of a newer version is closed by any end. */
+export const chapterRules: { readonly [B in keyof Stories]: { readonly [C in keyof Stories[B]]: ChapterRule } } = {
+  node: {
+    Bootstrap: { closes: ["Joined"] },
+    Firstboot: { closes: ["Validated"], goesOn: true },
+    Join: { closes: ["Validated"], goesOn: true },
+    Update: { opens: ["Requested", "Prepared"], closes: ["Updated"], goesOn: true },
+    Drift: { opens: ["Detected"], closes: ["Ended"] },
+    Degraded: { opens: ["Failed"], closes: ["Ended"] },
+    PinnedImages: { closes: "every" },
+    Certificates: { closes: "line" },
+    PoolMove: { closes: "line" },
+    Revert: { opens: ["Decided"], closes: ["Done"] },
+    Rollback: { opens: ["Decided"], closes: ["Done"] },
+    Lost: { opens: ["Silent"], closes: ["Back"] },
+    Leave: { closes: "line" },
+  },
+  pool: {
+    Created: { closes: "line" },
+    Render: { closes: "every" },
+    OptIn: { closes: "line" },
+    Build: { closes: ["Built"] },
+    Rollout: { opens: ["Begun"], closes: ["Finished"] },
+    Paused: { opens: ["Paused"], closes: ["Ended"] },
+    Blocked: { opens: ["Blocked"], closes: ["Ended"] },
+    Degraded: { opens: ["Degraded"], closes: ["Ended"] },
+    Join: { closes: "line" },
+    OptOut: { closes: "line" },
+    Deleted: { closes: "line" },
+  },
+  build: {
+    Planned: { closes: "line" },
+    Prepared: { closes: "line" },
+    Building: { closes: "every", goesOn: true },
+    Verified: { closes: "line" },
+    Published: { closes: "line" },
+    RolledOut: { closes: "line" },
+    Pruned: { closes: "line" },
+    Failed: { closes: "line" },
+    Interrupted: { closes: "line" },
+  },
+  cluster: {
+    Bootstrap: { closes: ["HandedOver"], goesOn: true },
+    Install: { opens: ["Begun"], closes: ["Finished"] },
+    Upgrade: { opens: ["Begun"], closes: ["Finished"] },
+    // The life of a component: from a start, or a change of its health, to the next.
+    Operator: { closes: ["Start"], turns: ["Start", "Degraded"], recovers: "Degraded" },
+    Controller: { closes: ["Start"], turns: ["Start", "Degraded"], recovers: "Degraded" },
+    Daemons: { closes: [], turns: ["Degraded"], recovers: "Degraded" },
+    Server: { closes: ["Start"], turns: ["Start", "Degraded"], recovers: "Degraded" },
+    OsBuilder: { closes: ["Start", "Shutdown"], turns: ["Start", "Degraded"], recovers: "Degraded" },
+    Library: { closes: "line" },
+  },
+};
+
+export function chapterRule(book: keyof Stories, chapter: string): ChapterRule {
+  return (chapterRules[book] as Readonly<Record<string, ChapterRule>>)[chapter] ?? { closes: "every" };
+}

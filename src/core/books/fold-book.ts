@@ -1,0 +1,585 @@
+import type { JournalLine, JournalMark } from "../../api/books/journal-line.ts";
+import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/machine-state-chapter.ts";
+import { timestampOf } from "../../api/schema/object.ts";
+import {
+  type BookKind,
+  type StoryOutcome,
+  bookKindOf,
+  reasonText,
+  sectionKeyOf,
+  sectionsOf,
+} from "../../api/books/stories.ts";
+import { chapterRule } from "./chapter-rules.ts";
+import { isKnown, jsonBytes, marksOf } from "./journal.ts";
+import { type PlacedLine, orderLines, writerKey } from "./order-lines.ts";
+
+/** A chapter's record before it has a place in its book. */
+export type ChapterRecord = Omit<Chapter, "number">;
+
+/** Lines that belong together: one instance of a chapter, as far as it was told. */
+export interface ChapterDraft {
+  readonly chapter: string;
+  readonly run: string;
+  readonly lines: readonly DraftLine[];
+  /** How it ended; `undefined`: it goes on. */
+  readonly end: { readonly at: number; readonly outcome: StoryOutcome } | undefined;
+}
+
+export interface DraftLine extends PlacedLine {
+  /** The chapter that it belongs to, which was closed before it came. */
+  readonly late?: string;
+  /** It was seen from outside, and somebody who was there told of the same: it counts for nothing. */
+  readonly isShadow?: true;
+}
+
+/** A chapter that is closed: later lines of it are late. */
+export interface ClosedChapter {
+  readonly chapter: string;
+  readonly run: string;
+  readonly endedAtMs: number;
+  /** How a late line names it. */
+  readonly name: string;
+  /** Up to where its lines are in it. */
+  readonly through: readonly JournalMark[];
+}
+
+/** A writer that says nothing for this long, in a chapter that goes on by itself, has vanished. */
+export const abandonedAfterMs = 3_600_000;
+/** UTF-8 bytes of a chapter at most, as JSON; the object around it takes the rest of 64 KiB. */
+export const chapterBytes = 60 * 1024;
+const mostEntries = 256;
+
+/**
+ * The chapters of a book, from everything that was told of it: oldest first, the last ones may be open.
+ *
+ * @param now milliseconds since the epoch.
+ * @param closed chapters that are closed already: what they hold is left out.
+ */
+export function foldBook(
+  book: string,
+  lines: readonly JournalLine[],
+  options: { readonly now: number; readonly closed?: readonly ClosedChapter[]; readonly pool?: string },
+): readonly ChapterRecord[] {
+  return draftsOf(book, lines, options.closed ?? []).map((draft) => chapterOf(book, draft, options));
+}
+
+/** Splits the lines of a book into instances of chapters, in the order in which they began. */
+export function draftsOf(
+  book: string,
+  lines: readonly JournalLine[],
+  closedBefore: readonly ClosedChapter[] = [],
+): readonly ChapterDraft[] {
+  const kind = bookKindOf(book);
+  if (kind === undefined) return [];
+  interface Making {
+    readonly chapter: string;
+    readonly run: string;
+    readonly lines: DraftLine[];
+    end: ChapterDraft["end"];
+  }
+  const made: Making[] = [];
+  const open = new Map<string, Making>();
+  const closed = new Map<string, { readonly run: string; readonly at: number; readonly name: string }[]>();
+  for (const each of closedBefore)
+    closed.set(each.chapter, [
+      ...(closed.get(each.chapter) ?? []),
+      { run: each.run, at: each.endedAtMs, name: each.name },
+    ]);
+  const waiting: DraftLine[] = [];
+
+  const begin = (chapter: string, run: string): Making => {
+    const draft: Making = { chapter, run, lines: waiting.splice(0), end: undefined };
+    made.push(draft);
+    open.set(chapter, draft);
+    return draft;
+  };
+  const close = (draft: Making, at: number, outcome: StoryOutcome) => {
+    draft.end = { at, outcome };
+    open.delete(draft.chapter);
+    closed.set(draft.chapter, [...(closed.get(draft.chapter) ?? []), { run: draft.run, at, name: nameOfRun(draft) }]);
+  };
+
+  const ordered = orderLines(lines);
+  const told = toldSections(ordered);
+  for (const placed of ordered) {
+    const { line, at } = placed;
+    if (
+      line.book !== book ||
+      closedBefore.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))
+    )
+      continue;
+    const rule = chapterRule(kind, line.chapter);
+    const key = sectionKeyOf(kind, line.chapter, line.path) ?? line.path;
+    let draft = open.get(line.chapter);
+    const run = line.run ?? draft?.run ?? "";
+    if (line.via === "seen" && told.has(`${sectionOfRun(line)}\n${endsSection(line) ? "end" : "any"}`)) {
+      if (draft?.run === run) draft.lines.push({ ...placed, isShadow: true });
+      continue;
+    }
+    const turns =
+      (rule.turns?.includes(key) === true && (line.mark === "begin" || line.mark === "fail")) ||
+      (rule.recovers === key && line.mark === "end");
+    const mayOpen = turns || (rule.turns === undefined && (rule.opens === undefined || rule.opens.includes(key)));
+    const before = closed.get(line.chapter)?.findLast((each) => line.run === undefined || each.run === run);
+    if (draft !== undefined && (draft.run !== run || (turns && draft.lines.length > 0))) {
+      if (draft.run !== run && (!mayOpen || (before !== undefined && at < before.at))) {
+        if (isRepetition(line)) continue;
+        // Of a run that is over, though another is under way.
+        draft.lines.push({ ...placed, late: before?.name ?? nameOfRun({ chapter: line.chapter, run }) });
+        continue;
+      }
+      close(draft, at, turns ? outcomeOfLife(draft.lines) : "Superseded");
+      draft = undefined;
+    }
+    if (draft === undefined) {
+      const belated = before !== undefined && (!mayOpen || at <= before.at);
+      if (belated && (line.via === "seen" || isRepetition(line))) continue;
+      if (belated) {
+        const home = [...open.values()].at(-1);
+        (home?.lines ?? waiting).push({ ...placed, late: before.name });
+        continue;
+      }
+      draft = begin(line.chapter, run);
+    }
+    draft.lines.push(placed);
+    if (rule.closes === "line" || (endsSection(line) && (rule.closes === "every" || rule.closes.includes(key))))
+      close(draft, at, endOutcome(line));
+  }
+  // What is late and found no other home stays with what came last.
+  made.at(-1)?.lines.push(...waiting);
+  return made;
+}
+
+/**
+ * That something was superseded, controllers and the machine may both tell: once it is over, the second has nothing to
+ * add.
+ */
+export const isRepetition = ({ reason, mark }: Pick<JournalLine, "reason" | "mark">): boolean =>
+  reason === "Superseded" && mark === "end";
+
+const endsSection = ({ mark }: JournalLine) => mark === "end" || mark === "fail" || mark === "skip";
+const sectionOfRun = ({ chapter, run, path }: JournalLine) => `${chapter}\n${run ?? ""}\n${path}`;
+
+/** Sections that somebody told of who was there, and those of which he told the end. */
+function toldSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
+  const told = new Set<string>();
+  for (const { line } of lines) {
+    if (line.via !== "told") continue;
+    told.add(`${sectionOfRun(line)}\nany`);
+    if (endsSection(line)) told.add(`${sectionOfRun(line)}\nend`);
+  }
+  return told;
+}
+
+const nameOfRun = ({ chapter, run }: { readonly chapter: string; readonly run: string }) =>
+  run === "" ? chapter : `${chapter} ${run}`;
+
+function endOutcome(line: JournalLine): StoryOutcome {
+  if (line.outcome !== undefined) return line.outcome;
+  if (line.reason === "WentBack") return "RolledBack";
+  return line.mark === "fail" ? "Failed" : line.mark === "skip" ? "NotRequired" : "Succeeded";
+}
+
+/** A period of a component's life that ends failed as long as the last word was a failure. */
+const outcomeOfLife = (lines: readonly DraftLine[]): StoryOutcome =>
+  lines.findLast(({ line }) => line.mark === "fail" || line.mark === "end" || line.mark === "begin")?.line.mark ===
+  "fail"
+    ? "Failed"
+    : "Succeeded";
+
+interface Step {
+  readonly path: string;
+  readonly order: number;
+  start: PlacedLine;
+  end: PlacedLine | undefined;
+  isOpen: boolean;
+  attempts: number;
+  outcome: StoryOutcome | undefined;
+  reason: string;
+  message: string;
+  inferredEnd: number | undefined;
+  isInferred: boolean;
+  details: Record<string, string>;
+}
+
+/** Data that speaks of the chapter as a whole. */
+const chapterData = new Set([
+  "cause",
+  "by",
+  "parent",
+  "from",
+  "to",
+  "fromImage",
+  "toImage",
+  "fromVersion",
+  "toVersion",
+]);
+
+/** The record of one chapter: sections with their times, what opened it, how it ended, what to do. */
+export function chapterOf(
+  book: string,
+  draft: ChapterDraft,
+  { now, pool }: { readonly now: number; readonly pool?: string },
+): ChapterRecord {
+  const kind: BookKind = bookKindOf(book) ?? "cluster";
+  const all = draft.lines.filter(({ isShadow }) => isShadow === undefined);
+  const own = all.filter(({ late }) => late === undefined);
+  const first = own[0] ?? all[0];
+  if (first === undefined) throw new Error("bug: a chapter without a line");
+  const steps = stepsOf(kind, draft.chapter, own);
+  const { end } = draft;
+  if (end !== undefined) endSteps(steps, end, chapterRule(kind, draft.chapter).goesOn === true);
+  const sections = steps.map((step) => sectionOf(step));
+
+  const lastWord =
+    (end === undefined ? undefined : own.findLast(({ line }) => line.mark === "end" || line.mark === "fail")?.line) ??
+    own.at(-1)?.line ??
+    first.line;
+  // While it goes on, what fails now is what matters.
+  const failing =
+    end === undefined ? steps.findLast(({ outcome, isOpen }) => outcome === "Failed" && !isOpen) : undefined;
+  const reason = end?.outcome === "Superseded" ? "Superseded" : (failing?.reason ?? lastWord.reason);
+  const message = end?.outcome === "Superseded" ? reasonText("Superseded").means : (failing?.message ?? lastWord.msg);
+  const succeeded = end?.outcome === "Succeeded";
+  const next =
+    succeeded || end?.outcome === "Superseded"
+      ? ""
+      : ((lastWord.reason === reason ? lastWord.next?.action : undefined) ?? reasonText(reason).next);
+  const latest = own.reduce((max, { at }) => Math.max(max, at), first.at);
+  const isAbandoned =
+    end === undefined &&
+    chapterRule(kind, draft.chapter).goesOn === true &&
+    now - latest > abandonedAfterMs &&
+    failing === undefined;
+  const data = new Map(own.flatMap(({ line }) => Object.entries(line.data ?? {})));
+  const said = (key: string) => data.get(key) ?? "";
+  const has = (suffix: "from" | "to") => {
+    const value = {
+      ...(said(suffix) === "" ? {} : { config: said(suffix) }),
+      ...(said(`${suffix}Image`) === "" ? {} : { image: said(`${suffix}Image`) }),
+      ...(said(`${suffix}Version`) === "" ? {} : { version: said(`${suffix}Version`) }),
+    };
+    return Object.keys(value).length === 0 ? undefined : value;
+  };
+  const to =
+    has("to") ??
+    (kind === "node" && draft.chapter === "Update" && draft.run !== "" ? { config: draft.run } : undefined);
+  const from = has("from");
+  const ending = end === undefined ? undefined : own.findLast(({ at }) => at === end.at);
+  // What cut it short is a line of another chapter.
+  const durationMs =
+    end === undefined
+      ? undefined
+      : Math.max(0, Math.round(ending === undefined ? end.at - first.at : durationOf(first, ending, end.at)));
+  const outOfServiceMs = outOfService(steps, end);
+  const skew = all.some(({ skew: each }) => each);
+  const missed = own.reduce(
+    (sum, { line }) => sum + (line.reason === "Gap" ? Number(line.data?.["lines"] ?? 0) : 0),
+    0,
+  );
+  const place = pool ?? said("pool");
+  const record: ChapterRecord = {
+    book,
+    chapter: draft.chapter,
+    run: draft.run,
+    ...(place === "" ? {} : { pool: place }),
+    ...(said("cause") === ""
+      ? {}
+      : {
+          cause: {
+            text: said("cause"),
+            ...(said("by") === "" ? {} : { by: said("by") }),
+            ...(said("parent") === "" ? {} : { parent: said("parent") }),
+          },
+        }),
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to }),
+    startedAt: timestampOf(first.at),
+    ...(end === undefined ? {} : { endedAt: timestampOf(end.at) }),
+    ...(durationMs === undefined ? {} : { durationMs, duration: durationText(durationMs) }),
+    ...(outOfServiceMs === undefined ? {} : { outOfServiceMs }),
+    state: end !== undefined ? "Closed" : isAbandoned ? "Abandoned" : "Open",
+    ...(end === undefined ? {} : { outcome: end.outcome }),
+    reason,
+    message,
+    ...(next === "" ? {} : { next }),
+    confidence: own.some(({ line }) => line.via === "told") ? "Told" : "Observed",
+    ...(skew ? { skew } : {}),
+    ...(missed > 0 ? { missed } : {}),
+    sections,
+    entries: all.filter(({ line }) => line.level !== "debug" && !(succeeded && line.level === "progress")).map(entryOf),
+    dropped: 0,
+    through: marksOf(
+      draft.lines.flatMap(({ line, late }) => (late === undefined && line.via === "told" ? [line] : [])),
+    ).slice(-32),
+  };
+  const left = all.length - record.entries.length;
+  return fitted({ ...record, dropped: left });
+}
+
+function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]): Step[] {
+  const order = sectionsOf(kind, chapter);
+  const steps = new Map<string, Step>();
+  const inTurn: Step[] = [];
+  for (const placed of lines) {
+    const { line } = placed;
+    // A later boot: the reboot that somebody waited for has happened.
+    for (const step of inTurn) {
+      const from = step.start.line;
+      if (
+        step.isOpen &&
+        step.path === "PostAction/Rebooted" &&
+        writerKey(from) === writerKey(line) &&
+        from.boot !== line.boot &&
+        line.path !== step.path
+      ) {
+        step.isOpen = false;
+        step.inferredEnd = placed.at;
+        step.isInferred = true;
+        step.outcome = "Succeeded";
+      }
+      if (line.mark === "retry" && step.isOpen && writerKey(from) === writerKey(line)) {
+        step.isOpen = false;
+        step.end = placed;
+        step.outcome = "Interrupted";
+      }
+    }
+    let step = steps.get(line.path);
+    if (step === undefined) {
+      const index = order.indexOf(sectionKeyOf(kind, chapter, line.path) ?? "");
+      step = {
+        path: line.path,
+        order: index < 0 ? order.length : index,
+        start: placed,
+        end: undefined,
+        isOpen: false,
+        attempts: 0,
+        outcome: undefined,
+        reason: line.reason,
+        message: line.msg,
+        inferredEnd: undefined,
+        isInferred: false,
+        details: {},
+      };
+      steps.set(line.path, step);
+      inTurn.push(step);
+    }
+    for (const [key, value] of Object.entries(line.data ?? {})) if (!chapterData.has(key)) step.details[key] = value;
+    step.reason = line.reason;
+    step.message = line.msg;
+    switch (line.mark) {
+      case "begin":
+        // Two writers may tell of one beginning; after an end it is another try.
+        if (!step.isOpen) {
+          step.attempts += 1;
+          step.isOpen = true;
+          step.outcome = undefined;
+          step.end = undefined;
+          step.isInferred = false;
+          step.inferredEnd = undefined;
+        }
+        break;
+      case "retry":
+      case "note":
+        break;
+      case "end":
+      case "fail":
+      case "skip":
+        if (step.attempts === 0) step.attempts = 1;
+        step.isOpen = false;
+        step.end = placed;
+        step.isInferred = false;
+        step.inferredEnd = undefined;
+        step.outcome =
+          line.outcome ?? (line.mark === "end" ? "Succeeded" : line.mark === "fail" ? "Failed" : "NotRequired");
+        break;
+    }
+  }
+  return inTurn.toSorted((a, b) => a.order - b.order || a.start.at - b.start.at);
+}
+
+/**
+ * The chapter is over. Where one step follows the other, what nobody told the end of has ended when the next one began;
+ * what a whole chapter is about, such as a drift, ends with it.
+ */
+function endSteps(steps: readonly Step[], end: NonNullable<ChapterDraft["end"]>, inTurn: boolean): void {
+  for (const [index, step] of steps.entries()) {
+    if (!step.isOpen) continue;
+    const following = steps.slice(index + 1).find((each) => each.start.at >= step.start.at);
+    step.isOpen = false;
+    step.inferredEnd = inTurn ? Math.min(end.at, following?.start.at ?? end.at) : end.at;
+    step.isInferred = inTurn;
+    step.outcome = end.outcome === "Failed" ? "Unknown" : end.outcome;
+  }
+}
+
+function sectionOf(step: Step): ChapterSection {
+  const endAt = step.inferredEnd ?? step.end?.at;
+  const durationMs =
+    endAt === undefined || step.isOpen
+      ? undefined
+      : Math.max(
+          0,
+          Math.round(
+            step.inferredEnd === undefined && step.end !== undefined
+              ? durationOf(step.start, step.end, endAt)
+              : endAt - step.start.at,
+          ),
+        );
+  return {
+    path: step.path,
+    startedAt: timestampOf(step.start.at),
+    ...(endAt === undefined || step.isOpen ? {} : { endedAt: timestampOf(Math.max(endAt, step.start.at)) }),
+    ...(durationMs === undefined ? {} : { durationMs }),
+    ...(step.outcome === undefined ? {} : { outcome: step.outcome }),
+    reason: step.reason,
+    message: step.message,
+    attempts: step.attempts,
+    ...(step.isInferred || (step.end?.line.via === "seen" && step.start.line.via === "told") ? { inferred: true } : {}),
+    ...(Object.keys(step.details).length === 0 ? {} : { details: step.details }),
+  };
+}
+
+/** Within one boot of one writer by the clock that does not jump, otherwise by wall clocks. */
+function durationOf(start: PlacedLine, end: PlacedLine, endAt: number): number {
+  const sameClock = writerKey(start.line) === writerKey(end.line) && start.line.boot === end.line.boot;
+  return sameClock ? end.line.mono - start.line.mono : endAt - start.at;
+}
+
+/** From the cordon to the uncordon. */
+function outOfService(steps: readonly Step[], end: ChapterDraft["end"]): number | undefined {
+  const cordoned = steps.find(({ path }) => path === "Executed/Cordoned");
+  if (cordoned === undefined || cordoned.outcome !== "Succeeded") return undefined;
+  const back = steps.find(({ path }) => path === "Complete/Uncordoned");
+  const until = back?.end?.at ?? end?.at;
+  return until === undefined ? undefined : Math.max(0, Math.round(until - (cordoned.end?.at ?? cordoned.start.at)));
+}
+
+function entryOf({ line, late, skew }: DraftLine): ChapterEntry {
+  const { v: _v, book: _book, chapter: _chapter, run: _run, ...rest } = line;
+  return { ...rest, ...(late === undefined ? {} : { late }), ...(skew ? { skew } : {}) };
+}
+
+/** The lines of a chapter that was kept, to go on with. */
+export function linesOfChapter(chapter: Pick<Chapter, "book" | "chapter" | "run" | "entries">): readonly JournalLine[] {
+  return chapter.entries.flatMap(({ late, skew: _skew, ...entry }) =>
+    late === undefined
+      ? [
+          {
+            v: 1,
+            book: chapter.book,
+            chapter: chapter.chapter,
+            ...(chapter.run === "" ? {} : { run: chapter.run }),
+            ...entry,
+          },
+        ]
+      : [],
+  );
+}
+
+/**
+ * Makes a chapter short enough to be one object: the middle lines of the section that has the most fold to a count.
+ * Sections, first and last boundary lines and failures stay.
+ */
+function fitted(record: ChapterRecord): ChapterRecord {
+  if (record.entries.length <= mostEntries && jsonBytes(record) <= chapterBytes) return record;
+  let entries = [...record.entries];
+  const folded = new Map<string, { count: number; first: number; last: number; lastMessage: string }>();
+  let bytes = jsonBytes(record);
+  const tooMuch = () => entries.length > mostEntries || bytes > chapterBytes;
+  const firstBoundary = entries.find(({ level }) => level === "boundary");
+  const lastBoundary = entries.findLast(({ level }) => level === "boundary");
+  const foldable = (entry: ChapterEntry) => entry.mark !== "fail" && entry !== firstBoundary && entry !== lastBoundary;
+  const byPath = new Map<string, ChapterEntry[]>();
+  for (const entry of entries) byPath.set(groupOf(entry.path), [...(byPath.get(groupOf(entry.path)) ?? []), entry]);
+  const gone = new Set<ChapterEntry>();
+  for (const keepEnds of [1, 0]) {
+    const groups = [...byPath]
+      .map(([path, all]) => ({
+        path,
+        middle: all.slice(keepEnds, all.length - keepEnds).filter((entry) => foldable(entry) && !gone.has(entry)),
+      }))
+      .sort((a, b) => b.middle.length - a.middle.length);
+    for (const { path, middle } of groups) {
+      if (!tooMuch()) break;
+      for (const entry of middle) {
+        gone.add(entry);
+        bytes -= jsonBytes(entry) + 1;
+        const fold = folded.get(path) ?? { count: 0, first: entry.at, last: entry.at, lastMessage: "" };
+        if (fold.count === 0) bytes += 200 + path.length;
+        folded.set(path, {
+          count: fold.count + 1,
+          first: Math.min(fold.first, entry.at),
+          last: Math.max(fold.last, entry.at),
+          lastMessage: entry.msg.slice(0, 160),
+        });
+      }
+      entries = record.entries.filter((entry) => !gone.has(entry));
+    }
+  }
+  // Failures without number, of which each is much like the other.
+  if (tooMuch()) {
+    const failures = entries.filter((entry) => entry !== firstBoundary && entry !== lastBoundary);
+    for (const entry of failures.slice(Math.min(20, failures.length), Math.max(20, failures.length - 20))) {
+      gone.add(entry);
+      bytes -= jsonBytes(entry) + 1;
+      const fold = folded.get(entry.path) ?? { count: 0, first: entry.at, last: entry.at, lastMessage: "" };
+      folded.set(entry.path, {
+        count: fold.count + 1,
+        first: Math.min(fold.first, entry.at),
+        last: Math.max(fold.last, entry.at),
+        lastMessage: entry.msg.slice(0, 160),
+      });
+    }
+    entries = record.entries.filter((entry) => !gone.has(entry));
+  }
+  const short: ChapterRecord = {
+    ...record,
+    entries,
+    folded: [...folded].slice(0, 64).map(([path, { count, first, last, lastMessage }]) => ({
+      path,
+      count,
+      first: timestampOf(first),
+      last: timestampOf(last),
+      lastMessage,
+    })),
+    dropped: record.dropped + gone.size,
+  };
+  return jsonBytes(short) <= chapterBytes
+    ? short
+    : { ...short, sections: lean(short.sections, jsonBytes(short) - chapterBytes) };
+}
+
+/** `Node/worker-0` and `Node/worker-1` are of one kind. */
+const groupOf = (path: string) =>
+  /^(Node|Pool|Sync|Child|Served|Attempt|Blocked|Gone)\//.test(path) ? path.slice(0, path.indexOf("/")) : path;
+
+/** Sections of which there are very many keep their names, times and outcomes; their texts go first. */
+function lean(sections: readonly ChapterSection[], tooMany: number): ChapterSection[] {
+  let over = tooMany;
+  const thin = sections.map((section) => {
+    if (over <= 0 || section.outcome === "Failed") return section;
+    const { message: _message, details: _details, ...rest } = section;
+    over -= jsonBytes(section) - jsonBytes(rest);
+    return rest;
+  });
+  while (over > 0 && thin.length > 2) {
+    const index = thin.findIndex((section, at) => at > 0 && section.outcome !== "Failed");
+    if (index < 0) break;
+    over -= jsonBytes(thin[index]) + 1;
+    thin.splice(index, 1);
+  }
+  return thin;
+}
+
+/** `850ms`, `12s`, `2m31s`, `1h05m`. */
+export function durationText(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)}ms`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}m${String(seconds % 60).padStart(2, "0")}s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours}h${String(minutes % 60).padStart(2, "0")}m`;
+  return `${Math.floor(hours / 24)}d${String(hours % 24).padStart(2, "0")}h`;
+}

@@ -1,0 +1,233 @@
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import type { JournalLine, JournalMark } from "../../api/books/journal-line.ts";
+import type { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
+import { journals } from "../../api/names.ts";
+import type { StoryLevel, StoryLine } from "../../api/books/stories.ts";
+
+/** Who writes: one sequence of numbers for each writer and boot. */
+export type JournalWriter = JournalLine["writer"];
+
+/** What the scribe adds to a line. */
+export interface LineStamp {
+  readonly writer: JournalWriter;
+  /** Boot id of the machine; of a pod its uid. */
+  readonly boot: string;
+  readonly number: LineNumber;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Milliseconds since the boot, or since any other moment that is the same for all lines of it. */
+  readonly mono: number;
+}
+
+export interface LineNumber {
+  readonly seq: number;
+  readonly sub?: number;
+}
+
+/**
+ * The number of the next line: boundary lines are counted, so that one that is missing is missed; others hang on the
+ * last of them.
+ */
+export function numberAfter(last: LineNumber, level: StoryLevel): LineNumber {
+  return level === "boundary" ? { seq: last.seq + 1 } : { seq: last.seq, sub: (last.sub ?? 0) + 1 };
+}
+
+/** UTF-8 bytes of a line on disk, at most. */
+export const diskLineBytes = 2048;
+/** UTF-8 bytes of a line in a journal object, at most. */
+export const objectLineBytes = 1024;
+/** Lines of a journal object, and their bytes. */
+export const ringLimits = { lines: 200, bytes: 128 * 1024 - 8 * 1024 } as const;
+/** Writers whose newest line a journal remembers. */
+const rememberedWriters = 32;
+
+/** UTF-8 bytes of a value as JSON. */
+export const jsonBytes = (value: unknown): number => utf8ToBytes(JSON.stringify(value)).length;
+const clip = (text: string, length: number) =>
+  text.length <= length ? text : `${text.slice(0, Math.max(0, length - 1))}…`;
+
+/** A line as it is kept, texts shortened until it is short enough. Secrets have been taken out of it before. */
+export function lineOf(line: StoryLine, { writer, boot, number, at, mono }: LineStamp): JournalLine {
+  const data = Object.entries(line.data ?? {}).map(([key, value]) => [key, String(value)] as const);
+  const whole: JournalLine = {
+    v: 1,
+    writer,
+    boot,
+    ...number,
+    at: Math.round(at),
+    mono: Math.round(mono),
+    book: line.book,
+    chapter: line.chapter,
+    ...(line.run === undefined ? {} : { run: line.run }),
+    path: line.path,
+    mark: line.mark,
+    level: line.level,
+    ...(line.outcome === undefined ? {} : { outcome: line.outcome }),
+    reason: line.reason,
+    msg: clip(line.message, 1024),
+    ...(line.next === undefined ? {} : { next: { ...line.next, action: clip(line.next.action, 512) } }),
+    ...(data.length === 0 ? {} : { data: Object.fromEntries(data) }),
+    ...(line.refs === undefined || line.refs.length === 0
+      ? {}
+      : { refs: line.refs.slice(0, 16).map((reference) => ({ ...reference })) }),
+    via: "told",
+  };
+  return shortened(whole, diskLineBytes);
+}
+
+/** The same line in at most so many bytes: details go first, then the message is cut. */
+export function shortened(line: JournalLine, limit: number): JournalLine {
+  if (jsonBytes(line) <= limit) return line;
+  let short: JournalLine = {
+    ...line,
+    ...(line.data === undefined
+      ? {}
+      : { data: Object.fromEntries(Object.entries(line.data).map(([key, value]) => [key, clip(value, 120)])) }),
+  };
+  if (jsonBytes(short) > limit) {
+    const { refs: _refs, ...rest } = short;
+    short = rest;
+  }
+  for (const length of [512, 256, 128, 64]) {
+    if (jsonBytes(short) <= limit) return short;
+    short = {
+      ...short,
+      msg: clip(short.msg, length),
+      ...(short.next === undefined ? {} : { next: { ...short.next, action: clip(short.next.action, length) } }),
+    };
+  }
+  if (jsonBytes(short) <= limit) return short;
+  const { data: _data, next: _next, ...bare } = short;
+  return bare;
+}
+
+/** A line of a file of story lines; `undefined` where it is none, as one that was cut off. */
+export function journalLineIn(text: string): JournalLine | undefined {
+  try {
+    const line = JSON.parse(text) as Partial<JournalLine> | null;
+    const isWhole =
+      line?.v === 1 &&
+      typeof line.boot === "string" &&
+      typeof line.book === "string" &&
+      typeof line.seq === "number" &&
+      typeof line.at === "number" &&
+      typeof line.writer?.component === "string";
+    return isWhole ? (line as JournalLine) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const isSame = (
+  a: Pick<JournalMark, "component" | "instance" | "boot">,
+  b: Pick<JournalMark, "component" | "instance" | "boot">,
+) => a.component === b.component && a.instance === b.instance && a.boot === b.boot;
+export const markOf = ({ writer, boot, seq }: Pick<JournalLine, "writer" | "boot" | "seq">): JournalMark => ({
+  component: writer.component,
+  instance: writer.instance,
+  boot,
+  seq,
+});
+
+/** Up to where the lines of each writer and boot go, the newest writer last. */
+export function marksOf(
+  lines: Iterable<Pick<JournalLine, "writer" | "boot" | "seq">>,
+  before: readonly JournalMark[] = [],
+): readonly JournalMark[] {
+  const marks = [...before];
+  for (const line of lines) {
+    const mark = markOf(line);
+    const index = marks.findIndex((each) => isSame(each, mark));
+    const known = marks[index];
+    if (known !== undefined && known.seq >= mark.seq) continue;
+    if (index >= 0) marks.splice(index, 1);
+    marks.push(mark);
+  }
+  return marks;
+}
+
+/** Whether a line is at or before what is known of its writer. */
+export const isKnown = (marks: readonly JournalMark[], line: Pick<JournalLine, "writer" | "boot" | "seq">): boolean =>
+  marks.some((mark) => isSame(mark, markOf(line)) && mark.seq >= line.seq);
+
+export interface Append {
+  /** The journal afterwards. */
+  readonly spec: MachineStateJournal["spec"];
+  /** The same as a JSON patch; whoever sends it adds the resourceVersion that was read. */
+  readonly operations: readonly {
+    readonly op: "add" | "remove" | "replace";
+    readonly path: string;
+    readonly value?: unknown;
+  }[];
+  /** How many lines are new in it. */
+  readonly added: number;
+}
+
+/**
+ * Puts lines behind those of a journal, boundary lines only, each at most once by writer, boot and number. The oldest
+ * leave when there are too many.
+ *
+ * @param lines in the order in which each of their writers wrote them.
+ * @returns `undefined`: the journal has them all.
+ */
+export function appendLines(
+  before: MachineStateJournal["spec"] | undefined,
+  lines: readonly JournalLine[],
+): Append | undefined {
+  let marks: readonly JournalMark[] = before?.last ?? [];
+  const added: JournalLine[] = [];
+  for (const line of lines) {
+    if (line.level !== "boundary" || isKnown(marks, line)) continue;
+    marks = marksOf([line], marks);
+    added.push(shortened(line, objectLineBytes));
+  }
+  if (added.length === 0) return undefined;
+  // Of more than the ring holds the oldest never get in.
+  let all = [...(before?.lines ?? []), ...added];
+  let bytes = all.reduce((sum, line) => sum + jsonBytes(line) + 1, 0);
+  let leave = 0;
+  while (all.length - leave > ringLimits.lines || (bytes > ringLimits.bytes && all.length - leave > 1)) {
+    bytes -= jsonBytes(all[leave]) + 1;
+    leave += 1;
+  }
+  all = all.slice(leave);
+  const had = before?.lines.length ?? 0;
+  const removed = Math.min(leave, had);
+  const entering = added.slice(Math.max(0, leave - had));
+  const last = marks.slice(-rememberedWriters);
+  const spec = { ...before, lines: all, last: [...last] };
+  return {
+    spec,
+    added: added.length,
+    operations: [
+      ...(before === undefined ? [{ op: "add" as const, path: "/spec", value: { lines: [], last: [] } }] : []),
+      ...Array.from({ length: removed }, () => ({ op: "remove" as const, path: "/spec/lines/0" })),
+      ...entering.map((value) => ({ op: "add" as const, path: "/spec/lines/-", value })),
+      { op: "replace" as const, path: "/spec/last", value: last },
+    ],
+  };
+}
+
+export const journalOfNode = (name: string): string => `${journals.nodePrefix}${name}`;
+
+/** The only book that a journal may have lines of, where there is one: a machine tells of itself. */
+export const bookOfJournal = (journal: string): string | undefined =>
+  journal.startsWith(journals.nodePrefix) ? `node/${journal.slice(journals.nodePrefix.length)}` : undefined;
+
+/** Lines of journals that count, and how many do not: a node's journal that tells of another book. */
+export function admittedLines(journal: Pick<MachineStateJournal, "metadata" | "spec">): {
+  readonly lines: readonly JournalLine[];
+  readonly foreign: number;
+} {
+  const own = bookOfJournal(journal.metadata.name);
+  const all = journal.spec.lines;
+  const lines = own === undefined ? all : all.filter(({ book }) => book === own);
+  return { lines, foreign: all.length - lines.length };
+}
+
+/** Lines of one book in all journals. */
+export const linesForBook = (
+  all: readonly Pick<MachineStateJournal, "metadata" | "spec">[],
+  book: string,
+): readonly JournalLine[] =>
+  all.flatMap((journal) => admittedLines(journal).lines.filter((line) => line.book === book));

@@ -1,0 +1,118 @@
+import { describe, expect, test } from "vitest";
+import { StoryTeller, morning } from "../../../test/support/story-teller.ts";
+import {
+  type JoinedNode,
+  addressDigest,
+  joinOverdueMs,
+  judgeJoins,
+  nextOverdueMs,
+  overdueLine,
+  overdueText,
+  servedMachines,
+} from "./judge-joins.ts";
+
+const server = () => new StoryTeller("server", "machine-config-server-x", "pod-3");
+const serve = (teller: StoryTeller, seconds: number, requester: string, pool = "worker") =>
+  teller.at(seconds, {
+    book: "cluster",
+    chapter: "Server",
+    path: `Served/${pool}`,
+    mark: "note",
+    reason: "Served",
+    message: "served",
+    data: { requester, config: `rendered-${pool}-1` },
+  });
+const node = (name: string, seconds: number, addresses: readonly string[] = [], pool = "worker"): JoinedNode => ({
+  name,
+  pool,
+  createdAt: morning + seconds * 1000,
+  addresses,
+});
+const at = (seconds: number) => morning + seconds * 1000;
+const judged = (teller: StoryTeller, nodes: readonly JoinedNode[], seconds: number) =>
+  judgeJoins(servedMachines(teller.lines), nodes, at(seconds)).map(({ requester, is, node: name }) => [
+    requester,
+    is,
+    ...(name === undefined ? [] : [name]),
+  ]);
+
+describe("machines that were served", () => {
+  test("are one each, however often they ask while they boot, and another one when they boot again", () => {
+    const teller = server();
+    for (const seconds of [0, 5, 600, 9000]) serve(teller, seconds, "10.0.0.7");
+    serve(teller, 7, "10.0.0.8", "infra");
+    expect(
+      servedMachines(teller.lines).map(({ requester, pool, servedAt }) => [
+        requester,
+        pool,
+        (servedAt - morning) / 1000,
+      ]),
+    ).toEqual([
+      ["10.0.0.7", "worker", 0],
+      ["10.0.0.8", "infra", 7],
+      ["10.0.0.7", "worker", 9000],
+    ]);
+  });
+
+  test("are overdue after half an hour without a node", () => {
+    const teller = server();
+    serve(teller, 0, "10.0.0.7");
+    expect([judged(teller, [], 1799), judged(teller, [], 1800)]).toEqual([
+      [["10.0.0.7", "waiting"]],
+      [["10.0.0.7", "overdue"]],
+    ]);
+    expect(nextOverdueMs(judgeJoins(servedMachines(teller.lines), [], at(600)), at(600))).toBe(joinOverdueMs - 600_000);
+  });
+
+  test("have joined as the node of their address, also where addresses are shown as digests, and also as one that was there before", () => {
+    const teller = server();
+    serve(teller, 0, "10.0.0.7");
+    serve(teller, 1, addressDigest("10.0.0.8"));
+    expect(judged(teller, [node("old", -90_000, ["10.0.0.7"]), node("new", 300, ["10.0.0.8"])], 4000)).toEqual([
+      ["10.0.0.7", "joined", "old"],
+      [addressDigest("10.0.0.8"), "joined", "new"],
+    ]);
+  });
+
+  test("are probably the node of their pool that came in that time, each another one", () => {
+    const teller = server();
+    serve(teller, 0, "10.0.0.7");
+    serve(teller, 10, "10.0.0.8");
+    serve(teller, 20, "10.0.0.9");
+    serve(teller, 30, "10.0.0.10", "infra");
+    const nodes = [
+      node("w1", 310, ["192.168.0.1"]),
+      node("w2", 300, ["10.0.0.9"]),
+      node("w3", 5),
+      node("before", -5),
+      node("i1", 4000, [], "infra"),
+    ];
+    expect(judged(teller, nodes, 5000)).toEqual([
+      ["10.0.0.7", "probable", "w3"],
+      ["10.0.0.8", "probable", "w1"],
+      ["10.0.0.9", "joined", "w2"],
+      ["10.0.0.10", "overdue"],
+    ]);
+  });
+
+  test("that never came say so in the book of their pool, by the same line whenever somebody looks", () => {
+    const teller = server();
+    serve(teller, 0, "10.0.0.7");
+    const [join] = judgeJoins(servedMachines(teller.lines), [], at(9000));
+    if (join === undefined) throw new Error("nobody was served");
+    expect(overdueText(join)).toBe(
+      "the machine 10.0.0.7 was given rendered-worker-1 at 2026-01-02T10:00:00Z and has not joined since",
+    );
+    expect(overdueLine(join)).toMatchObject({
+      at: at(1800),
+      line: {
+        chapter: "Join",
+        path: "Overdue",
+        mark: "fail",
+        reason: "JoinOverdue",
+        run: "10.0.0.7 2026-01-02T10:00:00Z",
+      },
+    });
+    expect(judgeJoins(servedMachines(teller.lines), [], at(8 * 86_400))).toEqual([]);
+  });
+});

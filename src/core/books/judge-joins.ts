@@ -1,0 +1,138 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import type { JournalLine } from "../../api/books/journal-line.ts";
+import type { Node } from "../../api/foreign/kubernetes.ts";
+import { timestampOf } from "../../api/schema/object.ts";
+import type { StoryLineIn } from "../../api/books/stories.ts";
+
+/** A machine that was given a configuration to join with. */
+export interface ServedMachine {
+  /** What the server knows it by: its address, or a digest of it. */
+  readonly requester: string;
+  readonly pool: string;
+  readonly config: string;
+  /** Milliseconds since the epoch of the first request; others from the same machine are the same boot. */
+  readonly servedAt: number;
+}
+
+/** A node as far as it matters for who has joined. */
+export interface JoinedNode {
+  readonly name: string;
+  readonly pool: string;
+  readonly createdAt: number;
+  readonly addresses: readonly string[];
+}
+
+export interface Join extends ServedMachine {
+  /** `probable`: no address tells, but a node of the pool came in that time. */
+  readonly is: "joined" | "probable" | "waiting" | "overdue";
+  /** The node that it became. */
+  readonly node?: string;
+}
+
+/** A machine that was served has joined by then, or somebody has to look at it. */
+export const joinOverdueMs = 30 * 60_000;
+/** Machines that were served longer ago are nobody's worry any more. */
+const forgottenMs = 7 * 24 * 3_600_000;
+/** A machine that asks again after this time boots again. */
+const sameBootMs = 2 * joinOverdueMs;
+
+/** What an address is called where addresses are not shown: the first bytes of its SHA-256. */
+export const addressDigest = (address: string): string =>
+  `sha256:${bytesToHex(sha256(utf8ToBytes(address))).slice(0, 16)}`;
+
+/** Machines that were served, from the lines of the config server: one for each machine and boot, oldest first. */
+export function servedMachines(lines: readonly JournalLine[]): readonly ServedMachine[] {
+  const served: ServedMachine[] = [];
+  const latest = new Map<string, { readonly index: number; at: number }>();
+  for (const { chapter, path, reason, at, data } of lines) {
+    const requester = data?.["requester"] ?? "";
+    if (chapter !== "Server" || reason !== "Served" || requester === "") continue;
+    const pool = path.slice(path.indexOf("/") + 1);
+    const before = latest.get(`${pool} ${requester}`);
+    if (before !== undefined && at - before.at < sameBootMs) {
+      before.at = Math.max(before.at, at);
+      continue;
+    }
+    latest.set(`${pool} ${requester}`, { index: served.length, at });
+    served.push({ requester, pool, config: data?.["config"] ?? "", servedAt: at });
+  }
+  return served.sort((a, b) => a.servedAt - b.servedAt);
+}
+
+export function joinedNode(node: Node, pool: string): JoinedNode {
+  return {
+    name: node.metadata.name,
+    pool,
+    createdAt: Date.parse(node.metadata.creationTimestamp ?? ""),
+    addresses: (node.status?.addresses ?? []).map(({ address }) => address),
+  };
+}
+
+/**
+ * What became of machines that were served: which node each is, by its address, or else by the pool and the time; and
+ * which of them should have joined by now.
+ *
+ * @param now milliseconds since the epoch.
+ */
+export function judgeJoins(
+  served: readonly ServedMachine[],
+  nodes: readonly JoinedNode[],
+  now: number,
+): readonly Join[] {
+  const byAddress = new Map(
+    nodes.flatMap((node) =>
+      node.addresses.flatMap(
+        (address) =>
+          [
+            [address, node],
+            [addressDigest(address), node],
+          ] as const,
+      ),
+    ),
+  );
+  const taken = new Set(served.flatMap(({ requester }) => byAddress.get(requester)?.name ?? []));
+  const young = nodes.filter(({ name }) => !taken.has(name)).sort((a, b) => a.createdAt - b.createdAt);
+  return served
+    .filter(({ servedAt }) => now - servedAt < forgottenMs)
+    .map((machine): Join => {
+      const known = byAddress.get(machine.requester);
+      if (known !== undefined) return { ...machine, is: "joined", node: known.name };
+      // Times of objects are whole seconds.
+      const index = young.findIndex(
+        ({ pool, createdAt }) =>
+          pool === machine.pool && createdAt + 999 >= machine.servedAt && createdAt - machine.servedAt < joinOverdueMs,
+      );
+      const [node] = index < 0 ? [] : young.splice(index, 1);
+      if (node !== undefined) return { ...machine, is: "probable", node: node.name };
+      return { ...machine, is: now - machine.servedAt < joinOverdueMs ? "waiting" : "overdue" };
+    });
+}
+
+/** When a machine that waits is overdue, in milliseconds from now; `undefined`: none waits. */
+export function nextOverdueMs(joins: readonly Join[], now: number): number | undefined {
+  const waiting = joins.flatMap(({ is, servedAt }) => (is === "waiting" ? [servedAt + joinOverdueMs - now] : []));
+  return waiting.length === 0 ? undefined : Math.max(0, Math.min(...waiting));
+}
+
+/** In a sentence, for people. */
+export const overdueText = ({ requester, config, servedAt }: ServedMachine): string =>
+  `the machine ${requester} was given ${config === "" ? "its configuration" : config} at ${timestampOf(servedAt)} and has not joined since`;
+
+/** What the book of its pool says of it: the same line whoever looks, and however often. */
+export function overdueLine(join: ServedMachine): { readonly line: StoryLineIn<"pool">; readonly at: number } {
+  const { requester, config, servedAt, pool } = join;
+  return {
+    at: servedAt + joinOverdueMs,
+    line: {
+      chapter: "Join",
+      run: `${requester} ${timestampOf(servedAt)}`,
+      path: "Overdue",
+      mark: "fail",
+      level: "boundary",
+      reason: "JoinOverdue",
+      message: overdueText(join),
+      data: { requester, config, pool },
+    },
+  };
+}

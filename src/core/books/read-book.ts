@@ -1,0 +1,128 @@
+import type { MachineStateBook } from "../../api/books/machine-state-book.ts";
+import type { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
+import type { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
+import type { ReadBook, ReadChapter } from "./book-text.ts";
+import { type ClosedChapter, foldBook, linesOfChapter } from "./fold-book.ts";
+import { admittedLines, bookOfJournal, isKnown } from "./journal.ts";
+import { lineKey } from "./order-lines.ts";
+
+/** Everything that a reader finds: kept books and chapters, where somebody keeps them, and the journals. */
+export interface Shelves {
+  readonly books: readonly Pick<MachineStateBook, "spec">[];
+  readonly chapters: readonly Pick<MachineStateChapter, "spec">[];
+  readonly journals: readonly Pick<MachineStateJournal, "metadata" | "spec">[];
+}
+
+/**
+ * One book: the chapters that are kept, and behind them what the journals tell beyond those. The same whether anybody
+ * keeps books or not, as far as the journals reach.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function readBook({ books, chapters, journals }: Shelves, book: string, now: number): ReadBook {
+  const kept = chapters.flatMap(({ spec }) => (spec.book === book ? [spec] : [])).sort((a, b) => a.number - b.number);
+  const index = books.find(({ spec }) => spec.book === book)?.spec;
+  const closed = kept.filter(({ state }) => state === "Closed");
+  const open = kept.filter(({ state }) => state !== "Closed");
+  const told = journals.flatMap((journal) => admittedLines(journal).lines.filter((line) => line.book === book));
+  // Of chapters that were thrown away the journals may still have lines.
+  const isGone = (line: (typeof told)[number]) =>
+    index !== undefined &&
+    isKnown(index.through, line) &&
+    !open.some(({ chapter, run }) => chapter === line.chapter && (line.run === undefined || line.run === run));
+  // What came late stands in another chapter, and once.
+  const late = new Set(
+    kept.flatMap(({ entries }) => entries.flatMap((entry) => (entry.late === undefined ? [] : [lineKey(entry)]))),
+  );
+  const fresh = told.filter((line) => !isGone(line) && !late.has(lineKey(line)));
+  const records = foldBook(book, [...open.flatMap(linesOfChapter), ...fresh], {
+    now,
+    // Times of objects are whole seconds: a line within the last one is of the chapter that closed.
+    closed: closed.map(({ number, chapter, run, startedAt, endedAt, through }): ClosedChapter => ({
+      chapter,
+      run,
+      endedAtMs: Date.parse(endedAt ?? startedAt) + 999,
+      name: `${chapter} ${number}`,
+      through,
+    })),
+  });
+  let last = Math.max(index?.lastNumber ?? 0, kept.at(-1)?.number ?? 0);
+  const inBook = new Set<number>();
+  const beyond = records.map((record): ReadChapter => {
+    const same = open.find(
+      ({ number, chapter, run }) => chapter === record.chapter && run === record.run && !inBook.has(number),
+    );
+    if (same === undefined) {
+      last += 1;
+      return { ...record, number: last, kept: false };
+    }
+    inBook.add(same.number);
+    const isNew = fresh.some(
+      (line) => line.chapter === same.chapter && (line.run ?? same.run) === same.run && !isKnown(same.through, line),
+    );
+    // What was folded away in the book cannot be folded again from its lines.
+    return isNew || same.dropped === 0
+      ? { ...same, ...record, number: same.number, kept: true }
+      : { ...same, kept: true };
+  });
+  const silent = open
+    .filter(({ number }) => !inBook.has(number))
+    .map((chapter): ReadChapter => ({ ...chapter, kept: true }));
+  return {
+    book,
+    chapters: [...closed.map((chapter): ReadChapter => ({ ...chapter, kept: true })), ...silent, ...beyond].sort(
+      (a, b) => a.number - b.number,
+    ),
+    prunedThrough: index?.prunedThrough ?? 0,
+    foreign: journals.reduce(
+      (sum, journal) => sum + (bookOfJournal(journal.metadata.name) === book ? admittedLines(journal).foreign : 0),
+      0,
+    ),
+  };
+}
+
+/** Names of all books that are kept or told of, sorted: the cluster, pools, nodes, builds. */
+export function booksOn({ books, chapters, journals }: Shelves): readonly string[] {
+  const names = new Set([
+    ...books.map(({ spec }) => spec.book),
+    ...chapters.map(({ spec }) => spec.book),
+    ...journals.flatMap((journal) => admittedLines(journal).lines.map(({ book }) => book)),
+  ]);
+  const rank = (book: string) => ["cluster", "pool", "node", "build"].indexOf(book.split("/", 1)[0] ?? "");
+  return [...names].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b, "en", { numeric: true }));
+}
+
+/** Several books at once; each line and chapter is looked at once, however many books there are. */
+export function readBooks(shelves: Shelves, names: Iterable<string>, now: number): ReadonlyMap<string, ReadBook> {
+  const of = new Map<
+    string,
+    {
+      books: Shelves["books"][number][];
+      chapters: Shelves["chapters"][number][];
+      journals: Shelves["journals"][number][];
+    }
+  >();
+  const shelf = (book: string) => {
+    const known = of.get(book) ?? { books: [], chapters: [], journals: [] };
+    of.set(book, known);
+    return known;
+  };
+  for (const book of shelves.books) shelf(book.spec.book).books.push(book);
+  for (const chapter of shelves.chapters) shelf(chapter.spec.book).chapters.push(chapter);
+  for (const journal of shelves.journals) {
+    const own = bookOfJournal(journal.metadata.name);
+    if (own !== undefined) {
+      shelf(own).journals.push(journal);
+      continue;
+    }
+    const byBook = new Map<string, (typeof journal.spec.lines)[number][]>();
+    for (const line of journal.spec.lines) {
+      const lines = byBook.get(line.book);
+      if (lines === undefined) byBook.set(line.book, [line]);
+      else lines.push(line);
+    }
+    for (const [book, lines] of byBook)
+      shelf(book).journals.push({ metadata: journal.metadata, spec: { ...journal.spec, lines } });
+  }
+  return new Map([...names].map((name) => [name, readBook(shelf(name), name, now)]));
+}

@@ -1,0 +1,130 @@
+import { describe, expect, test } from "vitest";
+import { conditionOf } from "../../api/schema/object.ts";
+import { phasesAtEnd, phasesAtStart, withPhases } from "./update-conditions.ts";
+
+const t0 = Date.UTC(2026, 0, 1);
+const drained = (status: "True" | "False" | "Unknown", reason: string) => ({
+  type: "Drained",
+  status,
+  reason,
+  message: reason,
+});
+
+describe("withPhases", () => {
+  test("creates every condition at once, and changes nothing when nothing is new", () => {
+    const first = withPhases([], [], t0);
+    expect(first.length).toBe(15);
+    expect(withPhases(first, [], t0 + 1000)).toBe(first);
+  });
+
+  test("a parent follows from its children", () => {
+    const working = withPhases([], [drained("Unknown", "UpdateExecutedDrained")], t0);
+    expect(conditionOf(working, "UpdateExecuted")).toMatchObject({ status: "Unknown", reason: "Drained" });
+    const done = withPhases(
+      working,
+      [
+        drained("True", "UpdateExecutedDrained"),
+        { type: "Cordoned", status: "True", reason: "UpdateExecutedCordoned", message: "" },
+        { type: "AppliedFiles", status: "True", reason: "AppliedFilesAndOSAppliedFiles", message: "" },
+        { type: "AppliedOSImage", status: "False", reason: "NotRequired", message: "" },
+      ],
+      t0,
+    );
+    expect(conditionOf(done, "UpdateExecuted")).toMatchObject({ status: "True", reason: "UpdateExecuted" });
+  });
+
+  test("a child that is not required does not keep its parent back", () => {
+    const done = withPhases(
+      [],
+      [
+        drained("False", "NotRequired"),
+        { type: "Cordoned", status: "False", reason: "NotRequired", message: "" },
+        { type: "AppliedFiles", status: "True", reason: "X", message: "" },
+        { type: "AppliedOSImage", status: "False", reason: "NotRequired", message: "" },
+      ],
+      t0,
+    );
+    expect(conditionOf(done, "UpdateExecuted")?.status).toBe("True");
+  });
+
+  test("the time of a transition moves only with the status", () => {
+    const first = withPhases([], [drained("Unknown", "A")], t0);
+    const second = withPhases(first, [drained("Unknown", "B")], t0 + 60_000);
+    const third = withPhases(second, [drained("True", "C")], t0 + 120_000);
+    expect([first, second, third].map((list) => conditionOf(list, "Drained")?.lastTransitionTime)).toEqual([
+      "2026-01-01T00:00:00Z",
+      "2026-01-01T00:00:00Z",
+      "2026-01-01T00:02:00Z",
+    ]);
+  });
+
+  test("conditions of others stay", () => {
+    const foreign = {
+      type: "PinnedImageSetsDegraded",
+      status: "False" as const,
+      reason: "AsExpected",
+      message: "",
+      lastTransitionTime: "2026-01-01T00:00:00Z",
+    };
+    expect(conditionOf(withPhases([foreign], [drained("True", "X")], t0), "PinnedImageSetsDegraded")).toEqual(foreign);
+  });
+
+  test("a new run puts every phase ahead again, and the end leaves the last run readable", () => {
+    const end = withPhases(
+      withPhases([], phasesAtStart("rendered-x"), t0),
+      phasesAtEnd("rendered-x", withPhases([], phasesAtStart("rendered-x"), t0), t0 + 124_000),
+      t0,
+    );
+    expect(conditionOf(end, "Updated")?.status).toBe("True");
+    expect(end.filter(({ type, status }) => status !== "False" && type !== "Updated")).toEqual([]);
+    expect(conditionOf(end, "Drained")).toMatchObject({
+      reason: "Done",
+      message: "last: Succeeded, 2m04s, target rendered-x, ended 2026-01-01T00:02:04Z",
+    });
+  });
+
+  test("the end says what the run did not need and what it did last", () => {
+    const run = withPhases(
+      [],
+      [
+        { type: "Drained", status: "False", reason: "NotRequired", message: "" },
+        { type: "UpdatePostActionComplete", status: "True", reason: "ServiceReloaded", message: "reload crio.service" },
+      ],
+      t0,
+    );
+    const end = withPhases(run, phasesAtEnd("rendered-x", run, t0), t0);
+    expect(
+      ["Drained", "UpdatePostActionComplete", "AppliedFiles"].map((type) => conditionOf(end, type)?.message),
+    ).toEqual([
+      "last: NotRequired, 0ms, target rendered-x, ended 2026-01-01T00:00:00Z",
+      "last: Succeeded, 0ms, target rendered-x, ended 2026-01-01T00:00:00Z: ServiceReloaded: reload crio.service",
+      "last: Succeeded, 0ms, target rendered-x, ended 2026-01-01T00:00:00Z",
+    ]);
+  });
+
+  test("a newer target is said where an older one was under way, and leaves nothing True of it", () => {
+    const under = withPhases(
+      withPhases([], phasesAtStart("rendered-x"), t0),
+      [
+        { type: "Cordoned", status: "True", reason: "UpdateExecutedCordoned", message: "" },
+        drained("Unknown", "UpdateExecutedDrained"),
+      ],
+      t0,
+    );
+    const next = withPhases(under, phasesAtStart("rendered-y"), t0);
+    expect(next.filter(({ status }) => status === "True")).toEqual([]);
+    expect(conditionOf(next, "UpdateExecuted")).toMatchObject({
+      status: "Unknown",
+      reason: "Superseded",
+      message: expect.stringContaining("rendered-y") as string,
+    });
+    expect(conditionOf(next, "Drained")).toMatchObject({ status: "Unknown", reason: "Superseded" });
+    const entered = withPhases(next, [drained("Unknown", "UpdateExecutedDrained")], t0);
+    expect(conditionOf(entered, "UpdateExecuted")).toMatchObject({ status: "Unknown", reason: "Drained" });
+  });
+
+  test("long messages are cut", () => {
+    const long = withPhases([], [{ ...drained("Unknown", "X"), message: "x".repeat(5000) }], t0);
+    expect(conditionOf(long, "Drained")?.message.length).toBe(1024);
+  });
+});

@@ -1,0 +1,198 @@
+import { type Condition, timestampOf } from "../../api/schema/object.ts";
+import { durationText } from "./fold-book.ts";
+import { machineConfigNodeConditions as types } from "../../api/names.ts";
+
+/** What one phase of an update says now; parents are derived, never given. */
+export interface PhaseReport {
+  readonly type: string;
+  readonly status: Condition["status"];
+  readonly reason: string;
+  readonly message: string;
+  /** A newer target that came: a phase that was under way says so, until the new run enters it. */
+  readonly supersededBy?: string;
+}
+
+/**
+ * Parent → children, in the order of an update; one that is a child itself comes before its parent. A parent without
+ * children speaks for itself.
+ */
+const childrenOf: Readonly<Record<string, readonly string[]>> = {
+  [types.appliedFilesAndOS]: [types.appliedFiles, types.appliedOSImage],
+  [types.updateExecuted]: [types.cordoned, types.drained, types.appliedFilesAndOS],
+  [types.updateComplete]: [types.uncordoned],
+};
+
+/** Phases of carrying an update out: what a newer target interrupts. */
+const executed: ReadonlySet<string> = new Set([
+  types.cordoned,
+  types.drained,
+  types.appliedFiles,
+  types.appliedOSImage,
+]);
+
+/** Every condition type of a MachineConfigNode that this suite keeps. */
+export const allConditionTypes: readonly string[] = Object.values(types);
+
+/** Reason of a child that this update does not need. */
+export const notRequired = "NotRequired";
+export const notYetOccurred = "NotYetOccurred";
+/** Reason of a phase that a newer target met under way, and of its parent. */
+export const superseded = "Superseded";
+
+const messageLimit = 1024;
+const clip = (message: string) => (message.length <= messageLimit ? message : `${message.slice(0, messageLimit - 1)}…`);
+
+/**
+ * The conditions after some phases reported: types that are missing are filled in, parents follow from their children,
+ * and the time of a transition moves only when the status does.
+ *
+ * @param now milliseconds since the epoch.
+ * @returns the same list when nothing changed.
+ */
+export function withPhases(
+  before: readonly Condition[],
+  reports: readonly PhaseReport[],
+  now: number,
+): readonly Condition[] {
+  const stamp = timestampOf(now);
+  const known = new Map(before.map((condition) => [condition.type, condition]));
+  const next = new Map<string, PhaseReport>();
+  for (const type of allConditionTypes)
+    next.set(
+      type,
+      known.get(type) ?? {
+        type,
+        status: "False",
+        reason: notYetOccurred,
+        message: `This node has not yet entered the ${type} phase`,
+      },
+    );
+  for (const { supersededBy, ...report } of reports) {
+    const old = next.get(report.type);
+    const wasUnderWay = supersededBy !== undefined && old?.status === "Unknown";
+    next.set(
+      report.type,
+      wasUnderWay
+        ? {
+            type: report.type,
+            status: "Unknown",
+            reason: superseded,
+            message: `${supersededBy} came in the middle of it`,
+          }
+        : { ...report, message: clip(report.message) },
+    );
+  }
+  for (const [parent, children] of Object.entries(childrenOf))
+    next.set(
+      parent,
+      parentOf(
+        parent,
+        children.flatMap((child) => next.get(child) ?? []),
+      ),
+    );
+
+  const merged = [...next.values()].map((phase): Condition => {
+    const old = known.get(phase.type);
+    if (
+      old !== undefined &&
+      old.status === phase.status &&
+      old.reason === phase.reason &&
+      old.message === phase.message
+    )
+      return old;
+    return {
+      type: phase.type,
+      status: phase.status,
+      reason: phase.reason,
+      message: phase.message,
+      lastTransitionTime: old?.status === phase.status ? old.lastTransitionTime : stamp,
+    };
+  });
+  const foreign = before.filter(({ type }) => !next.has(type));
+  const unchanged =
+    merged.every((condition) => known.get(condition.type) === condition) &&
+    merged.length + foreign.length === before.length;
+  return unchanged ? before : [...merged, ...foreign];
+}
+
+function parentOf(type: string, children: readonly PhaseReport[]): PhaseReport {
+  const working = children.find(({ status }) => status === "Unknown");
+  if (working !== undefined)
+    return {
+      type,
+      status: "Unknown",
+      reason: working.reason === superseded ? superseded : working.type,
+      message: working.message,
+    };
+  const entered = children.filter(({ reason }) => reason !== notYetOccurred);
+  if (
+    children.length > 0 &&
+    entered.length === children.length &&
+    entered.every(({ status, reason }) => status === "True" || reason === notRequired)
+  ) {
+    return {
+      type,
+      status: "True",
+      reason: type,
+      message: entered
+        .map(({ message }) => message)
+        .filter((message) => message !== "")
+        .join("; "),
+    };
+  }
+  const done = entered.findLast(({ status }) => status === "True");
+  if (done !== undefined) return { type, status: "Unknown", reason: done.type, message: done.message };
+  return children[0]?.reason === "Done"
+    ? { type, status: "False", reason: "Done", message: children[0].message }
+    : { type, status: "False", reason: notYetOccurred, message: `This node has not yet entered the ${type} phase` };
+}
+
+/** Child reasons repeat parent and child, as the reference writes them: `UpdateExecutedDrained`. */
+export const childReason = (parent: string, child: string) => `${parent}${child}`;
+
+/** At the start of a run every phase is ahead again, and the node is not updated. */
+export function phasesAtStart(target: string): readonly PhaseReport[] {
+  return allConditionTypes
+    .filter((type) => type !== types.nodeDegraded)
+    .map((type) =>
+      type === types.updated
+        ? { type, status: "False", reason: "UpdateRequested", message: `an update to ${target} was asked for` }
+        : {
+            type,
+            status: "False",
+            reason: notYetOccurred,
+            message: `This node has not yet entered the ${type} phase`,
+            ...(executed.has(type) ? { supersededBy: target } : {}),
+          },
+    );
+}
+
+/**
+ * At the end everything is behind: the last run stays readable in the messages, with what it did not need and what it
+ * did last.
+ *
+ * @param run the conditions as the run left them.
+ * @param now milliseconds since the epoch.
+ */
+export function phasesAtEnd(target: string, run: readonly Condition[], now: number): readonly PhaseReport[] {
+  const left = new Map(run.map((phase) => [phase.type, phase]));
+  const updated = left.get(types.updated);
+  // Since it was asked for, the machine is not updated.
+  const took =
+    updated?.status === "False" ? `, ${durationText(Math.max(0, now - Date.parse(updated.lastTransitionTime)))}` : "";
+  const behind = (type: string): string => {
+    const phase = left.get(type);
+    const said =
+      type === types.updatePostActionComplete && phase !== undefined && phase.status !== "False"
+        ? `: ${phase.reason}${phase.message === "" ? "" : `: ${phase.message}`}`
+        : "";
+    return `last: ${phase?.reason === notRequired ? notRequired : "Succeeded"}${took}, target ${target}, ended ${timestampOf(now)}${said}`;
+  };
+  return allConditionTypes
+    .filter((type) => type !== types.nodeDegraded)
+    .map((type) =>
+      type === types.updated
+        ? { type, status: "True", reason: "Updated", message: `the machine has ${target}` }
+        : { type, status: "False", reason: "Done", message: behind(type) },
+    );
+}

@@ -1,0 +1,286 @@
+import { supportedExtensions } from "../config/validate-machine-config.ts";
+
+/** One instruction of a Containerfile, continuation lines joined. */
+export interface Instruction {
+  /** In capitals. */
+  readonly name: string;
+  readonly arguments: string;
+  /** Line that it begins on, from 1. */
+  readonly line: number;
+}
+
+export interface Stage {
+  /** As `AS` says; in lower case, as references to it are compared. */
+  readonly name: string | undefined;
+  readonly from: string;
+  readonly line: number;
+  readonly instructions: readonly Instruction[];
+}
+
+/** The stage that a custom Containerfile stands on: with the configuration's files in sight, or without. */
+export type Foundation = "configs" | "os";
+
+export type ContainerfileReading =
+  | {
+      readonly verdict: "read";
+      readonly text: string;
+      readonly stages: readonly Stage[];
+      readonly foundation: Foundation;
+      /** Nothing in it changes what it stands on. */
+      readonly isEmpty: boolean;
+      /** Lines of here-documents, which builders before buildah 1.33 do not read. */
+      readonly heredocs: readonly number[];
+    }
+  | { readonly verdict: "refused"; readonly line: number; readonly instruction: string; readonly problem: string };
+
+const known: ReadonlySet<string> = new Set([
+  "ADD",
+  "ARG",
+  "CMD",
+  "COPY",
+  "ENTRYPOINT",
+  "ENV",
+  "EXPOSE",
+  "FROM",
+  "HEALTHCHECK",
+  "LABEL",
+  "MAINTAINER",
+  "ONBUILD",
+  "RUN",
+  "SHELL",
+  "STOPSIGNAL",
+  "USER",
+  "VOLUME",
+  "WORKDIR",
+]);
+const heredoc = /<<-?\s*(["']?)([A-Za-z_][A-Za-z0-9_]*)\1/g;
+const takesHeredocs: ReadonlySet<string> = new Set(["RUN", "COPY", "ADD"]);
+const shownCharacters = 80;
+
+/**
+ * A Containerfile as it counts: line ends of one kind, nothing behind the last character of a line, no empty lines
+ * around it.
+ */
+export const normalisedContainerfile = (text: string): string =>
+  text
+    .replaceAll(/\r\n?/g, "\n")
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .join("\n")
+    .replace(/^\n+|\n+$/g, "");
+
+interface Read {
+  readonly instructions: readonly Instruction[];
+  readonly heredocs: readonly number[];
+}
+
+function instructionsOf(text: string): Read {
+  const lines = text.split("\n");
+  const instructions: Instruction[] = [];
+  const heredocs: number[] = [];
+  for (let index = 0; index < lines.length; index += 1) {
+    if (isIgnored(lines[index] ?? "")) continue;
+    const line = index + 1;
+    const parts: string[] = [];
+    for (; index < lines.length; index += 1) {
+      const part = lines[index] ?? "";
+      // Comments and empty lines between continued lines belong to nothing.
+      if (parts.length > 0 && isIgnored(part)) continue;
+      parts.push(part.replace(/\\\s*$/, ""));
+      if (!/\\\s*$/.test(part)) break;
+    }
+    const whole = parts.join(" ").trim();
+    const [, name = "", rest = ""] = /^(\S+)\s*([\s\S]*)$/.exec(whole) ?? [];
+    instructions.push({ name: name.toUpperCase(), arguments: rest.trim(), line });
+    if (!takesHeredocs.has(name.toUpperCase())) continue;
+    for (const [, , word = ""] of rest.matchAll(heredoc)) {
+      heredocs.push(line);
+      while (index + 1 < lines.length && (lines[index + 1] ?? "").trim() !== word) index += 1;
+      index += 1;
+    }
+  }
+  return { instructions, heredocs };
+}
+
+const isIgnored = (line: string) => line.trim() === "" || line.trimStart().startsWith("#");
+
+/**
+ * Reads a custom Containerfile: at least one `FROM`, known instructions, and a last stage that stands on `configs` or
+ * `os`, the stages that it is put behind.
+ */
+export function readContainerfile(given: string): ContainerfileReading {
+  const text = normalisedContainerfile(given);
+  const { instructions, heredocs } = instructionsOf(text);
+  const refused = (of: Instruction | undefined, problem: string): ContainerfileReading => ({
+    verdict: "refused",
+    line: of?.line ?? 1,
+    instruction: of === undefined ? "" : `${of.name} ${of.arguments}`.trim().slice(0, shownCharacters),
+    problem,
+  });
+  const stages: { name: string | undefined; from: string; line: number; instructions: Instruction[] }[] = [];
+  for (const instruction of instructions) {
+    if (!known.has(instruction.name))
+      return refused(instruction, `there is no instruction ${instruction.name.slice(0, shownCharacters)}`);
+    if (instruction.name === "FROM") {
+      const words = instruction.arguments.split(/\s+/).filter((word) => word !== "" && !word.startsWith("--"));
+      const [from, as, name] = words;
+      if (from === undefined) return refused(instruction, "FROM names no image and no stage");
+      if (words.length !== 1 && !(words.length === 3 && as?.toUpperCase() === "AS"))
+        return refused(instruction, "FROM takes an image, and AS with a name");
+      stages.push({ name: name?.toLowerCase(), from, line: instruction.line, instructions: [] });
+      continue;
+    }
+    const stage = stages.at(-1);
+    if (stage !== undefined) stage.instructions.push(instruction);
+    else if (instruction.name !== "ARG") return refused(instruction, "it has to begin with FROM configs, or FROM os");
+    if (instruction.arguments === "" && instruction.name !== "CMD" && instruction.name !== "ENTRYPOINT")
+      return refused(instruction, `${instruction.name} says nothing`);
+  }
+  const last = stages.at(-1);
+  if (last === undefined) return refused(instructions[0], "there is no FROM");
+  const foundation = foundationOf(stages, stages.length - 1);
+  if (foundation === undefined)
+    return refused(
+      { name: "FROM", arguments: last.from, line: last.line },
+      "the last stage has to stand on configs or os: another image is no OS image of this cluster",
+    );
+  return {
+    verdict: "read",
+    text,
+    stages,
+    foundation,
+    isEmpty: stages.every((stage) => stage.instructions.length === 0),
+    heredocs,
+  };
+}
+
+/** What a stage stands on in the end; `undefined`: on some other image. */
+function foundationOf(stages: readonly Stage[], at: number): Foundation | undefined {
+  const from = stages[at]?.from.toLowerCase() ?? "";
+  const earlier = stages.slice(0, at);
+  const before =
+    /^\d+$/.test(from) && Number(from) < at ? Number(from) : earlier.findLastIndex(({ name }) => name === from);
+  if (before >= 0) return foundationOf(earlier, before);
+  return from === "configs" || from === "os" ? from : undefined;
+}
+
+export interface RenderContainerfile {
+  /** Pullspecs by digest. */
+  readonly base: string;
+  readonly extensionsImage?: string;
+  readonly extensions: readonly string[];
+  readonly kernelType: "default" | "realtime" | "64k-pages";
+  /** Normalised text; absent without custom steps. */
+  readonly custom?: string;
+  /** The custom steps see the configuration: the layer of `config-layer.tar.gz` lies in the stage `configs`. */
+  readonly configsHoldConfiguration: boolean;
+  /** There is a trust bundle in the context, at {@link trustFile}. */
+  readonly hasTrust: boolean;
+}
+
+/** Files of the context that the rendered text names. */
+export const contextFiles = {
+  trust: "openshift-config-user-ca-bundle.crt",
+  configLayer: "config-layer.tar.gz",
+} as const;
+
+const extensionsMount = "/run/machine-config-extensions";
+const repository = "/etc/yum.repos.d/coreos-extensions.repo";
+const cleaned = "rm -rf /var/log/* /var/cache/* /var/lib/dnf/history* && ostree container commit";
+
+const kernelPackages = {
+  realtime: [
+    "kernel-rt-core",
+    "kernel-rt-modules",
+    "kernel-rt-modules-core",
+    "kernel-rt-modules-extra",
+    "kernel-rt-kvm",
+  ],
+  "64k-pages": ["kernel-64k-core", "kernel-64k-modules", "kernel-64k-modules-core", "kernel-64k-modules-extra"],
+} as const;
+const defaultKernel = [
+  "kernel",
+  "kernel-core",
+  "kernel-modules",
+  "kernel-modules-core",
+  "kernel-modules-extra",
+] as const;
+
+const marker = (step: string) => `# step: ${step}`;
+const run = (...commands: readonly string[]) => `RUN ${commands.join(" && \\\n    ")}`;
+
+function withRepository(mount: string, commands: readonly string[]): string {
+  // The content is pinned by the image's digest, which says more than its packages' signatures.
+  const wrote = `printf '[coreos-extensions]\\nname=extensions of the release\\nenabled=1\\nbaseurl=file://${extensionsMount}\\ngpgcheck=0\\nskip_if_unavailable=False\\n' > ${repository}`;
+  return `RUN --mount=type=bind,from=${mount},source=/usr/share/rpm-ostree/extensions,target=${extensionsMount} \\\n    ${[wrote, ...commands, `rm ${repository}`, cleaned].join(" && \\\n    ")}`;
+}
+
+/**
+ * The text that makes an image's parent: what seldom changes first. Comments `# step: NAME` before an instruction name
+ * the step that it is told as. The layer with the configuration is no part of it, but for custom steps that want to see
+ * it.
+ */
+export function renderContainerfile(wanted: RenderContainerfile): string {
+  const { base, extensions, extensionsImage, kernelType, custom } = wanted;
+  const needsPackages = extensions.length > 0 || kernelType !== "default";
+  const mount = needsPackages ? (extensionsImage ?? base) : "";
+  const packages = [...new Set(extensions.flatMap((extension) => supportedExtensions[extension] ?? []))];
+  const lines = [marker("pull-base"), `FROM ${base} AS os`];
+  if (wanted.hasTrust)
+    lines.push(
+      marker("ca"),
+      `COPY ${contextFiles.trust} /etc/pki/ca-trust/source/anchors/${contextFiles.trust}`,
+      run("update-ca-trust", cleaned),
+    );
+  if (kernelType !== "default")
+    lines.push(
+      marker("kernel"),
+      withRepository(mount, [
+        `rpm-ostree override remove ${defaultKernel.join(" ")} ${kernelPackages[kernelType].map((name) => `--install ${name}`).join(" ")}`,
+      ]),
+    );
+  if (packages.length > 0)
+    lines.push(marker("extensions"), withRepository(mount, [`rpm-ostree install ${packages.join(" ")}`]));
+  if (packages.length > 0) {
+    // What packages want below /var does not come with an image: it is made at boot.
+    const folders = [
+      "d /var/log/usbguard 0755 root root -",
+      "d /var/lib/ipsec 0700 root root -",
+      "d /var/lib/ipsec/nss 0700 root root -",
+    ];
+    lines.push(
+      marker("extensions"),
+      run(
+        "rm -f /usr/lib/tmpfiles.d/usbguard.conf",
+        `printf '${folders.map((folder) => `${folder}\\n`).join("")}' > /usr/lib/tmpfiles.d/machine-config-extensions.conf`,
+        cleaned,
+      ),
+    );
+  }
+  if (custom !== undefined) {
+    lines.push(marker("context"), "FROM os AS configs");
+    if (wanted.configsHoldConfiguration) lines.push(marker("config-layer"), `ADD ${contextFiles.configLayer} /`);
+    lines.push(marker("user"), custom);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/**
+ * Every instruction of a rendered text in order, with the step that it is told as: the custom ones are `user:1`,
+ * `user:2`, …
+ */
+export function stepsOfContainerfile(
+  rendered: string,
+): readonly { readonly instruction: string; readonly step: string }[] {
+  const lines = rendered.split("\n");
+  const markers = lines.flatMap((line, index) =>
+    line.startsWith("# step: ") ? [{ line: index + 1, step: line.slice("# step: ".length) }] : [],
+  );
+  let custom = 0;
+  return instructionsOf(rendered).instructions.map(({ name, arguments: rest, line }) => {
+    const step = markers.findLast((each) => each.line < line)?.step ?? "context";
+    const isUser = step === "user";
+    if (isUser) custom += 1;
+    return { instruction: `${name} ${rest}`, step: isUser ? `user:${custom}` : step };
+  });
+}

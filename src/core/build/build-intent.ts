@@ -1,0 +1,605 @@
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { type MachineOSConfig, containerfileArchitectures } from "../../api/kinds/machine-os-config.ts";
+import { annotations } from "../../api/names.ts";
+import type { ContainerfileReading } from "./build-containerfile.ts";
+import { readContainerfile } from "./build-containerfile.ts";
+import type { ContentMode } from "../config/image-content.ts";
+import { parseImageReference, repositoryOf } from "../images/image-reference.ts";
+import { isMaterialised, machineOSConfigOf, switchOf } from "../config/opt-in.ts";
+import { supportedExtensions } from "../config/validate-machine-config.ts";
+
+export type OptInSource = "MachineOSConfig" | "PoolLabel" | "ClusterDefault";
+
+/**
+ * Keys of the ConfigMap on-cluster-build-config. The first three are those of openshift/machine-config-operator
+ * (release-4.14).
+ */
+export const buildConfigKeys = {
+  basePullSecret: "baseImagePullSecretName",
+  pushSecret: "finalImagePushSecretName",
+  pushSpec: "finalImagePullspec",
+  builderType: "imageBuilderType",
+  /** Ours: `true` opts every pool in that says nothing else. */
+  defaultOptIn: "defaultOptIn",
+  /** Ours, 0 to 20. */
+  maxBuildRetries: "maxBuildRetries",
+  /** Ours: how long machines wait with going back after a MachineOSConfig was deleted. */
+  optOutGraceSeconds: "optOutGraceSeconds",
+  /** Ours: how long one attempt may take, and what its pod asks for, as quantities of Kubernetes. */
+  timeoutSeconds: "buildTimeoutSeconds",
+  cpu: "buildCpu",
+  memory: "buildMemory",
+  storage: "buildStorage",
+  /** Ours: finished builds of each pool that are kept, and whether nothing is removed but only told. */
+  keepSucceeded: "keepSucceededBuilds",
+  keepFailed: "keepFailedBuilds",
+  pruneDryRun: "pruneDryRun",
+} as const;
+
+const builderTypes: ReadonlySet<string> = new Set([
+  "",
+  "Job",
+  "PodImageBuilder",
+  "openshift-image-builder",
+  "custom-pod-builder",
+]);
+
+/** Something that is wrong with what a pool's image is to be made from. */
+export interface InputProblem {
+  /** What to look up. */
+  readonly code: string;
+  /** A warning stops nothing. */
+  readonly severity: "error" | "warning";
+  /** A sentence: where, what, and what to do. */
+  readonly message: string;
+}
+
+const error = (code: string, message: string): InputProblem => ({ code, severity: "error", message });
+const warning = (code: string, message: string): InputProblem => ({ code, severity: "warning", message });
+
+type Data = Readonly<Record<string, string>>;
+
+export interface IntentFacts {
+  readonly pool: MachineConfigPool;
+  /** All of the cluster. */
+  readonly machineOSConfigs: readonly MachineOSConfig[];
+  /** Of the ConfigMap on-cluster-build-config; `undefined`: there is none. */
+  readonly buildConfig: Data | undefined;
+  /** Of the ConfigMap on-cluster-build-custom-dockerfile. */
+  readonly customContainerfiles: Data | undefined;
+}
+
+export interface OptedIn {
+  readonly opted: "in";
+  readonly source: OptInSource;
+  /** What decides; absent while it is still to be made. */
+  readonly config: MachineOSConfig | undefined;
+  /**
+   * What the suite's own MachineOSConfig has to say; absent where a user made it, or where what it is made from is
+   * missing.
+   */
+  readonly materialised?: MachineOSConfig["spec"];
+  readonly problems: readonly InputProblem[];
+  readonly because: string;
+}
+
+export interface OptedOut {
+  readonly opted: "out";
+  readonly reason: "OptedOut" | "NotAsked";
+  readonly because: string;
+}
+
+export type Intent = OptedIn | OptedOut;
+
+const isTrue = (text: string | undefined) => text?.trim().toLowerCase() === "true";
+
+/**
+ * Whether a pool's machines boot images that are built here, who said so, and what they are made from. The first rule
+ * that fits decides.
+ */
+export function compileIntent({ pool, machineOSConfigs, buildConfig, customContainerfiles }: IntentFacts): Intent {
+  const { name } = pool.metadata;
+  const switched = switchOf(pool);
+  const living = machineOSConfigs.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const deciding = machineOSConfigOf(name, living);
+  if (switched === false)
+    return { opted: "out", reason: "OptedOut", because: `${annotations.layeringEnabled} of the pool says no` };
+  const byUser = machineOSConfigOf(
+    name,
+    living.filter((config) => !isMaterialised(config)),
+  );
+  if (byUser !== undefined)
+    return {
+      opted: "in",
+      source: "MachineOSConfig",
+      config: byUser,
+      problems: [],
+      because: `the MachineOSConfig ${byUser.metadata.name} names the pool`,
+    };
+  const own = deciding !== undefined && isMaterialised(deciding) ? deciding : undefined;
+  const staysDefault =
+    buildConfig === undefined && own?.metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
+  const source: OptInSource | undefined =
+    switched === true
+      ? "PoolLabel"
+      : isTrue(buildConfig?.[buildConfigKeys.defaultOptIn]) || staysDefault
+        ? "ClusterDefault"
+        : undefined;
+  if (source === undefined)
+    return {
+      opted: "out",
+      reason: "NotAsked",
+      because: "neither the pool, nor a MachineOSConfig, nor the cluster's default asks for images",
+    };
+  const because =
+    source === "PoolLabel"
+      ? `the pool carries ${annotations.layeringEnabled}`
+      : "every pool is opted in by the cluster's default";
+  const read = specFrom(name, buildConfig, customContainerfiles?.[name]);
+  return {
+    opted: "in",
+    source,
+    config: own,
+    ...(read.spec === undefined ? {} : { materialised: read.spec }),
+    problems: read.problems,
+    because,
+  };
+}
+
+/** The spec that two ConfigMaps make for a pool, and everything that is missing in them. */
+function specFrom(
+  pool: string,
+  data: Data | undefined,
+  containerfile: string | undefined,
+): { readonly spec?: MachineOSConfig["spec"]; readonly problems: readonly InputProblem[] } {
+  const where = "ConfigMap on-cluster-build-config";
+  if (data === undefined)
+    return {
+      problems: [
+        error(
+          "BuildConfigMissing",
+          `the ${where} is missing; bring it back: until then the pool keeps the images that it has`,
+        ),
+      ],
+    };
+  const problems = [buildConfigKeys.basePullSecret, buildConfigKeys.pushSecret, buildConfigKeys.pushSpec].flatMap(
+    (key) =>
+      (data[key] ?? "").trim() === "" ? [error("BuildConfigKeyMissing", `${where}: ${key} is missing or empty`)] : [],
+  );
+  const type = (data[buildConfigKeys.builderType] ?? "").trim();
+  if (!builderTypes.has(type))
+    problems.push(
+      error(
+        "BuilderTypeInvalid",
+        `${where}: ${buildConfigKeys.builderType} ${JSON.stringify(type)} is not known; leave it out`,
+      ),
+    );
+  const reading = parseImageReference((data[buildConfigKeys.pushSpec] ?? "").trim());
+  if ((data[buildConfigKeys.pushSpec] ?? "").trim() !== "" && reading.verdict === "refused")
+    problems.push(error("PushSpecInvalid", `${where}: ${buildConfigKeys.pushSpec}: ${reading.problem}`));
+  if (problems.length > 0 || reading.verdict === "refused") return { problems };
+  const text = containerfile ?? "";
+  return {
+    problems,
+    spec: {
+      machineConfigPool: { name: pool },
+      imageBuilder: { imageBuilderType: "Job" },
+      baseImagePullSecret: { name: (data[buildConfigKeys.basePullSecret] ?? "").trim() },
+      renderedImagePushSecret: { name: (data[buildConfigKeys.pushSecret] ?? "").trim() },
+      renderedImagePushSpec: `${repositoryOf(reading.reference)}:latest`,
+      // What does not fit is read from its ConfigMap.
+      ...(text.trim() === "" || text.length > containerfileLimit
+        ? {}
+        : { containerFile: [{ containerfileArch: "NoArch", content: text }] }),
+    },
+  };
+}
+
+/** Of one entry of a MachineOSConfig: openshift/api machineconfiguration/v1/types_machineosconfig.go (master). */
+const containerfileLimit = 4096;
+const pushSpecLimit = 447;
+
+/** MachineOSConfigs of a pool that do not decide about it, with the reason of their condition Accepted. */
+export function notAccepted(
+  facts: Pick<IntentFacts, "pool" | "machineOSConfigs">,
+): ReadonlyMap<string, { readonly reason: "OptedOut" | "DuplicateForPool"; readonly message: string }> {
+  const { name } = facts.pool.metadata;
+  const naming = facts.machineOSConfigs.filter(
+    ({ metadata, spec }) =>
+      spec.machineConfigPool.name === name &&
+      metadata.deletionTimestamp === undefined &&
+      metadata.annotations?.[annotations.optInSource] === undefined,
+  );
+  const deciding = machineOSConfigOf(name, naming);
+  const found = new Map<string, { reason: "OptedOut" | "DuplicateForPool"; message: string }>();
+  for (const config of naming) {
+    if (config !== deciding)
+      found.set(config.metadata.name, {
+        reason: "DuplicateForPool",
+        message: `${deciding?.metadata.name ?? ""} decides about the pool ${name}; delete one of the two`,
+      });
+    else if (switchOf(facts.pool) === false)
+      found.set(config.metadata.name, {
+        reason: "OptedOut",
+        message: `the pool ${name} carries ${annotations.layeringEnabled} with a value that says no; take that away to have images again`,
+      });
+  }
+  return found;
+}
+
+export type ModeReading =
+  | { readonly verdict: "mode"; readonly mode: ContentMode }
+  | { readonly verdict: "refused"; readonly problem: InputProblem };
+
+/** What images of a pool hold: as the MachineOSConfig says, else the pool, else everything. */
+export function contentModeOf(
+  pool: Pick<MachineConfigPool, "metadata">,
+  config: Pick<MachineOSConfig, "metadata"> | undefined,
+): ModeReading {
+  const [on, text] =
+    config?.metadata.annotations?.[annotations.imageContent] !== undefined
+      ? [`MachineOSConfig ${config.metadata.name}`, config.metadata.annotations[annotations.imageContent]]
+      : [`pool ${pool.metadata.name}`, pool.metadata.annotations?.[annotations.imageContent]];
+  if (text === undefined || text === "full") return { verdict: "mode", mode: "full" };
+  if (text === "os-only") return { verdict: "mode", mode: "os-only" };
+  return {
+    verdict: "refused",
+    problem: error(
+      "ContentModeInvalid",
+      `${annotations.imageContent} of ${on} is ${JSON.stringify(text)}: full or os-only`,
+    ),
+  };
+}
+
+/** Names of architectures in Containerfiles, by those of Kubernetes. */
+const containerfileArchOf: Readonly<Record<string, (typeof containerfileArchitectures)[number]>> = {
+  amd64: "AMD64",
+  arm64: "ARM64",
+  ppc64le: "PPC64LE",
+  s390x: "S390X",
+};
+
+/** The custom Containerfile of a pool: its architecture's, else the one for all; a long one only its ConfigMap has. */
+export function containerfileOf(
+  intent: Pick<OptedIn, "config" | "source">,
+  architecture: string,
+  fromConfigMap: string | undefined,
+): string | undefined {
+  if (intent.source !== "MachineOSConfig" && fromConfigMap !== undefined)
+    return fromConfigMap.trim() === "" ? undefined : fromConfigMap;
+  const entries = intent.config?.spec.containerFile ?? [];
+  const found =
+    entries.find(({ containerfileArch }) => containerfileArch === containerfileArchOf[architecture]) ??
+    entries.find(({ containerfileArch }) => (containerfileArch ?? "NoArch") === "NoArch");
+  return found === undefined || found.content.trim() === "" ? undefined : found.content;
+}
+
+/** A Secret as a check sees it: never its values. */
+export type SecretFacts =
+  | { readonly is: "absent" }
+  | {
+      readonly is: "present";
+      readonly type: string;
+      /** `undefined`: it cannot be read. */ readonly hosts: readonly string[] | undefined;
+    };
+
+export interface InputFacts {
+  readonly pool: string;
+  readonly config: MachineOSConfig;
+  readonly source: OptInSource;
+  readonly mode: ModeReading;
+  readonly containerfile: ContainerfileReading | undefined;
+  readonly secrets: {
+    readonly push: SecretFacts;
+    /** Absent: the cluster's own is used. */ readonly pull?: SecretFacts;
+  };
+  /** The pool's nodes. */
+  readonly nodes: readonly { readonly name: string; readonly architecture: string; readonly imageBased: boolean }[];
+  readonly extensions: readonly string[];
+  readonly kernelType: string;
+  readonly extensionsImage: string;
+  readonly osImage: string;
+  /** Of the configuration, for images that hold it. */
+  readonly content: readonly { readonly code: string; readonly path: string; readonly detail: string }[];
+  /** Which MachineConfig brought a path. */
+  readonly sourceOf: (path: string) => string | undefined;
+  /** Answers of the registry, as far as they are known. */
+  readonly mayPush?: "yes" | "denied" | "unreachable";
+  /** Denials in a row. */
+  readonly pushDenials: number;
+  readonly isWorldReadable?: boolean;
+  /** What the backend misses. */
+  readonly preflight: readonly { readonly code: string; readonly message: string }[];
+}
+
+const secretTypes: ReadonlySet<string> = new Set(["kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson"]);
+/** A token may be refused this often before it counts: services that give them start with the cluster. */
+const forgivenDenials = 3;
+const shownNames = 10;
+const listed = (names: readonly string[]) =>
+  `${names.slice(0, shownNames).join(", ")}${names.length > shownNames ? ` and ${names.length - shownNames} more` : ""}`;
+
+function secretProblems(field: string, name: string, secret: SecretFacts, host: string): readonly InputProblem[] {
+  if (secret.is === "absent")
+    return [error("SecretMissing", `${field}: there is no Secret ${name} in openshift-machine-config-operator`)];
+  if (!secretTypes.has(secret.type))
+    return [
+      error(
+        "SecretType",
+        `${field}: the Secret ${name} is of type ${secret.type}, and not kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg`,
+      ),
+    ];
+  if (secret.hosts === undefined)
+    return [error("SecretFormat", `${field}: the Secret ${name} holds no JSON of credentials`)];
+  return secret.hosts.some((each) => each === host || each.startsWith(`${host}/`))
+    ? []
+    : [warning("SecretNoAuthForHost", `${field}: the Secret ${name} has no entry for ${host}`)];
+}
+
+/** Everything that is wrong with the inputs of a pool's image, at once. */
+export function inputProblems(facts: InputFacts): readonly InputProblem[] {
+  const { spec } = facts.config;
+  const problems: InputProblem[] = [];
+  const reading = parseImageReference(spec.renderedImagePushSpec);
+  const host = reading.verdict === "reference" ? reading.reference.host : "";
+  if (spec.renderedImagePushSpec.length > pushSpecLimit)
+    problems.push(error("PushSpecInvalid", `spec.renderedImagePushSpec is longer than ${pushSpecLimit} characters`));
+  else if (reading.verdict === "refused")
+    problems.push(error("PushSpecInvalid", `spec.renderedImagePushSpec: ${reading.problem}`));
+  else if (reading.reference.digest !== undefined)
+    problems.push(
+      error("PushSpecInvalid", "spec.renderedImagePushSpec: it names a digest; name a repository, with any tag"),
+    );
+  if (host !== "") {
+    problems.push(
+      ...secretProblems("spec.renderedImagePushSecret", spec.renderedImagePushSecret.name, facts.secrets.push, host),
+    );
+    const base = parseImageReference(facts.osImage);
+    if (facts.secrets.pull !== undefined && spec.baseImagePullSecret !== undefined)
+      problems.push(
+        ...secretProblems(
+          "spec.baseImagePullSecret",
+          spec.baseImagePullSecret.name,
+          facts.secrets.pull,
+          base.verdict === "reference" ? base.reference.host : "",
+        ),
+      );
+  }
+  const entries = spec.containerFile ?? [];
+  const architectures = entries.map(({ containerfileArch }) => containerfileArch ?? "NoArch");
+  for (const architecture of architectures)
+    if (!containerfileArchitectures.includes(architecture))
+      problems.push(
+        error(
+          "ArchInvalid",
+          `spec.containerFile: ${JSON.stringify(architecture)} is no architecture: one of ${containerfileArchitectures.join(", ")}`,
+        ),
+      );
+  for (const architecture of new Set(architectures.filter((each, index) => architectures.indexOf(each) !== index)))
+    problems.push(error("ArchDuplicate", `spec.containerFile: two entries are for ${architecture}`));
+  for (const { content } of entries)
+    if (content.length > containerfileLimit)
+      problems.push(
+        error(
+          "ContainerfileInvalid",
+          `spec.containerFile: a text has ${content.length} characters, and ${containerfileLimit} is the most`,
+        ),
+      );
+  if (facts.containerfile?.verdict === "refused") {
+    const { line, instruction, problem } = facts.containerfile;
+    problems.push(
+      error(
+        "ContainerfileInvalid",
+        `the custom Containerfile, line ${line}${instruction === "" ? "" : ` (${instruction})`}: ${problem}`,
+      ),
+    );
+  } else if ((facts.containerfile?.heredocs.length ?? 0) > 0)
+    problems.push(
+      warning(
+        "ContainerfileHeredoc",
+        `the custom Containerfile, line ${facts.containerfile?.heredocs.join(", ")}: buildah before 1.33 does not read here-documents; use COPY from a build context, or printf`,
+      ),
+    );
+  if (spec.imageBuilder.imageBuilderType !== "Job")
+    problems.push(error("BuilderTypeInvalid", "spec.imageBuilder.imageBuilderType: Job is the one that there is"));
+  if (facts.mode.verdict === "refused") problems.push(facts.mode.problem);
+  for (const extension of facts.extensions)
+    if (!Object.hasOwn(supportedExtensions, extension))
+      problems.push(
+        error(
+          "ExtensionUnknown",
+          `the configuration asks for the extension ${JSON.stringify(extension)}: one of ${Object.keys(supportedExtensions).join(", ")}`,
+        ),
+      );
+  if ((facts.extensions.length > 0 || facts.kernelType !== "default") && facts.extensionsImage === "")
+    problems.push(
+      error(
+        "ExtensionsImageMissing",
+        "the configuration asks for extensions or another kernel, and names no baseOSExtensionsContainerImage to take them from",
+      ),
+    );
+  const unsupported = facts.nodes.filter(({ imageBased }) => !imageBased).map(({ name }) => name);
+  if (unsupported.length > 0)
+    problems.push(
+      error(
+        "PoolHasUnsupportedNodes",
+        `the operating system of ${listed(unsupported)} is not one of images; move these nodes to another pool`,
+      ),
+    );
+  problems.push(...architectureProblems(facts.nodes));
+  const base = parseImageReference(facts.osImage);
+  if (facts.osImage === "")
+    problems.push(error("BaseImageMissing", "the rendered configuration names no osImageURL to build on"));
+  else if (base.verdict === "refused") problems.push(error("BaseImageInvalid", `osImageURL: ${base.problem}`));
+  else if (base.reference.digest === undefined)
+    problems.push(
+      warning(
+        "BaseImageNotPinned",
+        `osImageURL ${facts.osImage} names no digest: the image that it stands for now is taken`,
+      ),
+    );
+  if (facts.mode.verdict === "mode" && facts.mode.mode === "full") {
+    for (const { code, path, detail } of facts.content)
+      problems.push(
+        error(
+          code,
+          `${path}${facts.sourceOf(path) === undefined ? "" : ` of MachineConfig ${facts.sourceOf(path)}`}: ${detail}`,
+        ),
+      );
+    if (facts.isWorldReadable === true)
+      problems.push(
+        warning(
+          "ImageWorldReadable",
+          `anybody can pull from ${spec.renderedImagePushSpec}: the image holds the pool's configuration, secrets included`,
+        ),
+      );
+  }
+  if (facts.mayPush === "denied")
+    problems.push(
+      (facts.pushDenials > forgivenDenials ? error : warning)(
+        "PushTokenDenied",
+        `the registry gives no right to push to ${spec.renderedImagePushSpec}; check the Secret ${spec.renderedImagePushSecret.name}`,
+      ),
+    );
+  problems.push(...facts.preflight.map(({ code, message }) => error(code, message)));
+  return problems;
+}
+
+function architectureProblems(nodes: InputFacts["nodes"]): readonly InputProblem[] {
+  const byArchitecture = Map.groupBy(
+    nodes.filter(({ architecture }) => architecture !== ""),
+    ({ architecture }) => architecture,
+  );
+  if (byArchitecture.size <= 1) return [];
+  const each = [...byArchitecture]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([architecture, members]) => `${architecture}: ${listed(members.map(({ name }) => name).sort())}`);
+  return [
+    error(
+      "PoolMixedArchitectures",
+      `the pool has nodes of several architectures (${each.join("; ")}); put each architecture into a pool of its own`,
+    ),
+  ];
+}
+
+export const errorsOf = (problems: readonly InputProblem[]): readonly InputProblem[] =>
+  problems.filter(({ severity }) => severity === "error");
+
+/** The condition InputsValid: every problem in one numbered list, those that stop it first. */
+export function inputsValid(problems: readonly InputProblem[]): {
+  readonly status: "True" | "False";
+  readonly reason: string;
+  readonly message: string;
+} {
+  const errors = errorsOf(problems);
+  const all = [...errors, ...problems.filter(({ severity }) => severity === "warning")];
+  const message = all
+    .map(
+      ({ code, severity, message: says }, index) =>
+        `${index + 1}. ${severity === "warning" ? "(warning) " : ""}${code}: ${says}`,
+    )
+    .join("\n")
+    .slice(0, 16_000);
+  return errors.length === 0
+    ? { status: "True", reason: all[0]?.code ?? "AsExpected", message }
+    : { status: "False", reason: errors[0]?.code ?? "", message };
+}
+
+const defaultMaxRetries = 5;
+const mostRetries = 20;
+
+/**
+ * How often a failed build is tried again: as the MachineOSConfig says, else the cluster's ConfigMap, else 5. What is
+ * no number from 0 to 20 says nothing.
+ */
+export function maxRetriesOf(
+  config: Pick<MachineOSConfig, "metadata"> | undefined,
+  buildConfig: Data | undefined,
+): number {
+  for (const text of [
+    config?.metadata.annotations?.[annotations.maxBuildRetries],
+    buildConfig?.[buildConfigKeys.maxBuildRetries],
+  ])
+    if (text !== undefined && /^\d{1,2}$/.test(text.trim()) && Number(text) <= mostRetries) return Number(text);
+  return defaultMaxRetries;
+}
+
+const defaultGraceSeconds = 60;
+const longestGraceSeconds = 86_400;
+
+export function optOutGraceSecondsOf(buildConfig: Data | undefined): number {
+  const text = buildConfig?.[buildConfigKeys.optOutGraceSeconds]?.trim();
+  return text !== undefined && /^\d{1,5}$/.test(text)
+    ? Math.min(longestGraceSeconds, Number(text))
+    : defaultGraceSeconds;
+}
+
+/** What one attempt may take. */
+export interface BuildLimits {
+  readonly seconds: number;
+  readonly pushSeconds: number;
+  readonly cpu: string;
+  readonly memory: string;
+  readonly storage: string;
+}
+
+const defaultLimits: BuildLimits = { seconds: 3600, pushSeconds: 600, cpu: "500m", memory: "1Gi", storage: "20Gi" };
+const quantity = /^([0-9]{1,12})(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
+
+/**
+ * Limits as the cluster's ConfigMap has them; what is no limit says nothing. `doubled`: memory, after there was too
+ * little.
+ */
+export function buildLimitsOf(buildConfig: Data | undefined, { doubled }: { readonly doubled: boolean }): BuildLimits {
+  const text = (key: string) => buildConfig?.[key]?.trim() ?? "";
+  const of = (key: string, otherwise: string) => (quantity.test(text(key)) ? text(key) : otherwise);
+  const seconds = /^\d{2,5}$/.test(text(buildConfigKeys.timeoutSeconds))
+    ? Number(text(buildConfigKeys.timeoutSeconds))
+    : defaultLimits.seconds;
+  const memory = of(buildConfigKeys.memory, defaultLimits.memory);
+  return {
+    seconds,
+    pushSeconds: Math.min(seconds, defaultLimits.pushSeconds),
+    cpu: of(buildConfigKeys.cpu, defaultLimits.cpu),
+    memory: doubled ? memory.replace(/^[0-9.]+/, (number) => String(Number(number) * 2)) : memory,
+    storage: of(buildConfigKeys.storage, defaultLimits.storage),
+  };
+}
+
+/** How many finished builds are kept, as the cluster's ConfigMap says. */
+export function keptBuildsOf(
+  buildConfig: Data | undefined,
+  otherwise: { readonly succeeded: number; readonly failed: number },
+): { readonly succeeded: number; readonly failed: number; readonly dryRun: boolean } {
+  const count = (key: string, number: number) =>
+    /^\d{1,3}$/.test(buildConfig?.[key]?.trim() ?? "") ? Number(buildConfig?.[key]) : number;
+  return {
+    succeeded: count(buildConfigKeys.keepSucceeded, otherwise.succeeded),
+    failed: count(buildConfigKeys.keepFailed, otherwise.failed),
+    dryRun: isTrue(buildConfig?.[buildConfigKeys.pruneDryRun]),
+  };
+}
+
+/** The architecture that a pool's image is for: that of its nodes, of the control plane while it has none. */
+export function architectureOf(
+  nodes: readonly { readonly architecture: string }[],
+  controlPlane: readonly { readonly architecture: string }[],
+): string {
+  return (
+    nodes.find(({ architecture }) => architecture !== "")?.architecture ??
+    controlPlane.find(({ architecture }) => architecture !== "")?.architecture ??
+    "amd64"
+  );
+}
+
+/** Whether the reference made an object and rolled images out by it, and this suite has not touched it yet. */
+export function isOfReference(config: MachineOSConfig, finalizer: string, isOurs: (build: string) => boolean): boolean {
+  const { metadata, status } = config;
+  const named = metadata.annotations?.[annotations.currentMachineOSBuild];
+  if (metadata.finalizers?.includes(finalizer) === true) return false;
+  if (status?.currentImagePullSpec === undefined && named === undefined) return false;
+  return named === undefined || !isOurs(named);
+}
+
+export const readCustom = (text: string | undefined): ContainerfileReading | undefined =>
+  text === undefined ? undefined : readContainerfile(text);

@@ -1,0 +1,224 @@
+import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
+import { annotations } from "../../api/names.ts";
+import { buildName, repeatName } from "./build-key.ts";
+import { type BuildState, hasEnded, stateOfBuild } from "./build-state.ts";
+
+/** How an image is come by, cheapest first. */
+export const strategies = ["none", "reuse", "append", "build"] as const;
+export type Strategy = (typeof strategies)[number];
+
+/** Why a cheaper way was not taken. */
+export interface TurnedDown {
+  readonly strategy: Strategy;
+  readonly because: string;
+}
+
+export interface PlanFacts {
+  readonly machineOSConfig: string;
+  readonly rendered: string;
+  readonly repository: string;
+  readonly key: string;
+  readonly parentKey: string;
+  /** Pullspec of the base image, by digest. */
+  readonly base: string;
+  /** Neither packages nor another kernel nor custom steps. */
+  readonly isBaseParent: boolean;
+  readonly holdsConfiguration: boolean;
+  /** Name of the build whose image is rolled out. */
+  readonly current: string | undefined;
+  /** All of the cluster. */
+  readonly builds: readonly MachineOSBuild[];
+  /** A rebuild that was asked for is under way: what others made does not count. */
+  readonly forced: boolean;
+}
+
+export type BuildPlan = { readonly because: string; readonly turnedDown: readonly TurnedDown[] } & (
+  | { readonly strategy: "none"; readonly build: MachineOSBuild }
+  | { readonly strategy: "reuse"; readonly from: MachineOSBuild; readonly state: "finished" | "running" }
+  | { readonly strategy: "append"; readonly parent: { readonly image: string; readonly hasConfigLayer: boolean } }
+  | { readonly strategy: "build" }
+);
+
+const of = (build: MachineOSBuild, annotation: string) => build.metadata.annotations?.[annotation];
+
+/** The image of a finished build; `undefined` while it has none, or after the registry lost it. */
+export function imageOf(build: MachineOSBuild): string | undefined {
+  return stateOfBuild(build).phase === "Succeeded" && of(build, annotations.imageLost) === undefined
+    ? build.status?.digestedImagePushSpec
+    : undefined;
+}
+
+/** Whether a build only takes what another one makes. */
+export const isAttached = (build: MachineOSBuild): boolean => of(build, annotations.buildStrategy) === "reuse";
+
+/** Builds in an order that is the same whoever asks: oldest first. */
+const inOrder = (builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =>
+  [...builds].sort(
+    (a, b) =>
+      (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? "") ||
+      (a.metadata.name < b.metadata.name ? -1 : 1),
+  );
+
+/** How an image of a key is come by, and why not more cheaply. */
+export function planBuild(facts: PlanFacts): BuildPlan {
+  const turnedDown: TurnedDown[] = [];
+  const { key, builds, machineOSConfig } = facts;
+  const current = builds.find(({ metadata }) => metadata.name === facts.current);
+  if (
+    current !== undefined &&
+    of(current, annotations.contentKey) === key &&
+    current.spec.machineConfig.name === facts.rendered &&
+    imageOf(current) !== undefined
+  ) {
+    return {
+      strategy: "none",
+      build: current,
+      because: `${current.metadata.name} is rolled out, and is of this key and this configuration`,
+      turnedDown,
+    };
+  }
+  turnedDown.push({
+    strategy: "none",
+    because:
+      current === undefined
+        ? "no image is rolled out yet"
+        : of(current, annotations.contentKey) !== key
+          ? "the image that is rolled out is of another key"
+          : current.spec.machineConfig.name === facts.rendered
+            ? "the registry lost the image that is rolled out"
+            : "the image that is rolled out was told for another configuration",
+  });
+
+  const same = inOrder(
+    builds.filter(
+      (build) => of(build, annotations.contentKey) === key && build.metadata.deletionTimestamp === undefined,
+    ),
+  );
+  const own = same.filter((build) => build.spec.machineOSConfig.name === machineOSConfig);
+  const candidates = facts.forced ? own : [...own, ...same.filter((build) => !own.includes(build))];
+  const finished = candidates.find((build) => imageOf(build) !== undefined);
+  if (finished !== undefined)
+    return {
+      strategy: "reuse",
+      from: finished,
+      state: "finished",
+      because: `${finished.metadata.name} has made an image of this key`,
+      turnedDown,
+    };
+  const running = candidates.find((build) => !isAttached(build) && !hasEnded(stateOfBuild(build)));
+  if (running !== undefined)
+    return {
+      strategy: "reuse",
+      from: running,
+      state: "running",
+      because: `${running.metadata.name} is making an image of this key`,
+      turnedDown,
+    };
+  const lost = same.find((build) => of(build, annotations.imageLost) !== undefined);
+  turnedDown.push({
+    strategy: "reuse",
+    because:
+      lost !== undefined
+        ? `the registry does not have the image of ${lost.metadata.name} any more`
+        : facts.forced && same.length > 0
+          ? "a rebuild was asked for"
+          : "no build of this key has an image, or runs",
+  });
+
+  if (facts.isBaseParent)
+    return {
+      strategy: "append",
+      parent: { image: facts.base, hasConfigLayer: false },
+      because:
+        "the base image itself is what the configuration is laid on: no packages, no other kernel, no custom steps",
+      turnedDown,
+    };
+  const parent = inOrder(builds).findLast(
+    (build) =>
+      imageOf(build) !== undefined &&
+      of(build, annotations.parentKey) === facts.parentKey &&
+      imageOf(build)?.startsWith(`${facts.repository}@`) === true,
+  );
+  const image = parent === undefined ? undefined : imageOf(parent);
+  if (parent !== undefined && image !== undefined)
+    return {
+      strategy: "append",
+      parent: { image, hasConfigLayer: of(parent, annotations.imageContent) === "full" },
+      because: `${parent.metadata.name} has the same packages and custom steps`,
+      turnedDown,
+    };
+  turnedDown.push({ strategy: "append", because: "no image has the same packages and custom steps" });
+  return {
+    strategy: "build",
+    because:
+      facts.current === undefined
+        ? "packages or custom steps have to run"
+        : "packages or custom steps have to run anew",
+    turnedDown,
+  };
+}
+
+/** A build's name and the number of its generation, for one key and configuration. */
+interface Named {
+  readonly name: string;
+  readonly build: MachineOSBuild | undefined;
+}
+
+/** Generations that are looked through; each is a new start after an end without an image. */
+const mostGenerations = 256;
+
+function namesOf(facts: Pick<PlanFacts, "machineOSConfig" | "key" | "rendered" | "builds">): readonly Named[] {
+  const byName = new Map(facts.builds.map((build) => [build.metadata.name, build]));
+  const first = buildName(facts.machineOSConfig, facts.key);
+  const names: Named[] = [{ name: first, build: byName.get(first) }];
+  let empty = 0;
+  // Pruning leaves gaps.
+  for (let generation = 0; generation < mostGenerations && empty < 8; generation += 1) {
+    const name = repeatName(facts.machineOSConfig, facts.key, facts.rendered, generation);
+    const build = byName.get(name);
+    names.push({ name, build });
+    empty = build === undefined ? empty + 1 : 0;
+  }
+  return names;
+}
+
+/** The build of a key for a configuration: the last one that was begun. */
+export function currentBuildOf(
+  facts: Pick<PlanFacts, "machineOSConfig" | "key" | "rendered" | "builds">,
+): MachineOSBuild | undefined {
+  return namesOf(facts).findLast(({ build }) => build !== undefined && build.spec.machineConfig.name === facts.rendered)
+    ?.build;
+}
+
+/**
+ * The name of the next build of a key for a configuration: behind the last one that exists, so that a name is never
+ * used twice while it is known.
+ */
+export function nextBuildName(facts: Pick<PlanFacts, "machineOSConfig" | "key" | "rendered" | "builds">): string {
+  const names = namesOf(facts);
+  const last = names.findLastIndex(({ build }) => build !== undefined);
+  return names[last + 1]?.name ?? names.at(-1)?.name ?? "";
+}
+
+/** Builds that take what another one makes and are still waiting for it. */
+export const attachedTo = (name: string, builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =>
+  builds.filter(
+    (build) =>
+      of(build, annotations.reusedFrom) === name &&
+      !hasEnded(stateOfBuild(build)) &&
+      build.metadata.deletionTimestamp === undefined,
+  );
+
+/** Builds of a MachineOSConfig that run and are not wanted any more, whatever becomes of their runs. */
+export function superseded(
+  machineOSConfig: string,
+  wanted: string | undefined,
+  builds: readonly MachineOSBuild[],
+): readonly { readonly build: MachineOSBuild; readonly state: BuildState }[] {
+  return builds.flatMap((build) => {
+    const state = stateOfBuild(build);
+    return build.spec.machineOSConfig.name !== machineOSConfig || build.metadata.name === wanted || hasEnded(state)
+      ? []
+      : [{ build, state }];
+  });
+}

@@ -1,0 +1,82 @@
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
+import { annotations } from "../../api/names.ts";
+import { sha256Hex } from "./build-key.ts";
+import type { BuildPhase } from "./build-state.ts";
+
+/**
+ * A rebuild under way, as the annotation rebuild-active of the MachineOSConfig has it: `<serial>:<hash of the
+ * request>`.
+ */
+export interface ActiveRebuild {
+  readonly serial: number;
+  readonly token: string;
+}
+
+export type RebuildStep =
+  | { readonly do: "nothing" }
+  /** A new request: both values go onto the MachineOSConfig in one patch. `request`: its text. */
+  | {
+      readonly do: "begin";
+      readonly serial: number;
+      readonly active: string;
+      readonly request: string;
+      /** The first build, which is under way, is as good as the one that is asked for. */ readonly keepsRun: boolean;
+    }
+  /** It has ended: the requests and the mark of the active one go. */
+  | { readonly do: "finish"; readonly succeeded: boolean };
+
+export interface RebuildFacts {
+  readonly pool: Pick<MachineConfigPool, "metadata">;
+  readonly config: Pick<MachineOSConfig, "metadata" | "status">;
+  /** Where the build of what is wanted now is; `undefined`: there is none. */
+  readonly build: BuildPhase | undefined;
+  /** An end that another attempt follows by itself is none. */
+  readonly goesOn: boolean;
+}
+
+const hashOf = (token: string) => sha256Hex(token).slice(0, 16);
+
+/** What asks for a rebuild; `undefined`: nothing. An empty text asks as well. */
+export function rebuildRequest({
+  pool,
+  config,
+}: {
+  readonly pool: RebuildFacts["pool"];
+  readonly config: Pick<MachineOSConfig, "metadata"> | undefined;
+}): string | undefined {
+  return (
+    pool.metadata.annotations?.[annotations.rebuildImage] ??
+    pool.metadata.labels?.[annotations.rebuildImage] ??
+    config?.metadata.annotations?.[annotations.rebuild]
+  );
+}
+
+/** How often a rebuild was asked for; part of the key. */
+export function rebuildSerial(config: Pick<MachineOSConfig, "metadata">): number {
+  const text = config.metadata.annotations?.[annotations.rebuildSerial];
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : 0;
+}
+
+export function activeRebuild(config: Pick<MachineOSConfig, "metadata">): ActiveRebuild | undefined {
+  const [, serial, token] =
+    /^(\d{1,9}):([0-9a-f]*)$/.exec(config.metadata.annotations?.[annotations.rebuildActive] ?? "") ?? [];
+  return serial === undefined || token === undefined ? undefined : { serial: Number(serial), token };
+}
+
+/** What has to be done about requests to build again. */
+export function rebuildStep(facts: RebuildFacts): RebuildStep {
+  const request = rebuildRequest(facts);
+  const active = activeRebuild(facts.config);
+  if (request !== undefined && active?.token !== hashOf(request)) {
+    const isFirst = facts.config.status?.currentImagePullSpec === undefined;
+    const runs = facts.build === "Initial" || facts.build === "Prepared" || facts.build === "Building";
+    const keepsRun = isFirst && runs && active === undefined;
+    const serial = rebuildSerial(facts.config) + (keepsRun ? 0 : 1);
+    return { do: "begin", serial, active: `${serial}:${hashOf(request)}`, request, keepsRun };
+  }
+  if (active === undefined || facts.goesOn) return { do: "nothing" };
+  if (facts.build === "Succeeded" || facts.build === "Failed" || facts.build === "Interrupted")
+    return { do: "finish", succeeded: facts.build === "Succeeded" };
+  return { do: "nothing" };
+}

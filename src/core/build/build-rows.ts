@@ -1,0 +1,126 @@
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
+import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
+import { annotations, machineOSConfigConditions as types } from "../../api/names.ts";
+import { conditionOf } from "../../api/schema/object.ts";
+import { stateOfBuild } from "./build-state.ts";
+import { leavesAt, newest, shortImage } from "../config/image-pair.ts";
+import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
+
+/** One pool that boots images or is to, with the build that matters for it now. */
+export interface BuildRow {
+  readonly pool: string;
+  /** What opted it in; `out`: an explicit no, or its MachineOSConfig is being deleted. */
+  readonly by: "MachineOSConfig" | "PoolLabel" | "ClusterDefault" | "out";
+  /** Rendered configuration that an image is wanted for. */
+  readonly config: string;
+  /** Empty: none was begun. */
+  readonly build: string;
+  /** `Succeeded (Ready)`, `waiting`, `invalid inputs`. */
+  readonly state: string;
+  /** Of what failed or waits; empty: nothing to say. */
+  readonly message: string;
+  readonly strategy: string;
+  readonly attempt: string;
+  /** Pullspec that is rolled out; empty: none yet. */
+  readonly image: string;
+  /** RFC 3339 of when the build began; empty: it has not. */
+  readonly since: string;
+}
+
+export interface BuildObjects {
+  readonly pools: readonly MachineConfigPool[];
+  readonly configs: readonly MachineOSConfig[];
+  readonly builds: readonly MachineOSBuild[];
+}
+
+/** The build that matters for a pool now: the newest for its configuration, else the newest at all. */
+export function buildOfPool(
+  { configs, builds }: Pick<BuildObjects, "configs" | "builds">,
+  pool: Pick<MachineConfigPool, "metadata" | "spec">,
+): MachineOSBuild | undefined {
+  const config = machineOSConfigOf(pool.metadata.name, configs);
+  const own = builds.filter(({ spec }) => spec.machineOSConfig.name === config?.metadata.name);
+  return newest(own.filter(({ spec }) => spec.machineConfig.name === pool.spec.configuration?.name)) ?? newest(own);
+}
+
+/** Pools that have something to do with images, by name. */
+export function buildRows(objects: BuildObjects): readonly BuildRow[] {
+  return [...objects.pools]
+    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+    .flatMap((pool): BuildRow[] => {
+      const config = machineOSConfigOf(pool.metadata.name, objects.configs);
+      const asked = switchOf(pool);
+      if (config === undefined && asked !== true) return [];
+      const build = buildOfPool(objects, pool);
+      const notes = build?.metadata.annotations ?? {};
+      const isOut = asked === false || (config !== undefined && leavesAt(config, 0) !== undefined);
+      const source = config?.metadata.annotations?.[annotations.optInSource];
+      const { state, message } = stateTextOf(config, build);
+      return [
+        {
+          pool: pool.metadata.name,
+          by: isOut
+            ? "out"
+            : source === "PoolLabel" || source === "ClusterDefault"
+              ? source
+              : config === undefined
+                ? "PoolLabel"
+                : "MachineOSConfig",
+          config: pool.spec.configuration?.name ?? "",
+          build: build?.metadata.name ?? "",
+          state,
+          message,
+          strategy: notes[annotations.buildStrategy] ?? "",
+          attempt: notes[annotations.buildAttempt] ?? "",
+          image: config?.status?.currentImagePullSpec ?? "",
+          since: build?.status?.buildStart ?? build?.metadata.creationTimestamp ?? "",
+        },
+      ];
+    });
+}
+
+function stateTextOf(
+  config: MachineOSConfig | undefined,
+  build: MachineOSBuild | undefined,
+): { readonly state: string; readonly message: string } {
+  const invalid = conditionOf(config?.status?.conditions, types.inputsValid);
+  if (invalid?.status === "False") return { state: `invalid inputs (${invalid.reason})`, message: invalid.message };
+  if (build === undefined)
+    return {
+      state: "waiting",
+      message: config === undefined ? "its MachineOSConfig is not made yet" : "no build was begun yet",
+    };
+  const { phase, reason, message } = stateOfBuild(build);
+  return { state: phase === "Initial" ? "begun" : `${phase} (${reason})`, message };
+}
+
+/** The rows as people read them: a table, and below it what those say that did not succeed. */
+export function buildTable(rows: readonly BuildRow[], ageOf: (since: string) => string): string {
+  if (rows.length === 0)
+    return "no pool boots images that are built on the cluster: docs/os-images.md says how to opt in\n";
+  const cells = [
+    ["POOL", "BY", "STATE", "BUILD", "STRATEGY", "ATTEMPT", "IMAGE", "AGE"],
+    ...rows.map((row) => [
+      row.pool,
+      row.by,
+      row.state,
+      row.build,
+      row.strategy,
+      row.attempt,
+      row.image === "" ? "" : shortImage(row.image),
+      row.since === "" ? "" : ageOf(row.since),
+    ]),
+  ];
+  const widths = cells[0]?.map((_, column) => Math.max(...cells.map((line) => line[column]?.length ?? 0))) ?? [];
+  const table = cells.map((line) =>
+    line
+      .map((cell, column) => (cell === "" ? "-" : cell).padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+  const said = rows.flatMap(({ pool, state, message }) =>
+    message === "" || state.startsWith("Succeeded") ? [] : [`${pool}: ${message}`],
+  );
+  return `${[...table, ...(said.length === 0 ? [] : ["", ...said])].join("\n")}\n`;
+}

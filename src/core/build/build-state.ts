@@ -1,0 +1,86 @@
+import { machineOSBuildConditions as types } from "../../api/names.ts";
+import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
+import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
+
+/** Where a build is. `Initial`: made, and nothing is told yet. */
+export type BuildPhase = "Initial" | "Prepared" | "Building" | "Succeeded" | "Failed" | "Interrupted";
+
+export interface BuildState {
+  readonly phase: BuildPhase;
+  /** Empty for `Initial`. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+const phases = ["Prepared", "Building", "Succeeded", "Failed", "Interrupted"] as const;
+const terminal: ReadonlySet<BuildPhase> = new Set(["Succeeded", "Failed", "Interrupted"]);
+
+export const hasEnded = ({ phase }: Pick<BuildState, "phase">): boolean => terminal.has(phase);
+
+/**
+ * Which conditions a build may go on to from one: what has ended stays as it is, and preparing never comes after
+ * building.
+ */
+export function mayFollow(from: BuildPhase, to: BuildPhase): boolean {
+  if (from === to) return !terminal.has(from);
+  if (terminal.has(from) || to === "Initial") return false;
+  return !(from === "Building" && to === "Prepared");
+}
+
+export function stateOfBuild(build: Pick<MachineOSBuild, "status">): BuildState {
+  const conditions = build.status?.conditions as readonly Condition[] | undefined;
+  for (const phase of phases) {
+    const condition = conditionOf(conditions, types[phase.toLowerCase() as keyof typeof types]);
+    if (condition?.status === "True") return { phase, reason: condition.reason, message: condition.message };
+  }
+  return { phase: "Initial", reason: "", message: "" };
+}
+
+/** Conditions of a build that is in a state: exactly one is True, or none at the beginning. */
+export function conditionsOfBuild(
+  state: BuildState,
+  before: readonly Condition[] | undefined,
+  now: number,
+): readonly Condition[] {
+  return phases.map((phase) => {
+    const type = types[phase.toLowerCase() as keyof typeof types];
+    const status = state.phase === phase ? ("True" as const) : ("False" as const);
+    const old = conditionOf(before, type);
+    const reason = status === "True" ? state.reason : phase;
+    const message = status === "True" ? state.message : "";
+    return {
+      type,
+      status,
+      reason,
+      message,
+      lastTransitionTime: old?.status === status ? old.lastTransitionTime : timestampOf(now),
+    };
+  });
+}
+
+/** `user:3` → `StepUser`, `pull-base` → `StepPullBase`. */
+export const stepReason = (step: string): string => {
+  const [name = ""] = step.split(":");
+  return `Step${
+    name
+      .split(/[^A-Za-z0-9]+/)
+      .filter((word) => word !== "")
+      .map((word) => `${word[0]?.toUpperCase()}${word.slice(1)}`)
+      .join("") || "Unknown"
+  }`;
+};
+
+/** Steps after which an image is as good as there: such a run is let finish. */
+const lateSteps: ReadonlySet<string> = new Set(["config-layer", "push", "verify"].map(stepReason));
+export const isNearlyDone = (state: BuildState): boolean => state.phase === "Building" && lateSteps.has(state.reason);
+
+/** Both moments of a build as its status has them: whole seconds, the end after the start. */
+export function momentsOf(
+  startedAt: string | undefined,
+  endedAt: string | undefined,
+  now: number,
+): { readonly buildStart: string; readonly buildEnd: string } {
+  const start = Math.floor(Date.parse(startedAt ?? "") / 1000) || Math.floor(now / 1000);
+  const end = Math.floor(Date.parse(endedAt ?? "") / 1000) || Math.floor(now / 1000);
+  return { buildStart: timestampOf(start * 1000), buildEnd: timestampOf(Math.max(end, start + 1) * 1000) };
+}

@@ -1,0 +1,83 @@
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+
+/** A MachineConfig that makes the difference between what a pool had last and what it should have. */
+export interface ChangedSource {
+  readonly name: string;
+  readonly what: "added" | "changed" | "taken away";
+  /**
+   * Who wrote it last, and when, as the API server keeps it: a field manager, and RFC 3339. Of what was taken away
+   * nobody can be asked any more.
+   */
+  readonly by?: string;
+  readonly at?: string;
+}
+
+/** What a managed field says of who wrote it. */
+interface ManagedBy {
+  readonly manager?: string;
+  readonly time?: string;
+  readonly subresource?: string;
+}
+
+/** Who wrote a MachineConfig last, apart from its status. */
+export const lastWriter = (config: MachineConfig | undefined): ManagedBy | undefined =>
+  ((config?.metadata.managedFields ?? []) as readonly ManagedBy[])
+    .filter(({ subresource, time }) => (subresource ?? "") === "" && time !== undefined)
+    .sort((a, b) => ((a.time ?? "") < (b.time ?? "") ? 1 : -1))[0];
+
+const sourcesOf = (configuration: unknown): readonly string[] =>
+  ((configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ?? []).flatMap(
+    ({ name }) => (name === undefined ? [] : [name]),
+  );
+
+/** By whom and when a MachineConfig was written last, as far as the API server keeps it. */
+export function lastWriterText(config: MachineConfig): readonly string[] {
+  const writer = lastWriter(config);
+  return writer?.manager === undefined
+    ? []
+    : [`by ${writer.manager}${writer.time === undefined ? "" : ` at ${writer.time}`}`];
+}
+
+/** Which MachineConfigs make a pool's target differ from what it had last, and who wrote them when. */
+export function changedSources(
+  pool: MachineConfigPool,
+  machineConfig: (name: string) => MachineConfig | undefined,
+): readonly ChangedSource[] {
+  const [before, after] = [pool.status?.configuration, pool.spec.configuration];
+  if (after?.name === undefined || before?.name === undefined || before.name === after.name) return [];
+  const [was, is] = [sourcesOf(before), sourcesOf(after)];
+  if (is.length === 0) return [];
+  const renderedAt = Date.parse(machineConfig(before.name)?.metadata.creationTimestamp ?? "");
+  const added = was.length === 0 ? [] : is.filter((name) => !was.includes(name));
+  // Times are whole seconds: what was written in the second of the last rendering was in it.
+  const changed = is.filter((name) => {
+    const time = Date.parse(lastWriter(machineConfig(name))?.time ?? "");
+    return !added.includes(name) && Number.isFinite(renderedAt) && Number.isFinite(time) && time > renderedAt;
+  });
+  const of = (name: string, what: ChangedSource["what"]): ChangedSource => {
+    const writer = lastWriter(machineConfig(name));
+    return {
+      name,
+      what,
+      ...(writer?.manager === undefined ? {} : { by: writer.manager }),
+      ...(writer?.time === undefined ? {} : { at: writer.time }),
+    };
+  };
+  return [
+    ...added.map((name) => of(name, "added")),
+    ...changed.map((name) => of(name, "changed")),
+    ...was.filter((name) => !is.includes(name)).map((name): ChangedSource => ({ name, what: "taken away" })),
+  ];
+}
+
+/** The same as the cause of a chapter; empty: not known. */
+export function causeOf(sources: readonly ChangedSource[]): { readonly cause?: string; readonly by?: string } {
+  if (sources.length === 0) return {};
+  const shown = sources.slice(0, 5).map(({ name, what }) => `${name} ${what}`);
+  const by = [...new Set(sources.flatMap((source) => source.by ?? []))];
+  return {
+    cause: `MachineConfig ${shown.join(", ")}${sources.length > 5 ? ` and ${sources.length - 5} more` : ""}`,
+    ...(by.length === 0 ? {} : { by: by.slice(0, 5).join(", ") }),
+  };
+}

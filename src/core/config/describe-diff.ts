@@ -1,0 +1,216 @@
+import { type Change, describeChange } from "./change.ts";
+import type { ConfigChange, FileState, UnitState } from "./diff-configs.ts";
+import { isSecretFile, maskLines, maskText, masked, shortKey } from "../text/mask-secrets.ts";
+import { hunkHeader, hunksBetween, linesOf } from "../text/unified-diff.ts";
+
+/** One change as people read it: a heading, and the lines of a unified diff or of a list. */
+export interface DescribedChange {
+  readonly change: ConfigChange;
+  readonly title: string;
+  readonly lines: readonly string[];
+}
+
+/**
+ * Differences between two configurations for people: unified diffs of decoded contents, secrets masked. That a secret
+ * changes is said, what it is never: neither its length nor a digest, which could be tried out.
+ */
+export function describeDiff(changes: readonly ConfigChange[]): readonly DescribedChange[] {
+  return changes.map((change) => ({
+    change: maskChange(change),
+    title: `${signOf(change)} ${maskText(describeChange(change))}`,
+    lines: linesOfChange(change),
+  }));
+}
+
+const signOf = (change: Change): string =>
+  "op" in change ? { create: "+", update: "~", delete: "-" }[change.op] : "~";
+
+/** Whether a file's contents are a secret on either side: what was one must not appear because it is none any more. */
+function isSecret({ after, before, path }: Extract<ConfigChange, { kind: "file" }>): boolean {
+  return [before, after].some(
+    (state) =>
+      state !== undefined &&
+      isSecretFile(path, state.mode, state.contents.kind === "text" ? state.contents.text : undefined),
+  );
+}
+
+const shownText = (text: string) => maskLines(text.split("\n")).join("\n");
+
+/** A change that may be shown: contents that are secrets, and what looks like one in others, masked. */
+export function maskChange(change: ConfigChange): ConfigChange {
+  switch (change.kind) {
+    case "file": {
+      const secret = isSecret(change);
+      const shown = (state: FileState): FileState => {
+        const { contents } = state;
+        if (secret) return { ...state, contents: { kind: "masked" } };
+        if (contents.kind === "text") return { ...state, contents: { kind: "text", text: shownText(contents.text) } };
+        return contents.kind === "unknown"
+          ? { ...state, contents: { ...contents, source: maskText(contents.source) } }
+          : state;
+      };
+      return {
+        ...change,
+        ...(change.before === undefined ? {} : { before: shown(change.before) }),
+        ...(change.after === undefined ? {} : { after: shown(change.after) }),
+      };
+    }
+    case "unit": {
+      const shown = (state: UnitState): UnitState => ({
+        ...state,
+        main: state.main.kind === "text" ? { kind: "text", text: shownText(state.main.text) } : state.main,
+        dropins: Object.fromEntries(Object.entries(state.dropins).map(([name, text]) => [name, shownText(text)])),
+      });
+      return {
+        ...change,
+        ...(change.before === undefined ? {} : { before: shown(change.before) }),
+        ...(change.after === undefined ? {} : { after: shown(change.after) }),
+      };
+    }
+    case "sshKeys":
+      return { ...change, added: change.added.map(shortKey), removed: change.removed.map(shortKey) };
+    case "kernelArguments":
+      return { ...change, from: change.from.map(maskText), to: change.to.map(maskText) };
+    case "osImage":
+      return { ...change, from: maskText(change.from), to: maskText(change.to) };
+    default:
+      return change;
+  }
+}
+
+function linesOfChange(change: ConfigChange): readonly string[] {
+  switch (change.kind) {
+    case "file":
+      return [...properties(change), ...contentsOf(change)];
+    case "unit":
+      return unitLines(change);
+    case "sshKeys":
+      return [
+        ...change.removed.map((key) => `-${shortKey(key)}`),
+        ...change.added.map((key) => `+${shortKey(key)}`),
+        ...(change.added.length + change.removed.length === 0 ? ["the same keys in another order"] : []),
+      ];
+    case "password":
+      return [`the hash ${{ create: "is set", update: "changes", delete: "is taken away" }[change.op]} ${masked}`];
+    case "kernelArguments":
+      return listLines(change.from.map(maskText), change.to.map(maskText));
+    case "extensions":
+      return listLines(change.from, change.to);
+    case "osImage":
+    case "kernelType":
+      return [...(change.from === "" ? [] : [`-${maskText(change.from)}`]), `+${maskText(change.to)}`];
+    case "fips":
+      return [`-${change.from}`, `+${change.to}`];
+    case "storage":
+      return ["running machines do not follow this; machines that join start with it"];
+  }
+}
+
+/** Lists whose order counts, item by item as lines. */
+function listLines(from: readonly string[], to: readonly string[]): readonly string[] {
+  return hunksBetween(from, to).flatMap(({ lines }) =>
+    lines
+      .filter(({ sign }) => sign !== " ")
+      .map(({ sign, index }) => `${sign}${(sign === "+" ? to : from)[index] ?? ""}`),
+  );
+}
+
+const octal = (mode: number) => `0${mode.toString(8)}`;
+const ownerOf = ({ group, user }: FileState) => `${user.name ?? user.id ?? 0}:${group.name ?? group.id ?? 0}`;
+
+function properties({ after, before, parts }: Extract<ConfigChange, { kind: "file" }>): readonly string[] {
+  if (before === undefined || after === undefined)
+    return [before, after].flatMap((state) =>
+      state === undefined ? [] : [`mode ${octal(state.mode)}, owner ${ownerOf(state)}`],
+    );
+  return [
+    ...(parts.includes("mode") ? [`mode ${octal(before.mode)} → ${octal(after.mode)}`] : []),
+    ...(parts.includes("owner") ? [`owner ${ownerOf(before)} → ${ownerOf(after)}`] : []),
+  ];
+}
+
+function contentsOf(change: Extract<ConfigChange, { kind: "file" }>): readonly string[] {
+  const { after, before, parts, path } = change;
+  if (!parts.includes("contents")) return [];
+  if (isSecret(change))
+    return [`contents ${{ create: "are given", update: "change", delete: "go" }[change.op]} ${masked}`];
+  const [old, next] = [before?.contents, after?.contents];
+  if ((old === undefined || old.kind === "text") && (next === undefined || next.kind === "text"))
+    return unified(path, old?.text, next?.text);
+  return [...(old === undefined ? [] : [`-${summaryOf(old)}`]), ...(next === undefined ? [] : [`+${summaryOf(next)}`])];
+}
+
+function summaryOf(contents: FileState["contents"]): string {
+  switch (contents.kind) {
+    case "text":
+      return `${linesOf(contents.text).length} lines of text`;
+    case "binary":
+      return `${contents.sizeBytes} bytes, sha256 ${contents.sha256}`;
+    case "unknown":
+      return `${maskText(contents.source)} (${contents.reason})`;
+    case "masked":
+      return masked;
+  }
+}
+
+function unitLines({ after, before, name }: Extract<ConfigChange, { kind: "unit" }>): readonly string[] {
+  const lines: string[] = [];
+  const textIn = (state: UnitState | undefined) => (state?.main.kind === "text" ? state.main.text : undefined);
+  const stateOf = (state: UnitState | undefined) =>
+    state === undefined || state.main.kind === "text" ? "unsaid" : state.main.kind;
+  if (stateOf(before) !== stateOf(after))
+    lines.push(
+      `unit file ${stateOf(before)} → ${stateOf(after)}`.replaceAll(
+        "unsaid",
+        textIn(after) === undefined && textIn(before) === undefined ? "as the OS has it" : "of its own",
+      ),
+    );
+  const [was, is] = [before?.enablement ?? "unsaid", after?.enablement ?? "unsaid"];
+  if (was !== is) lines.push(`enablement ${was} → ${is}`.replaceAll("unsaid", "as it is"));
+  lines.push(...unified(`/etc/systemd/system/${name}`, textIn(before), textIn(after)));
+  for (const dropin of [
+    ...new Set([...Object.keys(before?.dropins ?? {}), ...Object.keys(after?.dropins ?? {})]),
+  ].toSorted()) {
+    lines.push(...unified(`/etc/systemd/system/${name}.d/${dropin}`, before?.dropins[dropin], after?.dropins[dropin]));
+  }
+  return lines;
+}
+
+const noLineBreak = "\\ No newline at end of file";
+
+/** Characters that move a terminal's cursor or hide text. */
+// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
+const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+const printable = (line: string) =>
+  line.replaceAll(unprintable, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+function unified(path: string, before: string | undefined, after: string | undefined): readonly string[] {
+  if (before === after) return [];
+  const [old, next] = [linesOf(before ?? ""), linesOf(after ?? "")];
+  // Secrets are looked for in the whole text, and masked only after the lines were compared.
+  const [oldShown, nextShown] = [maskLines(old), maskLines(next)];
+  const ends = (text: string | undefined) => text === undefined || text === "" || text.endsWith("\n");
+  // As diff(1), a last line differs by its missing line break.
+  const marked = (lines: readonly string[], text: string | undefined) =>
+    ends(text) || lines.length === 0 ? lines : [...lines.slice(0, -1), `${lines.at(-1) ?? ""}\n`];
+  const hunks = hunksBetween(marked(old, before), marked(next, after));
+  if (hunks.length === 0)
+    return [
+      `--- ${before === undefined ? "/dev/null" : `a${path}`}`,
+      `+++ ${after === undefined ? "/dev/null" : `b${path}`}`,
+    ];
+  const isLast = (sign: string, index: number) =>
+    sign === "+" ? index === next.length - 1 && !ends(after) : index === old.length - 1 && !ends(before);
+  return [
+    `--- ${before === undefined ? "/dev/null" : `a${path}`}`,
+    `+++ ${after === undefined ? "/dev/null" : `b${path}`}`,
+    ...hunks.flatMap((hunk) => [
+      hunkHeader(hunk),
+      ...hunk.lines.flatMap(({ sign, index }) => [
+        `${sign}${printable((sign === "+" ? nextShown : oldShown)[index] ?? "")}`,
+        ...(isLast(sign, index) ? [noLineBreak] : []),
+      ]),
+    ]),
+  ];
+}

@@ -1,0 +1,202 @@
+import { describe, expect, test } from "vitest";
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { parseIgnition } from "../../ignition/index.ts";
+import {
+  contentDigest,
+  contentProblems,
+  deliveryOf,
+  layerEntries,
+  ownerNamesOf,
+  payloadOf,
+  printPayload,
+  readPayload,
+} from "./image-content.ts";
+import { type NodeConfig, nodeConfigOf } from "./node-config.ts";
+
+const root = { users: new Map([["core", 1000]]), groups: new Map([["core", 1000]]) };
+const url = (text: string) => `data:,${encodeURIComponent(text)}`;
+
+function configOf(config: object, more: object = {}, name = "rendered-worker-1"): NodeConfig {
+  const machineConfig = {
+    apiVersion: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfig",
+    metadata: { name },
+    spec: { config: { ignition: { version: "3.4.0" }, ...config }, ...more },
+  } as MachineConfig;
+  const parsed = parseIgnition(machineConfig.spec?.config);
+  if (parsed.verdict !== "valid") throw new Error(JSON.stringify(parsed));
+  const read = nodeConfigOf(machineConfig, parsed.config);
+  if (read.verdict === "refused") throw new Error(read.reason);
+  return read.config;
+}
+
+const unit = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n";
+const whole = {
+  storage: {
+    files: [
+      { path: "/etc/b", mode: 0o600, contents: { source: url("b") } },
+      { path: "/etc/a", contents: { source: url("a") } },
+      { path: "/var/lib/app/x", contents: { source: url("x") } },
+      { path: "/etc/kubernetes/kubelet-ca.crt", contents: { source: url("old") } },
+    ],
+    directories: [{ path: "/etc/own", mode: 0o700 }],
+    links: [{ path: "/etc/link", target: "a" }],
+  },
+  systemd: {
+    units: [
+      { name: "app.service", enabled: true, contents: unit, dropins: [{ name: "10.conf", contents: "[Service]\n" }] },
+      { name: "bad.service", mask: true },
+      { name: "crio.service", enabled: true },
+    ],
+  },
+  passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 AAAA k"], passwordHash: "$6$x" }] },
+};
+
+describe("what an image holds of a configuration", () => {
+  test("its layer has what an image can bring, by path: files, links, units with their enablement, the payload and the unit that settles", () => {
+    const entries = layerEntries(configOf(whole), root);
+    expect(entries.map(({ path }) => path)).toEqual([
+      "/etc/a",
+      "/etc/b",
+      "/etc/link",
+      "/etc/own",
+      "/etc/systemd/system/app.service",
+      "/etc/systemd/system/app.service.d/10.conf",
+      "/etc/systemd/system/bad.service",
+      "/etc/systemd/system/multi-user.target.wants/app.service",
+      "/usr/lib/machine-config/content.json",
+      "/usr/lib/systemd/system/machine-config-settle.service",
+      "/usr/lib/systemd/system/multi-user.target.wants/machine-config-settle.service",
+    ]);
+    expect(entries.find(({ path }) => path === "/etc/systemd/system/bad.service")).toMatchObject({
+      kind: "link",
+      target: "/dev/null",
+    });
+    expect(entries.find(({ path }) => path === "/usr/lib/machine-config/content.json")).toMatchObject({
+      mode: 0o600,
+      uid: 0,
+      gid: 0,
+    });
+  });
+
+  test("its payload is whole: every managed path with its bytes, units and accounts; what the daemon keeps by itself only where there is none", () => {
+    const payload = payloadOf(configOf(whole), root);
+    expect(payload.entries.map(({ path }) => path)).toEqual([
+      "/etc/a",
+      "/etc/b",
+      "/etc/kubernetes/kubelet-ca.crt",
+      "/etc/systemd/system/app.service",
+      "/etc/systemd/system/app.service.d/10.conf",
+      "/etc/systemd/system/bad.service",
+      "/home/core/.ssh/authorized_keys.d/ignition",
+      "/var/lib/app/x",
+    ]);
+    expect(
+      payload.entries.filter((entry) => entry.kind === "file" && entry.ifAbsent === true).map(({ path }) => path),
+    ).toEqual(["/etc/kubernetes/kubelet-ca.crt"]);
+    expect(payload.entries.find(({ path }) => path.startsWith("/home"))).toMatchObject({
+      uid: 1000,
+      gid: 1000,
+      mode: 0o600,
+      folder: { mode: 0o700, uid: 1000, gid: 1000 },
+    });
+    expect(payload.units).toEqual([
+      { name: "app.service", enabled: true },
+      { name: "crio.service", enabled: true },
+    ]);
+    expect(payload.accounts).toEqual([{ user: "core", passwordHash: "$6$x" }]);
+    expect(readPayload(printPayload(payload))).toEqual(payload);
+  });
+
+  test("it is the same for configurations that differ in spelling, order, name, kernel arguments, OS image, and what the daemon keeps by itself", () => {
+    const digest = contentDigest(configOf(whole));
+    const files = [...whole.storage.files]
+      .reverse()
+      .map((file) =>
+        file.path === "/etc/a"
+          ? { ...file, contents: { source: `data:;base64,${btoa("a")}` } }
+          : file.path.endsWith(".crt")
+            ? { ...file, contents: { source: url("new") } }
+            : file,
+      );
+    expect(
+      contentDigest(
+        configOf(
+          { ...whole, storage: { ...whole.storage, files } },
+          { kernelArguments: ["quiet"], osImageURL: "x@sha256:1" },
+          "rendered-worker-2",
+        ),
+      ),
+    ).toBe(digest);
+  });
+
+  test.for([
+    {
+      what: "bytes",
+      with: {
+        storage: {
+          ...whole.storage,
+          files: whole.storage.files.map((file) => ({ ...file, contents: { source: url("other") } })),
+        },
+      },
+    },
+    {
+      what: "a mode",
+      with: { storage: { ...whole.storage, files: whole.storage.files.map((file) => ({ ...file, mode: 0o640 })) } },
+    },
+    {
+      what: "a unit's enablement",
+      with: { systemd: { units: whole.systemd.units.map((each) => ({ ...each, enabled: false })) } },
+    },
+    { what: "an account", with: { passwd: { users: [{ name: "core", passwordHash: "$6$y" }] } } },
+    { what: "a link", with: { storage: { ...whole.storage, links: [{ path: "/etc/link", target: "b" }] } } },
+  ])("it is another with another $what", ({ with: other }) => {
+    expect(contentDigest(configOf({ ...whole, ...other }))).not.toBe(contentDigest(configOf(whole)));
+  });
+
+  test("what no image can bring is a problem with its path, and so is an owner that the base does not know", () => {
+    const config = configOf({
+      storage: {
+        files: [
+          { path: "/boot/x", contents: { source: url("") } },
+          { path: "/run/y", contents: { source: url("") } },
+          { path: "/etc/z", user: { name: "app" }, contents: { source: url("") } },
+        ],
+      },
+    });
+    expect(contentProblems(config, root).map(({ code, path }) => `${code} ${path}`)).toEqual([
+      "PathNotBakeable /boot/x",
+      "PathNotBakeable /run/y",
+      "OwnerUnknown /etc/z",
+    ]);
+    expect(contentProblems(config).map(({ code }) => code)).toEqual(["PathNotBakeable", "PathNotBakeable"]);
+    expect(ownerNamesOf(config)).toEqual({ users: ["app"], groups: [] });
+    expect(() => payloadOf(config, root)).toThrow(/app/);
+  });
+
+  test("where a path is delivered", () => {
+    const of = (delivery: string, paths: readonly string[]) =>
+      expect(paths.map((path) => `${path} ${deliveryOf(path)}`)).toEqual(paths.map((path) => `${path} ${delivery}`));
+    of("image", ["/etc/x", "/usr/lib/x", "/etcetera".replace("etera", "/y")]);
+    of("settle", ["/var/x", "/home/core/x", "/root/x", "/opt/x", "/usr/local/bin/x", "/srv/x", "/mnt/x"]);
+    of("ifAbsent", [
+      "/etc/kubernetes/kubelet-ca.crt",
+      "/etc/docker/certs.d/r/ca.crt",
+      "/var/lib/kubelet/config.json",
+      "/etc/mco/internal-registry-pull-secret.json",
+      "/etc/kubernetes/kubeconfig",
+    ]);
+    of("never", ["/boot/x", "/efi/x", "/proc/x", "/sys/x", "/dev/x", "/run/x", "/etcetera", "/x"]);
+  });
+
+  test.for([
+    "{",
+    "[]",
+    '{"v":2}',
+    '{"v":1}',
+    '{"v":1,"entries":[{"path":"x"}],"units":[],"accounts":[]}',
+    '{"v":1,"entries":[],"units":[{}],"accounts":[]}',
+  ])("a payload that cannot be read says why: %s", (text) => {
+    expect(readPayload(text)).toHaveProperty("problem");
+  });
+});

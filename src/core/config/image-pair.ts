@@ -1,0 +1,243 @@
+import type { Node } from "../../api/foreign/kubernetes.ts";
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
+import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
+import { annotations, machineOSBuildConditions as types, machineOSConfigConditions } from "../../api/names.ts";
+import { conditionOf } from "../../api/schema/object.ts";
+import { readComponents } from "../build/build-key.ts";
+import type { ContentMode } from "./image-content.ts";
+import { isMaterialised, switchOf } from "./opt-in.ts";
+
+export type ImageWaitReason = "WaitingForBuild" | "BuildFailed" | "BuildInterrupted" | "OptOutGrace";
+
+/** Why no machine of a pool can be given its target now. */
+export interface ImageWait {
+  readonly reason: ImageWaitReason;
+  readonly message: string;
+  readonly lift: string;
+}
+
+/** The image that goes with a pool's configuration. */
+export interface ImageTarget {
+  /** Pullspec by digest; empty: machines run the operating system that the configuration names. */
+  readonly image: string;
+  /** What the image holds of the configuration. */
+  readonly content: ContentMode;
+  readonly awaits: ImageWait | undefined;
+  /** Digest of what the image was built on; empty: nobody knows. */
+  readonly base: string;
+  /** The pool was opted in together with all others. */
+  readonly byDefault: boolean;
+}
+
+export const stockTarget: ImageTarget = {
+  image: "",
+  content: "os-only",
+  awaits: undefined,
+  base: "",
+  byDefault: false,
+};
+export const sameImageTarget = (a: ImageTarget, b: ImageTarget): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** What is known of a pool's images. */
+export interface ImageFacts {
+  /** The MachineOSConfig that decides about the pool. */
+  readonly config: MachineOSConfig | undefined;
+  /** MachineOSBuilds of it. */
+  readonly builds: readonly MachineOSBuild[];
+  /** Milliseconds that the deletion of a MachineOSConfig has no consequences for machines. */
+  readonly graceMs: number;
+}
+
+export const defaultGraceMs = 60_000;
+const digestPullspec = /^[^@\s]+@sha256:[0-9a-f]{64}$/;
+export const isDigestPullspec = (image: string): boolean => digestPullspec.test(image);
+
+/**
+ * When the deletion of a MachineOSConfig takes effect, in milliseconds since the epoch; `undefined`: it is not being
+ * deleted.
+ */
+export function leavesAt({ metadata }: Pick<MachineOSConfig, "metadata">, graceMs: number): number | undefined {
+  if (metadata.deletionTimestamp === undefined) return undefined;
+  // What this suite made goes because somebody turned the switch.
+  return Date.parse(metadata.deletionTimestamp) + (isMaterialised({ metadata }) ? 0 : graceMs);
+}
+
+/**
+ * Until when machines keep their images though the MachineOSConfig is gone, in milliseconds since the epoch: who
+ * deleted it by mistake makes it again.
+ */
+export function keepsImagesUntil({ metadata }: Pick<MachineConfigPool, "metadata">): number | undefined {
+  const until = Date.parse(metadata.annotations?.[annotations.optOutAfter] ?? "");
+  return Number.isNaN(until) ? undefined : until;
+}
+
+/**
+ * The image that every machine of a pool should boot, or why there is none to give: only what one MachineOSBuild says
+ * together makes a pair of configuration and image.
+ */
+export function imageTargetOf(
+  pool: Pick<MachineConfigPool, "metadata" | "spec">,
+  { config, builds, graceMs }: ImageFacts,
+  now: number,
+): ImageTarget {
+  const wanted = pool.spec.configuration?.name ?? "";
+  const asked = switchOf(pool);
+  if (asked === false) return stockTarget;
+  const kept = keepsImagesUntil(pool);
+  if (config === undefined && kept !== undefined && kept > now)
+    return waits(
+      "OptOutGrace",
+      `the MachineOSConfig was deleted: machines go back to the stock OS after ${new Date(kept).toISOString()}`,
+      "make the MachineOSConfig again to keep the images",
+    );
+  if (config === undefined)
+    return asked === true
+      ? waits(
+          "WaitingForBuild",
+          "the pool has opted in to images, and its MachineOSConfig is not there yet",
+          "see the pod machine-os-builder and the ConfigMap on-cluster-build-config",
+        )
+      : stockTarget;
+  const byDefault = config.metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
+  const leaves = leavesAt(config, graceMs);
+  if (leaves !== undefined && leaves <= now) return stockTarget;
+  const published = builds.find(({ metadata }) => metadata.name === config.status?.machineOSBuild?.name);
+  const image = published?.status?.digestedImagePushSpec ?? "";
+  const isPublished =
+    published !== undefined &&
+    isTrue(published, types.succeeded) &&
+    published.spec.machineConfig.name === wanted &&
+    image === config.status?.currentImagePullSpec &&
+    isDigestPullspec(image);
+  const notes = published?.metadata.annotations ?? {};
+  const pair: ImageTarget | undefined = isPublished
+    ? {
+        image,
+        content: notes[annotations.imageContent] === "full" ? "full" : "os-only",
+        awaits: undefined,
+        base: baseOf(published),
+        byDefault,
+      }
+    : undefined;
+  const wait = (reason: ImageWaitReason, message: string, lift: string): ImageTarget => ({
+    ...(pair ?? { ...stockTarget, byDefault }),
+    awaits: { reason, message, lift },
+  });
+
+  if (leaves !== undefined)
+    return wait(
+      "OptOutGrace",
+      `the MachineOSConfig ${config.metadata.name} is being deleted: machines go back to the stock OS after ${new Date(leaves).toISOString()}`,
+      "make the MachineOSConfig again to keep the images",
+    );
+  const invalid = conditionOf(config.status?.conditions, machineOSConfigConditions.inputsValid);
+  if (pair === undefined && invalid?.status === "False")
+    return wait(
+      "BuildFailed",
+      `no image can be built from what was given: ${invalid.message}`,
+      `mend the MachineOSConfig ${config.metadata.name}`,
+    );
+  const forTarget = builds.filter(({ spec }) => spec.machineConfig.name === wanted);
+  const running = forTarget.find((build) => !isOver(build));
+  if (running !== undefined)
+    return wait(
+      "WaitingForBuild",
+      `the image of ${wanted} is being made: ${describeBuild(running)}`,
+      `it goes on when ${running.metadata.name} is done: mco build status`,
+    );
+  if (pair !== undefined) return pair;
+  const last = newest(forTarget);
+  const explain = last === undefined ? "" : `mco build explain ${pool.metadata.name}`;
+  if (last !== undefined && isTrue(last, types.failed))
+    return wait(
+      "BuildFailed",
+      `the image of ${wanted} could not be built: ${describeBuild(last)}`,
+      `${explain} says what to do; then set the annotation ${annotations.rebuildImage} of the pool`,
+    );
+  if (
+    last !== undefined &&
+    isTrue(last, types.interrupted) &&
+    last.metadata.annotations?.[annotations.nextAttemptAt] === undefined
+  ) {
+    const reason = conditionOf(last.status?.conditions, types.interrupted)?.reason ?? "";
+    if (reason !== "Superseded")
+      return wait(
+        "BuildInterrupted",
+        `the build of the image of ${wanted} was ended: ${describeBuild(last)}`,
+        `${explain} says what to do`,
+      );
+  }
+  return wait(
+    "WaitingForBuild",
+    `the image of ${wanted} has to be built first`,
+    "it goes on when the image is built: mco build status",
+  );
+}
+
+const waits = (reason: ImageWaitReason, message: string, lift: string): ImageTarget => ({
+  ...stockTarget,
+  awaits: { reason, message, lift },
+});
+const isTrue = (build: Pick<MachineOSBuild, "status">, type: string) =>
+  conditionOf(build.status?.conditions, type)?.status === "True";
+
+/** Whether nothing more will come of a build. */
+export const isOver = (build: Pick<MachineOSBuild, "status">): boolean =>
+  [types.succeeded, types.failed, types.interrupted].some((type) => isTrue(build, type));
+
+/** In a few words where a build is. */
+export function describeBuild({ metadata, status }: MachineOSBuild): string {
+  const speaking = (status?.conditions ?? []).find((condition) => condition.status === "True");
+  return speaking === undefined
+    ? `${metadata.name} has not begun`
+    : `${metadata.name} ${speaking.type} (${speaking.reason})${speaking.message === "" ? "" : `: ${speaking.message}`}`;
+}
+
+/** The one that was made last. */
+export function newest(builds: readonly MachineOSBuild[]): MachineOSBuild | undefined {
+  const at = ({ metadata }: MachineOSBuild) => metadata.creationTimestamp ?? "";
+  return builds.reduce<MachineOSBuild | undefined>(
+    (last, build) =>
+      last === undefined || at(build) > at(last) || (at(build) === at(last) && build.metadata.name > last.metadata.name)
+        ? build
+        : last,
+    undefined,
+  );
+}
+
+/** Digest of what the image of a build stands on. */
+export function baseOf({ metadata }: Pick<MachineOSBuild, "metadata">): string {
+  const base = readComponents(metadata.annotations?.[annotations.keyInputs])?.["base"];
+  return typeof base === "string" ? base : "";
+}
+
+/** The image of a node under its two names. `conflicting`: they differ. */
+export function imageIn(notes: Readonly<Record<string, string>>, of: "desired" | "current"): string {
+  const [image, older] =
+    of === "desired"
+      ? [notes[annotations.desiredImage], notes[annotations.desiredOSImage]]
+      : [notes[annotations.currentImage], notes[annotations.currentOSImage]];
+  const [first = "", second = ""] = [image, older].filter((value) => value !== undefined && value !== "");
+  return second !== "" && first !== second ? "conflicting" : first;
+}
+
+/** What a node is told of its image, in the same patch as its configuration: all four keys, or none of them. */
+export function imageAnnotations(
+  { image, content }: Pick<ImageTarget, "image" | "content">,
+  node: Pick<Node, "metadata">,
+): Readonly<Record<string, string | null>> {
+  const keys = [annotations.desiredImage, annotations.desiredOSImage, annotations.desiredImageContent] as const;
+  if (image !== "")
+    return {
+      [annotations.desiredImage]: image,
+      [annotations.desiredOSImage]: image,
+      [annotations.desiredImageContent]: content,
+    };
+  return Object.fromEntries(
+    keys.filter((key) => node.metadata.annotations?.[key] !== undefined).map((key) => [key, null]),
+  );
+}
+
+/** `…@sha256:0123456789ab` */
+export const shortImage = (image: string): string => image.replace(/^.*@(sha256:[0-9a-f]{12})[0-9a-f]*$/, "$1");

@@ -1,0 +1,396 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { hostPaths } from "../../api/names.ts";
+import { contentsReader } from "../../ignition/data-url.ts";
+import type { IgnitionConfig, Owner, Unit } from "../../ignition/types.ts";
+import { sameBag } from "../text/bag.ts";
+import type { Change, Op } from "./change.ts";
+import type { KernelType } from "../machine/deployment.ts";
+import type { ContentMode } from "./image-content.ts";
+
+/**
+ * What one machine should be, in the terms of a machine: entries on its disk, enablement of units, accounts, kernel
+ * arguments, OS image. Contents are decoded; spelling (compression, data URL form, order of lists) is gone.
+ */
+export interface NodeConfig {
+  /** Name of the rendered configuration. */
+  readonly name: string;
+  /** Path → what should be there: files, unit files, drop-ins, masks, SSH keys. */
+  readonly entries: ReadonlyMap<string, WantedEntry>;
+  /** Unit → whether it should be enabled; units of which the config says nothing are absent. */
+  readonly enablement: ReadonlyMap<string, WantedEnablement>;
+  /** User → password hash. */
+  readonly passwords: ReadonlyMap<string, string>;
+  /** Single arguments, as the kernel splits them. */
+  readonly kernelArguments: readonly string[];
+  /** Pullspec; empty when the config names none. */
+  readonly osImage: string;
+  readonly extensions: readonly string[];
+  /** Image that packages and kernels come from; empty when the config names none. */
+  readonly extensionsImage: string;
+  readonly kernelType: KernelType;
+  readonly fips: boolean;
+  /** What only a machine that starts with this configuration follows: later nobody looks at it. */
+  readonly atBirth: AtBirth;
+  /** Present where the OS image was built for this configuration: what of it the image holds. */
+  readonly imageContent?: ContentMode;
+}
+
+export interface AtBirth {
+  readonly folders: ReadonlyMap<string, FolderOwner>;
+  /** Path → target of a symbolic link. */
+  readonly links: ReadonlyMap<string, string>;
+  /** Path → what is added behind what the machine has there. */
+  readonly appends: ReadonlyMap<string, Appended>;
+  /** What this suite does not carry out, in words for people. */
+  readonly ignored: readonly string[];
+}
+
+export interface Appended {
+  readonly contents: Uint8Array;
+  /** `undefined`: what the file has, 0644 for a new one. */
+  readonly mode: number | undefined;
+  readonly user: Owner;
+  readonly group: Owner;
+}
+
+export type WantedEntry = { readonly origin: Origin } & (
+  | {
+      readonly kind: "file";
+      readonly contents: Uint8Array;
+      readonly digest: string;
+      readonly mode: number;
+      readonly user: Owner;
+      readonly group: Owner;
+      readonly folder?: FolderOwner;
+      /** Content with whatever is there. */ readonly ifAbsent?: true;
+    }
+  | { readonly kind: "link"; readonly target: string }
+  /** Nothing may be there: an emptied drop-in, or a unit that may not be masked. */
+  | { readonly kind: "absent" }
+);
+
+export interface FolderOwner {
+  readonly mode: number;
+  readonly user: Owner;
+  readonly group: Owner;
+}
+
+/** Which part of a config an entry comes from; decides which policy speaks of it. */
+export type Origin =
+  | { readonly kind: "file" }
+  | { readonly kind: "unit"; readonly name: string; readonly part: string }
+  | { readonly kind: "sshKeys"; readonly user: string };
+
+export interface WantedEnablement {
+  /** `undefined`: what the vendor's presets say. */
+  readonly enabled: boolean | undefined;
+  /** `false`: the unit's own text has no [Install] section, so that enabling it has no meaning. */
+  readonly installable: boolean;
+}
+
+export type NodeConfigResult =
+  | { readonly verdict: "decoded"; readonly config: NodeConfig }
+  | { readonly verdict: "refused"; readonly path: string; readonly reason: string };
+
+const rootOwner: Owner = { id: 0 };
+const unitFolder = "/etc/systemd/system";
+
+/** Words that the kernel makes of one entry: split at blanks outside of double quotes. */
+export function splitKernelArguments(entry: string): readonly string[] {
+  const words: string[] = [];
+  let word = "";
+  let quoted = false;
+  for (const character of entry) {
+    if (character === '"') quoted = !quoted;
+    if (!quoted && /\s/.test(character)) {
+      if (word !== "") words.push(word);
+      word = "";
+    } else word += character;
+  }
+  if (word !== "") words.push(word);
+  return words;
+}
+
+export const hasInstallSection = (text: string) =>
+  /^\[Install\]\s*$/m.test(text) && /^\s*(WantedBy|RequiredBy|Alias|Also)\s*=/m.test(text);
+
+function file(
+  origin: Origin,
+  contents: Uint8Array,
+  mode: number,
+  user: Owner = rootOwner,
+  group: Owner = rootOwner,
+  folder?: FolderOwner,
+): WantedEntry {
+  return {
+    origin,
+    kind: "file",
+    contents,
+    digest: bytesToHex(sha256(contents)),
+    mode,
+    user,
+    group,
+    ...(folder === undefined ? {} : { folder }),
+  };
+}
+
+function unitEntries(unit: Unit): readonly (readonly [string, WantedEntry])[] {
+  const { name } = unit;
+  const entries: (readonly [string, WantedEntry])[] = [];
+  const path = `${unitFolder}/${name}`;
+  const origin = (part: string): Origin => ({ kind: "unit", name, part });
+  if (unit.mask === true) entries.push([path, { origin: origin("mask"), kind: "link", target: "/dev/null" }]);
+  else if (unit.contents !== undefined && unit.contents !== "")
+    entries.push([path, file(origin("contents"), utf8ToBytes(unit.contents), 0o644)]);
+  else if (unit.mask === false) entries.push([path, { origin: origin("mask"), kind: "absent" }]);
+  for (const dropin of unit.dropins ?? []) {
+    const at = `${path}.d/${dropin.name}`;
+    if (dropin.contents === undefined || dropin.contents === "")
+      entries.push([at, { origin: origin(dropin.name), kind: "absent" }]);
+    else entries.push([at, file(origin(dropin.name), utf8ToBytes(dropin.contents), 0o644)]);
+  }
+  return entries;
+}
+
+/**
+ * Reads a rendered MachineConfig as a machine will carry it out.
+ *
+ * `ignition` is the config part, parsed and merged (`parseIgnition`); `undefined` where the MachineConfig has none.
+ * Refused when a file's contents cannot be had from the config alone: a remote source, a bad encoding, a bomb.
+ */
+export function nodeConfigOf(machineConfig: MachineConfig, ignition: IgnitionConfig | undefined): NodeConfigResult {
+  const entries = new Map<string, WantedEntry>();
+  const enablement = new Map<string, WantedEnablement>();
+  const passwords = new Map<string, string>();
+  const appends = new Map<string, Appended>();
+
+  const read = contentsReader();
+  for (const [index, wanted] of (ignition?.storage?.files ?? []).entries()) {
+    const contents = read(wanted.contents);
+    if (contents.verdict === "refused")
+      return {
+        verdict: "refused",
+        path: `spec.config.storage.files[${index}].contents`,
+        reason: `${wanted.path}: ${contents.reason}`,
+      };
+    if ((wanted.append ?? []).length > 0) {
+      const parts = [contents.bytes];
+      for (const [k, part] of (wanted.append ?? []).entries()) {
+        const more = read(part);
+        if (more.verdict === "refused")
+          return {
+            verdict: "refused",
+            path: `spec.config.storage.files[${index}].append[${k}]`,
+            reason: `${wanted.path}: ${more.reason}`,
+          };
+        parts.push(more.bytes);
+      }
+      appends.set(wanted.path, {
+        contents: joined(parts),
+        mode: wanted.mode,
+        user: wanted.user ?? rootOwner,
+        group: wanted.group ?? rootOwner,
+      });
+      continue;
+    }
+    entries.set(
+      wanted.path,
+      file({ kind: "file" }, contents.bytes, wanted.mode ?? 0o644, wanted.user ?? rootOwner, wanted.group ?? rootOwner),
+    );
+  }
+  for (const unit of ignition?.systemd?.units ?? []) {
+    for (const [path, entry] of unitEntries(unit)) entries.set(path, entry);
+    const hasContents = unit.contents !== undefined && unit.contents !== "";
+    if (unit.mask !== true && (unit.enabled !== undefined || hasContents)) {
+      enablement.set(unit.name, {
+        enabled: unit.enabled,
+        installable: !hasContents || hasInstallSection(unit.contents ?? ""),
+      });
+    }
+  }
+  const keys: string[] = [];
+  for (const user of ignition?.passwd?.users ?? []) {
+    if (user.passwordHash !== undefined && user.passwordHash !== "") passwords.set(user.name, user.passwordHash);
+    keys.push(...(user.sshAuthorizedKeys ?? []));
+  }
+  if (keys.length > 0) {
+    // The keys of all listed users go to core: openshift/machine-config-operator pkg/daemon/update.go (main).
+    const core: Owner = { name: "core" };
+    entries.set(
+      hostPaths.sshKeys,
+      file({ kind: "sshKeys", user: "core" }, utf8ToBytes(`${keys.join("\n")}\n`), 0o600, core, core, {
+        mode: 0o700,
+        user: core,
+        group: core,
+      }),
+    );
+  }
+  const spec = machineConfig.spec ?? {};
+  return {
+    verdict: "decoded",
+    config: {
+      name: machineConfig.metadata.name,
+      entries,
+      enablement,
+      passwords,
+      kernelArguments: (spec.kernelArguments ?? []).flatMap(splitKernelArguments),
+      osImage: spec.osImageURL ?? "",
+      extensions: [...new Set(spec.extensions ?? [])].sort(),
+      extensionsImage: spec.baseOSExtensionsContainerImage ?? "",
+      kernelType: spec.kernelType === "realtime" || spec.kernelType === "64k-pages" ? spec.kernelType : "default",
+      fips: spec.fips === true,
+      atBirth: {
+        folders: new Map(
+          (ignition?.storage?.directories ?? []).map(({ path, mode, user, group }) => [
+            path,
+            { mode: mode ?? 0o755, user: user ?? rootOwner, group: group ?? rootOwner },
+          ]),
+        ),
+        links: new Map(
+          (ignition?.storage?.links ?? []).flatMap(({ path, target, hard }) =>
+            hard === true ? [] : [[path, target ?? ""]],
+          ),
+        ),
+        appends,
+        ignored: ignoredParts(ignition),
+      },
+    },
+  };
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** Sections that need Ignition itself, before there is a system that runs. */
+function ignoredParts(ignition: IgnitionConfig | undefined): readonly string[] {
+  const { storage, passwd } = ignition ?? {};
+  return [
+    ...(["disks", "filesystems", "raid", "luks"] as const).flatMap((section) =>
+      (storage?.[section] ?? []).length > 0 ? [`storage.${section}`] : [],
+    ),
+    ...(storage?.links ?? []).flatMap(({ path, hard }) => (hard === true ? [`the hard link ${path}`] : [])),
+    ...(passwd?.users ?? []).flatMap(({ name }) => (name === "core" ? [] : [`the user ${name}`])),
+    ...((passwd?.groups ?? []).length > 0 ? ["passwd.groups"] : []),
+  ];
+}
+
+/** What a machine has before it was given anything. */
+export const emptyNodeConfig: NodeConfig = {
+  name: "",
+  entries: new Map(),
+  enablement: new Map(),
+  passwords: new Map(),
+  kernelArguments: [],
+  osImage: "",
+  extensions: [],
+  extensionsImage: "",
+  kernelType: "default",
+  fips: false,
+  atBirth: { folders: new Map(), links: new Map(), appends: new Map(), ignored: [] },
+};
+
+export function sameWanted(a: WantedEntry | undefined, b: WantedEntry | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  if (a.kind === "file" && b.kind === "file")
+    return a.digest === b.digest && a.mode === b.mode && sameOwner(a.user, b.user) && sameOwner(a.group, b.group);
+  if (a.kind === "link" && b.kind === "link") return a.target === b.target;
+  return a.kind === b.kind;
+}
+
+const sameOwner = (a: Owner, b: Owner) => a.id === b.id && a.name === b.name;
+const sameList = (a: readonly string[], b: readonly string[]) =>
+  a.length === b.length && a.every((value, index) => value === b[index]);
+const opOf = (before: boolean, after: boolean): Op => (before ? (after ? "update" : "delete") : "create");
+
+/**
+ * Turns differing paths and units into changes: all that differs about one unit is one change. Sorted: files, units,
+ * accounts.
+ */
+export function changesOf(
+  paths: readonly { readonly path: string; readonly origin: Origin; readonly op: Op }[],
+  enablement: readonly { readonly name: string; readonly op: Op }[],
+): readonly Change[] {
+  const files: Change[] = [];
+  const accounts: Change[] = [];
+  const units = new Map<string, { op: Op; parts: Set<string> }>();
+  const touch = (name: string, op: Op, part: string) => {
+    const unit = units.get(name) ?? { op, parts: new Set() };
+    if (unit.op !== op) unit.op = "update";
+    unit.parts.add(part);
+    units.set(name, unit);
+  };
+  for (const { path, origin, op } of paths) {
+    if (origin.kind === "file") files.push({ kind: "file", path, op });
+    else if (origin.kind === "sshKeys") accounts.push({ kind: "sshKeys", user: origin.user, op });
+    else touch(origin.name, op, origin.part);
+  }
+  for (const { name, op } of enablement) touch(name, op, "enablement");
+  const byText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+  files.sort((a, b) => byText(a.kind === "file" ? a.path : "", b.kind === "file" ? b.path : ""));
+  const unitChanges = [...units]
+    .sort(([a], [b]) => byText(a, b))
+    .map(([name, { op, parts }]): Change => ({ kind: "unit", name, op, parts: [...parts].sort() }));
+  return [...files, ...unitChanges, ...accounts];
+}
+
+/**
+ * What differs between two configurations, in the order files, units, accounts, kernel and OS. Empty for equal ones.
+ */
+export function compareNodeConfigs(from: NodeConfig, to: NodeConfig): readonly Change[] {
+  const paths = [];
+  for (const path of new Set([...from.entries.keys(), ...to.entries.keys()])) {
+    const [before, after] = [from.entries.get(path), to.entries.get(path)];
+    const origin = (after ?? before)?.origin;
+    if (origin !== undefined && !sameWanted(before, after))
+      paths.push({ path, origin, op: opOf(before !== undefined, after !== undefined) });
+  }
+  const enablement = [];
+  for (const name of new Set([...from.enablement.keys(), ...to.enablement.keys()])) {
+    const [before, after] = [from.enablement.get(name), to.enablement.get(name)];
+    if (before?.enabled !== after?.enabled)
+      enablement.push({ name, op: opOf(before !== undefined, after !== undefined) });
+  }
+  return [
+    ...changesOf(paths, enablement),
+    ...passwordChanges(from.passwords, to.passwords),
+    ...systemChanges(from, to),
+  ];
+}
+
+function passwordChanges(from: ReadonlyMap<string, string>, to: ReadonlyMap<string, string>): readonly Change[] {
+  const users = [...new Set([...from.keys(), ...to.keys()])].sort();
+  return users.flatMap((user): Change[] =>
+    from.get(user) === to.get(user) ? [] : [{ kind: "password", user, op: opOf(from.has(user), to.has(user)) }],
+  );
+}
+
+/**
+ * Changes of kernel and OS between two configurations. An empty OS image says nothing and is no change; nor is another
+ * order of the same kernel arguments, which no deployment would follow.
+ */
+export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change[] {
+  return [
+    ...(sameBag(from.kernelArguments, to.kernelArguments)
+      ? []
+      : [{ kind: "kernelArguments", from: from.kernelArguments, to: to.kernelArguments } as const]),
+    ...(from.osImage === to.osImage || to.osImage === ""
+      ? []
+      : [{ kind: "osImage", from: from.osImage, to: to.osImage } as const]),
+    ...(sameList(from.extensions, to.extensions)
+      ? []
+      : [{ kind: "extensions", from: from.extensions, to: to.extensions } as const]),
+    ...(from.kernelType === to.kernelType
+      ? []
+      : [{ kind: "kernelType", from: from.kernelType, to: to.kernelType } as const]),
+    ...(from.fips === to.fips ? [] : [{ kind: "fips", from: from.fips, to: to.fips } as const]),
+  ];
+}

@@ -1,0 +1,221 @@
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { hostPaths } from "../../api/names.ts";
+import { equalValues } from "../../ignition/canonical.ts";
+import { contentsReader } from "../../ignition/data-url.ts";
+import { judgeIgnition, readIgnition } from "../../ignition/parse-ignition.ts";
+import { type Problem, at } from "../../ignition/problem.ts";
+import { type IgnitionConfig, type Passwd, emptyIgnition } from "../../ignition/types.ts";
+
+/** Why a running machine cannot be brought to a config. */
+export interface Irreconcilable {
+  /** Field of the new MachineConfig: `spec.config.storage.disks`, `spec.fips`. */
+  readonly field: string;
+  readonly reason: string;
+  readonly remedy: string;
+  /** `reference`: the reference refuses it too. `ours`: it would accept, and then fail or silently do nothing. */
+  readonly rule: "reference" | "ours";
+}
+
+/**
+ * Parts of the storage section whose changes an administrator has allowed: MachineConfiguration
+ * `spec.irreconcilableValidationOverrides.storage`.
+ */
+export type StorageOverride = "Disks" | "FileSystems" | "Raid";
+
+export interface ReconcileOptions {
+  readonly overrides?: readonly StorageOverride[];
+  /** `/proc/sys/crypto/fips_enabled` of the machine, when known. */
+  readonly machineFips?: boolean;
+}
+
+const newMachines = "add a machine that starts with this config instead, or leave this part as it is";
+
+/**
+ * What keeps a machine with `from` from becoming `to` while it runs; empty when nothing does.
+ *
+ * All findings are given, not only the first, in the order in which the reference looks. `rule: "ours"` are the ones
+ * for which the daemon refuses a new target before it drains: the reference accepts them and then applies nothing.
+ * Source of the rules: openshift/machine-config-operator pkg/controller/common/reconcile.go (main).
+ */
+export function reconcile(
+  from: Pick<MachineConfig, "metadata" | "spec">,
+  to: Pick<MachineConfig, "metadata" | "spec">,
+  options: ReconcileOptions = {},
+): readonly Irreconcilable[] {
+  const found: Irreconcilable[] = [];
+  const refuse = (field: string, reason: string, remedy: string, rule: Irreconcilable["rule"] = "reference") =>
+    void found.push({ field: field === "" ? "spec.config" : field, reason, remedy, rule });
+  const refuseAll = (config: Pick<MachineConfig, "metadata" | "spec">, problems: readonly Problem[]) => {
+    for (const { path, reason, remedy, severity } of problems) {
+      if (severity === "error")
+        refuse(
+          path === "" ? "spec.config" : `spec.config.${path}`,
+          `${config.metadata.name}: ${reason}`,
+          remedy ?? "correct the field",
+        );
+    }
+  };
+  const parse = (config: Pick<MachineConfig, "metadata" | "spec">): IgnitionConfig | undefined => {
+    const raw = config.spec?.config;
+    if (raw === undefined || raw === null) return emptyIgnition;
+    const parsed = readIgnition(raw);
+    if (parsed.verdict === "valid") return parsed.config;
+    refuseAll(config, parsed.problems);
+    return undefined;
+  };
+  const before = parse(from);
+  const after = parse(to);
+  // Only the new config is judged: the old one rules the machine already, whatever later rules say of it.
+  if (after !== undefined) refuseAll(to, judgeIgnition(after));
+  if (found.length > 0) return found;
+  if (before === undefined || after === undefined) return found;
+  for (const one of reconcileIgnition(before, after, options.overrides ?? [])) found.push(one);
+  const fips = to.spec?.fips === true;
+  if (fips !== (from.spec?.fips === true))
+    refuse(
+      "spec.fips",
+      `FIPS mode cannot be switched ${fips ? "on" : "off"} on a running cluster`,
+      "it is decided at installation",
+    );
+  else if (options.machineFips !== undefined && options.machineFips !== fips)
+    refuse(
+      "spec.fips",
+      `the machine runs with FIPS mode ${options.machineFips ? "on" : "off"}`,
+      "join a machine that was installed with the cluster's FIPS mode",
+    );
+  return found;
+}
+
+/** The part of `reconcile` that looks at two parsed Ignition configs. */
+export function reconcileIgnition(
+  before: IgnitionConfig,
+  after: IgnitionConfig,
+  overrides: readonly StorageOverride[] = [],
+): readonly Irreconcilable[] {
+  const found: Irreconcilable[] = [];
+  const refuse = (field: string, reason: string, remedy: string, rule: Irreconcilable["rule"] = "reference") =>
+    void found.push({ field: `spec.config.${field}`, reason, remedy, rule });
+  if (!equalValues(before.passwd, after.passwd)) passwdChanges(before.passwd ?? {}, after.passwd ?? {}, refuse);
+  if (!equalValues(before.kernelArguments, after.kernelArguments))
+    refuse(
+      "kernelArguments",
+      "kernel arguments of the Ignition config change, which running machines do not look at",
+      "use spec.kernelArguments of the MachineConfig",
+    );
+
+  const [old, next] = [before.storage ?? {}, after.storage ?? {}];
+  const sections = [
+    ["disks", "Disks"],
+    ["filesystems", "FileSystems"],
+    ["raid", "Raid"],
+  ] as const;
+  for (const [section, override] of sections) {
+    if (!overrides.includes(override) && !equalValues(old[section], next[section])) {
+      refuse(
+        `storage.${section}`,
+        `the section ${section} changes, which a running machine cannot follow`,
+        `${newMachines}; or allow it with the override ${override} of MachineConfiguration/cluster, and running machines will keep what they have`,
+      );
+    }
+  }
+  if (!equalValues(old.directories, next.directories))
+    refuse(
+      "storage.directories",
+      "the section directories changes, which a running machine does not follow",
+      "let a file or a unit's RuntimeDirectory make the folder, or write a tmpfiles.d file",
+    );
+  if (!equalValues(old.links, next.links) && (next.links ?? []).length > 0)
+    refuse(
+      "storage.links",
+      "the section links changes, which a running machine does not follow",
+      "write a tmpfiles.d file that makes the link",
+    );
+  const read = contentsReader();
+  for (const [i, file] of (next.files ?? []).entries()) {
+    const field = at("storage.files", i);
+    if ((file.append ?? []).length > 0)
+      refuse(
+        at(field, "append"),
+        `${file.path} is appended to, which cannot be repeated safely`,
+        "give the whole contents",
+      );
+    if (file.path === hostPaths.force)
+      refuse(at(field, "path"), `${file.path} is the daemon's force file`, "take the file out of the config");
+    const contents = read(file.contents);
+    if (contents.verdict === "refused")
+      refuse(
+        at(field, "contents"),
+        `${file.path}: ${contents.reason}`,
+        contents.because === "remote" ? "give the contents inline, as a data URL" : "correct the contents",
+        "ours",
+      );
+    if (/[\0\n]/.test(file.path) || file.path === "/")
+      refuse(at(field, "path"), "no machine can write this path", "correct the path", "ours");
+  }
+  for (const [i, unit] of (after.systemd?.units ?? []).entries()) {
+    if (/[\0\n/]/.test(unit.name))
+      refuse(
+        at(at("systemd.units", i), "name"),
+        "no machine can write a unit of this name",
+        "correct the name",
+        "ours",
+      );
+    for (const [k, { name }] of (unit.dropins ?? []).entries())
+      if (/[\0\n/]/.test(name))
+        refuse(
+          `systemd.units[${i}].dropins[${k}].name`,
+          "no machine can write a drop-in of this name",
+          "correct the name",
+          "ours",
+        );
+  }
+  if (!equalValues(old.luks, next.luks))
+    refuse("storage.luks", "the section luks changes, and running machines would not follow", newMachines, "ours");
+  const references = (config: IgnitionConfig) => [config.ignition.config?.merge, config.ignition.config?.replace];
+  if (!equalValues(references(before), references(after)))
+    refuse(
+      "ignition.config",
+      "references to other configs change, and running machines do not fetch them",
+      "give the contents inline",
+      "ours",
+    );
+  return found;
+}
+
+function passwdChanges(
+  before: Passwd,
+  after: Passwd,
+  refuse: (field: string, reason: string, remedy: string) => void,
+): void {
+  if (!equalValues(before.groups, after.groups))
+    refuse(
+      "passwd.groups",
+      "groups change, which a running machine does not follow",
+      "make the group with a unit or in the OS image",
+    );
+  if (equalValues(before.users, after.users)) return;
+  const users = after.users ?? [];
+  const stranger = users.findIndex(({ name }) => name !== "core");
+  if (stranger >= 0)
+    return refuse(
+      at("passwd.users", stranger),
+      `the user ${users[stranger]?.name ?? ""} is not core, the one user that a running machine changes`,
+      "make other users with a unit or in the OS image",
+    );
+  const last = users.at(-1);
+  if (last === undefined) return;
+  const field = at("passwd.users", users.length - 1);
+  const { name: _name, passwordHash, sshAuthorizedKeys, ...rest } = last;
+  if (passwordHash === undefined && (sshAuthorizedKeys ?? []).length === 0)
+    refuse(
+      field,
+      "core would have neither an SSH key nor a password",
+      "give it at least one key, or take the user out of the config",
+    );
+  else if (Object.keys(rest).length > 0)
+    refuse(
+      at(field, Object.keys(rest)[0] ?? ""),
+      "only SSH keys and the password hash of core can change on a running machine",
+      "leave the field as it is",
+    );
+}

@@ -1,0 +1,345 @@
+import { bytesOf, parseDataUrl, textOf as utf8 } from "../../ignition/data-url.ts";
+import { type ImageReference, parseImageReference, printImageReference, repositoryOf } from "./image-reference.ts";
+
+/** A public key: a file on the machine, or its PEM text. */
+export type SignatureKey = { readonly path: string } | { readonly pem: string };
+
+/** Which name a signature must speak of. */
+export type SignedIdentity =
+  | { readonly type: "matchExact" | "matchRepoDigestOrExact" | "matchRepository" }
+  | { readonly type: "exactReference"; readonly reference: string }
+  | { readonly type: "exactRepository"; readonly repository: string }
+  | { readonly type: "remapIdentity"; readonly prefix: string; readonly signedPrefix: string };
+
+export type SignatureRequirement =
+  | { readonly type: "insecureAcceptAnything" | "reject" }
+  | { readonly type: "sigstoreSigned"; readonly keys: readonly SignatureKey[]; readonly identity: SignedIdentity }
+  /** It is known what it asks for, and that nobody here can check it. */
+  | { readonly type: "unsupported"; readonly name: string };
+
+/** What `/etc/containers/policy.json` says of images in registries. */
+export interface SignaturePolicy {
+  readonly otherwise: readonly SignatureRequirement[];
+  readonly scopes: ReadonlyMap<string, readonly SignatureRequirement[]>;
+}
+
+export type SignaturePolicyReading =
+  | { readonly verdict: "policy"; readonly policy: SignaturePolicy }
+  | { readonly verdict: "refused"; readonly problem: string };
+
+/** One signature that was found beside an image; nothing about it is believed yet. */
+export interface FoundSignature {
+  /** The simple signing text, byte by byte as it was signed. */
+  readonly payload: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+export type KeyVerdict = "valid" | "invalid" | { readonly unusable: string };
+
+/**
+ * Tells whether the signature was made with the key; `unusable` when there is no such key, or none of a supported kind.
+ */
+export type VerifySignature = (key: SignatureKey, found: FoundSignature) => KeyVerdict;
+
+export type SignatureVerdict =
+  | { readonly verdict: "accepted"; readonly scope: string; readonly because: string }
+  | { readonly verdict: "refused"; readonly scope: string; readonly requirement: string; readonly problem: string };
+
+/** What a signature is made of. Source: containers/image signature/internal/sigstore_payload.go (main). */
+const payloadType = "cosign container image signature";
+
+class Unreadable extends Error {}
+
+/** The scope name of the policy's own `default`. */
+const defaultScope = "default";
+
+/**
+ * Reads a policy as strictly as container engines do: a field that nobody knows makes the whole file unreadable, since
+ * leaving it out could accept what its author meant to refuse. Requirements that are known but not supported are kept
+ * by name, and refuse only the images that they apply to. Source: containers-policy.json(5).
+ */
+export function parseSignaturePolicy(text: string): SignaturePolicyReading {
+  try {
+    const top = objectOf(JSON.parse(text), "the policy", ["default", "transports"]);
+    const repeated = repeatedKey(text);
+    if (repeated !== undefined) throw new Unreadable(`the field "${repeated}" stands there twice`);
+    if (top["default"] === undefined) throw new Unreadable("it has no default");
+    const transports = top["transports"] === undefined ? {} : objectOf(top["transports"], "transports");
+    const docker = transports["docker"] === undefined ? {} : objectOf(transports["docker"], "transports.docker");
+    const scopes = new Map(
+      Object.entries(docker).map(([scope, requirements]) => [scope, requirementsOf(requirements, `scope "${scope}"`)]),
+    );
+    return { verdict: "policy", policy: { otherwise: requirementsOf(top["default"], defaultScope), scopes } };
+  } catch (error) {
+    if (error instanceof Unreadable) return { verdict: "refused", problem: error.message };
+    if (error instanceof SyntaxError) return { verdict: "refused", problem: "it is not JSON" };
+    throw error;
+  }
+}
+
+/**
+ * The requirements that apply to an image: those of the most specific scope, of all others none. A host's wildcards
+ * leave its port out. Source: containers/image docker/policyconfiguration/naming.go (main).
+ */
+export function requirementsFor(
+  policy: SignaturePolicy,
+  reference: ImageReference,
+): { readonly scope: string; readonly requirements: readonly SignatureRequirement[] } {
+  const scopes = [printImageReference(reference)];
+  for (let name = repositoryOf(reference); name !== ""; name = name.slice(0, Math.max(0, name.lastIndexOf("/"))))
+    scopes.push(name);
+  const host = reference.host.replace(/:[0-9]+$/, "");
+  for (let dot = host.indexOf("."); dot >= 0; dot = host.indexOf(".", dot + 1)) scopes.push(`*${host.slice(dot)}`);
+  for (const scope of [...scopes, ""]) {
+    const requirements = policy.scopes.get(scope);
+    if (requirements !== undefined) return { scope, requirements };
+  }
+  return { scope: defaultScope, requirements: policy.otherwise };
+}
+
+/** Whether anybody has to look for signatures before {@link judgeImage} can decide, and with which keys. */
+export function keysAskedFor(policy: SignaturePolicy, reference: ImageReference): readonly SignatureKey[] {
+  return requirementsFor(policy, reference).requirements.flatMap((requirement) =>
+    requirement.type === "sigstoreSigned" ? requirement.keys : [],
+  );
+}
+
+/**
+ * Decides whether an image may be used. Every requirement of its scope must hold; a signature holds when one of the
+ * requirement's keys made it, over this image's manifest, for a name that the requirement's identity accepts.
+ *
+ * @param image `digests`: of the manifest, and of the index that led to it, if there was one: a signature over the
+ * index covers every manifest that the index names by digest.
+ */
+export function judgeImage(
+  policy: SignaturePolicy,
+  image: { readonly reference: ImageReference; readonly digests: readonly string[] },
+  found: readonly FoundSignature[],
+  verify: VerifySignature,
+): SignatureVerdict {
+  const { scope, requirements } = requirementsFor(policy, image.reference);
+  const refused = (requirement: string, problem: string): SignatureVerdict => ({
+    verdict: "refused",
+    scope,
+    requirement,
+    problem,
+  });
+  if (requirements.length === 0) return refused("none", "the scope has no requirement, and so accepts nothing");
+  const reasons: string[] = [];
+  for (const requirement of requirements) {
+    switch (requirement.type) {
+      case "insecureAcceptAnything":
+        reasons.push("anything is accepted");
+        break;
+      case "reject":
+        return refused("reject", "every image of this scope is rejected");
+      case "unsupported":
+        return refused(requirement.name, `${requirement.name} is not supported here`);
+      case "sigstoreSigned": {
+        if (found.length === 0) return refused(requirement.type, "the image carries no signature");
+        const problems = found.map((signature) => problemWith(signature, requirement, image, verify));
+        const good = problems.indexOf(undefined);
+        if (good < 0) return refused(requirement.type, `no signature holds: ${[...new Set(problems)].join("; ")}`);
+        reasons.push("a signature holds");
+        break;
+      }
+    }
+  }
+  return { verdict: "accepted", scope, because: [...new Set(reasons)].join(", ") };
+}
+
+/** `undefined`: the signature holds. */
+function problemWith(
+  found: FoundSignature,
+  { keys, identity }: Extract<SignatureRequirement, { type: "sigstoreSigned" }>,
+  image: { readonly reference: ImageReference; readonly digests: readonly string[] },
+  verify: VerifySignature,
+): string | undefined {
+  const verdicts = keys.map((key) => verify(key, found));
+  if (!verdicts.includes("valid")) {
+    const unusable = verdicts.flatMap((verdict) => (typeof verdict === "object" ? [verdict.unusable] : []));
+    return unusable.length > 0 ? unusable.join(", ") : "it was not made with a key of the policy";
+  }
+  const signed = signedBy(found.payload);
+  if (signed === undefined) return "what was signed is no simple signing text";
+  if (!image.digests.includes(signed.digest)) return "it is a signature of another image";
+  if (!identityAccepts(identity, image.reference, signed.name))
+    return `it was made for the name ${JSON.stringify(signed.name.slice(0, 256))}, which ${identity.type} does not accept`;
+  return undefined;
+}
+
+function signedBy(payload: Uint8Array): { readonly digest: string; readonly name: string } | undefined {
+  try {
+    const text = utf8(payload) ?? "";
+    const top = objectOf(JSON.parse(text), "payload", ["critical", "optional"]);
+    const critical = objectOf(top["critical"], "critical", ["type", "image", "identity"]);
+    const digest = objectOf(critical["image"], "image", ["docker-manifest-digest"])["docker-manifest-digest"];
+    const name = objectOf(critical["identity"], "identity", ["docker-reference"])["docker-reference"];
+    return critical["type"] === payloadType &&
+      typeof digest === "string" &&
+      typeof name === "string" &&
+      repeatedKey(text) === undefined
+      ? { digest, name }
+      : undefined;
+  } catch {
+    return undefined; // Whatever is wrong with it: it is no such text.
+  }
+}
+
+/** Source of the rules: containers/image signature/policy_reference_match.go (main). */
+function identityAccepts(identity: SignedIdentity, intended: ImageReference, signedName: string): boolean {
+  const signed = parseImageReference(signedName);
+  if (signed.verdict === "refused") return false;
+  const sameRepository = (other: ImageReference) => repositoryOf(signed.reference) === repositoryOf(other);
+  const sameReference = (other: ImageReference) =>
+    signed.exact && printImageReference(signed.reference) === printImageReference(other);
+  const repoDigestOrExact = (other: ImageReference) =>
+    other.digest === undefined ? sameReference(other) : signed.exact && sameRepository(other);
+  switch (identity.type) {
+    case "matchExact":
+      return sameReference(intended);
+    case "matchRepoDigestOrExact":
+      return repoDigestOrExact(intended);
+    case "matchRepository":
+      return sameRepository(intended);
+    case "exactReference": {
+      const wanted = parseImageReference(identity.reference);
+      return wanted.verdict === "reference" && wanted.exact && sameReference(wanted.reference);
+    }
+    case "exactRepository": {
+      const wanted = parseImageReference(identity.repository);
+      return wanted.verdict === "reference" && sameRepository(wanted.reference);
+    }
+    case "remapIdentity": {
+      const name = printImageReference(intended);
+      const matches =
+        name.startsWith(identity.prefix) &&
+        /^[:/@]/.test(name.slice(identity.prefix.length)) &&
+        !(identity.prefix.indexOf("/") < 0 && name[identity.prefix.length] === ":");
+      const moved = parseImageReference(matches ? identity.signedPrefix + name.slice(identity.prefix.length) : name);
+      return moved.verdict === "reference" && repoDigestOrExact(moved.reference);
+    }
+  }
+}
+
+function requirementsOf(value: unknown, where: string): readonly SignatureRequirement[] {
+  if (!Array.isArray(value)) throw new Unreadable(`${where} is no list of requirements`);
+  return value.map((each: unknown) => requirementOf(each, where));
+}
+
+function requirementOf(value: unknown, where: string): SignatureRequirement {
+  const { type } = objectOf(value, `a requirement of ${where}`);
+  switch (type) {
+    case "insecureAcceptAnything":
+    case "reject":
+      objectOf(value, `a requirement of ${where}`, ["type"]);
+      return { type };
+    case "signedBy":
+    case "signedBaseLayer":
+      return { type: "unsupported", name: type };
+    case "sigstoreSigned":
+      return sigstoreSignedOf(
+        objectOf(value, `sigstoreSigned of ${where}`, [
+          "type",
+          "keyPath",
+          "keyPaths",
+          "keyData",
+          "keyDatas",
+          "fulcio",
+          "pki",
+          "rekorPublicKeyPath",
+          "rekorPublicKeyPaths",
+          "rekorPublicKeyData",
+          "rekorPublicKeyDatas",
+          "signedIdentity",
+        ]),
+        where,
+      );
+    default:
+      throw new Unreadable(`${where} has a requirement of the unknown type ${JSON.stringify(type)}`);
+  }
+}
+
+function sigstoreSignedOf(fields: Readonly<Record<string, unknown>>, where: string): SignatureRequirement {
+  const { keyPath, keyPaths, keyData, keyDatas, fulcio, pki } = fields;
+  const identity = identityOf(fields["signedIdentity"], where);
+  if ([keyPath, keyPaths, keyData, keyDatas, fulcio, pki].filter((field) => field !== undefined).length !== 1)
+    throw new Unreadable(
+      `sigstoreSigned of ${where} must have exactly one of keyPath, keyPaths, keyData, keyDatas, fulcio and pki`,
+    );
+  if (fulcio !== undefined) return { type: "unsupported", name: "sigstoreSigned with fulcio" };
+  if (pki !== undefined) return { type: "unsupported", name: "sigstoreSigned with pki" };
+  if (Object.keys(fields).some((field) => field.startsWith("rekor")))
+    return { type: "unsupported", name: "sigstoreSigned with a Rekor key" };
+  const texts = (one: unknown, many: unknown, name: string): readonly string[] => {
+    const list: readonly unknown[] = one === undefined ? (Array.isArray(many) ? many : []) : [one];
+    if (list.length === 0) throw new Unreadable(`${name} of ${where} names no key`);
+    return list.map((item) => textOf(item, `${name} of ${where}`));
+  };
+  const keys: readonly SignatureKey[] =
+    keyPath !== undefined || keyPaths !== undefined
+      ? texts(keyPath, keyPaths, "keyPath").map((path) => ({ path }))
+      : texts(keyData, keyDatas, "keyData").map((data) => ({ pem: base64Text(data, where) }));
+  return { type: "sigstoreSigned", keys, identity };
+}
+
+function base64Text(data: string, where: string): string {
+  const url = parseDataUrl(`data:;base64,${data}`);
+  const text = url.verdict === "parsed" ? utf8(bytesOf(url)) : undefined;
+  if (text === undefined) throw new Unreadable(`keyData of ${where} is not a text in base64`);
+  return text;
+}
+
+function identityOf(value: unknown, where: string): SignedIdentity {
+  if (value === undefined) return { type: "matchRepoDigestOrExact" };
+  const what = `signedIdentity of ${where}`;
+  const fields = objectOf(value, what);
+  const { type } = fields;
+  const only = (...names: readonly string[]) => void objectOf(value, what, ["type", ...names]);
+  switch (type) {
+    case "matchExact":
+    case "matchRepoDigestOrExact":
+    case "matchRepository":
+      only();
+      return { type };
+    case "exactReference":
+      only("dockerReference");
+      return { type, reference: textOf(fields["dockerReference"], what) };
+    case "exactRepository":
+      only("dockerRepository");
+      return { type, repository: textOf(fields["dockerRepository"], what) };
+    case "remapIdentity":
+      only("prefix", "signedPrefix");
+      return { type, prefix: textOf(fields["prefix"], what), signedPrefix: textOf(fields["signedPrefix"], what) };
+    default:
+      throw new Unreadable(`${what} is of the unknown type ${JSON.stringify(type)}`);
+  }
+}
+
+function objectOf(value: unknown, what: string, known?: readonly string[]): Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Unreadable(`${what} is no object`);
+  const stray = known === undefined ? undefined : Object.keys(value).find((name) => !known.includes(name));
+  if (stray !== undefined) throw new Unreadable(`${what} has the unknown field ${JSON.stringify(stray)}`);
+  return value as Readonly<Record<string, unknown>>;
+}
+
+function textOf(value: unknown, what: string): string {
+  if (typeof value !== "string" || value === "") throw new Unreadable(`${what} wants a text that is not empty`);
+  return value;
+}
+
+/** The first field that an object of the JSON text has twice; `JSON.parse` would silently take the later one. */
+function repeatedKey(text: string): string | undefined {
+  const open: (Set<string> | undefined)[] = [];
+  for (const [token, , colon] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*(:))?|[{}[\]]/g)) {
+    if (token === "{") open.push(new Set());
+    else if (token === "[") open.push(undefined);
+    else if (token === "}" || token === "]") open.pop();
+    else if (colon !== undefined) {
+      const name = JSON.parse(token.slice(0, token.lastIndexOf('"') + 1)) as string;
+      if (open.at(-1)?.has(name) === true) return name;
+      open.at(-1)?.add(name);
+    }
+  }
+  return undefined;
+}

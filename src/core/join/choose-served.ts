@@ -1,0 +1,127 @@
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { type ImageFacts, imageTargetOf, shortImage } from "../config/image-pair.ts";
+import type { ImagePair } from "../machine/image-target.ts";
+import { isQuarantined } from "../pool/quarantine.ts";
+
+/** What decides about a machine that joins, beside its pool. */
+export interface JoinFacts extends ImageFacts {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /**
+   * Whether some machine is known to run a configuration in an image. Absent: what the pool's status counts is
+   * believed.
+   */
+  readonly runs?: (config: string, image: string) => boolean;
+}
+
+export type ChosenServed =
+  | {
+      readonly verdict: "serve";
+      readonly config: string;
+      /** `undefined`: the operating system that the configuration names. */ readonly image: ImagePair | undefined;
+      /** A sentence without a final full stop. */ readonly because: string;
+    }
+  | {
+      readonly verdict: "notReady";
+      readonly reason: "NotRendered" | "NothingProven" | "Quarantined";
+      /** The same. */ readonly message: string;
+    };
+
+/**
+ * Which configuration, and which image, a machine gets that joins a pool now.
+ *
+ * The target as soon as one machine has it: an old configuration may hold what is of no use any more, and must not keep
+ * machines out. Before that, what every machine of the pool had last. A count that was made for an earlier target
+ * proves nothing of this one, and a target that a machine went back from is for nobody who has no way back.
+ */
+export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenServed {
+  const { name } = pool.metadata;
+  const target = pool.spec.configuration?.name ?? "";
+  const last = pool.status?.configuration?.name ?? "";
+  if (target === "" && last === "")
+    return {
+      verdict: "notReady",
+      reason: "NotRendered",
+      message: `no configuration has been rendered for the pool ${name} yet`,
+    };
+  const updated = countsTarget(pool) ? (pool.status?.updatedMachineCount ?? 0) : undefined;
+  const isProven = target !== "" && (target === last || (updated ?? 0) > 0);
+  const candidates = [...(isProven ? [target] : []), ...(last === "" || last === target ? [] : [last])];
+  if (candidates.length === 0)
+    return {
+      verdict: "notReady",
+      reason: "NothingProven",
+      message: `no machine of the pool ${name} has ${target} yet, and there is no configuration that one had before`,
+    };
+
+  const refused: string[] = [];
+  for (const config of candidates) {
+    const { image, why } = imageFor(pool, config, facts);
+    const isRefused = isQuarantined(pool, config, image?.image ?? "");
+    const because = `${whyThis(config)}${refused.length === 0 ? "" : `; machines went back from ${refused.join(", ")}`}`;
+    if (!isRefused) return { verdict: "serve", config, image, because: `${because}; ${why}` };
+    // Every machine has had the configuration; only what it goes with now is at fault.
+    if (image !== undefined && config === last && !isQuarantined(pool, config, stockOnly))
+      return {
+        verdict: "serve",
+        config,
+        image: undefined,
+        because: `${because}; without its image, which machines went back from`,
+      };
+    refused.push(config);
+  }
+  return {
+    verdict: "notReady",
+    reason: "Quarantined",
+    message: `machines of the pool ${name} went back from ${refused.join(" and ")}, and there is nothing else to give`,
+  };
+
+  function whyThis(config: string): string {
+    if (config !== target)
+      return `${config} is what every machine of the pool had last: ${updated === undefined ? `nobody has counted yet who has ${target}` : `no machine has ${target} yet`}`;
+    return config === last
+      ? `${config} is what every machine of the pool has`
+      : `${config} is the pool's target, and ${updated} of its machines ${updated === 1 ? "has" : "have"} it`;
+  }
+}
+
+/** No image has that name: what is quarantined then is quarantined with any. */
+const stockOnly = "-";
+
+/** Whether the pool's status speaks of the target that its spec names. */
+const countsTarget = ({ metadata, status }: MachineConfigPool): boolean =>
+  status?.observedGeneration !== undefined && status.observedGeneration >= (metadata.generation ?? 1);
+
+/** The image that was published for that very configuration, where a machine that joins can boot it. */
+function imageFor(
+  pool: MachineConfigPool,
+  config: string,
+  facts: JoinFacts,
+): { readonly image: ImagePair | undefined; readonly why: string } {
+  const { image, content, awaits } = imageTargetOf(
+    { metadata: pool.metadata, spec: { ...pool.spec, configuration: { name: config } } },
+    facts,
+    facts.now,
+  );
+  const stock = (why: string) => ({ image: undefined, why });
+  if (image === "")
+    return stock(
+      awaits === undefined ? "the pool boots the stock operating system" : `without an image: ${awaits.message}`,
+    );
+  if (isInClusterRegistry(image))
+    return stock(
+      `without its image: machines that join cannot reach the cluster's own registry, where ${shortImage(image)} is`,
+    );
+  if (facts.runs?.(config, image) === false)
+    return stock(`without its image: no machine runs ${shortImage(image)} yet`);
+  if (facts.runs === undefined && config === pool.spec.configuration?.name) {
+    // It may be another image than the one that everybody had, for the same configuration.
+    if (!countsTarget(pool)) return stock(`without its image: nobody has counted yet who runs ${shortImage(image)}`);
+    if ((pool.status?.updatedMachineCount ?? 0) === 0)
+      return stock(`without its image: no machine runs ${shortImage(image)} yet`);
+  }
+  return { image: { image, content }, why: `its image ${shortImage(image)} is published and runs` };
+}
+
+/** Names of Services mean something to pods, not to a machine that has not joined. */
+const isInClusterRegistry = (image: string): boolean => /^[^/]*\.svc(\.[^/:]+)?(:\d+)?\//.test(image);

@@ -1,0 +1,39 @@
+import { nodeIdentity, signers } from "../../api/names.ts";
+import type { CertificateRequestFacts } from "../certificates/certificate-request-facts.ts";
+
+/** What `spec` of a CertificateSigningRequest asks, its request read. */
+export interface KubeletRequest {
+  readonly signer: string;
+  readonly usages: readonly string[];
+  readonly asked: Omit<CertificateRequestFacts, "publicKey" | "signature">;
+}
+
+const purposes: Readonly<Record<string, string>> = {
+  [signers.kubeletClient]: "client auth",
+  [signers.kubeletServing]: "server auth",
+};
+
+/**
+ * What a request for a kubelet's certificate has that its signer does not sign; `undefined`: nothing. The rules of
+ * `k8s.io/kubernetes pkg/apis/certificates/helpers.go (v1.34)`, and stricter in one thing: one common name.
+ */
+export function kubeletRequestProblem({ signer, usages, asked }: KubeletRequest): string | undefined {
+  const purpose = purposes[signer];
+  if (purpose === undefined) return `the signer ${signer} signs no certificates of kubelets`;
+  if (asked.organizations.length !== 1 || asked.organizations[0] !== nodeIdentity.group)
+    return `the organization of the subject is not ${nodeIdentity.group} alone`;
+  if (asked.commonNames.length !== 1) return "the subject has not one common name";
+  if (asked.commonNames[0]?.startsWith(nodeIdentity.userPrefix) !== true)
+    return `the common name does not begin with ${nodeIdentity.userPrefix}`;
+  const wanted = new Set(["digital signature", purpose]);
+  const others = usages.filter((usage) => !wanted.has(usage) && usage !== "key encipherment");
+  if (others.length > 0 || [...wanted].some((usage) => !usages.includes(usage)))
+    return `the usages are not "digital signature", "${purpose}" and at most "key encipherment"`;
+  if (asked.emailAddresses.length > 0) return "e-mail addresses are not allowed";
+  if (asked.uris.length > 0) return "URIs are not allowed";
+  if (asked.otherNames > 0) return "names other than DNS names and addresses are not allowed";
+  const names = asked.dnsNames.length + asked.ipAddresses.length;
+  if (signer === signers.kubeletClient && names > 0) return "a client has no names and addresses";
+  if (signer === signers.kubeletServing && names === 0) return "a server needs a name or an address";
+  return undefined;
+}

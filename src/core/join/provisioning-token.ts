@@ -1,0 +1,136 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { timestampOf } from "../../api/schema/object.ts";
+import { ProvisioningToken } from "../../api/kinds/provisioning-token.ts";
+
+/** A token taken apart: `<id>.<secret>`. */
+export interface TokenParts {
+  /** Name of its ProvisioningToken; no secret. */
+  readonly id: string;
+  readonly secret: string;
+}
+
+const idLength = 10;
+const secretLength = 32;
+const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+const form = new RegExp(`^([a-z0-9]{${idLength}})\\.([a-z0-9]{${secretLength}})$`);
+
+export function parseToken(text: string): TokenParts | undefined {
+  const [, id, secret] = text.length === idLength + 1 + secretLength ? (form.exec(text) ?? []) : [];
+  return id === undefined || secret === undefined ? undefined : { id, secret };
+}
+
+/** What a header `Authorization` shows as its bearer; `undefined`: nothing, or something of another kind. */
+export const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^bearer +([^\s]+) *$/i.exec(authorization?.slice(0, 1024) ?? "")?.[1];
+
+/** What is kept of a secret. It is as long as a key and random, so that a plain hash gives nothing away. */
+export const tokenHash = (secret: string): string => bytesToHex(sha256(utf8ToBytes(secret)));
+
+export type TokenRefusal = "NoToken" | "WrongToken" | "Expired" | "UsedUp" | "WrongPool";
+
+export type TokenVerdict =
+  | { readonly verdict: "allowed"; readonly id: string }
+  | {
+      readonly verdict: "refused";
+      readonly reason: TokenRefusal;
+      /** Whoever asks has shown a right secret and may be told the reason. To all others every answer is the same. */
+      readonly proven: boolean;
+      /** A sentence without a final full stop; for the asker only where `proven`. */
+      readonly message: string;
+    };
+
+export interface TokenQuestion {
+  /** The token that was shown; `undefined`: none. */
+  readonly presented: string | undefined;
+  /** Pool that is asked for. */
+  readonly pool: string;
+  /** The ProvisioningToken of that name. */
+  readonly find: (id: string) => ProvisioningToken | undefined;
+  /** Uses of a token that are being booked and that its status does not show yet. */
+  readonly pending?: (id: string) => number;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+/** Stands in for the hash of a token that is not there, so that a wrong id is as much work as a wrong secret. */
+const nobody = "0".repeat(64);
+const noParts: TokenParts = { id: "", secret: "0".repeat(secretLength) };
+
+/**
+ * Whether a token gives a pool's configuration now.
+ *
+ * Its work does not depend on what is wrong: an unknown id, a wrong secret and no token at all hash and compare the
+ * same number of bytes.
+ */
+export function judgeToken({ presented, pool, find, pending, now }: TokenQuestion): TokenVerdict {
+  const parts = presented === undefined ? undefined : parseToken(presented);
+  const { id, secret } = parts ?? noParts;
+  const token = find(id);
+  const isRight = sameHash(tokenHash(secret), token?.spec.tokenHash ?? nobody);
+  const refused = (reason: TokenRefusal, proven: boolean, message: string): TokenVerdict => ({
+    verdict: "refused",
+    reason,
+    proven,
+    message,
+  });
+  if (presented === undefined) return refused("NoToken", false, "no token was shown");
+  if (parts === undefined || token === undefined || !isRight)
+    return refused("WrongToken", false, "the token is not known");
+  if (token.metadata.deletionTimestamp !== undefined) return refused("WrongToken", false, "the token was taken back");
+  const { expiresAt, maxUses } = token.spec;
+  // A date that cannot be read has passed.
+  if (expiresAt !== undefined && !(Date.parse(expiresAt) > now))
+    return refused("Expired", true, `the token ended at ${expiresAt}`);
+  const uses = (token.status?.uses ?? 0) + (pending?.(id) ?? 0);
+  if (maxUses !== undefined && uses >= maxUses)
+    return refused(
+      "UsedUp",
+      true,
+      `the token gives ${maxUses} ${maxUses === 1 ? "configuration" : "configurations"}, and has given ${uses}`,
+    );
+  if (token.spec.pool !== pool)
+    return refused("WrongPool", true, `the token is for the pool ${token.spec.pool}, not for ${pool}`);
+  // The schema asks for one of them; what got past it has no end and is no token.
+  if (expiresAt === undefined && maxUses === undefined) return refused("WrongToken", false, "the token has no end");
+  return { verdict: "allowed", id };
+}
+
+/** Compares two texts of 64 characters without stopping at the first that differs. */
+function sameHash(a: string, b: string): boolean {
+  let different = a.length ^ b.length;
+  for (let i = 0; i < nobody.length; i++) different |= a.charCodeAt(i) ^ b.charCodeAt(i);
+  return different === 0;
+}
+
+export interface NewToken {
+  /** Shown once; nobody can read it again. */
+  readonly text: string;
+  readonly object: ProvisioningToken;
+}
+
+/** Makes a token. @param expiresAt milliseconds since the epoch. One of `expiresAt` and `maxUses` has to be there. */
+export function newToken(
+  random: { bytes(length: number): Uint8Array },
+  { pool, expiresAt, maxUses }: { readonly pool: string; readonly expiresAt?: number; readonly maxUses?: number },
+): NewToken {
+  const id = textOf(random, idLength);
+  const secret = textOf(random, secretLength);
+  const spec = {
+    pool,
+    tokenHash: tokenHash(secret),
+    ...(expiresAt === undefined ? {} : { expiresAt: timestampOf(expiresAt) }),
+    ...(maxUses === undefined ? {} : { maxUses }),
+  };
+  return {
+    text: `${id}.${secret}`,
+    object: { apiVersion: ProvisioningToken.apiVersion, kind: ProvisioningToken.kind, metadata: { name: id }, spec },
+  };
+}
+
+/** Random letters. Four bytes each, so that 36 letters are equally likely to one in a hundred million. */
+function textOf(random: { bytes(length: number): Uint8Array }, length: number): string {
+  const bytes = random.bytes(4 * length);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Array.from({ length }, (_, i) => letters[view.getUint32(4 * i) % letters.length] ?? "").join("");
+}

@@ -1,0 +1,329 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
+import { decodeBase64 } from "../../ignition/data-url.ts";
+import type { Owner } from "../../ignition/types.ts";
+import type { Change, Op } from "../config/change.ts";
+import { type NodeConfig, type WantedEntry, changesOf } from "../config/node-config.ts";
+
+/** What is at a path of a machine, as far as a plan needs to know. */
+export type ObservedEntry =
+  | {
+      readonly kind: "file";
+      readonly digest: string;
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+    }
+  | { readonly kind: "link"; readonly target: string }
+  | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
+
+/**
+ * What was there before this suite first managed something, so that removal can restore it: also the list of what is
+ * managed.
+ */
+export interface Originals {
+  /** Path → the entry that was there (contents base64), or `null` where nothing was. */
+  readonly paths: Readonly<Record<string, OriginalEntry | null>>;
+  /** Of the paths where nothing was, those where an image of ours hides what the system itself would ship. */
+  readonly hidden?: readonly string[];
+  /** Unit → its enablement before. */
+  readonly enablement: Readonly<Record<string, string>>;
+  /** User → password hash before, `null` for none. */
+  readonly passwords: Readonly<Record<string, string | null>>;
+  /** Kernel arguments that the machine was born with. */
+  readonly kernelArguments: readonly string[];
+  /** Kernel arguments that an update of ours may have put there since the last one that was finished. */
+  readonly ownKernelArguments: readonly string[];
+}
+
+export type OriginalEntry =
+  | {
+      readonly kind: "file";
+      readonly contents: string;
+      readonly digest: string;
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+    }
+  | { readonly kind: "link"; readonly target: string };
+
+/** The content of a machine as observed: files, units and accounts, and what is remembered of them. */
+export interface ObservedContent {
+  /** Every path that the previous config, the target or the originals name; absent ones are missing. */
+  readonly entries: ReadonlyMap<string, ObservedEntry>;
+  readonly enablement: ReadonlyMap<string, string>;
+  readonly passwords: ReadonlyMap<string, string>;
+  readonly users: ReadonlyMap<string, number>;
+  readonly groups: ReadonlyMap<string, number>;
+  readonly originals: Originals;
+  /** The configuration that the machine had before; `undefined` where nobody knows one. */
+  readonly previous: NodeConfig | undefined;
+}
+
+/** Makes files, units and accounts what they should be. */
+export type ContentStep =
+  | { readonly do: "makeFolder"; readonly path: string }
+  | { readonly do: "writeEntries"; readonly paths: readonly string[] }
+  /** Puts back what was there before us, or removes. */
+  | { readonly do: "restoreEntries"; readonly paths: readonly string[] }
+  | { readonly do: "enableUnit" | "disableUnit" | "presetUnit"; readonly unit: string }
+  | { readonly do: "setPassword"; readonly user: string };
+
+export interface ContentGap {
+  readonly changes: readonly Change[];
+  readonly steps: readonly ContentStep[];
+  /** What is touched, so that it is remembered first. */
+  readonly paths: readonly string[];
+  readonly units: readonly string[];
+  readonly users: readonly string[];
+}
+
+const everything = () => true;
+
+/**
+ * What has to be done so that the machine's files, units and accounts are those of the target.
+ *
+ * @param only paths to look at; where it is given, units and accounts are left alone.
+ */
+export function contentGap(node: ObservedContent, target: NodeConfig, only?: (path: string) => boolean): ContentGap {
+  const concerns = only ?? everything;
+  const restore: string[] = [];
+  const write: string[] = [];
+  const touched: { path: string; origin: WantedEntry["origin"]; op: Op }[] = [];
+
+  for (const path of Object.keys(node.originals.paths).filter(concerns).sort()) {
+    if (target.entries.has(path) || target.atBirth.links.has(path) || target.atBirth.appends.has(path)) continue;
+    const origin = node.previous?.entries.get(path)?.origin ?? originOfPath(path);
+    if (isOriginal(node.entries.get(path), node.originals.paths[path])) continue;
+    touched.push({ path, origin, op: "delete" });
+    restore.push(path);
+  }
+  for (const [path, wanted] of target.entries) {
+    if (!concerns(path)) continue;
+    const observed = node.entries.get(path);
+    if (
+      isUnmasking(wanted) &&
+      path in node.originals.paths &&
+      !isMask(node.originals.paths[path]) &&
+      !isMask(observed)
+    ) {
+      // Only "not masked" is asked for: what an earlier configuration put there is taken back.
+      if (isOriginal(observed, node.originals.paths[path])) continue;
+      touched.push({ path, origin: wanted.origin, op: "delete" });
+      restore.push(path);
+      continue;
+    }
+    if (isAsWanted(observed, wanted, node)) continue;
+    touched.push({ path, origin: wanted.origin, op: observed === undefined ? "create" : "update" });
+    write.push(path);
+  }
+
+  const born = birthGap(node, target);
+  touched.push(...born.touched.filter(({ path }) => concerns(path)));
+  write.push(...born.write.filter(concerns));
+
+  const { before, after, units } =
+    only === undefined ? unitGap(node, target, touched) : { before: [], after: [], units: [] };
+  const passwords = only === undefined ? passwordGap(node, target) : [];
+  return {
+    changes: [...changesOf(touched, units), ...passwords],
+    steps: [
+      ...before,
+      ...(restore.length === 0 ? [] : [{ do: "restoreEntries", paths: restore } as const]),
+      ...born.folders.filter(concerns).map((path) => ({ do: "makeFolder", path }) as const),
+      ...(write.length === 0 ? [] : [{ do: "writeEntries", paths: write } as const]),
+      ...after,
+      ...passwords.map(({ user }) => ({ do: "setPassword", user }) as const),
+    ],
+    paths: [...target.entries.keys(), ...born.write].filter(
+      (path) => concerns(path) && !(path in node.originals.paths),
+    ),
+    units:
+      only === undefined ? [...target.enablement.keys()].filter((name) => !(name in node.originals.enablement)) : [],
+    users: only === undefined ? [...target.passwords.keys()].filter((user) => !(user in node.originals.passwords)) : [],
+  };
+}
+
+type UnitStep = ContentStep & { do: "enableUnit" | "disableUnit" | "presetUnit" };
+
+function unitGap(
+  node: ObservedContent,
+  target: NodeConfig,
+  touched: readonly { readonly path: string }[],
+): {
+  readonly before: readonly UnitStep[];
+  readonly after: readonly UnitStep[];
+  readonly units: readonly { name: string; op: Op }[];
+} {
+  const unitPath = (name: string) => `/etc/systemd/system/${name}`;
+  const isRewritten = (name: string) => touched.some(({ path }) => path === unitPath(name));
+  const before: UnitStep[] = [];
+  const after: UnitStep[] = [];
+  const units: { name: string; op: "create" | "update" | "delete" }[] = [];
+  for (const [name, { enabled, installable }] of target.enablement) {
+    const is = node.enablement.get(name) ?? "absent";
+    const rewritten = isRewritten(name);
+    if (is === "enabled" && rewritten) before.push({ do: "disableUnit", unit: name }); // Its old links would stay behind.
+    if (rewritten && target.entries.get(unitPath(name))?.kind !== "file") continue; // Its text goes; the next look sees what is left.
+    // A unit that is not there, or masked, can be enabled only when the target brings its text.
+    const brings = target.entries.get(unitPath(name))?.kind === "file";
+    if (
+      enabled === true &&
+      installable &&
+      (is === "disabled" || rewritten || (brings && (is === "absent" || is === "masked")))
+    ) {
+      after.push({ do: "enableUnit", unit: name });
+      if (!rewritten) units.push({ name, op: "update" });
+    } else if (enabled === false && is === "enabled") {
+      if (!rewritten) {
+        before.push({ do: "disableUnit", unit: name });
+        units.push({ name, op: "update" });
+      }
+    } else if (enabled === undefined && rewritten) after.push({ do: "presetUnit", unit: name });
+    else if (enabled === undefined && installable && node.previous?.enablement.get(name)?.enabled !== undefined) {
+      // The previous configuration had decided it; now the vendor's presets do again.
+      after.push({ do: "presetUnit", unit: name });
+      units.push({ name, op: "update" });
+    }
+  }
+  for (const name of Object.keys(node.originals.enablement).sort()) {
+    if (target.enablement.has(name)) continue;
+    const was = node.originals.enablement[name];
+    const is = node.enablement.get(name) ?? "absent";
+    if (is === "enabled" && was !== "enabled") {
+      before.push({ do: "disableUnit", unit: name });
+      units.push({ name, op: "delete" });
+    } else if (was === "enabled" && is === "disabled") {
+      // One that is about to be masked can be enabled only before that.
+      (target.entries.get(unitPath(name))?.kind === "link" ? before : after).push({ do: "enableUnit", unit: name });
+      units.push({ name, op: "delete" });
+    } else if (
+      was === "enabled" &&
+      is === "enabled" &&
+      isRewritten(name) &&
+      target.entries.get(unitPath(name))?.kind !== "link"
+    ) {
+      before.push({ do: "disableUnit", unit: name });
+      after.push({ do: "enableUnit", unit: name });
+    }
+  }
+  return { before, after, units };
+}
+
+function passwordGap(node: ObservedContent, target: NodeConfig): readonly (Change & { kind: "password" })[] {
+  return [...new Set([...target.passwords.keys(), ...Object.keys(node.originals.passwords)])].flatMap((user) => {
+    const wanted = target.passwords.get(user) ?? node.originals.passwords[user] ?? undefined;
+    return node.passwords.get(user) === wanted
+      ? []
+      : [{ kind: "password", user, op: target.passwords.has(user) ? "update" : "delete" }];
+  });
+}
+
+/** Folders, links and appended files of a machine that starts with this configuration and has met no Ignition. */
+function birthGap(
+  node: ObservedContent,
+  { atBirth }: NodeConfig,
+): {
+  readonly folders: readonly string[];
+  readonly write: readonly string[];
+  readonly touched: readonly { path: string; origin: WantedEntry["origin"]; op: Op }[];
+} {
+  if (node.previous !== undefined) return { folders: [], write: [], touched: [] };
+  const folders = [...atBirth.folders].flatMap(([path, { mode, user, group }]) => {
+    const is = node.entries.get(path);
+    return is?.kind === "folder" &&
+      is.mode === mode &&
+      is.uid === idOf(user, node.users) &&
+      is.gid === idOf(group, node.groups)
+      ? []
+      : [path];
+  });
+  const links = [...atBirth.links].flatMap(([path, to]) => {
+    const is = node.entries.get(path);
+    return is?.kind === "link" && is.target === to ? [] : [path];
+  });
+  const appends = [...atBirth.appends.keys()].filter((path) => {
+    const is = node.entries.get(path);
+    const whole = appendedTo(node.originals, target(path), path);
+    return whole === undefined || is?.kind !== "file" || is.digest !== bytesToHex(sha256(whole));
+  });
+  const write = [...links, ...appends];
+  return {
+    folders,
+    write,
+    touched: [...folders, ...write].map((path) => ({
+      path,
+      origin: { kind: "file" },
+      op: node.entries.has(path) ? "update" : "create",
+    })),
+  };
+
+  function target(path: string): Uint8Array {
+    return atBirth.appends.get(path)?.contents ?? new Uint8Array();
+  }
+}
+
+/**
+ * What was there before with `more` behind it, however often this is asked; `undefined` while nobody has remembered
+ * what was there.
+ */
+export function appendedTo(originals: Originals, more: Uint8Array, path: string): Uint8Array | undefined {
+  const original = originals.paths[path];
+  if (original === undefined) return undefined;
+  const before = original?.kind === "file" ? decodeBase64(original.contents) : new Uint8Array();
+  const whole = new Uint8Array(before.length + more.length);
+  whole.set(before);
+  whole.set(more, before.length);
+  return whole;
+}
+
+export function isAsWanted(
+  observed: ObservedEntry | undefined,
+  wanted: WantedEntry,
+  node: Pick<ObservedContent, "users" | "groups">,
+): boolean {
+  switch (wanted.kind) {
+    case "absent":
+      // "Not masked" is content with any unit file that is no mask.
+      return observed === undefined || (isUnmasking(wanted) && !isMask(observed));
+    case "link":
+      return observed?.kind === "link" && observed.target === wanted.target;
+    case "file":
+      return (
+        (wanted.ifAbsent === true && observed !== undefined) ||
+        (observed?.kind === "file" &&
+          observed.digest === wanted.digest &&
+          observed.mode === wanted.mode &&
+          observed.uid === idOf(wanted.user, node.users) &&
+          observed.gid === idOf(wanted.group, node.groups))
+      );
+  }
+}
+
+const isUnmasking = (wanted: WantedEntry) =>
+  wanted.kind === "absent" && wanted.origin.kind === "unit" && wanted.origin.part === "mask";
+const isMask = (entry: ObservedEntry | OriginalEntry | null | undefined) =>
+  entry?.kind === "link" && entry.target === "/dev/null";
+
+/** A name that the machine does not know counts as root's: the executor refuses it before it writes. */
+function idOf(owner: Owner, ids: ReadonlyMap<string, number>): number {
+  return owner.id ?? (owner.name === undefined ? 0 : (ids.get(owner.name) ?? 0));
+}
+
+function isOriginal(observed: ObservedEntry | undefined, original: OriginalEntry | null | undefined): boolean {
+  if (original === null || original === undefined) return observed === undefined;
+  if (original.kind === "link") return observed?.kind === "link" && observed.target === original.target;
+  return (
+    observed?.kind === "file" &&
+    observed.digest === original.digest &&
+    observed.mode === original.mode &&
+    observed.uid === original.uid &&
+    observed.gid === original.gid
+  );
+}
+
+/** Where no configuration tells any more whose a path was, the path does. */
+export function originOfPath(path: string): WantedEntry["origin"] {
+  const match = /^\/etc\/systemd\/system\/([^/]+?)(?:\.d\/([^/]+))?$/.exec(path);
+  return match?.[1] === undefined ? { kind: "file" } : { kind: "unit", name: match[1], part: match[2] ?? "contents" };
+}

@@ -1,0 +1,112 @@
+import { sameBag, withoutBag } from "../text/bag.ts";
+import type { Change } from "../config/change.ts";
+import type { NodeConfig } from "../config/node-config.ts";
+import type { ObservedNode } from "./plan-node.ts";
+import { supportedExtensions } from "../config/validate-machine-config.ts";
+
+export type KernelType = "default" | "realtime" | "64k-pages";
+
+/** One operating system that a machine can boot. */
+export interface Deployment {
+  /** Pullspec of the OS image. */
+  readonly image: string;
+  readonly kernelArguments: readonly string[];
+  /**
+   * Packages asked for on top of the image, sorted: extensions', and what somebody layered by hand. Not those of the
+   * kernel type.
+   */
+  readonly packages: readonly string[];
+  readonly kernelType: KernelType;
+}
+
+/** What of an operating system a machine can change. What it cannot is refused before anything is touched. */
+export interface OsAbilities {
+  /** `false`: a machine whose OS somebody else keeps. */
+  readonly images: boolean;
+  readonly kernelArguments: boolean;
+  readonly packages: boolean;
+  readonly kernelTypes: readonly KernelType[];
+}
+
+/** Packages that extensions bring: these come and go with them, all others are somebody else's. */
+const extensionPackages = new Set(Object.values(supportedExtensions).flat());
+
+/** Packages of extensions, sorted, each once. Names that no extension has bring none: they are refused elsewhere. */
+export const packagesOf = (extensions: readonly string[]): readonly string[] =>
+  [
+    ...new Set(
+      extensions.flatMap((name) => (Object.hasOwn(supportedExtensions, name) ? (supportedExtensions[name] ?? []) : [])),
+    ),
+  ].sort();
+
+/**
+ * The system that the machine should boot for `target`: its image, the command line it was born with and what somebody
+ * else added to it, the target's own arguments, packages of its extensions beside those that others layered.
+ */
+export function wantedDeployment(
+  node: Pick<ObservedNode, "booted" | "originals" | "previous" | "can">,
+  target: NodeConfig,
+): Deployment {
+  const { booted, can } = node;
+  const foreign = foreignPackages(booted.packages);
+  return {
+    image: target.osImage === "" || !can.images ? booted.image : target.osImage,
+    kernelArguments: can.kernelArguments ? wantedKernelArguments(node, target) : booted.kernelArguments,
+    packages: can.packages ? [...new Set([...foreign, ...packagesOf(target.extensions)])].sort() : booted.packages,
+    kernelType: can.kernelTypes.includes(target.kernelType) ? target.kernelType : booted.kernelType,
+  };
+}
+
+/** Only what a configuration of ours brought is taken away. */
+function wantedKernelArguments(
+  { booted, originals, previous }: Pick<ObservedNode, "booted" | "originals" | "previous">,
+  target: NodeConfig,
+): readonly string[] {
+  const own = new Set([
+    ...(previous?.kernelArguments ?? []),
+    ...originals.ownKernelArguments,
+    ...target.kernelArguments,
+  ]);
+  const base = withoutBag(originals.kernelArguments, withoutBag(originals.kernelArguments, booted.kernelArguments));
+  const extras = withoutBag(booted.kernelArguments, base).filter((word) => !own.has(word));
+  return [...base, ...extras, ...target.kernelArguments];
+}
+
+export const sameDeployment = (a: Deployment, b: Deployment): boolean =>
+  a.image === b.image &&
+  a.kernelType === b.kernelType &&
+  sameBag(a.kernelArguments, b.kernelArguments) &&
+  sameBag(a.packages, b.packages);
+
+/** What differs between the system that runs and the one that should. */
+export function deploymentChanges(booted: Deployment, wanted: Deployment): readonly Change[] {
+  return [
+    ...(wanted.image === booted.image ? [] : [{ kind: "osImage", from: booted.image, to: wanted.image } as const]),
+    ...(sameBag(wanted.kernelArguments, booted.kernelArguments)
+      ? []
+      : [{ kind: "kernelArguments", from: booted.kernelArguments, to: wanted.kernelArguments } as const]),
+    ...(sameBag(wanted.packages, booted.packages)
+      ? []
+      : [{ kind: "extensions", from: booted.packages, to: wanted.packages } as const]),
+    ...(wanted.kernelType === booted.kernelType
+      ? []
+      : [{ kind: "kernelType", from: booted.kernelType, to: wanted.kernelType } as const]),
+  ];
+}
+
+/** Packages that no extension brings. */
+export const foreignPackages = (packages: readonly string[]): readonly string[] =>
+  packages.filter((name) => !extensionPackages.has(name));
+
+/** Packages that older releases of an extension did without. */
+const sinceLater: readonly string[] = ["openvswitch3.5-ipsec"];
+
+/**
+ * Extensions of which the machine lacks a package. Sets that an older release had count as whole.
+ * Source: openshift/machine-config-operator pkg/daemon/update.go and pkg/controller/common/helpers.go (main).
+ */
+export function missingExtensions(extensions: readonly string[], installed: readonly string[]): readonly string[] {
+  return extensions.filter((name) =>
+    (supportedExtensions[name] ?? []).some((one) => !installed.includes(one) && !sinceLater.includes(one)),
+  );
+}

@@ -1,0 +1,103 @@
+import { annotations, imageLabels } from "../../api/names.ts";
+import type { ContentMode } from "../config/image-content.ts";
+import { isDigestPullspec } from "../config/image-pair.ts";
+import type { NodeConfig } from "../config/node-config.ts";
+
+/**
+ * An image that a machine boots in place of the one that its configuration names, and what it holds of the
+ * configuration.
+ */
+export interface ImagePair {
+  /** `repository@sha256:…` */
+  readonly image: string;
+  readonly content: ContentMode;
+}
+
+/** What the annotations of a Node ask for. */
+export type ImageWish =
+  | { readonly verdict: "none" }
+  | { readonly verdict: "image"; readonly pair: ImagePair }
+  | {
+      readonly verdict: "refused";
+      readonly reason: "ConflictingImageAnnotations" | "ImageNotDigest" | "ImageContentMismatch";
+      readonly message: string;
+    };
+
+/**
+ * Reads which image a machine is to boot. One without a word about what it holds, as others write it, holds no files.
+ */
+export function imageWishOf(has: Readonly<Record<string, string>>): ImageWish {
+  const value = (key: string) => (has[key] === "" ? undefined : has[key]);
+  const [image, older] = [value(annotations.desiredImage), value(annotations.desiredOSImage)];
+  const wanted = image ?? older;
+  if (wanted === undefined) return { verdict: "none" };
+  if (older !== undefined && older !== wanted)
+    return {
+      verdict: "refused",
+      reason: "ConflictingImageAnnotations",
+      message: `${annotations.desiredImage} asks for ${image}, ${annotations.desiredOSImage} for ${older}; nothing is done before both are the same`,
+    };
+  if (!isDigestPullspec(wanted))
+    return {
+      verdict: "refused",
+      reason: "ImageNotDigest",
+      message: `${wanted} does not name an image by its digest; nothing is done before ${annotations.desiredImage} has the form repository@sha256:…`,
+    };
+  const content = value(annotations.desiredImageContent) ?? "os-only";
+  if (content !== "full" && content !== "os-only")
+    return {
+      verdict: "refused",
+      reason: "ImageContentMismatch",
+      message: `${annotations.desiredImageContent} is ${content}, and an image is full or os-only`,
+    };
+  return { verdict: "image", pair: { image: wanted, content } };
+}
+
+/** In words: an image is said to hold one thing and says another of itself. */
+export const contentMismatch = ({ image, content }: ImagePair, says: string): string =>
+  `${annotations.desiredImageContent} says ${content}, and the label ${imageLabels.content} of ${image} says ${says}; nothing is done before both are the same`;
+
+/** What an image says of itself in its label; one without the label holds no files. */
+export const contentSaid = (label: string | undefined): string =>
+  label === undefined || label === "" ? "os-only" : label;
+
+/**
+ * The configuration as a machine with this image follows it: packages and kernel are the image's, kernel arguments stay
+ * the configuration's.
+ */
+export const withImage = (config: NodeConfig, pair: ImagePair | undefined): NodeConfig =>
+  pair === undefined
+    ? config
+    : {
+        ...config,
+        osImage: pair.image,
+        extensions: [],
+        extensionsImage: "",
+        kernelType: "default",
+        imageContent: pair.content,
+      };
+
+/** The image that a configuration was given apart; `undefined` where it is followed as it is. */
+export const pairOf = ({
+  osImage,
+  imageContent,
+}: Pick<NodeConfig, "osImage" | "imageContent">): ImagePair | undefined =>
+  imageContent === undefined ? undefined : { image: osImage, content: imageContent };
+
+/** Whether two configurations are one target: the same name, and the same image where they were given one. */
+export const sameTarget = (a: NodeConfig, b: NodeConfig): boolean =>
+  a.name === b.name && samePair(pairOf(a), pairOf(b));
+
+export const samePair = (a: ImagePair | undefined, b: ImagePair | undefined): boolean =>
+  a?.image === b?.image && a?.content === b?.content;
+
+/** Whether something that names a target by its parts means this one. */
+export const isTargetOf = (
+  named: { readonly target: string; readonly image?: string; readonly content?: ContentMode },
+  config: NodeConfig,
+): boolean =>
+  named.target === config.name && named.image === pairOf(config)?.image && named.content === config.imageContent;
+
+/** What to say of a target to people: its name, with the image that goes with it. */
+export const describeTarget = (config: NodeConfig): string =>
+  config.imageContent === undefined ? config.name : `${config.name} with image ${config.osImage}`;

@@ -1,0 +1,144 @@
+import { hostPaths } from "../../api/names.ts";
+import { isCredential } from "../config/image-content.ts";
+import type { NodeConfig, WantedEntry } from "../config/node-config.ts";
+import type { ObservedNode } from "./plan-node.ts";
+import { supportedExtensions } from "../config/validate-machine-config.ts";
+
+/** Why this machine cannot become a target, found before anything is touched. */
+export interface TargetProblem {
+  /** Field of the MachineConfig, or path on the machine. */
+  readonly where: string;
+  readonly reason: string;
+  readonly remedy: string;
+}
+
+/** What the machine has that decides about a target, beside what a plan looks at. */
+export interface MachineFacts {
+  /** Owner of core's `.ssh` folder and the user's own number; `undefined` where there is no such folder or user. */
+  readonly sshFolder: { readonly uid: number; readonly coreUid: number } | undefined;
+  /** Bytes that are free where files are written; `undefined` where nobody can say. */
+  readonly freeBytes: number | undefined;
+}
+
+/** Left free when files are written. */
+const reserveBytes = 16 * 1024 * 1024;
+
+/**
+ * All reasons why a machine cannot take a target: what it cannot change, accounts it does not have, a kernel in the
+ * wrong FIPS mode, no space. Empty when nothing stands in the way. The daemon asks this before it drains.
+ */
+export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: MachineFacts): readonly TargetProblem[] {
+  const problems: TargetProblem[] = [];
+  const refuse = (where: string, reason: string, remedy: string) => void problems.push({ where, reason, remedy });
+  const { can } = node;
+
+  const unknown = target.extensions.filter((name) => !Object.hasOwn(supportedExtensions, name));
+  if (unknown.length > 0)
+    refuse(
+      "spec.extensions",
+      `${unknown.join(", ")}: no such extension`,
+      `one of ${Object.keys(supportedExtensions).join(", ")}`,
+    );
+  else if (target.extensions.length > 0 && !can.packages)
+    refuse("spec.extensions", "this machine cannot layer packages", "put the packages into the OS image");
+  if (!can.kernelTypes.includes(target.kernelType) && target.kernelType !== "default")
+    refuse(
+      "spec.kernelType",
+      `this machine cannot have the kernel type ${target.kernelType}`,
+      can.kernelTypes.length === 0
+        ? "leave the kernel to whoever keeps this machine's system"
+        : `one of ${can.kernelTypes.join(", ")}`,
+    );
+  if (target.kernelArguments.length > 0 && !can.kernelArguments)
+    refuse(
+      "spec.kernelArguments",
+      "this machine cannot change its kernel arguments",
+      "set them where its system is kept",
+    );
+  if (node.fips !== undefined && node.fips !== target.fips)
+    refuse(
+      "spec.fips",
+      `the machine runs with FIPS mode ${node.fips ? "on" : "off"}, which is decided when it is installed`,
+      "join a machine that was installed with the cluster's FIPS mode",
+    );
+
+  if (target.imageContent !== undefined && !can.images)
+    refuse(
+      "spec.osImageURL",
+      "this machine's operating system is kept by somebody else, and it cannot boot an image of its pool",
+      "take the machine out of the pool, or the pool out of image builds",
+    );
+
+  // What an image brings is not written here.
+  const written = [...target.entries].filter(([path]) => target.imageContent !== "full" || isCredential(path));
+  for (const [path, wanted] of written) {
+    if (wanted.kind !== "file") continue;
+    for (const owner of unknownOwners(wanted, node))
+      refuse(
+        path,
+        `is to belong to ${owner}, which this machine does not have`,
+        "give the owner by number, or create the account first",
+      );
+    if (node.entries.get(path)?.kind === "folder")
+      refuse(
+        path,
+        "is a folder on this machine, which a file does not replace",
+        "remove the folder, or choose another path",
+      );
+  }
+  const { sshFolder } = facts;
+  if (sshFolder !== undefined && sshFolder.uid !== sshFolder.coreUid && target.entries.has(hostPaths.sshKeys))
+    refuse(
+      hostPaths.sshKeys,
+      `the folder .ssh of core belongs to user ${sshFolder.uid}`,
+      "give the folder to core, or remove it",
+    );
+
+  if (facts.freeBytes !== undefined) {
+    let needs = 0;
+    for (const [path, wanted] of written) {
+      const is = node.entries.get(path);
+      if (wanted.kind === "file" && !(is?.kind === "file" && is.digest === wanted.digest))
+        needs += wanted.contents.length;
+    }
+    if (needs > 0 && needs + reserveBytes > facts.freeBytes)
+      refuse("disk", `${needs} bytes are to be written and ${facts.freeBytes} are free`, "make room on the machine");
+  }
+  return problems;
+}
+
+export const describeProblems = (problems: readonly TargetProblem[]): string =>
+  problems.map(({ where, reason, remedy }) => `${where}: ${reason}; ${remedy}`).join("; ");
+
+/** Named owners that the machine does not know, in words. */
+export function unknownOwners(
+  wanted: WantedEntry & { readonly kind: "file" },
+  { users, groups }: Pick<ObservedNode, "users" | "groups">,
+): readonly string[] {
+  return [
+    ...(wanted.user.id === undefined && wanted.user.name !== undefined && !users.has(wanted.user.name)
+      ? [`user ${wanted.user.name}`]
+      : []),
+    ...(wanted.group.id === undefined && wanted.group.name !== undefined && !groups.has(wanted.group.name)
+      ? [`group ${wanted.group.name}`]
+      : []),
+  ];
+}
+
+/**
+ * The part of a config that this machine can follow: SSH keys of a core that it does not have, and passwords of
+ * accounts that it does not have, are nobody's. Source: openshift/machine-config-operator pkg/daemon/update.go (main),
+ * which skips them too.
+ */
+export function fitToAccounts(config: NodeConfig, users: ReadonlyMap<string, number>): NodeConfig {
+  const strangers = [...config.passwords.keys()].filter((user) => !users.has(user));
+  const keysOfNobody = config.entries.get(hostPaths.sshKeys)?.origin.kind === "sshKeys" && !users.has("core");
+  if (strangers.length === 0 && !keysOfNobody) return config;
+  const entries = new Map(config.entries);
+  if (keysOfNobody) entries.delete(hostPaths.sshKeys);
+  return {
+    ...config,
+    entries,
+    passwords: new Map([...config.passwords].filter(([user]) => !strangers.includes(user))),
+  };
+}

@@ -1,0 +1,466 @@
+import type { ClusterPolicies } from "../../api/kinds/machine-configuration.ts";
+import { textOf } from "../../ignition/data-url.ts";
+import { type Because, type Change, type Consequence, describeChange, sameConsequence } from "../config/change.ts";
+import { type ContentGap, type ContentStep, type ObservedContent, contentGap, isAsWanted } from "./content-gap.ts";
+import {
+  type Deployment,
+  type OsAbilities,
+  deploymentChanges,
+  sameDeployment,
+  wantedDeployment,
+} from "./deployment.ts";
+import {
+  type EffectivePolicies,
+  consequencesOf,
+  defaultPolicies,
+  registriesConf,
+} from "../config/disruption-policy.ts";
+import { type ContentMode, isCredential } from "../config/image-content.ts";
+import { isTargetOf, sameTarget } from "./image-target.ts";
+import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig } from "../config/node-config.ts";
+import type { SettleRecord } from "./settle.ts";
+
+/** The daemon's durable debts: written before the first change, closed last. */
+export interface Ledger {
+  readonly v: 1;
+  /** Rendered name that the update goes to. */
+  readonly target: string;
+  /** The image that it goes to, where that is another one than the configuration names, and what it holds. */
+  readonly image?: string;
+  readonly content?: ContentMode;
+  /** What the next boot was to be, where it was to be something else. */
+  readonly deployment?: Deployment;
+  /** Boot in which the debts were made; another boot has paid them. */
+  readonly bootId: string;
+  readonly owes: readonly Consequence[];
+  /** RFC 3339. */
+  readonly openedAt: string;
+  /**
+   * Boots in which a reboot was asked for, so that a machine that does not take its target is not rebooted for ever.
+   */
+  readonly rebootsAsked?: readonly string[];
+  /**
+   * Why the machine could not be made equal to what it had booted: it was sent back to the system that it had before.
+   */
+  readonly failed?: { readonly path?: string; readonly cause: string };
+}
+
+/** Reboots that a target gets to boot what was staged for it. */
+export const mostReboots = 3;
+
+/** The machine as observed: nothing here is what we believe we wrote. */
+export interface ObservedNode extends ObservedContent {
+  readonly bootId: string;
+  readonly booted: Deployment;
+  readonly staged: Deployment | undefined;
+  readonly can: OsAbilities;
+  /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
+  readonly fips: boolean | undefined;
+  readonly ledger: Ledger | undefined;
+  /**
+   * The configuration that the machine was last proven to have, or started with; `undefined` on one that has neither.
+   */
+  readonly previous: NodeConfig | undefined;
+  /** It has been in service with a configuration of ours: then it is drained before it is disrupted. */
+  readonly inService: boolean;
+  /** Somebody asked to apply everything again (the force file). */
+  readonly forced: boolean;
+  /** The only control-plane machine: its pods have nowhere to go. */
+  readonly onlyControlPlane: boolean;
+  /** Where the system that runs finds at boot what the machine is to have; absent: the daemon writes it. */
+  readonly payload?: "image" | "local" | undefined;
+  /** What the last settling came to. */
+  readonly settled?: SettleRecord | undefined;
+}
+
+export type Step =
+  /** Fetches and verifies what the machine does not hold yet, while nothing has changed. */
+  | { readonly do: "prefetch"; readonly images: readonly string[] }
+  | { readonly do: "drain" }
+  /** Remembers what is at `paths`, and writes down what the machine will be owed. */
+  | {
+      readonly do: "openLedger";
+      readonly owes: readonly Consequence[];
+      readonly paths: readonly string[];
+      readonly units: readonly string[];
+      readonly users: readonly string[];
+      readonly deployment: Deployment | undefined;
+    }
+  /** Brings pull secrets and certificates up to date, so that an image can be had. */
+  | { readonly do: "refreshCredentials" }
+  /** Lays down what a machine with `image` is to have, for a boot of it, as that image does not hold it. */
+  | { readonly do: "keepPayload"; readonly image: string; readonly of: "previous" | "target" }
+  | { readonly do: "stageOs"; readonly deployment: Deployment; readonly packagesFrom: string | undefined }
+  | { readonly do: "discardStaged" }
+  /**
+   * From here on the daemon writes what the system that runs is to have: a boot must not bring back what was laid down
+   * for it.
+   */
+  | { readonly do: "dropPayload" }
+  | ContentStep
+  | { readonly do: "daemonReload" }
+  | { readonly do: "reload" | "restart"; readonly unit: string }
+  | { readonly do: "reboot"; readonly because: string }
+  /** Has the machine made equal to its payload now, as at boot. What comes of it is seen by the next look. */
+  | { readonly do: "settle" }
+  /** The machine has the target: it becomes the previous configuration, and nothing is owed any more. */
+  | { readonly do: "closeLedger" };
+
+export type NodePlan =
+  | { readonly verdict: "inSync" }
+  /** The machine was rebooted for its target `tried` times and still boots something else. */
+  | { readonly verdict: "bootFails"; readonly tried: number; readonly booted: Deployment; readonly wanted: Deployment }
+  /**
+   * The machine boots what it should, and is not what that system should have: `cause` is empty where nobody told why.
+   */
+  | {
+      readonly verdict: "unsettled";
+      readonly changes: readonly Change[];
+      readonly path: string | undefined;
+      readonly cause: string;
+    }
+  /**
+   * The machine could not be made equal to what it booted for its target, and has booted the system before that again.
+   */
+  | { readonly verdict: "settleFailed"; readonly path: string | undefined; readonly cause: string }
+  | {
+      readonly verdict: "change";
+      readonly changes: readonly Change[];
+      /** Where the machine differs from what it was last proven to have, without anyone having asked for it. */
+      readonly drift: readonly Change[];
+      readonly because: readonly Because[];
+      readonly steps: readonly Step[];
+    };
+
+/**
+ * Decides how a machine gets from what it is to what it should be.
+ *
+ * A plan first writes into the ledger what the machine will be owed, and closes the ledger last: a daemon killed
+ * between writing a file and reloading its service finds the file in place when it comes back, and still knows to
+ * reload. Going back is no second mechanism: it is a plan with the previous configuration as target.
+ *
+ * Of a machine whose image holds its configuration only credentials are written here: the rest is in place once it has
+ * booted that image and was settled.
+ */
+export function planNode(
+  node: ObservedNode,
+  target: NodeConfig,
+  policies: ClusterPolicies | EffectivePolicies | undefined,
+): NodePlan {
+  const gap = gapBetween(node, target);
+  const asked = askedFor(node, target);
+  const changes = mergeChanges(asked, [...gap.changes, ...gap.unsettled]);
+  const drift = driftOf(node);
+  const debts = unpaid(node);
+  const force: readonly Because[] = node.forced
+    ? [{ consequence: { kind: "reboot" }, changes: [], why: "the force file asks for it" }]
+    : [];
+  const because = group([...debts, ...force, ...consequencesAsked(node, target, changes, policies ?? defaultPolicies)]);
+
+  const isItsLedger = node.ledger !== undefined && isTargetOf(node.ledger, target);
+  if (isItsLedger && node.ledger.failed !== undefined && !node.forced)
+    return { verdict: "settleFailed", path: node.ledger.failed.path, cause: node.ledger.failed.cause };
+  const tried = (isItsLedger ? (node.ledger.rebootsAsked ?? []) : []).filter((bootId) => bootId !== node.bootId).length;
+  if (gap.deployment !== undefined && tried >= mostReboots && !node.forced)
+    return { verdict: "bootFails", tried, booted: node.booted, wanted: gap.deployment };
+  const unsettled = node.forced ? undefined : judgeSettling(node, target, gap);
+  if (unsettled === "settle") return { verdict: "change", changes, drift, because: [], steps: [{ do: "settle" }] };
+  if (unsettled !== undefined) return unsettled;
+  if (
+    changes.length === 0 &&
+    because.length === 0 &&
+    node.ledger === undefined &&
+    node.staged === undefined &&
+    node.previous !== undefined &&
+    sameTarget(node.previous, target)
+  ) {
+    return { verdict: "inSync" };
+  }
+
+  const owes = because.map(({ consequence }) => consequence).filter(({ kind }) => kind !== "none");
+  const reboots = owes.some(({ kind }) => kind === "reboot");
+  // A machine that has just joined has never been in service; the only control-plane machine's pods have nowhere to go.
+  const drains =
+    node.inService && !node.onlyControlPlane && owes.some(({ kind }) => kind === "reboot" || kind === "drain");
+  const steps: Step[] = [
+    ...gap.prefetch,
+    ...(drains ? [{ do: "drain" } as const] : []),
+    ...(isOpen(node, target, owes, gap)
+      ? []
+      : [
+          {
+            do: "openLedger",
+            owes,
+            paths: gap.paths,
+            units: gap.units,
+            users: gap.users,
+            deployment: gap.deployment,
+          } as const,
+        ]),
+    ...(!holdsAll(target) && node.payload === "local" && (gap.deployment !== undefined || gap.steps.length > 0)
+      ? [{ do: "dropPayload" } as const]
+      : []),
+    ...gap.system,
+    ...gap.steps,
+    ...(reboots ? [{ do: "reboot", because: reasonOf(because) } as const] : actions(owes)),
+    { do: "closeLedger" },
+  ];
+  return { verdict: "change", changes, drift, because, steps };
+}
+
+const holdsAll = (config: NodeConfig) => config.imageContent === "full";
+
+/**
+ * What the changes ask for. Where an image brings all of them it is its boot; credentials take effect by themselves.
+ */
+function consequencesAsked(
+  node: ObservedNode,
+  target: NodeConfig,
+  changes: readonly Change[],
+  policies: ClusterPolicies | EffectivePolicies,
+): readonly Because[] {
+  if (!holdsAll(target)) {
+    const registries = { before: textAt(node.previous, registriesConf), after: textAt(target, registriesConf) };
+    return consequencesOf(changes, policies, { registries }).because;
+  }
+  const others = changes.filter(({ kind }) => !isSystem(kind));
+  const system = consequencesOf(
+    changes.filter(({ kind }) => isSystem(kind)),
+    policies,
+  ).because;
+  return system.length > 0 || others.length === 0
+    ? system
+    : [{ consequence: { kind: "none" }, changes: others, why: "credentials take effect by themselves" }];
+}
+
+/**
+ * Whether a machine that boots what it should is also what that system should have; `undefined`: nothing stands against
+ * it.
+ */
+function judgeSettling(
+  node: ObservedNode,
+  target: NodeConfig,
+  gap: Gap,
+): "settle" | (NodePlan & { readonly verdict: "unsettled" }) | undefined {
+  if (gap.deployment !== undefined || (!holdsAll(target) && node.payload !== "local")) return undefined;
+  const record = node.settled?.bootId === node.bootId ? node.settled : undefined;
+  const hasRebooted = node.ledger !== undefined && node.ledger.bootId !== node.bootId;
+  if (hasRebooted && record?.result !== "settled" && record?.result !== "failed") return "settle";
+  if (record?.result === "failed" && (hasRebooted || holdsAll(target)))
+    return { verdict: "unsettled", changes: gap.unsettled, path: record.path, cause: record.cause ?? "" };
+  return gap.unsettled.length > 0 && holdsAll(target)
+    ? { verdict: "unsettled", changes: gap.unsettled, path: undefined, cause: "" }
+    : undefined;
+}
+
+/** Whether the ledger says already what this plan would write into it. */
+function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, owes: readonly Consequence[], gap: Gap): boolean {
+  if (owes.length === 0 && gap.changes.length === 0) return true;
+  if (
+    ledger === undefined ||
+    !isTargetOf(ledger, target) ||
+    ledger.bootId !== bootId ||
+    gap.paths.length + gap.units.length + gap.users.length > 0
+  )
+    return false;
+  return (
+    owes.length === ledger.owes.length &&
+    owes.every((consequence) => ledger.owes.some((other) => sameConsequence(other, consequence)))
+  );
+}
+
+function textAt(config: NodeConfig | undefined, path: string): string | undefined {
+  const entry = config?.entries.get(path);
+  return entry?.kind === "file" ? textOf(entry.contents) : undefined;
+}
+
+/** A reboot pays every debt: services start from the files they find. */
+function unpaid({ ledger, bootId }: ObservedNode): readonly Because[] {
+  if (ledger === undefined || ledger.bootId !== bootId) return [];
+  return ledger.owes.map((consequence) => ({
+    consequence,
+    changes: [],
+    why: `an update to ${ledger.target} was interrupted before this was done`,
+  }));
+}
+
+/**
+ * What somebody asked for: the difference to the previous configuration, also where the disk has it already, because
+ * the services that read it may not. Once a ledger for this target is open, it holds these debts.
+ */
+function askedFor(node: ObservedNode, target: NodeConfig): readonly Change[] {
+  if (node.ledger !== undefined && isTargetOf(node.ledger, target)) return [];
+  const asked = compareNodeConfigs(node.previous ?? emptyNodeConfig, target);
+  // What a machine without a history boots says itself what it has; and one whose OS somebody else keeps is not asked.
+  return asked.filter(
+    ({ kind }) => !isSystem(kind) || (node.previous !== undefined && (kind !== "osImage" || node.can.images)),
+  );
+}
+
+const isSystem = (kind: Change["kind"]) =>
+  kind === "osImage" || kind === "kernelArguments" || kind === "extensions" || kind === "kernelType" || kind === "fips";
+
+interface Gap extends Pick<ContentGap, "changes" | "paths" | "units" | "users"> {
+  /** What the next boot should be, where this one is something else. */
+  readonly deployment: Deployment | undefined;
+  readonly prefetch: readonly Step[];
+  readonly system: readonly Step[];
+  readonly steps: readonly Step[];
+  /** What differs and is not for the daemon to change: settling does at boot. */
+  readonly unsettled: readonly Change[];
+}
+
+/** What has to be done so that the machine holds the target. */
+function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
+  const system = systemGap(node, target);
+  const isSettled = holdsAll(target) || (system.deployment !== undefined && node.payload === "image");
+  const content = contentGap(node, target, isSettled ? isCredential : undefined);
+  // What is written before such a boot would only hide what that brings.
+  const unsettled = isSettled
+    ? contentGap(node, target).changes.filter((change) => change.kind !== "file" || !isCredential(change.path))
+    : [];
+  return { ...content, ...system, changes: [...content.changes, ...system.changes], unsettled };
+}
+
+/** Kernel and OS: what the next boot should be, if it is not what this one is. */
+function systemGap(
+  node: ObservedNode,
+  target: NodeConfig,
+): Pick<Gap, "changes" | "deployment" | "prefetch" | "system"> {
+  const wanted = wantedDeployment(node, target);
+  const changes = deploymentChanges(node.booted, wanted);
+  if (changes.length === 0)
+    return {
+      changes,
+      deployment: undefined,
+      prefetch: [],
+      system: node.staged === undefined ? [] : [{ do: "discardStaged" }],
+    };
+  if (node.staged !== undefined && sameDeployment(node.staged, wanted))
+    return { changes, deployment: wanted, prefetch: [], system: [] };
+  const hasPackages = wanted.packages.length > 0 || wanted.kernelType !== "default";
+  const packagesFrom = hasPackages && target.extensionsImage !== "" ? target.extensionsImage : undefined;
+  const images = [
+    ...(wanted.image === node.booted.image ? [] : [wanted.image]),
+    ...(packagesFrom === undefined ? [] : [packagesFrom]),
+  ];
+  return {
+    changes,
+    deployment: wanted,
+    prefetch: images.length === 0 ? [] : [{ do: "prefetch", images }],
+    system: [...beforeStaging(node, target, wanted), { do: "stageOs", deployment: wanted, packagesFrom }],
+  };
+}
+
+/** What must lie on the machine before another system is staged: a crash must not leave that without it. */
+function beforeStaging(node: ObservedNode, target: NodeConfig, { image }: Deployment): readonly Step[] {
+  const credentials = target.imageContent === undefined ? [] : [{ do: "refreshCredentials" } as const];
+  // So that booting back is right, too.
+  const hadSomething = node.previous !== undefined || Object.keys(node.originals.paths).length > 0;
+  if (holdsAll(target) && node.payload !== "image" && hadSomething)
+    return [...credentials, { do: "keepPayload", image: node.booted.image, of: "previous" }];
+  // A file that equals the image's own goes with that image (ostree's 3-way merge of /etc).
+  return !holdsAll(target) && node.payload === "image"
+    ? [...credentials, { do: "keepPayload", image, of: "target" }]
+    : credentials;
+}
+
+/**
+ * Where a machine that owes nothing differs from the configuration that it was proven to have. A machine that runs
+ * another system than that is no drift: it was booted into the wrong one, which a plan can put right.
+ */
+export function driftOf(node: ObservedNode): readonly Change[] {
+  const { previous } = node;
+  if (previous === undefined || node.ledger !== undefined || systemGap(node, previous).changes.length > 0) return [];
+  const paths = [];
+  for (const [path, wanted] of previous.entries) {
+    const observed = node.entries.get(path);
+    if (!isAsWanted(observed, wanted, node))
+      paths.push({
+        path,
+        origin: wanted.origin,
+        op: observed === undefined ? ("delete" as const) : ("update" as const),
+      });
+  }
+  const enablement = [];
+  for (const [name, { enabled, installable }] of previous.enablement) {
+    const is = node.enablement.get(name) ?? "absent";
+    if (
+      (enabled === true && installable && (is === "disabled" || is === "masked")) ||
+      (enabled === false && is === "enabled")
+    )
+      enablement.push({ name, op: "update" as const });
+  }
+  return changesOf(paths, enablement);
+}
+
+/** Asked-for and observed differences as one list, each thing once. */
+function mergeChanges(asked: readonly Change[], gap: readonly Change[]): readonly Change[] {
+  const idOfChange = (change: Change) =>
+    change.kind === "file"
+      ? `file ${change.path}`
+      : change.kind === "unit"
+        ? `unit ${change.name}`
+        : change.kind === "sshKeys" || change.kind === "password"
+          ? `${change.kind} ${change.user}`
+          : change.kind;
+  const merged = new Map<string, Change>();
+  for (const change of [...gap, ...asked]) {
+    const id = idOfChange(change);
+    const other = merged.get(id);
+    if (other?.kind === "unit" && change.kind === "unit")
+      merged.set(id, { ...other, parts: [...new Set([...other.parts, ...change.parts])].sort() });
+    else merged.set(id, change);
+  }
+  const order = [
+    "file",
+    "unit",
+    "sshKeys",
+    "password",
+    "kernelArguments",
+    "osImage",
+    "extensions",
+    "kernelType",
+    "fips",
+  ];
+  return [...merged.values()].sort(
+    (a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (idOfChange(a) < idOfChange(b) ? -1 : 1),
+  );
+}
+
+/** Equal consequences become one, with all the changes that ask for it. */
+function group(reasons: readonly Because[]): readonly Because[] {
+  const grouped: { consequence: Consequence; changes: Change[]; why: string[] }[] = [];
+  for (const { consequence, changes, why } of reasons) {
+    const known = grouped.find((other) => sameConsequence(other.consequence, consequence));
+    if (known === undefined) grouped.push({ consequence, changes: [...changes], why: [why] });
+    else {
+      known.changes.push(...changes);
+      if (!known.why.includes(why)) known.why.push(why);
+    }
+  }
+  return grouped.map(({ consequence, changes, why }) => ({ consequence, changes, why: why.join("; ") }));
+}
+
+/**
+ * What is done in place of a reboot, each once: daemon-reload, then reloads, then restarts. A restart covers a reload.
+ */
+function actions(owes: readonly Consequence[]): readonly Step[] {
+  const restarts = owes.flatMap((consequence) => (consequence.kind === "restart" ? [consequence.unit] : []));
+  const reloads = owes.flatMap((consequence) =>
+    consequence.kind === "reload" && !restarts.includes(consequence.unit) ? [consequence.unit] : [],
+  );
+  return [
+    ...(owes.some(({ kind }) => kind === "daemonReload") ? [{ do: "daemonReload" } as const] : []),
+    ...reloads.map((unit) => ({ do: "reload", unit }) as const),
+    ...restarts.map((unit) => ({ do: "restart", unit }) as const),
+  ];
+}
+
+function reasonOf(because: readonly Because[]): string {
+  const reboot = because.find(({ consequence }) => consequence.kind === "reboot");
+  if (reboot === undefined) return "";
+  const shown = reboot.changes.slice(0, 3).map(describeChange).join(", ");
+  const more = reboot.changes.length > 3 ? ` and ${reboot.changes.length - 3} more` : "";
+  return shown === "" ? reboot.why : `${shown}${more}: ${reboot.why}`;
+}

@@ -1,0 +1,275 @@
+import { namespace } from "../../api/names.ts";
+import { type StoryReason, storyReasons } from "../../api/books/stories.ts";
+
+/**
+ * A rule of Prometheus, and what whoever is woken by it needs to know. Names and severities of those that the reference
+ * has are its own.
+ */
+export interface Alert {
+  readonly name: string;
+  readonly expression: string;
+  /** How long it must hold, as Prometheus writes durations; at once when absent. */
+  readonly for?: string;
+  readonly severity: "critical" | "warning" | "info";
+  /** One line, with the labels of what it is about. */
+  readonly summary: string;
+  readonly means: string;
+  /** Commands that show what is behind it; what stands in angle brackets comes from the alert. */
+  readonly see: readonly string[];
+  readonly remedy: string;
+}
+
+const inNamespace = `-n ${namespace}`;
+const ofNode = "{{ $labels.node }}";
+const ofPool = "{{ $labels.pool }}";
+const logOf = (component: string) => `kubectl logs ${inNamespace} -l k8s-app=${component} --tail=100`;
+
+/** Meaning and remedy as the closed list of reasons has them, so that books, conditions and alerts say the same. */
+const told = (reason: StoryReason): Pick<Alert, "means" | "remedy"> => ({
+  means: storyReasons[reason].means,
+  remedy: storyReasons[reason].next,
+});
+
+/**
+ * Figures of daemons are on a loopback address of each machine: these alerts speak only where something scrapes them
+ * there.
+ */
+export const alerts: readonly Alert[] = [
+  {
+    name: "MCCDrainError",
+    expression: "mcc_drain_err > 0",
+    severity: "warning",
+    summary: `Draining ${ofNode} takes longer than its pool allows.`,
+    means:
+      "Pods do not leave the machine: a disruption budget forbids it, a pod does not end, or nobody would start it elsewhere. Nothing is forced unless the pool's policy says so, and the machine is not rebooted meanwhile. It holds one place of its pool's budget.",
+    see: [
+      "mco explain node/<node>",
+      "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"Drained\")].message}'",
+      "kubectl get pods -A --field-selector spec.nodeName=<node>",
+    ],
+    remedy:
+      "Give the application named there room: more replicas, a budget that allows one to leave, or machines that can take its pods. A pod that nothing restarts has to be deleted by somebody who knows it. A pool whose drains should end by themselves has a policy for that: docs/os-updates.md.",
+  },
+  {
+    name: "MCCPoolAlert",
+    expression: "mcc_pool_alert > 0",
+    severity: "warning",
+    summary: `${ofNode} is of the control plane, and a custom pool selects it too.`,
+    means: "The machine stays in the pool of the control plane, and what the custom pool says does not reach it.",
+    see: [
+      "kubectl get node <node> --show-labels",
+      "kubectl get machineconfigpools -o custom-columns=NAME:.metadata.name,NODES:.spec.nodeSelector",
+    ],
+    remedy: "Take the custom pool's label off the node, or narrow the pool's nodeSelector.",
+  },
+  {
+    name: "MCCBootImageSkewEnforcementNone",
+    expression: "mcc_boot_image_skew_enforcement_none == 1",
+    severity: "info",
+    summary: "Nobody looks how old the boot images of new machines are.",
+    means: "The MachineConfiguration says so. A machine that is made from a very old image may not be able to join.",
+    see: ["kubectl get machineconfiguration cluster -o jsonpath='{.spec.bootImageSkewEnforcement}'"],
+    remedy:
+      "Nothing, where that was meant; otherwise change spec.bootImageSkewEnforcement of MachineConfiguration/cluster.",
+  },
+  {
+    name: "MCOMachineDegraded",
+    expression: "mco_degraded_machine_count > 0",
+    for: "15m",
+    severity: "warning",
+    summary: `Machines of pool ${ofPool} cannot go on without help.`,
+    means:
+      "A configuration cannot be applied to a machine, or the machine is not what was applied to it. It keeps what it has.",
+    see: [
+      "mco explain pool/<pool>",
+      'kubectl get machineconfignodes -o custom-columns=\'NAME:.metadata.name,DEGRADED:.status.conditions[?(@.type=="NodeDegraded")].status,WHY:.status.conditions[?(@.type=="NodeDegraded")].message\'',
+    ],
+    remedy:
+      "The message names what to undo or to create. Where a configuration is at fault, mend or revert the MachineConfig: broken machines get the next target first, and take no place of the budget.",
+  },
+  {
+    name: "MCOTargetQuarantined",
+    expression: 'mco_waiting_machines{reason="TargetQuarantined"} > 0',
+    for: "5m",
+    severity: "warning",
+    summary: `The roll-out of pool ${ofPool} has stopped: a machine went back from its target.`,
+    means:
+      "A machine could not boot what it was given, and went back by itself. No healthy machine is given the same target.",
+    see: [
+      "mco explain pool/<pool>",
+      "kubectl get machineconfigpool <pool> -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/quarantined}'",
+    ],
+    remedy:
+      "Mend or revert the MachineConfig: a new target ends the quarantine. If the machine was at fault and not the configuration, repair it and take the annotation machineconfiguration.openshift.io/quarantined off the pool.",
+  },
+  {
+    name: "MCORolloutStuck",
+    expression:
+      "mco_rollout_running_seconds > 3600 and on (pool) changes(mco_updated_machine_count[1h]) == 0 and on (pool) mco_pool_paused == 0",
+    for: "15m",
+    severity: "warning",
+    summary: `No machine of pool ${ofPool} has got further for an hour.`,
+    means: "A roll-out is under way, its pool is not paused, and for an hour no machine has reached the target.",
+    see: [
+      "mco explain pool/<pool>",
+      "kubectl get machineconfigpool <pool> -o jsonpath='{.status.conditions[?(@.type==\"Updating\")].message}'",
+    ],
+    remedy: "The message names what each machine waits for, and mco explain says what would lift it.",
+  },
+  {
+    name: "MCONodeUpdateSlow",
+    expression:
+      'max by (pool) (mco_node_out_of_service_longest_seconds{cause="Update"}) > 3600 and on (pool) max by (pool) (mco_node_out_of_service_longest_seconds{cause="Update"}) > 3 * histogram_quantile(0.5, sum by (pool, le) (increase(mco_node_out_of_service_seconds_bucket{cause="Update"}[30d])))',
+    severity: "warning",
+    summary: `A machine of pool ${ofPool} has been out of service for its update for more than an hour.`,
+    means:
+      "That is more than three times what the updates of this pool take in the middle. Something holds it: a drain, a download, a reboot that does not end, or a step that fails again and again.",
+    see: ["mco explain pool/<pool>", "mco timeline pool/<pool> --since 6h", "mco book node/<node>"],
+    remedy: "mco explain names the machine, the step and what would lift it; the machine's book says what was tried.",
+  },
+  {
+    name: "MCODaemonSilent",
+    expression: "mco_silent_machine_count > 0",
+    for: "10m",
+    severity: "warning",
+    summary: `Daemons of pool ${ofPool} do not answer though their kubelets do.`,
+    ...told("DaemonSilent"),
+    see: [
+      "mco explain pool/<pool>",
+      `kubectl get pods ${inNamespace} -l k8s-app=machine-config-daemon -o wide`,
+      logOf("machine-config-daemon"),
+    ],
+  },
+  {
+    name: "MCOStateNotKept",
+    expression: 'mco_health{component="StateKeeping"} < 1',
+    for: "15m",
+    severity: "warning",
+    summary: "The state process does not keep all books.",
+    means: `Everything else goes on, and what nobody keeps can be read from the journals for a while. Most often a part of it is down or lines were missed: ${storyReasons.ChildDown.means}`,
+    see: [
+      "kubectl get machineconfiguration cluster -o jsonpath='{.status.conditions[?(@.type==\"StateKeeping\")]}'",
+      logOf("machine-state-controller"),
+      "mco book cluster",
+    ],
+    remedy: `The condition names the part and the reason (docs/errors.md). ${storyReasons.ChildDown.next}`,
+  },
+  {
+    name: "MCOJoinOverdue",
+    expression: "mco_join_overdue > 0",
+    severity: "warning",
+    summary: `A machine of pool ${ofPool} was given its configuration and has not joined.`,
+    ...told("JoinOverdue"),
+    see: ["mco book pool/<pool>", "mco explain pool/<pool>"],
+  },
+  {
+    name: "MCCReconcileFailing",
+    expression: 'sum by (subcontroller) (rate(mcc_reconcile_total{outcome="failed"}[10m])) > 0',
+    for: "15m",
+    severity: "warning",
+    summary: "The controller {{ $labels.subcontroller }} keeps failing.",
+    means: "Its looks end in errors again and again; what it looks after may be out of date.",
+    see: [logOf("machine-config-controller"), "kubectl get machineconfigpools"],
+    remedy:
+      "The log says at what it fails. Where rights are missing, apply install/ again; where the API server is slow or away, that is the thing to repair.",
+  },
+  {
+    name: "MCCDown",
+    expression: "absent(mco_machine_count)",
+    for: "15m",
+    severity: "warning",
+    summary: "No machine config controller tells of any pool.",
+    means:
+      "No controller runs, none leads, or nobody may read its figures. Machines keep what they have; changes do not reach them.",
+    see: [
+      `kubectl get pods ${inNamespace}`,
+      `kubectl get lease machine-config-controller ${inNamespace} -o yaml`,
+      "mco explain clusteroperator/machine-config",
+    ],
+    remedy:
+      "Let the controller's Deployment run again; the ClusterOperator machine-config says what keeps it from that.",
+  },
+  {
+    name: "MCDRebootError",
+    expression: "mcd_reboots_failed_total > 0",
+    for: "5m",
+    severity: "critical",
+    summary: "A machine ({{ $labels.instance }}) was asked to reboot and stays up.",
+    means: "Its update waits for the reboot, drained, and holds a place of its pool's budget. The daemon asks again.",
+    see: ["kubectl get machineconfignodes", logOf("machine-config-daemon")],
+    remedy:
+      "Look on the machine what keeps it from going down (systemctl list-jobs), or reboot it by hand: the daemon finds what was staged.",
+  },
+  {
+    name: "MCDPivotError",
+    expression: "mcd_pivot_errors_total > 0",
+    for: "2m",
+    severity: "warning",
+    summary: "A machine ({{ $labels.instance }}) cannot bring its new operating system onto its disk.",
+    means: "The image cannot be pulled or staged. Nothing was changed; it is tried again.",
+    see: [
+      "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"NodeDegraded\")].message}'",
+      logOf("machine-config-daemon"),
+    ],
+    remedy:
+      "The message names image and error: the registry, the pull secret, the disk's free space, or the image itself.",
+  },
+  {
+    name: "MCDConfigDrift",
+    expression: "mcd_config_drift > 0",
+    for: "5m",
+    severity: "warning",
+    summary: "Files of a machine ({{ $labels.instance }}) are not what was applied.",
+    means: "Somebody changed them on the machine. It takes no updates until that is decided.",
+    see: [
+      "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"NodeDegraded\")].message}'",
+    ],
+    remedy:
+      "Undo the change on the machine, or create /run/machine-config-daemon-force on it to have the configuration applied again; what should stay belongs into a MachineConfig.",
+  },
+  {
+    name: "KubeletHealthState",
+    expression: "mcd_kubelet_state > 2",
+    severity: "warning",
+    summary: "The kubelet of a machine ({{ $labels.instance }}) does not answer.",
+    means: "Its health check has failed three times in a row.",
+    see: ["kubectl get node <node>", "journalctl -u kubelet (on the machine)"],
+    remedy: "Its log says why. If it began with an update, revert the MachineConfig: the machine gets the fix first.",
+  },
+];
+
+/** What the Prometheus operator is told: the rules, each with its runbook. */
+export function prometheusRule(): object {
+  return {
+    apiVersion: "monitoring.coreos.com/v1",
+    kind: "PrometheusRule",
+    metadata: { name: "machine-config", namespace, labels: { "k8s-app": "machine-config-controller" } },
+    spec: {
+      groups: [
+        {
+          name: "machine-config",
+          rules: alerts.map((alert) => ({
+            alert: alert.name,
+            expr: alert.expression,
+            ...(alert.for === undefined ? {} : { for: alert.for }),
+            labels: { severity: alert.severity, namespace },
+            annotations: {
+              summary: alert.summary,
+              description: alert.means,
+              runbook: `${alert.see.map((command) => `See: ${command}`).join("\n")}\n${alert.remedy}`,
+            },
+          })),
+        },
+      ],
+    },
+  };
+}
+
+/** Metrics that an expression names. */
+export const metricsNamedBy = (expression: string): readonly string[] => [
+  ...new Set(
+    [...expression.matchAll(/\b(?:mco|mcc|mcd|ocl)_[a-z_]+|\bos_image_url_override\b/g)].map(([name]) =>
+      name.replace(/_bucket$/, ""),
+    ),
+  ),
+];

@@ -1,0 +1,136 @@
+import { type BookKind, type StoryLine, type StoryOutcome, bookKindOf, sectionKeyOf } from "../../api/books/stories.ts";
+import { Histogram } from "./histogram.ts";
+import type { MetricFamily } from "./metrics.ts";
+
+/** Sections that have begun and not ended; the oldest are forgotten. */
+const mostOpen = 10_000;
+
+/** What of a line a meter looks at. */
+export type MeteredLine = Pick<StoryLine, "mark"> & {
+  readonly book: string;
+  readonly chapter: string;
+  readonly path: string;
+  readonly reason: string;
+  readonly run?: string | undefined;
+  readonly outcome?: StoryOutcome | undefined;
+  readonly data?: StoryLine["data"] | undefined;
+};
+
+/**
+ * Measures how long the steps take that this process does, from the lines that it tells of them. It counts whether
+ * anybody keeps books or not.
+ */
+export class SectionMeter {
+  readonly #seconds = new Histogram(
+    "mco_section_duration_seconds",
+    "How long a step of an update, a first boot or a build took, by whoever did it.",
+    ["book_kind", "path", "outcome", "pool"],
+  );
+  /** Section → when it began, in milliseconds. */
+  readonly #open = new Map<string, number>();
+  readonly #mismatches = new Map<string, number>();
+
+  /** @param at milliseconds by a clock that all calls share. */
+  take(line: MeteredLine, at: number): void {
+    const kind = bookKindOf(line.book);
+    if (kind === undefined) return;
+    if (line.reason === "StateMismatch") this.#mismatches.set("node", (this.#mismatches.get("node") ?? 0) + 1);
+    const key = keyOf(line);
+    switch (line.mark) {
+      case "begin":
+        if (!this.#open.has(key)) this.#began(key, at);
+        return;
+      case "end":
+      case "fail": {
+        const began = this.#open.get(key);
+        if (began === undefined) return;
+        this.#open.delete(key);
+        const outcome = line.outcome ?? (line.mark === "fail" ? "Failed" : "Succeeded");
+        this.#seconds.observe(
+          {
+            book_kind: kind,
+            path: sectionKeyOf(kind, line.chapter, line.path) ?? "other",
+            outcome,
+            pool: poolOf(kind, line),
+          },
+          (at - began) / 1000,
+        );
+        return;
+      }
+      case "skip":
+        this.#open.delete(key);
+        return;
+      case "retry":
+      case "note":
+        return;
+    }
+  }
+
+  /**
+   * What this writer told before it was started anew: sections that it had begun end now, a reboot above all.
+   *
+   * @param now milliseconds since the epoch
+   * @param at the same moment by the clock of `take`
+   */
+  recall(lines: Iterable<MeteredLine & { readonly at: number }>, now: number, at: number): void {
+    for (const line of lines) {
+      if (line.mark === "begin") this.began(line, at - Math.max(0, now - line.at));
+      else if (line.mark !== "note" && line.mark !== "retry") this.#open.delete(keyOf(line));
+    }
+  }
+
+  /** A section began that somebody else tells the beginning of. */
+  began(line: Pick<MeteredLine, "book" | "chapter" | "path" | "run">, at: number): void {
+    const key = keyOf(line);
+    if (!this.#open.has(key)) this.#began(key, at);
+  }
+
+  #began(key: string, at: number): void {
+    const oldest = this.#open.keys().next();
+    if (this.#open.size >= mostOpen && oldest.done !== true) this.#open.delete(oldest.value);
+    this.#open.set(key, at);
+  }
+
+  families(): readonly MetricFamily[] {
+    return [this.#seconds.family()];
+  }
+
+  /** What only the controller sees. */
+  mismatchFamilies(): readonly MetricFamily[] {
+    return [
+      {
+        name: "mco_state_mismatch_total",
+        help: "How often two sources were found to say different things of a machine.",
+        type: "counter",
+        labels: ["kind"],
+        samples: [...this.#mismatches].map(([kind, value]) => ({ labels: { kind }, value })),
+      },
+    ];
+  }
+}
+
+const keyOf = ({ book, chapter, run, path }: Pick<MeteredLine, "book" | "chapter" | "path" | "run">) =>
+  `${book}\n${chapter}\n${run ?? ""}\n${path}`;
+
+/**
+ * The pool of a target by its name: openshift/machine-config-operator pkg/controller/common/helpers.go (main) names it
+ * `rendered-POOL-HASH`.
+ */
+const renderedFor = /^rendered-(.+)-[0-9a-f]{32}$/;
+
+function poolOf(kind: BookKind, { book, run, data }: MeteredLine): string {
+  if (kind === "pool") return book.slice("pool/".length);
+  const told = data?.["pool"];
+  return told !== undefined ? String(told) : (renderedFor.exec(run ?? "")?.[1] ?? "");
+}
+
+/** Lines that a writer could not bring into its journal. */
+export const journalFamilies = (component: string, dropped: number): readonly MetricFamily[] => [
+  {
+    name: "mco_journal_dropped_total",
+    help: "Boundary lines of the story that are in no journal object: there were too many, or the process ended.",
+    type: "counter",
+    labels: ["component"],
+    samples: [{ labels: { component }, value: dropped }],
+  },
+];

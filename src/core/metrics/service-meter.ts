@@ -1,0 +1,98 @@
+import type { Node } from "../../api/foreign/kubernetes.ts";
+import { annotations } from "../../api/names.ts";
+import { Histogram } from "./histogram.ts";
+import type { MetricFamily } from "./metrics.ts";
+import { isReady } from "../books/phase.ts";
+
+/** Why a machine takes no pods. */
+export type AwayCause = "Update" | "Cordoned" | "NotReady";
+
+interface Away {
+  /** Milliseconds. */
+  readonly since: number;
+  pool: string;
+  cause: AwayCause;
+}
+
+const unschedulableTaint = "node.kubernetes.io/unschedulable";
+
+/** Why a node takes no pods now; `undefined`: it does. */
+export function awayCause(node: Node): AwayCause | undefined {
+  const has = node.metadata.annotations ?? {};
+  const isOurs = has[annotations.cordonedFor] !== undefined || has[annotations.postConfigAction] === "Rebooting";
+  if (node.spec?.unschedulable === true) return isOurs ? "Update" : "Cordoned";
+  return isReady(node) ? undefined : isOurs ? "Update" : "NotReady";
+}
+
+/** Measures how long machines take no pods, from what their Nodes say one after the other. */
+export class ServiceMeter {
+  readonly #seconds = new Histogram(
+    "mco_node_out_of_service_seconds",
+    "How long a machine took no pods: for its update, because somebody cordoned it, or because its kubelet was not ready.",
+    ["pool", "cause"],
+  );
+  readonly #away = new Map<string, Away>();
+
+  /**
+   * @param node `undefined`: it is gone.
+   * @param pool that it is in; empty: in none.
+   * @param now milliseconds since the epoch.
+   */
+  putNode(name: string, node: Node | undefined, pool: string, now: number): void {
+    const cause = node === undefined ? undefined : awayCause(node);
+    const known = this.#away.get(name);
+    if (node === undefined || cause === undefined) {
+      this.#away.delete(name);
+      // A machine that was taken away never came back.
+      if (known !== undefined && node !== undefined)
+        this.#seconds.observe({ pool: known.pool, cause: known.cause }, (now - known.since) / 1000);
+      return;
+    }
+    if (known === undefined) {
+      this.#away.set(name, { since: Math.min(now, sinceOf(node) ?? now), pool, cause });
+      return;
+    }
+    known.pool = pool === "" ? known.pool : pool;
+    // Whatever began it: what an update makes of it counts as the update's.
+    if (cause === "Update") known.cause = "Update";
+  }
+
+  /** Nobody looks at the Nodes any more: what is away now is not known to come back. */
+  forget(): void {
+    this.#away.clear();
+  }
+
+  /** @param now milliseconds since the epoch. */
+  families(now: number): readonly MetricFamily[] {
+    const longest = new Map<string, { readonly pool: string; readonly cause: AwayCause; seconds: number }>();
+    for (const { pool, cause, since } of this.#away.values()) {
+      const key = `${pool}\n${cause}`;
+      const seconds = Math.max(0, Math.round((now - since) / 1000));
+      const known = longest.get(key);
+      if (known === undefined) longest.set(key, { pool, cause, seconds });
+      else known.seconds = Math.max(known.seconds, seconds);
+    }
+    return [
+      this.#seconds.family(),
+      {
+        name: "mco_node_out_of_service_longest_seconds",
+        help: "How long the machine has taken no pods by now that has been away for longest; nothing while none is.",
+        type: "gauge",
+        labels: ["pool", "cause"],
+        samples: [...longest.values()].map(({ pool, cause, seconds }) => ({ labels: { pool, cause }, value: seconds })),
+      },
+    ];
+  }
+}
+
+/** Since when, where the node says it itself. */
+function sinceOf({ spec, status }: Node): number | undefined {
+  const tainted = spec?.taints?.find(({ key }) => key === unschedulableTaint)?.timeAdded;
+  const silent = status?.conditions?.find(
+    ({ type, status: is }) => type === "Ready" && is !== "True",
+  )?.lastTransitionTime;
+  const times = [tainted, silent]
+    .flatMap((time) => (time === undefined ? [] : [new Date(time).getTime()]))
+    .filter((time) => !Number.isNaN(time));
+  return times.length === 0 ? undefined : Math.min(...times);
+}

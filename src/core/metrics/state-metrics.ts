@@ -1,0 +1,135 @@
+import type { Chapter } from "../../api/books/machine-state-chapter.ts";
+import { bookKindOf } from "../../api/books/stories.ts";
+import type { Told } from "../operator/health.ts";
+import type { MetricFamily, Sample } from "./metrics.ts";
+
+/** What is looked at of a chapter that is stored. */
+export interface StoredChapter {
+  readonly kind: string;
+  readonly chapter: string;
+  readonly state: Chapter["state"];
+  readonly pool: string;
+  /** RFC 3339 */
+  readonly startedAt: string;
+  readonly bytes: number;
+}
+
+/** Counts what the state process stores; nothing is restored at its start. */
+export class StateMeter {
+  readonly #closed = new Map<string, { readonly labels: Sample["labels"]; value: number }>();
+  readonly #foreign = new Map<string, number>();
+  readonly #lag = new Map<string, number>();
+  readonly #overdue = new Map<string, number>();
+
+  closed({
+    book,
+    chapter,
+    outcome = "Unknown",
+    reason = "",
+    pool = "",
+  }: Pick<Chapter, "book" | "chapter" | "outcome" | "reason" | "pool">): void {
+    const labels = { book_kind: bookKindOf(book) ?? "", chapter, outcome, reason, pool };
+    const key = JSON.stringify(labels);
+    const one = this.#closed.get(key) ?? { labels, value: 0 };
+    one.value += 1;
+    this.#closed.set(key, one);
+  }
+
+  foreign(component: string, lines: number): void {
+    this.#foreign.set(component, (this.#foreign.get(component) ?? 0) + lines);
+  }
+
+  /** Machines of a pool that were served and have not joined in time. */
+  overdue(pool: string, machines: number): void {
+    this.#overdue.set(pool, machines);
+  }
+
+  heard(component: string, lagMs: number): void {
+    this.#lag.set(component, lagMs / 1000);
+  }
+
+  /** @param now milliseconds since the epoch. */
+  families(now: number, stored: Iterable<StoredChapter>, health: readonly Told[]): readonly MetricFamily[] {
+    const chapters = new Map<string, { labels: Sample["labels"]; value: number }>();
+    const bytes = new Map<string, { labels: Sample["labels"]; value: number }>();
+    const ages = new Map<string, { labels: Sample["labels"]; value: number }>();
+    const add = (to: typeof chapters, labels: Sample["labels"], value: (before: number) => number) => {
+      const key = JSON.stringify(labels);
+      to.set(key, { labels, value: value(to.get(key)?.value ?? 0) });
+    };
+    for (const { kind, chapter, state, pool, startedAt, bytes: size } of stored) {
+      add(chapters, { kind, state }, (before) => before + 1);
+      add(bytes, { kind, state }, (before) => before + size);
+      // The life of a component is open for as long as it goes on.
+      if (state === "Open" && kind !== "cluster")
+        add(ages, { book_kind: kind, chapter, pool }, (before) =>
+          Math.max(before, Math.floor((now - Date.parse(startedAt)) / 1000)),
+        );
+    }
+    const byComponent = (map: ReadonlyMap<string, number>) =>
+      [...map].map(([component, value]) => ({ labels: { component }, value }));
+    return [
+      {
+        name: "mco_chapters_total",
+        help: "Chapters that were closed, by how they ended.",
+        type: "counter",
+        labels: ["book_kind", "chapter", "outcome", "reason", "pool"],
+        samples: [...this.#closed.values()],
+      },
+      {
+        name: "mco_open_chapter_age_seconds",
+        help: "How long the oldest open chapter of its kind has been open, of books of nodes, pools and builds.",
+        type: "gauge",
+        labels: ["book_kind", "chapter", "pool"],
+        samples: [...ages.values()],
+      },
+      {
+        name: "mco_library_chapters",
+        help: "Chapters that are stored.",
+        type: "gauge",
+        labels: ["kind", "state"],
+        samples: [...chapters.values()],
+      },
+      {
+        name: "mco_library_bytes",
+        help: "Their size as JSON.",
+        type: "gauge",
+        labels: ["kind", "state"],
+        samples: [...bytes.values()],
+      },
+      {
+        name: "mco_journal_lag_seconds",
+        help: "How old the newest line of a writer was when it was last read.",
+        type: "gauge",
+        labels: ["component"],
+        samples: byComponent(this.#lag),
+      },
+      {
+        name: "mco_journal_foreign_lines_total",
+        help: "Lines of journals that told of what their writer has no part in, and were left out.",
+        type: "counter",
+        labels: ["component"],
+        samples: byComponent(this.#foreign),
+      },
+      {
+        name: "mco_join_overdue",
+        help: "Machines that were given a configuration of the pool to join with and have not joined in time.",
+        type: "gauge",
+        labels: ["pool"],
+        samples: [...this.#overdue].map(([pool, value]) => ({ labels: { pool }, value })),
+      },
+      {
+        name: "mco_health",
+        help: "What the conditions of MachineConfiguration cluster say of the suite's parts: 1 True, 0 False, -1 Unknown.",
+        type: "gauge",
+        labels: ["component"],
+        samples: health
+          .filter(({ type }) => type !== "UpdateProgressing")
+          .map(({ type, status }) => ({
+            labels: { component: type.replace(/Healthy$/, "") },
+            value: status === "True" ? 1 : status === "False" ? 0 : -1,
+          })),
+      },
+    ];
+  }
+}

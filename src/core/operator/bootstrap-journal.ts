@@ -1,0 +1,94 @@
+import type { JournalLine } from "../../api/books/journal-line.ts";
+import { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
+import { journals } from "../../api/names.ts";
+import type { StoryLineIn } from "../../api/books/stories.ts";
+import type { BootstrapFile, Bootstrapped } from "./bootstrap.ts";
+import { appendLines } from "../books/journal.ts";
+
+const chapter = "Bootstrap";
+
+/** What a bootstrap run came to, as story lines of the cluster's book. */
+export function bootstrapLines(
+  component: "operator" | "controller",
+  made: Bootstrapped,
+): readonly StoryLineIn<"cluster">[] {
+  if (made.verdict === "refused") {
+    const [first] = made.problems;
+    const more = made.problems.length - 1;
+    return [
+      {
+        chapter,
+        path: "ManifestsRendered",
+        mark: "fail",
+        level: "boundary",
+        reason: "ManifestsRefused",
+        message: `${component}: ${first?.reason ?? "nothing can be made"}${more > 0 ? `, and ${more} more` : ""}`,
+        ...(first?.remedy === undefined ? {} : { next: { action: first.remedy, actor: "administrator" } }),
+      },
+    ];
+  }
+  if (component === "operator")
+    return [
+      {
+        chapter,
+        path: "ManifestsRendered",
+        mark: "end",
+        level: "boundary",
+        reason: "ManifestsRendered",
+        message: `${made.files.length} manifests were made`,
+        data: { manifests: made.files.length },
+      },
+    ];
+  return made.files.flatMap(({ object }) => {
+    if (object.kind !== "MachineConfigPool") return [];
+    const configuration = (
+      object as {
+        readonly spec?: { readonly configuration?: { readonly name?: string; readonly source?: readonly unknown[] } };
+      }
+    ).spec?.configuration;
+    const name = configuration?.name ?? "";
+    return [
+      {
+        chapter,
+        path: `ControllerRendered/${object.metadata.name}` as const,
+        mark: "end",
+        level: "boundary",
+        reason: "PoolRendered",
+        message: `pool ${object.metadata.name} has ${name}`,
+        data: { config: name, machineConfigs: configuration?.source?.length ?? 0 },
+      } as const,
+    ];
+  });
+}
+
+/** The last word before the journal goes to the cluster: what there was beside the lines that it holds. */
+export function handOverLine(lines: readonly JournalLine[]): StoryLineIn<"cluster"> {
+  const of = (level: JournalLine["level"]) => lines.filter((line) => line.level === level).length;
+  return {
+    chapter,
+    path: "HandedOver",
+    mark: "end",
+    level: "boundary",
+    reason: "HandedOver",
+    message: "what happened before there was a cluster comes to it with its manifests",
+    data: { lines: of("boundary"), progressLines: of("progress"), debugLines: of("debug") },
+  };
+}
+
+/**
+ * The manifest by which the cluster learns of it: boundary lines in the order in which they were written, the newest
+ * where they are too many.
+ */
+export function bootstrapJournal(lines: readonly JournalLine[]): BootstrapFile {
+  const inOrder = lines.toSorted((a, b) => a.at - b.at || (a.boot === b.boot ? a.seq - b.seq : 0));
+  const spec = appendLines({ lines: [], last: [] }, inOrder)?.spec ?? { lines: [], last: [] };
+  return {
+    path: "journals/bootstrap.yaml",
+    object: {
+      apiVersion: MachineStateJournal.apiVersion,
+      kind: MachineStateJournal.kind,
+      metadata: { name: journals.bootstrap },
+      spec,
+    } as BootstrapFile["object"],
+  };
+}

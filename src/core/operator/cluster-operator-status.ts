@@ -1,0 +1,123 @@
+import { timestampOf } from "../../api/schema/object.ts";
+import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
+import { labels } from "../../api/names.ts";
+import { type Facts, clusterMayUpgrade, poolFacts, renderRefusal } from "../pool/answers.ts";
+import { type PoolFacts, type PoolProgress, poolLine, poolProgress } from "../pool/pool-progress.ts";
+
+/** What one sync function of the operator found. */
+export type TaskOutcome =
+  | { readonly task: string; readonly kind: "done" }
+  | { readonly task: string; readonly kind: "progressing"; readonly message: string }
+  | { readonly task: string; readonly kind: "failed"; readonly message: string };
+
+export interface OperatorFacts {
+  readonly version: string;
+  /** The version that every component was last seen running, or `undefined` before the first time. */
+  readonly reached: string | undefined;
+  readonly outcomes: readonly TaskOutcome[];
+  readonly cluster: Facts;
+}
+
+type Conditions = NonNullable<NonNullable<ClusterOperator["status"]>["conditions"]>;
+type Condition = Conditions[number];
+
+/** A pool as it was looked at once. */
+interface Looked {
+  readonly about: PoolFacts;
+  readonly progress: PoolProgress;
+}
+
+const lookedAt = (cluster: Facts): readonly Looked[] =>
+  cluster.members.pools().flatMap(({ metadata }) => {
+    const about = poolFacts(cluster, metadata.name);
+    return about === undefined ? [] : [{ about, progress: poolProgress(about) }];
+  });
+
+/** Pools whose machines go to a target, and how far they are. */
+export const poolsUnderWay = (cluster: Facts): readonly { readonly pool: string; readonly line: string }[] =>
+  underWayOf(lookedAt(cluster));
+const underWayOf = (looked: readonly Looked[]) =>
+  looked.flatMap(({ about, progress }) =>
+    progress.verdict === "RollingOut" ? [{ pool: about.pool.metadata.name, line: poolLine(about, progress) }] : [],
+  );
+
+/**
+ * Pools that every cluster has, and that upgrades wait for: trouble there is the operator's own. Trouble of a pool that
+ * somebody added is that pool's, and keeps nothing else from going on.
+ */
+function troubleOf({ about, progress }: Looked): readonly string[] {
+  const { name, labels: has = {} } = about.pool.metadata;
+  if (has[labels.builtInPool] === undefined && has[labels.requiredForUpgrade] === undefined) return [];
+  const refused = renderRefusal(about.pool);
+  if (refused !== undefined) return [`pool ${name} cannot be rendered: ${refused}`];
+  return progress.failed.length === 0 ? [] : [`pool ${name}: ${poolLine(about, progress)}`];
+}
+
+/**
+ * The conditions of the ClusterOperator: a pure fold over what the sync functions found and how the pools are. The time
+ * of a transition moves only with its status.
+ *
+ * @param now milliseconds since the epoch.
+ */
+export function clusterOperatorConditions(facts: OperatorFacts, before: Conditions, now: number): Conditions {
+  const failed = facts.outcomes.filter((outcome) => outcome.kind === "failed");
+  const progressing = facts.outcomes.filter((outcome) => outcome.kind === "progressing");
+  const looked = lookedAt(facts.cluster);
+  const trouble = looked.flatMap(troubleOf);
+  const underWay = underWayOf(looked).map(({ pool, line }) => `${pool} (${line})`);
+  const mayUpgrade = clusterMayUpgrade(facts.cluster);
+  const upToDate = facts.reached === facts.version;
+  const [firstFailed] = failed;
+
+  const wanted: readonly Omit<Condition, "lastTransitionTime">[] = [
+    facts.reached === undefined
+      ? { type: "Available", status: "False", reason: "BringUp", message: `Cluster is bootstrapping ${facts.version}` }
+      : {
+          type: "Available",
+          status: "True",
+          reason: "AsExpected",
+          message: `Cluster has deployed [{operator ${facts.reached}}]`,
+        },
+    !upToDate
+      ? {
+          type: "Progressing",
+          status: "True",
+          reason: facts.reached === undefined ? "BringUp" : "Upgrading",
+          message: progressing[0]?.message ?? firstFailed?.message ?? `Working towards ${facts.version}`,
+        }
+      : progressing.length > 0
+        ? {
+            type: "Progressing",
+            status: "True",
+            reason: progressing[0]?.task ?? "",
+            message: progressing.map(({ message }) => message).join("; "),
+          }
+        : {
+            type: "Progressing",
+            status: "False",
+            reason: "AsExpected",
+            message: `Cluster version is ${facts.version}${underWay.length === 0 ? "" : `; pools under way: ${underWay.join(", ")}`}`,
+          },
+    firstFailed !== undefined
+      ? {
+          type: "Degraded",
+          status: "True",
+          reason: `${firstFailed.task}Failed`,
+          message: failed.map(({ task, message }) => `${task}: ${message}`).join("; "),
+        }
+      : trouble.length > 0
+        ? { type: "Degraded", status: "True", reason: "DegradedPool", message: trouble.join("; ") }
+        : { type: "Degraded", status: "False", reason: "AsExpected", message: "" },
+    {
+      type: "Upgradeable",
+      status: mayUpgrade.value.may === "No" ? "False" : "True",
+      reason: mayUpgrade.because.reason,
+      message: mayUpgrade.because.message,
+    },
+  ];
+  const stamp = timestampOf(now);
+  return wanted.map((condition) => {
+    const old = before.find(({ type }) => type === condition.type);
+    return { ...condition, lastTransitionTime: old?.status === condition.status ? old.lastTransitionTime : stamp };
+  });
+}

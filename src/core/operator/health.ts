@@ -1,0 +1,442 @@
+import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
+import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
+import { objects } from "../../api/names.ts";
+import type { StoryReason } from "../../api/books/stories.ts";
+import { type ComponentFacts, type Facts, componentHealth, renderRefusal } from "../pool/answers.ts";
+import { poolsUnderWay } from "./cluster-operator-status.ts";
+import { silentAfterMs } from "../pool/member-facts.ts";
+
+/** Conditions of MachineConfiguration `cluster` that the health child keeps. */
+export const healthTypes = [
+  "OperatorHealthy",
+  "ControllerHealthy",
+  "DaemonsHealthy",
+  "ServerHealthy",
+  "BuilderHealthy",
+  "UpdateProgressing",
+] as const;
+export type HealthType = (typeof healthTypes)[number];
+/** Those that the state process keeps about itself and about what it has read. */
+export const keepingTypes = ["StateKeeping", "BootstrapComplete"] as const;
+export type KeepingType = (typeof keepingTypes)[number];
+
+/** A condition without the time of its transition. */
+export interface Told<T extends string = string> {
+  readonly type: T;
+  readonly status: Condition["status"];
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Characters of a message, at most. */
+const messageLength = 1024;
+/** News of the API server that are older than this are none. */
+const staleMs = 150_000;
+/** A lease that has not been seen to be renewed for this long is nobody's. */
+export const leaderlessAfterMs = 60_000;
+/** Work that has waited for longer than this is stuck. */
+export const stalledAfterMs = 5 * 60_000;
+/** The same for the operator, whose sweep takes its time. */
+export const syncStalledAfterMs = 10 * 60_000;
+/** Restarts of a container that is not up. */
+const crashLoop = 3;
+
+/** Who leads a component, as its lease says. */
+export interface LeaderFacts {
+  /** Empty: nobody. */
+  readonly holder: string;
+  /** Milliseconds since the epoch of when the lease was last seen to change; `undefined`: there is no lease. */
+  readonly renewedAt: number | undefined;
+}
+
+/** A daemon whose pod is not ready though its kubelet works. */
+export interface AwayDaemon {
+  readonly node: string;
+  /** RFC 3339 */
+  readonly since: string;
+  readonly restarts: number;
+}
+
+/** Something that keeps failing, as the component's own lines tell. */
+export interface Failing {
+  /** Task or controller: `RBAC`, `render`. */
+  readonly part: string;
+  readonly how: "failing" | "stalled";
+  readonly message: string;
+}
+
+export interface HealthFacts {
+  readonly version: string;
+  readonly cluster: Facts;
+  readonly clusterOperator: ClusterOperator | undefined;
+  readonly operator: {
+    readonly deployment: ComponentFacts | undefined;
+    readonly leader: LeaderFacts;
+    readonly failing: readonly Failing[];
+  };
+  readonly controller: {
+    readonly deployment: ComponentFacts | undefined;
+    readonly leader: LeaderFacts;
+    readonly failing: readonly Failing[];
+  };
+  /** Looked at only while some are missing. */
+  readonly daemons: { readonly daemonSet: ComponentFacts | undefined; readonly away: readonly AwayDaemon[] };
+  /** `undefined`: it is not installed, and so not needed. */
+  readonly server: { readonly daemonSet: ComponentFacts; readonly certificateEnds: string | undefined } | undefined;
+  readonly builder: { readonly deployment: ComponentFacts; readonly queuedSince: string | undefined } | undefined;
+  /** What its owner has not looked at for a while, and since when (milliseconds since the epoch). */
+  readonly unseen: readonly {
+    readonly by: "operator" | "controller";
+    readonly part: string;
+    readonly what: string;
+    readonly since: number;
+  }[];
+}
+
+/** A word as the middle of a reason: `machine-config` → `MachineConfig`. */
+const camel = (text: string) =>
+  text.replaceAll(/(^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_, __, letter: string) => letter.toUpperCase());
+
+const clip = (text: string, length: number = messageLength) =>
+  text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+const some = (names: readonly string[]) =>
+  `${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`;
+
+type Verdict = Omit<Told, "type">;
+const fine = (message: string, reason: StoryReason = "AsExpected"): Verdict => ({ status: "True", reason, message });
+const bad = (reason: string, message: string): Verdict => ({ status: "False", reason, message });
+const unknown = (reason: StoryReason, message: string): Verdict => ({ status: "Unknown", reason, message });
+
+/**
+ * How the parts of the suite are, from what is seen of them. The ClusterOperator is made of the same answers of core
+ * (`componentHealth`, `poolsUnderWay`, `renderRefusal`, the outcomes of the operator's tasks), so that the two agree.
+ */
+export function healthConditions(facts: HealthFacts): readonly Told<HealthType>[] {
+  const { heardAt, now } = facts.cluster;
+  const judge: Readonly<Record<HealthType, (facts: HealthFacts) => Verdict>> = {
+    OperatorHealthy: operatorHealth,
+    ControllerHealthy: controllerHealth,
+    DaemonsHealthy: daemonsHealth,
+    ServerHealthy: serverHealth,
+    BuilderHealthy: builderHealth,
+    UpdateProgressing: updateProgress,
+  };
+  return healthTypes.map((type) => {
+    const isFresh = heardAt !== undefined && now - heardAt <= staleMs;
+    const verdict = isFresh
+      ? judge[type](facts)
+      : unknown(
+          "NotKnown",
+          heardAt === undefined
+            ? "not everything has been read yet"
+            : `nothing was heard of the API server since ${timestampOf(heardAt)}`,
+        );
+    const chapter = verdict.status === "False" ? chapterOf[type] : undefined;
+    const more =
+      chapter === undefined ? "" : `; the chapter ${chapter} of the cluster's book tells how it came to that`;
+    return { type, ...verdict, message: `${clip(verdict.message, messageLength - more.length)}${more}` };
+  });
+}
+
+/** Chapter of the cluster's book that tells of a component. */
+const chapterOf: Partial<Readonly<Record<HealthType, string>>> = {
+  OperatorHealthy: "Operator",
+  ControllerHealthy: "Controller",
+  DaemonsHealthy: "Daemons",
+  ServerHealthy: "Server",
+  BuilderHealthy: "OsBuilder",
+};
+
+/** Whether copies of a component are there; `undefined`: they are. */
+function missing(
+  { cluster, version }: HealthFacts,
+  name: string,
+  component: ComponentFacts | undefined,
+): Verdict | undefined {
+  const health = componentHealth(cluster, name, component);
+  switch (health.value.is) {
+    case "Healthy":
+      return undefined;
+    case "Unknown":
+      return unknown("InProgress", health.because.message);
+    case "Unhealthy":
+      return health.because.reason === "OldVersion"
+        ? bad("VersionSkew", `${health.because.message} (${version})`)
+        : bad("NotAvailable", health.because.message);
+  }
+}
+
+function leaderless({ cluster }: HealthFacts, { holder, renewedAt }: LeaderFacts): string | undefined {
+  if (renewedAt === undefined || holder === "") return "nobody holds its lease";
+  return cluster.now - renewedAt > leaderlessAfterMs
+    ? `${holder} holds its lease and has not renewed it since ${timestampOf(renewedAt)}`
+    : undefined;
+}
+
+function operatorHealth(facts: HealthFacts): Verdict {
+  const { operator, clusterOperator, cluster, version } = facts;
+  // Whoever installs the operator need not say of which release it is.
+  const gone =
+    operator.deployment === undefined
+      ? undefined
+      : missing(facts, objects.operator, { ...operator.deployment, ofThisVersion: operator.deployment.wanted });
+  if (gone !== undefined) return gone;
+  const nobody = leaderless(facts, operator.leader);
+  if (nobody !== undefined) return bad("SyncStalled", `the operator looks at nothing: ${nobody}`);
+  const [told] = operator.failing;
+  const failed =
+    clusterOperator === undefined
+      ? told === undefined
+        ? undefined
+        : { task: told.part, message: told.message }
+      : failedTask(clusterOperator);
+  if (failed !== undefined) return bad(`Sync${camel(failed.task)}Failing`, failed.message);
+  const late = facts.unseen.find(({ by, since }) => by === "operator" && cluster.now - since > syncStalledAfterMs);
+  if (late !== undefined)
+    return bad("SyncStalled", `${late.what} has waited for the operator since ${timestampOf(late.since)}`);
+  const reached = clusterOperator?.status?.versions?.find(({ name }) => name === "operator")?.version;
+  if (reached === undefined) return unknown("InProgress", "the suite is being installed");
+  if (reached !== version)
+    return bad(
+      "VersionSkew",
+      `not everything is at ${version} yet: ${conditionOf(clusterOperator?.status?.conditions, "Progressing")?.message ?? ""}`,
+    );
+  return fine(`every task of the operator works, at ${reached}`);
+}
+
+/** The task of the operator that fails first, as the ClusterOperator says it. */
+function failedTask(
+  clusterOperator: ClusterOperator | undefined,
+): { readonly task: string; readonly message: string } | undefined {
+  const degraded = conditionOf(clusterOperator?.status?.conditions, "Degraded");
+  const task = /^(.+)Failed$/.exec(degraded?.reason ?? "")?.[1];
+  return degraded?.status === "True" && task !== undefined ? { task, message: degraded.message ?? "" } : undefined;
+}
+
+function controllerHealth(facts: HealthFacts): Verdict {
+  const { controller, cluster } = facts;
+  const gone = missing(facts, objects.controller, controller.deployment);
+  if (gone !== undefined) return gone;
+  const nobody = leaderless(facts, controller.leader);
+  if (nobody !== undefined) return bad("NoLeader", nobody);
+  const refused = cluster.members.pools().flatMap((pool) => {
+    const why = renderRefusal(pool);
+    return why === undefined ? [] : [`pool ${pool.metadata.name} cannot be rendered: ${why}`];
+  });
+  if (refused.length > 0) return bad("RenderFailing", refused.join("; "));
+  const [failing] = controller.failing;
+  if (failing !== undefined)
+    return bad(`${camel(failing.part)}${failing.how === "failing" ? "Failing" : "Stalled"}`, failing.message);
+  const late = facts.unseen.find(({ by, since }) => by === "controller" && cluster.now - since > stalledAfterMs);
+  if (late !== undefined)
+    return bad(
+      `${camel(late.part)}Stalled`,
+      `${late.what} has waited for the controller ${late.part} since ${timestampOf(late.since)}`,
+    );
+  return fine(`${controller.leader.holder.split("_")[0] ?? ""} leads, and nothing waits`);
+}
+
+function daemonsHealth(facts: HealthFacts): Verdict {
+  const { daemons, cluster } = facts;
+  const health = componentHealth(cluster, objects.daemon, daemons.daemonSet);
+  const crashing = daemons.away
+    .filter(({ restarts }) => restarts >= crashLoop)
+    .map(({ node, restarts }) => `${node} (${restarts} restarts)`);
+  const silent = daemons.away
+    .filter(({ since }) => cluster.now - Date.parse(since) > silentAfterMs)
+    .map(({ node, since }) => `${node} (since ${since})`);
+  if (crashing.length > 0) return bad("DaemonCrashLoop", `daemons end again and again on ${some(crashing)}`);
+  if (silent.length > 0)
+    return bad("DaemonSilent", `nobody looks after ${some(silent)}: the daemons there are not ready`);
+  switch (health.value.is) {
+    case "Unknown":
+      return unknown("InProgress", health.because.message);
+    case "Unhealthy":
+      if (health.because.reason === "OldVersion") return bad("DaemonOldVersion", health.because.message);
+      // Machines that reboot, and daemons that have just been started, are away for a while.
+      return fine(`${health.because.message}; none of them for longer than machines and daemons take to come up`);
+    case "Healthy":
+      return fine(health.because.message);
+  }
+}
+
+function serverHealth(facts: HealthFacts): Verdict {
+  const { server, cluster } = facts;
+  if (server === undefined) return fine("no config server is installed, and none is needed", "NotNeeded");
+  const health = componentHealth(cluster, "machine-config-server", server.daemonSet);
+  if (health.value.is === "Unknown") return unknown("InProgress", health.because.message);
+  if (health.value.is === "Unhealthy" && server.daemonSet.available === 0)
+    return bad("ServerDown", health.because.message);
+  if (server.certificateEnds !== undefined && Date.parse(server.certificateEnds) - cluster.now < 7 * 86_400_000)
+    return bad("CertExpiring", `its certificate ends at ${server.certificateEnds}`);
+  return fine(health.because.message);
+}
+
+function builderHealth(facts: HealthFacts): Verdict {
+  const { builder, cluster } = facts;
+  if (builder === undefined || builder.deployment.wanted === 0)
+    return fine("no pool has opted in to images that are built on the cluster", "NotNeeded");
+  const health = componentHealth(cluster, "machine-os-builder", builder.deployment);
+  if (health.value.is === "Unknown") return unknown("InProgress", health.because.message);
+  if (health.value.is === "Unhealthy") return bad("BuilderDown", health.because.message);
+  if (builder.queuedSince !== undefined && cluster.now - Date.parse(builder.queuedSince) > stalledAfterMs)
+    return bad("BuildQueueStuck", `a build has waited since ${builder.queuedSince}`);
+  return fine(health.because.message);
+}
+
+function updateProgress({ cluster }: HealthFacts): Verdict {
+  const underWay = poolsUnderWay(cluster);
+  if (underWay.length > 0)
+    return fine(
+      `pools under way: ${underWay.map(({ pool, line }) => `${pool} (${line})`).join(", ")}`,
+      "PoolsUpdating",
+    );
+  return { status: "False", reason: "AsExpected", message: "no machine is being updated" };
+}
+
+/** How one child of the state process does. */
+export type ChildState =
+  | { readonly is: "running" }
+  /** It has not read everything yet. */
+  | { readonly is: "starting" }
+  | { readonly is: "off" }
+  /** @property since milliseconds since the epoch */
+  | { readonly is: "down"; readonly since: number; readonly why: string };
+
+/** A time of which books do not tell everything. */
+export interface KeepingGap {
+  /** Child, or book. */
+  readonly of: string;
+  readonly message: string;
+  /** Milliseconds since the epoch of when it ended. */
+  readonly at: number;
+}
+
+const gapShownMs = 3_600_000;
+
+/** Whether all history is kept. */
+export function stateKeeping(
+  children: Readonly<Record<string, ChildState>>,
+  gaps: readonly KeepingGap[],
+  now: number,
+): Told<"StateKeeping"> {
+  const type = "StateKeeping";
+  const all = Object.entries(children);
+  const told = (verdict: Verdict): Told<"StateKeeping"> => ({ type, ...verdict, message: clip(verdict.message) });
+  const down = all.flatMap(([name, state]) => (state.is === "down" ? [{ name, ...state }] : []));
+  const [first] = down;
+  if (first !== undefined)
+    return told(
+      bad(
+        `Child${camel(first.name)}Down`,
+        down.map(({ name, since, why }) => `${name} is down since ${timestampOf(since)}: ${why}`).join("; "),
+      ),
+    );
+  const off = all.flatMap(([name, { is }]) => (is === "off" ? [name] : []));
+  if (off.length > 0) return told(bad("Off", `switched off: ${off.join(", ")}`));
+  const starting = all.flatMap(([name, { is }]) => (is === "starting" ? [name] : []));
+  if (starting.length > 0) return told(unknown("InProgress", `being started: ${starting.join(", ")}`));
+  const recent = gaps.filter(({ at }) => now - at < gapShownMs);
+  if (recent.length > 0) return told(bad("Gap", some(recent.map(({ of, message }) => `${of}: ${message}`))));
+  return told(fine(`all ${all.length} children run`));
+}
+
+/** What is known of the journal `bootstrap`. */
+export type BootstrapFacts =
+  | { readonly journal: "missing" }
+  | { readonly journal: "unreadable"; readonly why: string }
+  | { readonly journal: "there"; readonly handedOver: boolean; readonly folded: boolean };
+
+/** Whether what happened before there was a cluster is in the books. */
+export function bootstrapComplete(facts: BootstrapFacts): Told<"BootstrapComplete"> {
+  const type = "BootstrapComplete";
+  switch (facts.journal) {
+    case "missing":
+      return {
+        type,
+        ...bad(
+          "BootstrapJournalMissing",
+          "there is no MachineStateJournal bootstrap: what happened before the cluster was not handed over",
+        ),
+      };
+    case "unreadable":
+      return {
+        type,
+        ...bad("BootstrapJournalMissing", clip(`the MachineStateJournal bootstrap cannot be read: ${facts.why}`)),
+      };
+    case "there":
+      if (!facts.folded)
+        return { type, ...bad("InProgress", "the journal of the bootstrap is being read into the books") };
+      if (!facts.handedOver) return { type, ...bad("InProgress", "the bootstrap has not handed over yet") };
+      return { type, ...fine("the bootstrap is in the book of the cluster") };
+  }
+}
+
+/** What stands in the place of conditions while nobody keeps them. */
+export const switchedOff = <T extends string>(types: readonly T[]): readonly Told<T>[] =>
+  types.map((type) => ({
+    type,
+    ...unknown("Off", "the state process does not run, or this part of it is switched off"),
+  }));
+
+/**
+ * The conditions with the times of their transitions, which move with the status alone. `undefined`: they are there
+ * already.
+ */
+export function withTransitions(
+  told: readonly Told[],
+  before: readonly Condition[],
+  now: number,
+): readonly Condition[] | undefined {
+  const stamp = timestampOf(now);
+  let isNew = false;
+  const conditions = told.map(({ type, status, reason, message }): Condition => {
+    const old = conditionOf(before, type);
+    if (old === undefined || old.status !== status || old.reason !== reason || old.message !== message) isNew = true;
+    return {
+      type,
+      status,
+      reason,
+      message,
+      lastTransitionTime: old?.status === status ? old.lastTransitionTime : stamp,
+    };
+  });
+  return isNew ? conditions : undefined;
+}
+
+/**
+ * The entry of the closed list of reasons that explains the reason of a health condition, which may name a part:
+ * `SyncRBACFailing`.
+ */
+export function healthReasonKey(reason: string): StoryReason | undefined {
+  if (isPlain(reason)) return reason;
+  if (/^Sync[A-Z]\w*Failing$/.test(reason)) return "SyncFailing";
+  if (/^Child[A-Z]\w*Down$/.test(reason)) return "ChildDown";
+  if (/^[A-Z]\w*Failing$/.test(reason)) return "ChildFailing";
+  return /^[A-Z]\w*Stalled$/.test(reason) ? "ChildStalled" : undefined;
+}
+
+const plainReasons = [
+  "AsExpected",
+  "NotNeeded",
+  "NotKnown",
+  "InProgress",
+  "Off",
+  "Gap",
+  "BootstrapJournalMissing",
+  "PoolsUpdating",
+  "SyncStalled",
+  "VersionSkew",
+  "NotAvailable",
+  "NoLeader",
+  "RenderFailing",
+  "DaemonSilent",
+  "DaemonCrashLoop",
+  "DaemonOldVersion",
+  "ServerDown",
+  "CertExpiring",
+  "BuilderDown",
+  "BuildQueueStuck",
+] as const satisfies readonly StoryReason[];
+const isPlain = (reason: string): reason is (typeof plainReasons)[number] =>
+  plainReasons.some((each) => each === reason);

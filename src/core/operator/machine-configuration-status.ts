@@ -1,0 +1,104 @@
+import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
+import { annotations, machineConfigurationConditions } from "../../api/names.ts";
+import { type Condition, timestampOf } from "../../api/schema/object.ts";
+import { configServerAccess } from "../join/config-server.ts";
+import { mergePolicies } from "../config/disruption-policy.ts";
+
+type Status = NonNullable<MachineConfiguration["status"]>;
+
+/** Managers of machines that can be asked for, as far as they are looked at. */
+interface Manager {
+  readonly resource: string;
+  readonly apiGroup: string;
+  readonly selection?: { readonly mode?: string };
+}
+
+interface SkewEnforcement {
+  readonly mode?: string;
+  readonly manual?: Readonly<Record<string, unknown>>;
+}
+
+interface Said {
+  readonly type: string;
+  readonly is: boolean;
+  readonly reason: string;
+  /** Empty where there is nothing to say. */
+  readonly says: string;
+}
+
+/** Whom the config server gives configurations, as a condition says it. */
+function accessSaid(metadata: MachineConfiguration["metadata"]): Omit<Said, "type"> {
+  const { access, problem } = configServerAccess({ metadata });
+  if (problem !== undefined)
+    return {
+      is: false,
+      reason: "NotUnderstood",
+      says: `${problem}; until then a machine that joins has to show a credential`,
+    };
+  if (access === "required") return { is: false, reason: "CredentialsRequired", says: "" };
+  return {
+    is: true,
+    reason: "CompatibilityMode",
+    says: `whoever reaches the config server is given configurations with all their secrets, without showing a credential; give machines tokens (mco token create), then remove the annotation ${annotations.configServerAccess}`,
+  };
+}
+
+const machineSets = { resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } } as const;
+
+/**
+ * What is in force of the suite's settings. Boot images are kept by nobody here, so none are managed and no skew of
+ * theirs is enforced unless the administrator states one by hand; who asks for more is told so in a condition. Fields
+ * and defaults: openshift/machine-config-operator pkg/operator/sync.go, pkg/apihelpers/apihelpers.go (main).
+ *
+ * @param now milliseconds since the epoch; moves only the time of transitions.
+ */
+export function machineConfigurationStatus({ spec, status, metadata }: MachineConfiguration, now: number): Status {
+  const asked = (
+    (spec.managedBootImages as { machineManagers?: readonly Manager[] } | undefined)?.machineManagers ?? []
+  ).filter(({ selection }) => selection?.mode !== "None");
+  const { mode, manual } = (spec.bootImageSkewEnforcement ?? {}) as SkewEnforcement;
+  const message =
+    asked.length === 0
+      ? ""
+      : `boot images of ${asked.map(({ resource, apiGroup }) => `${resource}.${apiGroup}`).join(", ")} are not managed on this cluster; set their selection mode to None`;
+  const before = (status?.conditions ?? []) as readonly Condition[];
+  const stamp = timestampOf(now);
+  const condition = ({ type, is, reason, says }: Said): Condition => {
+    const value = is ? "True" : "False";
+    const old = before.find((other) => other.type === type);
+    return {
+      type,
+      status: value,
+      reason,
+      message: says,
+      lastTransitionTime: old?.status === value ? old.lastTransitionTime : stamp,
+    };
+  };
+  const own = [
+    condition({ type: "BootImageUpdateProgressing", is: false, reason: "NA", says: "" }),
+    condition({
+      type: "BootImageUpdateDegraded",
+      is: asked.length > 0,
+      reason: asked.length > 0 ? "NotSupported" : "NA",
+      says: message,
+    }),
+    condition({ type: machineConfigurationConditions.configServerInsecure, ...accessSaid(metadata) }),
+  ];
+  return {
+    ...status,
+    observedGeneration: metadata.generation ?? 1,
+    // The others are somebody else's: health is told there by the state process.
+    conditions: [
+      ...before.map((other) => own.find(({ type }) => type === other.type) ?? other),
+      ...own.filter(({ type }) => !before.some((other) => other.type === type)),
+    ],
+    nodeDisruptionPolicyStatus: {
+      clusterPolicies: mergePolicies(spec.nodeDisruptionPolicy) as NonNullable<
+        NonNullable<Status["nodeDisruptionPolicyStatus"]>["clusterPolicies"]
+      >,
+    },
+    managedBootImagesStatus: { machineManagers: [machineSets] },
+    bootImageSkewEnforcementStatus:
+      mode === "Manual" ? { mode, ...(manual === undefined ? {} : { manual }) } : { mode: "None" },
+  };
+}

@@ -1,0 +1,202 @@
+import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
+import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
+import { annotations, labels, machineConfigNodeConditions, nodeStates } from "../../api/names.ts";
+import { conditionOf } from "../../api/schema/object.ts";
+import { imageIn } from "../config/image-pair.ts";
+import { type Phase, phaseWordOf } from "../books/phase.ts";
+import { drainReasons, drainSkipped } from "./plan-drain.ts";
+
+/** What decisions about a pool need to know of one of its machines. */
+export interface MemberFacts {
+  readonly name: string;
+  /** Empty: the node has no zone. */
+  readonly zone: string;
+  /** RFC 3339 */
+  readonly createdAt: string;
+  readonly controlPlane: boolean;
+  /** Empty: the machine has applied nothing yet. */
+  readonly current: string;
+  /** Empty: nothing was chosen for the machine yet. */
+  readonly desired: string;
+  /** Image that it runs because it was told to; empty: the one of its configuration. */
+  readonly currentImage: string;
+  readonly desiredImage: string;
+  readonly state: string;
+  /** Text of the daemon for a failing machine. */
+  readonly reason: string;
+  /** What the kubelet reports: Ready, disk and network fine. */
+  readonly kubeletReady: boolean;
+  /** Why not, for people; empty when it is ready. */
+  readonly kubeletReason: string;
+  readonly cordoned: "no" | "byUs" | "byOthers";
+  /** A drain or an end of one was asked for and is not carried out yet. */
+  readonly drainPending: boolean;
+  readonly phase: Phase;
+  /** What it says of its phase; empty: nothing. */
+  readonly says: string;
+  /** The reason beside it, for programs. */
+  readonly saysReason: string;
+  /** RFC 3339 of when it got into its phase; empty: not known. */
+  readonly since: string;
+  /**
+   * What its MachineConfigNode says, which is written after the node's annotations; `undefined` when there is none that
+   * is kept current: it has no conditions yet, or the daemon that keeps it is away.
+   */
+  readonly told: { readonly updatedTo: string; readonly image: string; readonly degraded: boolean } | undefined;
+  /** RFC 3339 of when a machine whose drain was given up is tried again; empty: none was given up. */
+  readonly skippedUntil: string;
+  /**
+   * RFC 3339 of when the daemon's pod stopped being ready, though the kubelet is; empty: it is ready, or nothing is
+   * known of a pod.
+   */
+  readonly daemonAwaySince: string;
+}
+
+export const isControlPlane = (node: Pick<Node, "metadata">): boolean =>
+  node.metadata.labels?.[labels.masterRole] !== undefined ||
+  node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
+
+/** What else is known of a node than the node itself. */
+export interface Companions {
+  readonly machineConfigNode?: MachineConfigNode | undefined;
+  readonly daemonPod?: Pod | undefined;
+}
+
+export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Companions = {}): MemberFacts {
+  const has = node.metadata.annotations ?? {};
+  const { kubeletReady, kubeletReason } = kubeletVerdict(node);
+  const request = has[annotations.desiredDrain] ?? "";
+  const { phase, message, reason, since } = phaseWordOf(node, machineConfigNode);
+  const skipped = drainSkipped(node);
+  const daemonAwaySince = kubeletReady ? awaySince(daemonPod) : "";
+  return {
+    name: node.metadata.name,
+    zone: node.metadata.labels?.[labels.zone] ?? "",
+    createdAt: node.metadata.creationTimestamp ?? "",
+    controlPlane: isControlPlane(node),
+    current: has[annotations.currentConfig] ?? "",
+    desired: has[annotations.desiredConfig] ?? "",
+    currentImage: imageIn(has, "current"),
+    desiredImage: imageIn(has, "desired"),
+    state: has[annotations.state] ?? "",
+    reason: has[annotations.reason] ?? "",
+    kubeletReady,
+    kubeletReason,
+    cordoned:
+      node.spec?.unschedulable !== true ? "no" : has[annotations.cordonedFor] === undefined ? "byOthers" : "byUs",
+    drainPending: request !== "" && has[annotations.lastAppliedDrain] !== request,
+    phase,
+    says: skipped?.why ?? message,
+    saysReason: skipped === undefined ? reason : drainReasons.skipped,
+    since: skipped?.at ?? since,
+    told: daemonAwaySince === "" ? toldBy(machineConfigNode) : undefined,
+    skippedUntil: skipped?.again ?? "",
+    daemonAwaySince,
+  };
+}
+
+function toldBy(machineConfigNode: MachineConfigNode | undefined): MemberFacts["told"] {
+  const { conditions = [], configVersion, configImage } = machineConfigNode?.status ?? {};
+  if (conditions.length === 0) return undefined;
+  const { updated, nodeDegraded } = machineConfigNodeConditions;
+  return {
+    updatedTo: conditionOf(conditions, updated)?.status === "True" ? (configVersion?.current ?? "") : "",
+    image: configImage?.currentImage ?? "",
+    degraded: conditionOf(conditions, nodeDegraded)?.status === "True",
+  };
+}
+
+function awaySince(pod: Pod | undefined): string {
+  if (pod === undefined) return "";
+  const ready = (pod.status?.conditions ?? []).find(({ type }) => type === "Ready");
+  return ready?.status === "True" ? "" : (ready?.lastTransitionTime ?? pod.metadata.creationTimestamp ?? "");
+}
+
+/**
+ * Conditions of a node that must have a certain status; openshift/machine-config-operator pkg/controller/node/status.go
+ * (main).
+ */
+const mustBe: Readonly<Record<string, string>> = { Ready: "True", DiskPressure: "False", NetworkUnavailable: "False" };
+
+/** Everything that a node controller reads of the kubelet's report, as one value: equal texts need no new look. */
+export function kubeletVerdict(node: Pick<Node, "status">): {
+  readonly kubeletReady: boolean;
+  readonly kubeletReason: string;
+} {
+  const conditions = node.status?.conditions ?? [];
+  if (!conditions.some(({ type }) => type === "Ready"))
+    return { kubeletReady: false, kubeletReason: "its kubelet has not reported yet" };
+  for (const { type, status, reason } of conditions) {
+    if (mustBe[type] !== undefined && mustBe[type] !== status)
+      return {
+        kubeletReady: false,
+        kubeletReason: `${type} is ${status}${reason === undefined || reason === "" ? "" : ` (${reason})`}`,
+      };
+  }
+  return { kubeletReady: true, kubeletReason: "" };
+}
+
+/** A daemon whose pod is not ready for longer than this, while the kubelet is, has fallen silent. */
+export const silentAfterMs = 5 * 60_000;
+
+/** Nobody looks after the machine any more, though it works. */
+export const isSilent = ({ daemonAwaySince }: MemberFacts, now: number): boolean =>
+  daemonAwaySince !== "" && now - Date.parse(daemonAwaySince) > silentAfterMs;
+
+/** The machine has what it was told to have. */
+export const isDone = (member: MemberFacts): boolean =>
+  member.current !== "" && !isAway(member) && member.state === nodeStates.done;
+
+/** What it has is not what it was told to have. */
+const isAway = ({ current, desired, currentImage, desiredImage }: MemberFacts): boolean =>
+  current !== desired || currentImage !== desiredImage;
+
+/** The daemon reports that it cannot go on. */
+export const isDegraded = ({ state }: MemberFacts): boolean =>
+  state === nodeStates.degraded || state === nodeStates.unreconcilable;
+
+/** Annotations or MachineConfigNode say so: a person has to see it. */
+export const looksDegraded = (member: MemberFacts): boolean => isDegraded(member) || member.told?.degraded === true;
+
+/** Degraded on the way to a target. */
+export const isFailing = (member: MemberFacts): boolean => isDegraded(member) && isAway(member);
+
+/** Nothing was applied to the machine yet: its kubelet is there, its daemon has to begin. */
+export const isJoining = ({ current }: MemberFacts): boolean => current === "";
+
+/** Out of service for whatever cause, ours or not: what the budget counts, besides daemons that fell silent. */
+export const isOutOfService = (member: MemberFacts): boolean =>
+  !member.kubeletReady || member.cordoned !== "no" || (!isDone(member) && !isSkipped(member));
+
+/** Its drain was given up for now: it serves with what it has, though its daemon waits with a target. */
+export const isSkipped = (member: MemberFacts): boolean =>
+  member.skippedUntil !== "" && member.current !== "" && !isDegraded(member);
+
+/** Out of service because of what we do: a target under way, a drain, our cordon. */
+export const isInOurHands = (member: MemberFacts): boolean =>
+  (member.desired !== "" && isAway(member)) ||
+  member.state === nodeStates.working ||
+  member.cordoned === "byUs" ||
+  member.drainPending;
+
+/** What annotations and MachineConfigNode say that cannot both be true; empty when they agree. */
+export function contradiction(member: MemberFacts): string {
+  if (member.told === undefined) return "";
+  if (isDegraded(member) !== member.told.degraded)
+    return `annotations say ${member.state === "" ? "nothing" : member.state}, the MachineConfigNode says ${member.told.degraded ? "degraded" : "not degraded"}`;
+  if (isDone(member) && member.told.updatedTo !== member.current)
+    return `annotations say that ${member.current} is applied, the MachineConfigNode says ${member.told.updatedTo === "" ? "that an update is under way" : member.told.updatedTo}`;
+  return "";
+}
+
+/** In a few words why a machine counts against the budget. */
+export function whyOutOfService(member: MemberFacts): string {
+  if (isDegraded(member)) return member.state === nodeStates.degraded ? "degraded" : "unreconcilable";
+  if (isJoining(member)) return "joining";
+  if (isAway(member) || member.state === nodeStates.working) return "updating";
+  if (!member.kubeletReady) return member.kubeletReason;
+  if (member.cordoned === "byOthers") return "cordoned by somebody else";
+  if (member.cordoned === "byUs") return "about to return to service";
+  if (member.daemonAwaySince !== "") return `its daemon is silent since ${member.daemonAwaySince}`;
+  return "not done";
+}

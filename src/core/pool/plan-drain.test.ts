@@ -1,0 +1,337 @@
+import { describe, expect, test } from "vitest";
+import type { Node, Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
+import { annotations } from "../../api/names.ts";
+import {
+  type BlockedPod,
+  describeDrain,
+  describeForecast,
+  drainBegan,
+  drainSkipped,
+  drainStep,
+  judgeDrain,
+  neverAllows,
+  planDrain,
+  protectionsOf,
+  skippedUntil,
+  slimBudget,
+  slimPod,
+  whyStuck,
+} from "./plan-drain.ts";
+import { defaultPoolPolicy } from "./pool-policy.ts";
+
+const node = (has: {
+  desired?: string;
+  applied?: string;
+  ours?: string;
+  cordoned?: boolean;
+}): Pick<Node, "metadata" | "spec"> => ({
+  metadata: {
+    name: "w",
+    annotations: {
+      ...(has.desired === undefined ? {} : { [annotations.desiredDrain]: has.desired }),
+      ...(has.applied === undefined ? {} : { [annotations.lastAppliedDrain]: has.applied }),
+      ...(has.ours === undefined ? {} : { [annotations.cordonedFor]: has.ours }),
+    },
+  },
+  spec: has.cordoned === true ? { unschedulable: true } : {},
+});
+
+describe("drainStep", () => {
+  test.for([
+    { title: "without a request there is nothing to do", has: {}, step: { do: "nothing" } },
+    {
+      title: "a new request cordons first",
+      has: { desired: "drain-x" },
+      step: { do: "cordon", request: "drain-x", anew: false },
+    },
+    {
+      title: "a cordoned node is emptied",
+      has: { desired: "drain-x", cordoned: true, ours: "drain-x" },
+      step: { do: "evict", request: "drain-x" },
+    },
+    {
+      title: "somebody else's cordon will do",
+      has: { desired: "drain-x", cordoned: true },
+      step: { do: "evict", request: "drain-x" },
+    },
+    {
+      title: "a request that is carried out rests",
+      has: { desired: "drain-x", applied: "drain-x", cordoned: true },
+      step: { do: "nothing" },
+    },
+    {
+      title: "a drained node that somebody put back is cordoned and drained anew",
+      has: { desired: "drain-x", applied: "drain-x", ours: "drain-x" },
+      step: { do: "cordon", request: "drain-x", anew: true },
+    },
+    {
+      title: "a request for another config drains again",
+      has: { desired: "drain-y", applied: "drain-x", cordoned: true, ours: "drain-x" },
+      step: { do: "evict", request: "drain-y" },
+    },
+    {
+      title: "our cordon is lifted",
+      has: { desired: "uncordon-x", applied: "drain-x", cordoned: true, ours: "drain-x" },
+      step: { do: "uncordon", request: "uncordon-x", lift: true },
+    },
+    {
+      title: "a cordon of somebody else stays",
+      has: { desired: "uncordon-x", applied: "drain-x", cordoned: true },
+      step: { do: "uncordon", request: "uncordon-x", lift: false },
+    },
+    {
+      title: "an uncordon that is carried out rests, though an administrator cordoned since",
+      has: { desired: "uncordon-x", applied: "uncordon-x", cordoned: true },
+      step: { do: "nothing" },
+    },
+    { title: "other verbs are refused", has: { desired: "dance-x" }, step: { do: "refuse", request: "dance-x" } },
+  ])("$title", ({ has, step }) => {
+    expect(drainStep(node(has))).toMatchObject(step);
+  });
+});
+
+const pod = (name: string, more: { metadata?: object; status?: object } = {}): Pod =>
+  ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "n", ...more.metadata },
+    spec: { containers: [] },
+    status: { phase: "Running", ...more.status },
+  }) as Pod;
+
+describe("planDrain", () => {
+  test("evicts all but pods of DaemonSets, mirror pods and ended ones, and waits for those that leave", () => {
+    const plan = planDrain([
+      pod("web", { metadata: { ownerReferences: [{ kind: "ReplicaSet", controller: true }] } }),
+      pod("alone"),
+      pod("daemon", { metadata: { ownerReferences: [{ kind: "DaemonSet", controller: true }] } }),
+      pod("static", { metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } }),
+      pod("done", { status: { phase: "Succeeded" } }),
+      pod("failed", { status: { phase: "Failed" } }),
+      pod("going", { metadata: { deletionTimestamp: "2030-01-01T00:00:00Z" } }),
+    ]);
+    expect(plan.evict.map(({ metadata }) => metadata.name)).toEqual(["web", "alone"]);
+    expect(plan.leaving.map(({ metadata }) => metadata.name)).toEqual(["going"]);
+    expect(plan.staying.map(({ pod: each, why }) => `${each.metadata.name} ${why}`)).toEqual([
+      "daemon DaemonSet",
+      "static mirror",
+      "done terminated",
+      "failed terminated",
+    ]);
+  });
+});
+
+const owned = { ownerReferences: [{ kind: "ReplicaSet", controller: true }] };
+const budget = (name: string, spec: object, status: object = {}, generation = 1): PodDisruptionBudget =>
+  ({
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: { name, namespace: "n", generation },
+    spec: { selector: { matchLabels: { app: "web" } }, ...spec },
+    status: {
+      observedGeneration: 1,
+      disruptionsAllowed: 0,
+      currentHealthy: 2,
+      desiredHealthy: 2,
+      expectedPods: 2,
+      ...status,
+    },
+  }) as unknown as PodDisruptionBudget;
+const blockedBy = (by: BlockedPod["by"], name: string, more: { metadata?: object; spec?: object } = {}): BlockedPod => {
+  const of = pod(name, { metadata: { labels: { app: "web" }, ...owned, ...more.metadata } });
+  return { pod: { ...of, spec: { containers: [], ...more.spec } } as Pod, by, why: "no" };
+};
+const now = Date.parse("2030-01-01T00:10:00Z");
+
+describe("what a drain says of itself", () => {
+  const plain = { pods: 0, blocked: [], leaving: [], budgets: [], now };
+
+  test("how many have left, what is blocked by which budget, what leaves, and what nobody makes again", () => {
+    const message = describeDrain({
+      ...plain,
+      pods: 5,
+      blocked: [blockedBy("pdb", "web-1")],
+      leaving: [pod("b", { metadata: owned }), pod("alone")],
+      budgets: [budget("keep", { minAvailable: 1 }, { expectedPods: 3 })],
+    });
+    expect(message).toBe(
+      "2 of 5 pods have left; blocked: pod n/web-1 by PodDisruptionBudget n/keep (allowed disruptions 0, 2 healthy of 2 needed); leaving: n/b, n/alone; not re-created elsewhere: n/alone",
+    );
+  });
+
+  test("without the budget at hand it says what the server said; with more pods than at its beginning it counts these", () => {
+    expect(describeDrain({ ...plain, blocked: [blockedBy("pdb", "web-1")] })).toBe(
+      "0 of 1 pods have left; blocked: pod n/web-1 (no)",
+    );
+    expect(describeDrain(plain)).toBe("all pods have left");
+  });
+
+  test("two budgets on one pod are named, with what that means", () => {
+    expect(
+      describeDrain({ ...plain, blocked: [blockedBy("pdb", "web-1")], budgets: [budget("a", {}), budget("b", {})] }),
+    ).toMatch(
+      /by PodDisruptionBudget n\/a \(.*\) and PodDisruptionBudget n\/b \(.*\), of which the eviction API takes only one$/,
+    );
+  });
+
+  test("a pod that does not get away is told with its finalizers, once its time is over", () => {
+    const going = pod("held", {
+      metadata: { ...owned, finalizers: ["example.com/wait"], deletionTimestamp: "2030-01-01T00:09:00Z" },
+    });
+    expect(whyStuck(going, now)).toBeUndefined();
+    expect(whyStuck(going, now + 1000)).toBe("held by its finalizers example.com/wait");
+    expect(describeDrain({ ...plain, leaving: [going], now: now + 1000 })).toContain(
+      "leaving: n/held (stuck since 2030-01-01T00:09:00Z: held by its finalizers example.com/wait)",
+    );
+    expect(whyStuck(pod("lost", { metadata: { deletionTimestamp: "2030-01-01T00:00:00Z" } }), now)).toBe(
+      "its kubelet does not confirm its end",
+    );
+  });
+
+  test("the forecast names what would be refused, what is lost, and what may be held", () => {
+    const plan = planDrain([
+      pod("web-1", { metadata: { labels: { app: "web" }, ...owned } }),
+      pod("alone"),
+      pod("held", { metadata: { ...owned, finalizers: ["f"] } }),
+    ]);
+    const text = describeForecast(plan, [blockedBy("pdb", "web-1")], [budget("keep", { maxUnavailable: 0 })]);
+    expect(text).toBe(
+      "of 3 pods: cannot be evicted now: pod n/web-1 by PodDisruptionBudget n/keep (allowed disruptions 0, 2 healthy of 2 needed; it can never allow one: its maxUnavailable is 0, so that only more replicas or another budget help); " +
+        "will not be re-created elsewhere, because no controller owns them: n/alone; may be held by finalizers: n/held (f)",
+    );
+    expect(describeForecast(planDrain([pod("web-1", { metadata: owned })]), [], [])).toBeUndefined();
+  });
+
+  test.for([
+    [{ maxUnavailable: 0 }, {}, 1, "its maxUnavailable is 0"],
+    [{ maxUnavailable: "0%" }, {}, 1, "its maxUnavailable is 0%"],
+    [{ maxUnavailable: 1 }, {}, 1, undefined],
+    [{ maxUnavailable: "10%" }, {}, 1, undefined],
+    [{ minAvailable: "100%" }, {}, 1, "its minAvailable is 100%"],
+    [{ minAvailable: 1 }, { expectedPods: 1 }, 1, "it wants 1 available of 1"],
+    [{ minAvailable: 1 }, { expectedPods: 2 }, 1, undefined],
+    [{ minAvailable: "51%" }, { expectedPods: 1 }, 1, "it wants 1 available of 1"],
+    [{ minAvailable: "50%" }, { expectedPods: 2 }, 1, undefined],
+    [{ minAvailable: 1 }, { expectedPods: 0 }, 1, undefined],
+    // A status about an older spec proves nothing.
+    [{ minAvailable: 1 }, { expectedPods: 1 }, 2, undefined],
+  ] as const)("a budget that can never allow a disruption: %j with %j", ([spec, status, generation, why]) => {
+    expect(neverAllows(budget("x", spec, status, generation))).toBe(why);
+  });
+});
+
+describe("judgeDrain", () => {
+  const policy = (afterDeadline: unknown, deadlineSeconds: number | undefined = 60) =>
+    ({ deadlineSeconds, afterDeadline }) as (typeof defaultPoolPolicy)["drain"];
+
+  test("before the deadline, and without one, nothing is done but waiting", () => {
+    expect(judgeDrain(policy({ do: "skip" }), 59, [], [])).toEqual({ do: "goOn", late: false });
+    expect(judgeDrain(defaultPoolPolicy.drain, 1e9, [], [])).toEqual({ do: "goOn", late: false });
+  });
+
+  test("after it the policy says what", () => {
+    expect(judgeDrain(policy({ do: "wait" }), 60, [], [])).toEqual({ do: "goOn", late: true });
+    expect(judgeDrain(policy({ do: "skip" }), 60, [], [])).toEqual({ do: "skip" });
+  });
+
+  test("a pod is forced only if everything that protects it is named", () => {
+    const simple = blockedBy("pdb", "simple");
+    const data = blockedBy("pdb", "data", { spec: { volumes: [{ name: "v", emptyDir: {} }] } });
+    const alone = blockedBy("pdb", "alone", { metadata: { ownerReferences: [] } });
+    const hooked = blockedBy("refused", "hooked");
+    const failed = blockedBy("failed", "failed");
+    const budgets = [budget("keep", {})];
+    const all = [simple, data, alone, hooked, failed];
+    expect(all.map((each) => protectionsOf(each, budgets))).toEqual([
+      ["pdb"],
+      ["pdb", "emptyDir"],
+      ["pdb", "unmanaged"],
+      ["refused", "pdb"],
+      ["failed", "pdb"],
+    ]);
+    const forced = (...despite: string[]) => {
+      const verdict = judgeDrain(policy({ do: "force", despite }), 60, all, budgets);
+      return verdict.do === "force" ? verdict.pods.map((each) => each.pod.metadata.name) : verdict;
+    };
+    expect(forced("pdb")).toEqual(["simple"]);
+    expect(forced("pdb", "emptyDir")).toEqual(["simple", "data"]);
+    expect(forced("pdb", "unmanaged")).toEqual(["simple", "alone"]);
+    // A webhook is asked first: what it keeps may be kept by a budget too.
+    expect(forced("refused")).toEqual([]);
+    expect(forced("pdb", "refused")).toEqual(["simple", "hooked"]);
+    // What the server could not answer is never forced.
+    expect(forced("pdb", "refused", "unmanaged", "emptyDir")).toEqual(["simple", "data", "alone", "hooked"]);
+  });
+});
+
+describe("notes on the node", () => {
+  const noted = (key: string, text: string, desired = "drain-x") => ({
+    metadata: { name: "w", annotations: { [annotations.desiredDrain]: desired, [key]: text } },
+    spec: {},
+  });
+
+  test("a drain remembers when it began; a note about another request, or one that cannot be read, is none", () => {
+    const text = JSON.stringify({ request: "drain-x", at: "2030-01-01T00:00:00Z", pods: 3 });
+    expect(drainBegan(noted(annotations.drainBegan, text))).toEqual({
+      request: "drain-x",
+      at: "2030-01-01T00:00:00Z",
+      pods: 3,
+    });
+    expect(drainBegan(noted(annotations.drainBegan, text, "drain-y"))).toBeUndefined();
+    for (const bad of ["", "{", "null", "[]", '{"request":"drain-x","at":"soon"}'])
+      expect(drainBegan(noted(annotations.drainBegan, bad))).toBeUndefined();
+  });
+
+  test("a request that was skipped rests; another one does not", () => {
+    const text = JSON.stringify({
+      request: "drain-x",
+      at: "2030-01-01T00:00:00Z",
+      again: "2030-01-01T00:10:00Z",
+      why: "w",
+    });
+    expect(drainSkipped(noted(annotations.drainSkipped, text))?.again).toBe("2030-01-01T00:10:00Z");
+    expect(drainStep(noted(annotations.drainSkipped, text))).toEqual({ do: "nothing" });
+    expect(drainStep(noted(annotations.drainSkipped, text, "drain-y"))).toMatchObject({ do: "cordon" });
+    expect(drainStep(noted(annotations.drainSkipped, text, "uncordon-w"))).toEqual({
+      do: "uncordon",
+      request: "uncordon-w",
+      lift: false,
+    });
+    expect(drainStep(noted(annotations.drainSkipped, "{"))).toMatchObject({ do: "cordon" });
+    expect([skippedUntil(0, 60), skippedUntil(0, 3600)]).toEqual([300_000, 3_600_000]);
+  });
+});
+
+test("what is kept of pods and budgets is what decisions need", () => {
+  const full = {
+    ...pod("web", {
+      metadata: {
+        ...owned,
+        uid: "u",
+        resourceVersion: "1",
+        labels: { app: "web" },
+        finalizers: ["f"],
+        deletionTimestamp: "2030-01-01T00:00:00Z",
+        annotations: { "kubernetes.io/config.mirror": "m", other: "x" },
+        managedFields: [{}],
+      },
+    }),
+    spec: {
+      nodeName: "w",
+      containers: [{ name: "c", image: "i" }],
+      volumes: [
+        { name: "d", emptyDir: { medium: "Memory" } },
+        { name: "s", secret: {} },
+      ],
+    },
+  } as unknown as Pod;
+  const slim = slimPod(full);
+  expect(JSON.stringify(slim)).not.toMatch(/other|image|managedFields|secret|Memory/);
+  expect(planDrain([slim])).toMatchObject({ staying: [{ why: "mirror" }] });
+  const web = { ...full, metadata: { ...full.metadata, annotations: {} } };
+  expect(protectionsOf({ pod: slimPod(web), by: "pdb", why: "" }, [])).toEqual(["pdb", "emptyDir"]);
+  expect(whyStuck(slimPod(web), now)).toBe(whyStuck(web, now));
+  const whole = budget("keep", { minAvailable: 2 }, { disruptedPods: { a: "t" }, conditions: [{}] });
+  expect(slimBudget(whole).status).not.toHaveProperty("disruptedPods");
+  expect(neverAllows(slimBudget(whole))).toBe(neverAllows(whole));
+});

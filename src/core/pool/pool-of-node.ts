@@ -1,0 +1,85 @@
+import type { Node } from "../../api/foreign/kubernetes.ts";
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { annotations, labels } from "../../api/names.ts";
+import { selectorIsEmpty, selectorMatches } from "../../api/schema/object.ts";
+
+export type PoolOfNode =
+  | {
+      readonly verdict: "member";
+      readonly pool: string;
+      /** The node is a master and in a custom pool's selection too; master wins. */ readonly masterAndCustom: boolean;
+    }
+  /** No pool selects it, or it is not ours to manage. */
+  | { readonly verdict: "none"; readonly reason: string }
+  /** Several custom pools select it: it belongs to none until its labels say which. */
+  | { readonly verdict: "ambiguous"; readonly pools: readonly string[] };
+
+const isBuiltIn = (pool: string) => pool === "master" || pool === "worker";
+
+/**
+ * Which pool a node belongs to: a custom pool over `worker`, `master` over everything
+ * (openshift/machine-config-operator pkg/helpers/helpers.go, main).
+ */
+export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly MachineConfigPool[]): PoolOfNode {
+  if (node.metadata.labels?.[labels.os] === "windows")
+    return { verdict: "none", reason: "Windows nodes are not managed" };
+  const selecting = pools
+    .filter(
+      ({ spec }) =>
+        spec.nodeSelector !== undefined &&
+        !selectorIsEmpty(spec.nodeSelector) &&
+        selectorMatches(spec.nodeSelector, node.metadata.labels),
+    )
+    .map(({ metadata }) => metadata.name)
+    .sort();
+  const custom = selecting.filter((pool) => !isBuiltIn(pool));
+  if (selecting.includes("master")) return { verdict: "member", pool: "master", masterAndCustom: custom.length > 0 };
+  if (custom.length > 1) return { verdict: "ambiguous", pools: custom };
+  const [only] = custom.length === 1 ? custom : selecting;
+  return only === undefined
+    ? { verdict: "none", reason: "no pool selects it" }
+    : { verdict: "member", pool: only, masterAndCustom: false };
+}
+
+/**
+ * Labels that a node lacks for the custom pool into which it booted first, `undefined` when there is nothing to add: it
+ * was served that pool's configuration, but nobody has labelled it yet. Done once; whoever takes a label away
+ * afterwards means it. Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
+ */
+export function labelsOfFirstPool(
+  node: Pick<Node, "metadata">,
+  pools: readonly MachineConfigPool[],
+): Readonly<Record<string, string>> | undefined {
+  const has = node.metadata.annotations ?? {};
+  const first = /^rendered-(.+)-[0-9a-f]{32}$/.exec(has[annotations.firstPivotConfig] ?? "")?.[1];
+  if (first === undefined || isBuiltIn(first) || has[annotations.customPoolLabelsApplied] !== undefined)
+    return undefined;
+  const wanted = labelsSelectedBy(pools.find(({ metadata }) => metadata.name === first));
+  const missing = Object.fromEntries(
+    Object.entries(wanted).filter(([key, value]) => node.metadata.labels?.[key] !== value),
+  );
+  return Object.keys(missing).length === 0 ? undefined : missing;
+}
+
+/** Labels by which a pool selects its nodes; none where its selector cannot be met by labels alone. */
+function labelsSelectedBy(pool: MachineConfigPool | undefined): Readonly<Record<string, string>> {
+  const selector = pool?.spec.nodeSelector;
+  if (selector === undefined || selectorIsEmpty(selector)) return {};
+  const wanted: Record<string, string> = { ...selector.matchLabels };
+  for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
+    if (operator === "Exists") wanted[key] = "";
+    if (operator === "In" && values.length === 1) wanted[key] = values[0] ?? "";
+  }
+  return wanted;
+}
+
+/**
+ * Labels that a node gets that joins a pool: its kubelet may not give them to it. A machine of a custom pool is a
+ * worker, too.
+ */
+export function labelsOfJoin(pool: MachineConfigPool): Readonly<Record<string, string>> {
+  return {
+    ...(pool.metadata.name === "master" ? { [labels.controlPlaneRole]: "" } : { [labels.workerRole]: "" }),
+    ...labelsSelectedBy(pool),
+  };
+}

@@ -1,0 +1,273 @@
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { type MemberFacts, isSkipped, looksDegraded } from "./member-facts.ts";
+import { drainReasons } from "./plan-drain.ts";
+import type { PoolMembers } from "./pool-members.ts";
+import { type Estimate, type Past, estimateMachine, estimateRollOut } from "../books/past.ts";
+import { type NodeSelection, type Wait, type WaitReason, endsByItself } from "./select-nodes.ts";
+import type { Phase } from "../books/phase.ts";
+
+/** Everything that is known of one pool at one moment. */
+export interface PoolFacts {
+  readonly pool: MachineConfigPool;
+  readonly members: PoolMembers;
+  readonly selection: NodeSelection;
+  /** Why the target cannot be applied to running machines; empty when it can. */
+  readonly irreconcilable: readonly string[];
+  /** Nodes that this pool and others select, so that they belong to none of them, with the pools. */
+  readonly ambiguous: ReadonlyMap<string, readonly string[]>;
+  /**
+   * Certificates that the API server is known by on machines, and until when they are good; `undefined`: nobody looked.
+   */
+  readonly certificates?: readonly { readonly bundle: string; readonly subject: string; readonly expiry: string }[];
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+/** A machine that has something to do, or that somebody has to do something for. */
+export interface Mover {
+  readonly node: string;
+  readonly phase: Phase;
+  /** RFC 3339; empty: not known. */
+  readonly since: string;
+  /** Its own words; empty: none. */
+  readonly says: string;
+}
+
+/** Where a pool is on the way to its target. Lists are in the order of names, or of turns where that is meant. */
+export interface PoolProgress {
+  /** Empty: nothing has been rendered yet. */
+  readonly target: string;
+  /** Image that goes with it; empty: the one that it names. */
+  readonly image: string;
+  /** Where the image is, while there is none to give; empty: there is one, or none is wanted. */
+  readonly awaits: string;
+  /** Machines leave their images for the operating system that the configuration names. */
+  readonly reverting: boolean;
+  readonly paused: boolean;
+  readonly verdict: "NotRendered" | "Done" | "Paused" | "Blocked" | "RollingOut";
+  readonly total: number;
+  readonly done: number;
+  /** Under way, and going on. */
+  readonly working: readonly Mover[];
+  /** Under way, and kept from going on by something that they name. */
+  readonly blocked: readonly Mover[];
+  /** Cannot go on without help. */
+  readonly failed: readonly Mover[];
+  /** The kubelet does not report, and nobody announced that. */
+  readonly lost: readonly Mover[];
+  /** The kubelet works and the daemon does not. */
+  readonly silent: readonly Mover[];
+  readonly joining: readonly string[];
+  readonly cordonedByOthers: readonly string[];
+  readonly ambiguous: PoolFacts["ambiguous"];
+  /** Machines that should get the target and do not get it now, by reason. */
+  readonly waiting: readonly Wait[];
+  readonly budget: NodeSelection["budget"];
+  readonly irreconcilable: readonly string[];
+  /**
+   * When it is likely to end, from what updates before it took; absent: no update of this pool is known to have ended,
+   * or nothing goes on.
+   */
+  readonly eta?: RollOutEta;
+}
+
+export interface RollOutEta {
+  /** Machines under way, by name. */
+  readonly machines: ReadonlyMap<string, Estimate>;
+  /** The last machine; `undefined`: somebody has to do something before it can end. */
+  readonly whole: Estimate | undefined;
+  /** Machines that it does not count, because somebody has to help them first. */
+  readonly without: readonly string[];
+}
+
+/** A machine that applied nothing yet holds its pool back only after this time. */
+export const joiningGraceMs = 30 * 60_000;
+
+const byName = (members: ReadonlyMap<string, MemberFacts>): readonly MemberFacts[] =>
+  [...members.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+const moverOf = ({ name, phase, since, says }: MemberFacts, words: string = says): Mover => ({
+  node: name,
+  phase,
+  since,
+  says: words,
+});
+
+/** Something that its drain names keeps the machine from going on. */
+const isBlocked = (member: MemberFacts) =>
+  isSkipped(member) || (member.phase === "Draining" && blockedReasons.has(member.saysReason));
+const blockedReasons = new Set<string>([drainReasons.blocked, drainReasons.late]);
+
+/** Why nobody goes on before somebody has done something. */
+const stopReasons = new Set<WaitReason>(["TargetQuarantined", "BuildFailed", "BuildInterrupted", "CanaryFailed"]);
+
+/** Where a pool is: the one fold that its status, its metrics and `mco explain` come from. */
+export function poolProgress(
+  { pool, members, selection, irreconcilable, ambiguous, now }: PoolFacts,
+  past?: Past,
+): PoolProgress {
+  const { target } = members;
+  const inOurHands = byName(members.inOurHands).filter((member) => !looksDegraded(member));
+  const silent = byName(members.silent);
+  const failed = byName(members.degraded);
+  const lost = byName(members.away).filter((member) => member.phase === "Lost" && !looksDegraded(member));
+  const joining = byName(members.joining);
+  const isYoung = (member: MemberFacts) => now - Date.parse(member.createdAt) < joiningGraceMs;
+  // A pool of which no machine has anything yet is at its beginning, not at its end.
+  const begun = members.size === 0 || members.updated > 0;
+  const allUpdated = target !== "" && begun && members.unfinished === joining.filter(isYoung).length;
+  const stopped =
+    inOurHands.length === 0 &&
+    selection.chosen.length === 0 &&
+    selection.waits.length > 0 &&
+    selection.waits.every(({ reason }) => stopReasons.has(reason));
+  const verdict =
+    target === ""
+      ? "NotRendered"
+      : allUpdated
+        ? "Done"
+        : pool.spec.paused === true
+          ? "Paused"
+          : stopped
+            ? "Blocked"
+            : "RollingOut";
+  const progress: PoolProgress = {
+    target,
+    image: members.image.image,
+    awaits: members.image.awaits?.message ?? "",
+    reverting:
+      members.image.image === "" &&
+      members.image.awaits === undefined &&
+      [...members.inOurHands.values(), ...members.urgent, ...members.waiting.slice(0, 1)].some(
+        ({ currentImage }) => currentImage !== "",
+      ),
+    paused: pool.spec.paused === true,
+    verdict,
+    total: members.size,
+    done: members.updated,
+    working: inOurHands
+      .filter((member) => member.phase !== "Lost" && !isBlocked(member))
+      .map((member) => moverOf(member)),
+    blocked: inOurHands.filter(isBlocked).map((member) => moverOf(member)),
+    failed: failed.map((member) => moverOf(member, member.says === "" ? member.reason : member.says)),
+    lost: lost.map((member) => moverOf(member, member.kubeletReason)),
+    silent: silent.map((member) => ({
+      ...moverOf(member),
+      since: member.daemonAwaySince,
+      says: "its daemon's pod is not ready, so that nobody looks after the machine",
+    })),
+    joining: joining.map(({ name }) => name),
+    cordonedByOthers: byName(members.cordonedByOthers).map(({ name }) => name),
+    ambiguous,
+    waiting: selection.waits,
+    budget: selection.budget,
+    irreconcilable,
+  };
+  const eta = past === undefined ? undefined : etaOf(progress, selection.chosen.length, past, now);
+  return eta === undefined ? progress : { ...progress, eta };
+}
+
+function etaOf(progress: PoolProgress, chosen: number, past: Past, now: number): RollOutEta | undefined {
+  if (past.updates.length === 0 || (progress.working.length === 0 && progress.verdict !== "RollingOut"))
+    return undefined;
+  const estimates = progress.working.map(
+    ({ node, phase, since }) =>
+      [node, estimateMachine(past, phase, since === "" ? undefined : Date.parse(since), now)] as const,
+  );
+  const { max, unavailable } = progress.budget;
+  // Who is away and does not go on holds a place until somebody helps.
+  const places = Math.max(0, max - Math.max(0, unavailable - progress.working.length));
+  const waiting =
+    chosen + progress.waiting.reduce((sum, { reason, count }) => sum + (endsByItself(reason) ? count : 0), 0);
+  const mayEnd =
+    progress.verdict === "RollingOut" &&
+    progress.irreconcilable.length === 0 &&
+    progress.waiting.every(({ reason }) => endsByItself(reason));
+  return {
+    machines: new Map(
+      estimates.flatMap(([node, estimate]) => (estimate === undefined ? [] : [[node, estimate] as const])),
+    ),
+    whole: mayEnd
+      ? estimateRollOut(past, { working: estimates.map(([, estimate]) => estimate), waiting, places }, now)
+      : undefined,
+    without: [...progress.blocked, ...progress.failed, ...progress.lost].map(({ node }) => node),
+  };
+}
+
+/** What keeps a whole pool from going on: nothing means that it may. */
+export type PoolBlocker = {
+  readonly reason:
+    | "BuildFailed"
+    | "BuildInterrupted"
+    | "CanaryFailed"
+    | "NotRendered"
+    | "Paused"
+    | "TargetQuarantined"
+    | "Irreconcilable"
+    | "RenderRefused";
+  readonly message: string;
+  readonly lift: string;
+};
+
+/** Causes that hold for a pool as a whole, not those of single machines. */
+export function poolBlockers(progress: PoolProgress): readonly PoolBlocker[] {
+  const { verdict, target } = progress;
+  const quarantined = progress.waiting.find(({ reason }) => reason === "TargetQuarantined");
+  return [
+    ...(verdict === "NotRendered"
+      ? [
+          {
+            reason: "NotRendered" as const,
+            message: "no configuration has been rendered for the pool yet",
+            lift: "see the condition RenderDegraded of the pool, and whether some MachineConfig has its role",
+          },
+        ]
+      : []),
+    ...(verdict === "Paused"
+      ? [
+          {
+            reason: "Paused" as const,
+            message: `the pool is paused and will not go to ${target}`,
+            lift: "set spec.paused of the pool to false",
+          },
+        ]
+      : []),
+    ...(quarantined === undefined
+      ? []
+      : [{ reason: "TargetQuarantined" as const, message: quarantined.message, lift: quarantined.lift }]),
+    ...progress.waiting.flatMap(({ reason, message, lift }) =>
+      reason === "BuildFailed" || reason === "BuildInterrupted" || reason === "CanaryFailed"
+        ? [{ reason, message, lift }]
+        : [],
+    ),
+    ...(progress.irreconcilable.length === 0
+      ? []
+      : [
+          {
+            reason: "Irreconcilable" as const,
+            message: `${target} cannot be applied to running machines: ${progress.irreconcilable.join("; ")}`,
+            lift: "take the change back, or replace the machines",
+          },
+        ]),
+  ];
+}
+
+/**
+ * One line on a pool, as the ClusterOperator's extension shows it; the wording is the reference's
+ * (pkg/operator/status.go, main).
+ */
+export function poolLine({ pool, members }: PoolFacts, progress: PoolProgress): string {
+  const [first] = progress.failed;
+  if (first !== undefined)
+    return `pool is degraded because ${first.node}: ${first.says}${progress.failed.length > 1 ? ` (and ${progress.failed.length - 1} more)` : ""}`;
+  switch (progress.verdict) {
+    case "NotRendered":
+      return "pool has no configuration yet";
+    case "Done":
+      return `all ${progress.total} nodes are at latest configuration ${progress.target}`;
+    case "Paused":
+      return `pool is paused; ${progress.done} out of ${progress.total} nodes are at latest configuration ${progress.target}`;
+    case "Blocked":
+    case "RollingOut":
+      return `${progress.done} (ready ${members.ready}) out of ${progress.total} nodes are updating to latest configuration ${pool.spec.configuration?.name ?? ""}`;
+  }
+}

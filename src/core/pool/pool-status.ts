@@ -1,0 +1,202 @@
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { poolConditions as types } from "../../api/names.ts";
+import { conditionOf, timestampOf } from "../../api/schema/object.ts";
+import { shortImage } from "../config/image-pair.ts";
+import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
+import type { WaitReason } from "./select-nodes.ts";
+
+export type PoolStatusFields = NonNullable<MachineConfigPool["status"]>;
+type PoolCondition = NonNullable<PoolStatusFields["conditions"]>[number];
+
+const shownNodes = 5;
+const textLimit = 200;
+
+const clip = (text: string) => (text.length <= textLimit ? text : `${text.slice(0, textLimit - 1)}…`);
+
+/** What of a pool's object its status follows from: another writer's conditions among it, its own fields not. */
+export function poolStatusInputs(pool: MachineConfigPool): readonly unknown[] {
+  const { metadata, spec, status } = pool;
+  const own = new Set<string>([types.updated, types.updating, types.nodeDegraded, types.degraded]);
+  return [
+    metadata.generation,
+    metadata.annotations,
+    metadata.deletionTimestamp,
+    spec.configuration?.name,
+    (status?.conditions ?? []).filter(({ type }) => !own.has(type ?? "")),
+  ];
+}
+
+/** Whether a pool that stood still, or went elsewhere, is on its way to a target now. */
+export function startsRollout(before: PoolStatusFields | undefined, after: PoolStatusFields): boolean {
+  const updating = (status: PoolStatusFields | undefined) =>
+    conditionOf(status?.conditions as { type: string; status?: string }[] | undefined, types.updating)?.status ===
+    "True";
+  return updating(after) && !updating(before);
+}
+
+/**
+ * The status of a pool from facts about its members. A machine that somebody else cordoned or that has just joined does
+ * not make a pool outdated; it is named in the message. Conditions of other writers are kept as they are.
+ */
+export function poolStatus(facts: PoolFacts): PoolStatusFields {
+  const { pool, members, now } = facts;
+  const before = pool.status ?? {};
+  const progress = poolProgress(facts);
+  const { failed } = progress;
+  const conditions = new Map((before.conditions ?? []).map((condition) => [condition.type ?? "", condition]));
+  const stamp = timestampOf(now);
+  const set = (type: string, is: boolean, reason: string, message: string) => {
+    const status = is ? "True" : "False";
+    const old = conditions.get(type);
+    const lastTransitionTime = old?.status === status ? (old.lastTransitionTime ?? stamp) : stamp;
+    conditions.set(type, { type, status, reason, message, lastTransitionTime });
+  };
+  const rendering = conditionOf(
+    before.conditions as { type: string; status?: string; reason?: string; message?: string }[] | undefined,
+    types.renderDegraded,
+  );
+  const rollout = rolloutOf(progress, rendering);
+  set(
+    types.updated,
+    rollout.updated,
+    rollout.updated ? "AllNodesUpdated" : rollout.reason,
+    rollout.updated ? rollout.message : "",
+  );
+  set(types.updating, rollout.updating, rollout.reason, rollout.updated ? "" : rollout.message);
+  // The reason and the wording of single nodes are what consoles and scripts know from the reference.
+  set(
+    types.nodeDegraded,
+    failed.length > 0,
+    failed.length > 0 ? `${failed.length} nodes are reporting degraded status on sync` : "AsExpected",
+    failed.length > 0 ? degradedMessage(failed) : "",
+  );
+  if (rendering === undefined) set(types.renderDegraded, false, "AsExpected", "");
+  const parts: readonly PoolCondition[] = [...conditions.values()].filter(
+    ({ type, status }) => type !== types.degraded && type?.endsWith("Degraded") === true && status === "True",
+  );
+  set(
+    types.degraded,
+    parts.length > 0,
+    parts.length > 0 ? parts.map(({ type }) => type).join(",") : "AsExpected",
+    parts
+      .map(({ message }) => message ?? "")
+      .filter((message) => message !== "")
+      .join("; "),
+  );
+
+  return {
+    ...before,
+    observedGeneration: pool.metadata.generation ?? 1,
+    machineCount: members.size,
+    updatedMachineCount: members.updated,
+    readyMachineCount: members.ready,
+    unavailableMachineCount: members.unavailable,
+    degradedMachineCount: failed.length,
+    conditions: [...conditions.values()],
+    ...(facts.certificates === undefined || (facts.certificates.length === 0 && before.certExpirys === undefined)
+      ? {}
+      : { certExpirys: facts.certificates.map((each) => ({ ...each })) }),
+    ...(progress.verdict === "Done" && pool.spec.configuration !== undefined
+      ? { configuration: pool.spec.configuration }
+      : {}),
+  };
+}
+
+/** Reasons of a roll-out that stands still and is not kept by a quarantine. */
+const stops = ["BuildFailed", "BuildInterrupted", "CanaryFailed"] as const satisfies readonly WaitReason[];
+
+interface Rollout {
+  readonly updated: boolean;
+  readonly updating: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+function rolloutOf(
+  progress: PoolProgress,
+  rendering: { readonly status?: string; readonly reason?: string; readonly message?: string } | undefined,
+): Rollout {
+  const { target, verdict, total, done } = progress;
+  // What its renderer waits for is said there with the condition False.
+  const awaits =
+    rendering?.status !== "True" && (rendering?.message ?? "") !== ""
+      ? `; rendering waits: ${rendering?.message ?? ""}`
+      : "";
+  if (verdict === "NotRendered")
+    return {
+      updated: false,
+      updating: false,
+      reason: "NotRendered",
+      message: `no configuration has been rendered for the pool yet${awaits}`,
+    };
+  const asides = [
+    ...progress.lost.map(
+      ({ node, since, says }) => `${node} is out of reach${since === "" ? "" : ` since ${since}`} (${clip(says)})`,
+    ),
+    ...progress.silent.map(({ node, since }) => `the daemon of ${node} is silent since ${since}`),
+    ...progress.cordonedByOthers.map((node) => `${node} was cordoned by somebody else`),
+    ...progress.joining.map((node) => `${node} is joining`),
+    ...[...progress.ambiguous].map(
+      ([node, pools]) => `${node} is selected by ${pools.join(" and ")} and so belongs to none of them`,
+    ),
+  ];
+  const isPausedToo =
+    progress.paused && verdict === "Done" ? "; the pool is paused: it will not follow a new configuration" : "";
+  const also = `${isPausedToo}${asides.length === 0 ? "" : `; ${listed(asides)}`}${awaits}`;
+  if (verdict === "Done")
+    return {
+      updated: true,
+      updating: false,
+      reason: "NothingToDo",
+      message: `${total === 0 ? `The pool has no nodes; new ones get MachineConfig ${target}` : `All nodes are updated with MachineConfig ${target}${progress.image === "" ? "" : ` in image ${shortImage(progress.image)}`}`}${also}`,
+    };
+  const now = [...progress.working, ...progress.blocked].sort((a, b) => (a.node < b.node ? -1 : 1)).map(said);
+  if (verdict === "Paused") {
+    const finishing = now.length === 0 ? "" : `; finishing: ${listed(now)}`;
+    return {
+      updated: false,
+      updating: false,
+      reason: "Paused",
+      message: `Pool is paused; will not update to MachineConfig ${target} (${done} of ${total} have it)${finishing}${progress.awaits === "" ? "" : `; ${progress.awaits}`}${also}`,
+    };
+  }
+  const { waiting, irreconcilable } = progress;
+  const message = [
+    `${done} of ${total} updated to MachineConfig ${target}${progress.reverting ? ", reverting to stock" : ""}`,
+    ...(now.length === 0 ? [] : [`now: ${listed(now)}`]),
+    ...(waiting.length === 0
+      ? []
+      : [
+          `waiting: ${waiting.map(({ reason, message: why, count, first }) => `${named(first, count)} (${reason}: ${why})`).join(", ")}`,
+        ]),
+    ...(irreconcilable.length === 0
+      ? []
+      : [`cannot be applied to running machines: ${listed(irreconcilable.map(clip))}`]),
+  ].join("; ");
+  const has = (wait: WaitReason) => waiting.some(({ reason: one }) => one === wait);
+  if (verdict === "Blocked")
+    return {
+      updated: false,
+      updating: false,
+      reason: stops.find(has) ?? "RolloutBlocked",
+      message: `${message}${also}`,
+    };
+  if (has("WaitingForBuild"))
+    return { updated: false, updating: true, reason: "WaitingForBuild", message: `${message}${also}` };
+  const reason = waiting.some((wait) => wait.reason === "BudgetUsed") ? "MaxUnavailableReached" : "RollingOut";
+  return { updated: false, updating: true, reason, message: `${message}${also}` };
+}
+
+const said = ({ node, phase, since, says }: Mover) =>
+  `${node} ${phase}${since === "" ? "" : ` since ${since}`}${says === "" ? "" : ` (${clip(says)})`}`;
+
+const named = (first: readonly string[], count: number) =>
+  `${first.slice(0, shownNodes).join(", ")}${count > shownNodes ? ` and ${count - shownNodes} more` : ""}`;
+const listed = (items: readonly string[]) => named(items, items.length);
+
+function degradedMessage(failed: readonly Mover[]): string {
+  const shown = failed
+    .slice(0, shownNodes)
+    .map(({ node, says }) => `Node ${node} is reporting: ${JSON.stringify(says)}`);
+  return `${shown.join(", ")}${failed.length > shownNodes ? ` and ${failed.length - shownNodes} more` : ""}`;
+}

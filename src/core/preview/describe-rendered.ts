@@ -1,0 +1,59 @@
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { blame, type Blame } from "./blame.ts";
+import { describeChange } from "../config/change.ts";
+import { type ConfigChange, diffConfigs } from "../config/diff-configs.ts";
+import { maskText } from "../text/mask-secrets.ts";
+import type { RenderResult } from "../render/render-pool.ts";
+
+type Rendered = Extract<RenderResult, { verdict: "rendered" }>;
+
+/** Changes that are named; the others are counted. */
+const mostChanges = 6;
+
+/**
+ * What is different in a rendered config from the one before, and which member says so: one line for events and the
+ * books. Contents and values stay out of it.
+ */
+export function describeRendered(before: Pick<MachineConfig, "metadata" | "spec">, result: Rendered): string {
+  const changes = diffConfigs(before, result.config);
+  if (changes.length === 0) return "nothing that machines would notice: members say the same in another form";
+  const shown = changes
+    .slice(0, mostChanges)
+    .map((change) => `${signOf(change)}${maskText(describeChange(change))} (${whoChanged(change, result)})`);
+  return `${shown.join(", ")}${changes.length > mostChanges ? ` and ${changes.length - mostChanges} more` : ""}`;
+}
+
+const signOf = (change: ConfigChange) => ("op" in change ? { create: "+", update: "~", delete: "-" }[change.op] : "~");
+
+function whoChanged(change: ConfigChange, result: Rendered): string {
+  const found = decidedBy(change, result);
+  const names = [...new Set(found.map(({ from }) => (from === "cluster" ? "the cluster" : from)))];
+  if (names.length > 0) return names.join(", ");
+  return "op" in change && change.op !== "delete" ? "merged" : "no member says it any more";
+}
+
+function decidedBy(change: ConfigChange, result: Rendered): readonly Blame[] {
+  const fields = (field: string) => blame(result, { about: "field", field });
+  switch (change.kind) {
+    case "file":
+      return blame(result, { about: "path", path: change.path });
+    case "unit":
+      return blame(result, { about: "unit", name: change.name });
+    case "sshKeys":
+    case "password":
+      return blame(result, { about: "user", name: change.user });
+    case "kernelArguments":
+      return change.to
+        .filter((argument) => !change.from.includes(argument))
+        .flatMap((argument) => blame(result, { about: "kernelArgument", argument }));
+    case "osImage":
+      return fields("osImageURL");
+    case "extensions":
+      return fields("extensions").filter(({ name }) => !change.from.includes(name));
+    case "kernelType":
+    case "fips":
+      return fields(change.kind);
+    case "storage":
+      return change.names.flatMap((path) => blame(result, { about: "path", path }));
+  }
+}

@@ -1,0 +1,84 @@
+import { maskText } from "../text/mask-secrets.ts";
+import type { ClusterForecast, NodeForecast, PoolForecast } from "./plan-cluster.ts";
+
+/** How many warnings a person still reads below a command. */
+export const mostWarnings = 5;
+/** Clients cut longer ones. */
+export const warningLimit = 250;
+
+/**
+ * A text as a warning takes it: one line, no longer than `warningLimit`, in ASCII, because it travels in an HTTP
+ * header.
+ */
+export function clipWarning(text: string): string {
+  const line = text
+    .replaceAll(/\s+/g, " ")
+    .trim()
+    .replaceAll(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return line.length <= warningLimit ? line : `${line.slice(0, warningLimit - 3).trimEnd()}...`;
+}
+
+const count = (number: number, what: string) => `${number} ${what}${number === 1 ? "" : "s"}`;
+
+/** The machines of a pool by what they would go through, the worst first. */
+function fates(nodes: readonly NodeForecast[]): string {
+  const byFate = new Map<string, number>();
+  const worst = [...nodes].toSorted((a, b) => rank[b.disruption] - rank[a.disruption]);
+  for (const { actions, drains, reboots } of worst) {
+    const fate =
+      [
+        reboots ? (drains ? "drain and reboot" : "reboot without a drain") : drains ? "drain" : "",
+        ...(reboots ? [] : actions),
+      ]
+        .filter((part) => part !== "")
+        .join(", ") || "only take the change";
+    byFate.set(fate, (byFate.get(fate) ?? 0) + 1);
+  }
+  return [...byFate].map(([fate, number]) => `${count(number, "machine")}: ${fate}`).join("; ");
+}
+const rank = { nothing: 0, services: 1, reboot: 2 } as const;
+
+function ofPool(pool: Extract<PoolForecast, { verdict: "changes" }>): string {
+  const machines = pool.nodes.length === 0 ? "no machine is in it" : fates(pool.nodes);
+  const [why] = pool.because.filter(({ consequence }) => consequence.kind === "reboot" || consequence.kind === "drain");
+  const paused = pool.paused ? ", paused: its machines keep what they have until it is not" : "";
+  return `pool ${pool.pool} gets ${pool.to}${paused}; ${machines}${why === undefined || pool.nodes.length === 0 ? "" : `, because ${why.why}`}`;
+}
+
+/**
+ * What a change would do, in at most `mostWarnings` sentences: for the `Warning:` lines that kubectl prints. Pools that
+ * would not render come first, then pools that change, then conflicts that `changed` brings or meets.
+ */
+export function forecastSummary(
+  forecast: Pick<ClusterForecast, "pools">,
+  changed: string | undefined,
+): readonly string[] {
+  const refused = forecast.pools.flatMap((pool) =>
+    pool.verdict === "refused"
+      ? [
+          `pool ${pool.pool} would not render: ${pool.refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ")}`,
+        ]
+      : [],
+  );
+  const changing = forecast.pools.filter((pool) => pool.verdict === "changes");
+  const unreachable = changing.flatMap((pool) =>
+    pool.irreconcilable.map(
+      ({ field, reason }) => `machines of pool ${pool.pool} would refuse it: ${field}: ${reason}`,
+    ),
+  );
+  const conflicts = changing.flatMap((pool) =>
+    pool.warnings.flatMap(({ code, member, reason }) =>
+      code === "Conflict" && changed !== undefined && (member === changed || reason.split(" ").includes(changed))
+        ? [`conflict in pool ${pool.pool}: ${reason}`]
+        : [],
+    ),
+  );
+  const all = [
+    ...refused,
+    ...unreachable,
+    ...changing.filter(({ irreconcilable }) => irreconcilable.length === 0).map(ofPool),
+    ...conflicts,
+  ].map((text) => clipWarning(maskText(text)));
+  if (all.length <= mostWarnings) return all;
+  return [...all.slice(0, mostWarnings - 1), `and ${all.length - mostWarnings + 1} more; mco plan says everything`];
+}

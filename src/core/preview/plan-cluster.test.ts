@@ -1,0 +1,272 @@
+import { describe, expect, test } from "vitest";
+import type { Node } from "../../api/foreign/kubernetes.ts";
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
+import { annotations, labels } from "../../api/names.ts";
+import { encodeDataUrl } from "../../ignition/data-url.ts";
+import { type ClusterObjects, planCluster } from "./plan-cluster.ts";
+import { renderPool } from "../render/render-pool.ts";
+
+const config = (
+  name: string,
+  role: string,
+  files: Readonly<Record<string, string>>,
+  more: object = {},
+): MachineConfig => ({
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "MachineConfig",
+  metadata: { name, labels: { [labels.role]: role } },
+  spec: {
+    config: {
+      ignition: { version: "3.4.0" },
+      storage: {
+        files: Object.entries(files).map(([path, text]) => ({
+          path,
+          mode: 0o644,
+          contents: { source: encodeDataUrl(text) },
+        })),
+      },
+    },
+    ...more,
+  },
+});
+
+const pool = (name: string, more: object = {}): MachineConfigPool => ({
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "MachineConfigPool",
+  metadata: { name },
+  spec: {
+    machineConfigSelector: { matchLabels: { [labels.role]: name } },
+    nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } },
+    ...more,
+  },
+});
+
+const controllerConfig = {
+  metadata: { name: "machine-config-controller" },
+  spec: { baseOSContainerImage: "os@sha256:1" },
+} as ClusterObjects["controllerConfig"];
+const base = [config("00-worker", "worker", { "/etc/a": "1" }), config("00-master", "master", { "/etc/a": "1" })];
+const renderedName = (name: string, members: readonly MachineConfig[]) => {
+  const result = renderPool({
+    pool: pool(name),
+    members,
+    controllerConfig: { spec: { baseOSContainerImage: "os@sha256:1" } },
+  });
+  if (result.verdict === "refused") throw new Error(JSON.stringify(result.refusals));
+  return result.config;
+};
+const workers = renderedName("worker", [base[0] as MachineConfig]);
+const masters = renderedName("master", [base[1] as MachineConfig]);
+const node = (name: string, role: string, current: string): Node => ({
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: {
+    name,
+    labels: { [`node-role.kubernetes.io/${role}`]: "" },
+    annotations: { [annotations.currentConfig]: current },
+  },
+});
+
+const before: ClusterObjects = {
+  pools: [
+    pool("master", { configuration: { name: masters.metadata.name } }),
+    pool("worker", { configuration: { name: workers.metadata.name } }),
+  ],
+  machineConfigs: [...base, workers, masters],
+  machineConfiguration: undefined,
+  controllerConfig,
+  nodes: [
+    node("m0", "master", masters.metadata.name),
+    node("w0", "worker", workers.metadata.name),
+    node("w1", "worker", workers.metadata.name),
+  ],
+};
+const with_ = (config_: MachineConfig): ClusterObjects => ({
+  ...before,
+  machineConfigs: [...before.machineConfigs, config_],
+});
+const poolOf = (after: ClusterObjects, name: string) =>
+  planCluster(before, after).pools.find((each) => each.pool === name);
+
+describe("planCluster", () => {
+  test("says that nothing changes when nothing does", () => {
+    expect(planCluster(before, before)).toMatchObject({
+      refusals: [],
+      warnings: [],
+      pools: [
+        { pool: "master", verdict: "unchanged" },
+        { pool: "worker", verdict: "unchanged" },
+      ],
+    });
+  });
+
+  test("names the pool that re-renders, with the name that the cluster will give it, and leaves the other alone", () => {
+    const extra = config("99-worker-x", "worker", { "/etc/x": "1" });
+    const forecast = poolOf(with_(extra), "worker");
+    expect(forecast).toMatchObject({
+      verdict: "changes",
+      from: workers.metadata.name,
+      to: renderedName("worker", [base[0] as MachineConfig, extra]).metadata.name,
+      changes: [{ kind: "file", path: "/etc/x", op: "create" }],
+    });
+    expect(poolOf(with_(extra), "master")).toMatchObject({ verdict: "unchanged" });
+  });
+
+  test("says for every machine what it goes through, and why", () => {
+    const forecast = poolOf(with_(config("99-worker-x", "worker", { "/etc/x": "1" })), "worker");
+    expect(forecast).toMatchObject({
+      nodes: [
+        { node: "w0", drains: true, reboots: true, disruption: "reboot" },
+        { node: "w1", drains: true, reboots: true, disruption: "reboot" },
+      ],
+      because: [{ consequence: { kind: "reboot" }, why: "/etc/x has no disruption policy" }],
+    });
+  });
+
+  test("the only control-plane machine reboots undrained", () => {
+    expect(poolOf(with_(config("99-master-x", "master", { "/etc/x": "1" })), "master")).toMatchObject({
+      nodes: [{ node: "m0", drains: false, reboots: true }],
+    });
+  });
+
+  test("counts with the policies that the change itself brings", () => {
+    const machineConfiguration = {
+      metadata: { name: "cluster" },
+      spec: {
+        nodeDisruptionPolicy: {
+          files: [{ path: "/etc/x", actions: [{ type: "Restart", restart: { serviceName: "x.service" } }] }],
+        },
+      },
+    } as MachineConfiguration;
+    const forecast = poolOf(
+      { ...with_(config("99-worker-x", "worker", { "/etc/x": "1" })), machineConfiguration },
+      "worker",
+    );
+    expect(forecast).toMatchObject({
+      nodes: [{ drains: false, reboots: false, actions: ["restart x.service"], disruption: "services" }, {}],
+    });
+  });
+
+  test("a machine that is behind goes through all that it missed", () => {
+    const stale = renderedName("worker", [config("00-worker", "worker", { "/etc/old": "1" })]);
+    const objects: ClusterObjects = {
+      ...before,
+      machineConfigs: [...before.machineConfigs, stale],
+      nodes: [...before.nodes, node("w2", "worker", stale.metadata.name)],
+    };
+    const forecast = planCluster(objects, {
+      ...objects,
+      machineConfigs: [
+        ...objects.machineConfigs,
+        config(
+          "99-worker-ssh",
+          "worker",
+          {},
+          {
+            config: {
+              ignition: { version: "3.4.0" },
+              passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 A"] }] },
+            },
+          },
+        ),
+      ],
+    }).pools.find((each) => each.pool === "worker");
+    expect(
+      forecast?.verdict === "changes"
+        ? forecast.nodes.map(({ node: name, disruption }) => [name, disruption])
+        : forecast,
+    ).toEqual([
+      ["w0", "nothing"],
+      ["w1", "nothing"],
+      ["w2", "reboot"],
+    ]);
+  });
+
+  test("refuses what could never be rendered, with field and reason", () => {
+    const bad = config("99-worker-bad", "worker", {}, { kernelType: "fast" });
+    const forecast = planCluster(before, with_(bad));
+    expect(forecast.refusals[0]).toMatchObject({ object: "MachineConfig/99-worker-bad", path: "spec.kernelType" });
+    expect(forecast.pools.find((each) => each.pool === "worker")).toMatchObject({ verdict: "refused" });
+  });
+
+  test("a pool that is refused already stays refused, whatever else is changed beside it", () => {
+    const refused = with_(config("90-fips", "worker", {}, { fips: true }));
+    const more: ClusterObjects = {
+      ...refused,
+      machineConfigs: [...refused.machineConfigs, config("95-b", "worker", { "/etc/b": "1" })],
+    };
+    for (const after of [refused, more])
+      expect(planCluster(refused, after).pools[1]).toMatchObject({
+        pool: "worker",
+        verdict: "refused",
+        refusals: [{ code: "Irreconcilable", member: "90-fips" }],
+      });
+    expect(planCluster(refused, before).pools[1]).toMatchObject({ verdict: "unchanged" });
+  });
+
+  test("warns of a MachineConfig that no pool selects", () => {
+    expect(planCluster(before, with_(config("99-lost", "infra", {}))).warnings[0]).toContain("no pool selects it");
+  });
+
+  test("where machines boot images that hold their configuration, any change of it is another image and a reboot, kernel arguments a reboot, and credentials neither", () => {
+    const machineOSConfigs = [
+      { metadata: { name: "worker" }, spec: { machineConfigPool: { name: "worker" } } },
+    ] as unknown as NonNullable<ClusterObjects["machineOSConfigs"]>;
+    const forecast = (machineConfig: MachineConfig, mode?: string) => {
+      const configs = machineOSConfigs.map((one) => ({
+        ...one,
+        metadata: {
+          ...one.metadata,
+          ...(mode === undefined ? {} : { annotations: { [annotations.imageContent]: mode } }),
+        },
+      }));
+      const made = planCluster(
+        { ...before, machineOSConfigs: configs },
+        { ...with_(machineConfig), machineOSConfigs: configs },
+      ).pools.find((each) => each.pool === "worker");
+      return made?.verdict === "changes" ? made.nodes.map(({ disruption }) => disruption) : made?.verdict;
+    };
+    const keys = config(
+      "99-worker-ssh",
+      "worker",
+      {},
+      {
+        config: {
+          ignition: { version: "3.4.0" },
+          passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 A"] }] },
+        },
+      },
+    );
+    expect([forecast(keys), forecast(keys, "os-only")]).toEqual([
+      ["reboot", "reboot"],
+      ["nothing", "nothing"],
+    ]);
+    expect(forecast(config("99-kargs", "worker", {}, { kernelArguments: ["quiet"] }))).toEqual(["reboot", "reboot"]);
+    expect(forecast(config("99-pull", "worker", { "/var/lib/kubelet/config.json": "{}" }))).toEqual([
+      "nothing",
+      "nothing",
+    ]);
+  });
+
+  test("opting in and out of images is told, though no configuration changes", () => {
+    const machineOSConfigs = [
+      { metadata: { name: "worker" }, spec: { machineConfigPool: { name: "worker" } } },
+    ] as unknown as NonNullable<ClusterObjects["machineOSConfigs"]>;
+    expect(planCluster(before, { ...before, machineOSConfigs }).warnings).toEqual([
+      "pool worker opts in to images: every machine of it drains and reboots into an image that holds its configuration",
+    ]);
+    expect(planCluster({ ...before, machineOSConfigs }, before).warnings).toEqual([
+      "pool worker opts out of images: every machine of it drains and reboots into the stock OS",
+    ]);
+  });
+
+  test("removal is a change like any other", () => {
+    const objects = with_(config("99-worker-x", "worker", { "/etc/x": "1" }));
+    expect(planCluster(objects, before).pools.find((each) => each.pool === "worker")).toMatchObject({
+      verdict: "changes",
+      changes: [{ kind: "file", path: "/etc/x", op: "delete" }],
+    });
+  });
+});

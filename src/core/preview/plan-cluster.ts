@@ -1,0 +1,312 @@
+import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
+import type { Node } from "../../api/foreign/kubernetes.ts";
+import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
+import { annotations, labels } from "../../api/names.ts";
+import { selectorMatches } from "../../api/schema/object.ts";
+import { type Because, describeConsequence } from "../config/change.ts";
+import { packagesOf } from "../machine/deployment.ts";
+import { type ConfigChange, diffConfigs } from "../config/diff-configs.ts";
+import { mergePolicies } from "../config/disruption-policy.ts";
+import { contentModeOf } from "../build/build-intent.ts";
+import { type ContentMode, contentDigest } from "../config/image-content.ts";
+import { withImage } from "../machine/image-target.ts";
+import { isControlPlane } from "../pool/member-facts.ts";
+import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "../config/node-config.ts";
+import type { ObservedEntry } from "../machine/content-gap.ts";
+import { type ObservedNode, type Step, planNode } from "../machine/plan-node.ts";
+import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
+import { poolOfNode } from "../pool/pool-of-node.ts";
+import { type Irreconcilable, reconcile } from "../config/reconcilable.ts";
+import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts";
+import { type Refusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
+import { ignitionOf, kernelTypes, validateMachineConfig } from "../config/validate-machine-config.ts";
+
+/** The objects that decide what machines should be. */
+export interface ClusterObjects {
+  readonly pools: readonly MachineConfigPool[];
+  readonly machineConfigs: readonly MachineConfig[];
+  readonly machineConfiguration: MachineConfiguration | undefined;
+  readonly controllerConfig: ControllerConfig | undefined;
+  readonly nodes: readonly Node[];
+  /** Of pools whose machines boot images; absent: there are none. */
+  readonly machineOSConfigs?: readonly MachineOSConfig[];
+}
+
+/** What one machine would go through. */
+export interface NodeForecast {
+  readonly node: string;
+  readonly drains: boolean;
+  readonly reboots: boolean;
+  /** `reload crio.service`, `restart a.service`, `systemctl daemon-reload`, in order. */
+  readonly actions: readonly string[];
+  /** `nothing` | `reload` | `reboot`: the machine's consequence in one word, the worst. */
+  readonly disruption: "nothing" | "services" | "reboot";
+}
+
+export type PoolForecast =
+  | { readonly pool: string; readonly verdict: "unchanged"; readonly rendered: string }
+  | { readonly pool: string; readonly verdict: "refused"; readonly refusals: readonly Refusal[] }
+  | {
+      readonly pool: string;
+      readonly verdict: "changes";
+      readonly from: string;
+      readonly to: string;
+      readonly paused: boolean;
+      readonly changes: readonly ConfigChange[];
+      readonly because: readonly Because[];
+      /** What machines would refuse before they drain, though the pool renders. */
+      readonly irreconcilable: readonly Irreconcilable[];
+      readonly warnings: readonly RenderWarning[];
+      readonly nodes: readonly NodeForecast[];
+    };
+
+export interface ClusterForecast {
+  /** Objects that could never be applied, with field, reason and remedy. */
+  readonly refusals: readonly {
+    readonly object: string;
+    readonly path: string;
+    readonly reason: string;
+    readonly remedy?: string;
+  }[];
+  readonly warnings: readonly string[];
+  readonly pools: readonly PoolForecast[];
+}
+
+/** The machine that holds exactly a configuration: what a plan starts from where no machine can be asked. */
+export function observedAs(
+  config: NodeConfig,
+  machine: { readonly image: string; readonly onlyControlPlane: boolean },
+): ObservedNode {
+  const entries = new Map<string, ObservedEntry>();
+  for (const [path, wanted] of config.entries) {
+    if (wanted.kind === "file")
+      entries.set(path, {
+        kind: "file",
+        digest: wanted.digest,
+        mode: wanted.mode,
+        uid: wanted.user.id ?? 0,
+        gid: wanted.group.id ?? 0,
+      });
+    else if (wanted.kind === "link") entries.set(path, wanted);
+  }
+  return {
+    bootId: "",
+    booted: {
+      image: machine.image,
+      kernelArguments: config.kernelArguments,
+      packages: packagesOf(config.extensions),
+      kernelType: config.kernelType,
+    },
+    staged: undefined,
+    can: { images: true, kernelArguments: true, packages: true, kernelTypes: [...kernelTypes] },
+    fips: config.fips,
+    entries,
+    enablement: new Map(
+      [...config.enablement].map(([name, { enabled, installable }]) => [
+        name,
+        !installable ? "static" : enabled === false ? "disabled" : "enabled",
+      ]),
+    ),
+    passwords: config.passwords,
+    users: new Map(),
+    groups: new Map(),
+    originals: {
+      paths: Object.fromEntries([...config.entries.keys()].map((path) => [path, null])),
+      enablement: Object.fromEntries([...config.enablement.keys()].map((name) => [name, "absent"])),
+      passwords: {},
+      kernelArguments: [],
+      ownKernelArguments: [...config.kernelArguments],
+    },
+    ledger: undefined,
+    previous: config,
+    inService: true,
+    forced: false,
+    onlyControlPlane: machine.onlyControlPlane,
+  };
+}
+
+function decoded(config: MachineConfig | undefined): NodeConfig | undefined {
+  if (config === undefined) return undefined;
+  const ignition = ignitionOf(config);
+  if (ignition?.verdict === "invalid") return undefined;
+  const result = nodeConfigOf(config, ignition?.config);
+  return result.verdict === "decoded" ? result.config : undefined;
+}
+
+/** What images of a pool hold; `undefined`: its machines boot none that are built on the cluster. */
+function imageContentOf(pool: MachineConfigPool, configs: readonly MachineOSConfig[]): ContentMode | undefined {
+  const asked = switchOf(pool);
+  const config = machineOSConfigOf(pool.metadata.name, configs);
+  if (asked === false || (config === undefined && asked !== true)) return undefined;
+  const mode = contentModeOf(pool, config);
+  return mode.verdict === "mode" ? mode.mode : "full";
+}
+
+/** Whether an image of one configuration is an image of the other one, too. */
+function sharesImage(a: NodeConfig, b: NodeConfig, content: ContentMode): boolean {
+  const system = ({ osImage, extensions, kernelType }: NodeConfig) => JSON.stringify([osImage, extensions, kernelType]);
+  return system(a) === system(b) && (content === "os-only" || contentDigest(a) === contentDigest(b));
+}
+
+/**
+ * Images of two configurations as far as it matters which of them are the same: what they will be called nobody knows
+ * before they are built.
+ */
+const [imageNow, imageToBuild] = ["0", "1"].map((digit) => `built-on-this-cluster@sha256:${digit.repeat(64)}`) as [
+  string,
+  string,
+];
+
+/** What `renderPool` makes a pool's config from, out of all there is. */
+export function renderInputsOf(
+  pool: MachineConfigPool,
+  objects: Pick<ClusterObjects, "machineConfigs" | "controllerConfig">,
+): RenderInputs {
+  const members = objects.machineConfigs.filter(
+    (config) =>
+      !config.metadata.name.startsWith("rendered-") &&
+      selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels),
+  );
+  return {
+    pool,
+    members,
+    controllerConfig: {
+      spec: objects.controllerConfig?.spec ?? {},
+      ...(objects.controllerConfig === undefined ? {} : { metadata: objects.controllerConfig.metadata }),
+    },
+  };
+}
+
+/** What the steps of a plan mean for whoever works on the machine. */
+export function forecastOf(node: string, steps: readonly Step[]): NodeForecast {
+  const actions = steps.flatMap((step) =>
+    step.do === "daemonReload"
+      ? [describeConsequence({ kind: "daemonReload" })]
+      : step.do === "reload" || step.do === "restart"
+        ? [`${step.do} ${step.unit}`]
+        : [],
+  );
+  const reboots = steps.some((step) => step.do === "reboot");
+  return {
+    node,
+    drains: steps.some((step) => step.do === "drain"),
+    reboots,
+    actions,
+    disruption: reboots ? "reboot" : actions.length > 0 ? "services" : "nothing",
+  };
+}
+
+/**
+ * What would happen if the objects were `after` in place of `before`: which pools re-render, and what each of their
+ * machines would go through. The machines' part is the very plan that the daemons will make.
+ */
+export function planCluster(before: ClusterObjects, after: ClusterObjects): ClusterForecast {
+  const known = new Map(before.machineConfigs.map((config) => [config.metadata.name, config]));
+  const refusals: { object: string; path: string; reason: string; remedy?: string }[] = [];
+  const warnings: string[] = [];
+  for (const config of after.machineConfigs) {
+    if (known.get(config.metadata.name) === config) continue;
+    for (const { path, reason, remedy, severity } of validateMachineConfig(config)) {
+      const object = `MachineConfig/${config.metadata.name}`;
+      if (severity === "error") refusals.push({ object, path, reason, ...(remedy === undefined ? {} : { remedy }) });
+      else warnings.push(`${object}: ${path}: ${reason}`);
+    }
+    if (!after.pools.some((pool) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels)))
+      warnings.push(`MachineConfig/${config.metadata.name}: no pool selects it; give it the label ${labels.role}`);
+  }
+  const overrides = storageOverridesOf(after.machineConfiguration);
+  const policies = mergePolicies(after.machineConfiguration?.spec.nodeDisruptionPolicy);
+  const controlPlaneNodes = after.nodes.filter(isControlPlane).length;
+
+  const pools = after.pools.map((pool): PoolForecast => {
+    const name = pool.metadata.name;
+    const earlierPool = before.pools.find((other) => other.metadata.name === name);
+    // A pool that was already refused keeps its current config, and whatever comes next is judged against that one.
+    const current = before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
+    const then =
+      earlierPool === undefined
+        ? undefined
+        : renderForPool(renderInputsOf(earlierPool, before), current, storageOverridesOf(before.machineConfiguration));
+    const from = then?.verdict === "rendered" ? then.config : current;
+    const content = imageContentOf(pool, after.machineOSConfigs ?? []);
+    const had = earlierPool === undefined ? undefined : imageContentOf(earlierPool, before.machineOSConfigs ?? []);
+    if (content !== had && earlierPool !== undefined) {
+      const into =
+        content === undefined
+          ? "the stock OS"
+          : content === "full"
+            ? "an image that holds its configuration"
+            : "an image of its own, and files are written as before";
+      warnings.push(
+        `pool ${name} opts ${content === undefined ? "out of" : "in to"} images: every machine of it drains and reboots into ${into}`,
+      );
+    }
+    const now = renderForPool(renderInputsOf(pool, after), current ?? from, overrides);
+    if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
+    const to = now.config;
+    if (from?.metadata.name === to.metadata.name)
+      return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
+
+    const target = decoded(to);
+    const members = after.nodes.filter((node) => {
+      const member = poolOfNode(node, after.pools);
+      return member.verdict === "member" && member.pool === name;
+    });
+    let because: readonly Because[] = [];
+    // Machines with the same config have the same plan: thousands of them cost one.
+    const plans = new Map<string, ReturnType<typeof planNode> | undefined>();
+    const planFrom = (has: NodeConfig, wanted: NodeConfig, onlyControlPlane: boolean) => {
+      if (content === undefined)
+        return planNode(
+          observedAs(has, { image: has.osImage === "" ? wanted.osImage : has.osImage, onlyControlPlane }),
+          wanted,
+          policies,
+        );
+      const image = sharesImage(has, wanted, content) ? imageNow : imageToBuild;
+      return planNode(
+        observedAs(withImage(has, { image: imageNow, content }), { image: imageNow, onlyControlPlane }),
+        withImage(wanted, { image, content }),
+        policies,
+      );
+    };
+    const planOf = (current: string, onlyControlPlane: boolean) => {
+      const id = `${onlyControlPlane ? "only " : ""}${current}`;
+      if (!plans.has(id)) {
+        const has =
+          decoded(current === from?.metadata.name ? from : known.get(current)) ?? decoded(from) ?? emptyNodeConfig;
+        plans.set(id, target === undefined ? undefined : planFrom(has, target, onlyControlPlane));
+      }
+      return plans.get(id);
+    };
+    const nodes = members.map((node): NodeForecast => {
+      // Each machine starts from what it has, which need not be what the pool had.
+      const plan = planOf(
+        node.metadata.annotations?.[annotations.currentConfig] ?? "",
+        isControlPlane(node) && controlPlaneNodes === 1,
+      );
+      if (plan?.verdict !== "change") return forecastOf(node.metadata.name, []);
+      because = plan.because;
+      return forecastOf(node.metadata.name, plan.steps);
+    });
+    if (members.length === 0 && target !== undefined) {
+      const plan = planFrom(decoded(from) ?? emptyNodeConfig, target, false);
+      if (plan.verdict === "change") because = plan.because;
+    }
+    return {
+      pool: name,
+      verdict: "changes",
+      from: from?.metadata.name ?? "",
+      to: to.metadata.name,
+      paused: pool.spec.paused === true,
+      changes: diffConfigs(from, to),
+      because,
+      irreconcilable: from === undefined ? [] : reconcile(from, to, { overrides }),
+      warnings: now.warnings,
+      nodes,
+    };
+  });
+  return { refusals, warnings, pools };
+}

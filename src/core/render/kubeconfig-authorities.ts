@@ -1,0 +1,31 @@
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { isMap, isSeq, parseDocument } from "yaml";
+import { encodeBase64 } from "../../ignition/data-url.ts";
+import { textOfBase64 } from "./base-configs.ts";
+import { certificatesOf } from "../certificates/certificate-facts.ts";
+
+const field = ["cluster", "certificate-authority-data"] as const;
+
+/**
+ * A kubeconfig that believes every authority of `bundle`, with everything else in it as it was, comments too.
+ *
+ * @param kubeconfig YAML, as kubelets are given it.
+ * @param bundle PEM; what is no certificate in it is passed over.
+ * @returns `undefined` when nothing is missing in it, or it is no kubeconfig that names its authorities itself.
+ */
+export function withAuthorities(kubeconfig: string, bundle: string): string | undefined {
+  const wanted = certificatesOf(bundle).map(({ pem }) => pem);
+  const document = parseDocument(kubeconfig);
+  const clusters = document.errors.length > 0 ? undefined : document.get("clusters");
+  if (wanted.length === 0 || !isSeq(clusters)) return undefined;
+  let changed = false;
+  for (const cluster of clusters.items) {
+    const has = isMap(cluster) ? cluster.getIn(field) : undefined;
+    if (!isMap(cluster) || typeof has !== "string") continue;
+    const known = new Set(certificatesOf(textOfBase64(has)).map(({ pem }) => pem));
+    if (wanted.every((pem) => known.has(pem))) continue;
+    cluster.setIn(field, encodeBase64(utf8ToBytes(wanted.join(""))));
+    changed = true;
+  }
+  return changed ? document.toString({ lineWidth: 0, indentSeq: false }) : undefined;
+}

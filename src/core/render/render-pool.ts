@@ -1,0 +1,381 @@
+import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { annotations, labels } from "../../api/names.ts";
+import { type KubeObject, controlledBy } from "../../api/schema/object.ts";
+import { canonical } from "../../ignition/canonical.ts";
+import { type Origin, mergeIgnition } from "../../ignition/merge-ignition.ts";
+import type { Problem } from "../../ignition/problem.ts";
+import {
+  type ClusterValues,
+  type FieldOrigin,
+  fieldRules,
+  inMergeOrder,
+  originsOfFields,
+} from "../config/merge-fields.ts";
+import { renderedName } from "./rendered-name.ts";
+import { type MachineConfigInput, ignitionOf, validateMachineConfig } from "../config/validate-machine-config.ts";
+import { yamlForHash } from "./yaml-for-hash.ts";
+
+/** What a pool's rendered config is made from. */
+export interface RenderInputs {
+  readonly pool: Pick<MachineConfigPool, "metadata"> & {
+    readonly apiVersion?: string;
+    readonly kind?: string;
+    readonly spec?: Pick<NonNullable<MachineConfigPool["spec"]>, "osImageStream">;
+  };
+  /** The MachineConfigs that the pool selects, in any order. */
+  readonly members: readonly MachineConfigInput[];
+  readonly controllerConfig: {
+    readonly metadata?: Partial<ControllerConfig["metadata"]>;
+    readonly spec: { readonly baseOSContainerImage?: string; readonly baseOSExtensionsContainerImage?: string };
+  };
+  /** Images of the pool's OS stream, where one applies; they stand in for the ControllerConfig's. */
+  readonly stream?: { readonly osImage: string; readonly extensionsImage: string };
+  /**
+   * What this suite writes into `generated-by-controller-version`. Members that carry another one are not ready and
+   * make the pool wait; without it they are not looked at.
+   */
+  readonly generatorVersion?: string;
+}
+
+/** Why a pool cannot be rendered. */
+export interface Refusal {
+  readonly code:
+    | "NoMembers"
+    | "InvalidMember"
+    | "OutdatedMember"
+    | "UnlabelledMember"
+    | "KernelDevel"
+    | "Unhashable"
+    | "StreamAndImage"
+    | "TooLarge"
+    | "Irreconcilable";
+  /** A sentence without a final full stop. */
+  readonly reason: string;
+  /** Name of the MachineConfig that has to change. */
+  readonly member?: string;
+  /** Field of that MachineConfig. */
+  readonly path?: string;
+  readonly remedy?: string;
+}
+
+/** Something that renders and deserves a look. */
+export interface RenderWarning {
+  readonly code: "ImageOverridden" | "ImageByTag" | "NearlyTooLarge" | "Conflict" | "Finding";
+  readonly reason: string;
+  readonly member?: string;
+  readonly path?: string;
+}
+
+/** One member as `spec.configuration.source` lists it. */
+export interface SourceReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid?: string;
+}
+
+export type RenderResult =
+  | {
+      readonly verdict: "rendered";
+      readonly config: MachineConfig & { readonly spec: RenderedSpec };
+      readonly source: readonly SourceReference[];
+      /** Entries of the Ignition config, and where each came from. Computed when first read. */
+      readonly origins: readonly Origin[];
+      /** Values of the other fields, and where each came from. Computed when first read. */
+      readonly fieldOrigins: readonly FieldOrigin[];
+      /** Computed when first read. */
+      readonly warnings: readonly RenderWarning[];
+    }
+  | { readonly verdict: "refused"; readonly refusals: readonly Refusal[] };
+
+export type RenderedSpec = Required<NonNullable<MachineConfig["spec"]>> & {
+  kernelArguments: string[];
+  extensions: string[];
+  config: Record<string, unknown>;
+};
+
+/** Bytes of JSON that etcd takes in one request by default. */
+export const maxRenderedBytes = 1_572_864;
+const worthWarningBytes = (maxRenderedBytes * 4) / 5;
+
+const encoderLength = (text: string): number => {
+  let extra = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    // Two-byte characters add one, three-byte ones two; a surrogate pair is four bytes of two units. `<`, `>` and `&`
+    // are written as \u00XX by the reference's encoder.
+    if (code >= 0x80) extra += code < 0x800 ? 1 : code >= 0xd800 && code < 0xe000 ? 1 : 2;
+    else if (code === 0x3c || code === 0x3e || code === 0x26) extra += 5;
+  }
+  return text.length + extra;
+};
+
+/**
+ * Merges a pool's MachineConfigs into its rendered config, or says why not.
+ *
+ * Pure and repeatable: the same members give the same name, byte for byte the reference's. Members that were rendered
+ * before are not parsed again as long as their objects are the same.
+ * Source of the rules: openshift/machine-config-operator pkg/controller/{render,common} (main).
+ */
+export function renderPool(inputs: RenderInputs): RenderResult {
+  const { controllerConfig, pool, stream } = inputs;
+  const members = inMergeOrder(inputs.members);
+  const refusals = [...refusalsOfMembers(members, inputs)];
+  if (refusals.length > 0) return { verdict: "refused", refusals };
+
+  const merged = mergeIgnition(
+    members.map((member) => {
+      const ignition = ignitionOf(member);
+      return { name: member.metadata.name, config: ignition?.verdict === "valid" ? ignition.config : undefined };
+    }),
+  );
+  const cluster: ClusterValues = {
+    osImageURL: stream?.osImage ?? controllerConfig.spec.baseOSContainerImage ?? "",
+    baseOSExtensionsContainerImage:
+      stream?.extensionsImage ?? controllerConfig.spec.baseOSExtensionsContainerImage ?? "",
+  };
+  const osImage = fieldRules.osImageURL.merge(members, cluster);
+  const kernel = fieldRules.kernelType.merge(members);
+  const [imageBy, kernelBy] = [osImage.by, kernel.by];
+  const spec: RenderedSpec = {
+    osImageURL: osImage.value,
+    baseOSExtensionsContainerImage: fieldRules.baseOSExtensionsContainerImage.merge(members, cluster).value,
+    config: canonical(merged.config) as unknown as Record<string, unknown>,
+    kernelArguments: fieldRules.kernelArguments.merge(members, cluster).value,
+    extensions: fieldRules.extensions.merge(members, cluster).value,
+    fips: fieldRules.fips.merge(members).value,
+    kernelType: kernel.value,
+  };
+  const refused = (refusal: Refusal): RenderResult => ({ verdict: "refused", refusals: [refusal] });
+  if (kernelBy !== undefined && spec.extensions.includes("kernel-devel")) {
+    const by = members.find((member) => member.spec?.extensions?.includes("kernel-devel"));
+    return refused({
+      code: "KernelDevel",
+      reason: `the extension kernel-devel does not go with the kernel type ${spec.kernelType} of ${kernelBy.metadata.name}`,
+      ...(by === undefined ? {} : { member: by.metadata.name }),
+      path: "spec.extensions",
+      remedy: "take one of the two away",
+    });
+  }
+  const name = renderedName(pool.metadata.name, spec);
+  if (name.verdict === "refused")
+    return refused({ code: "Unhashable", reason: name.reason, ...culpritOfText(members) });
+
+  const overridden = spec.osImageURL !== cluster.osImageURL;
+  const streamName = pool.spec?.osImageStream?.name ?? "";
+  if (overridden && streamName !== "") {
+    return refused({
+      code: "StreamAndImage",
+      reason: `the pool follows the OS image stream ${streamName}, and ${imageBy?.metadata.name ?? "a member"} sets an osImageURL of its own`,
+      ...(imageBy === undefined ? {} : { member: imageBy.metadata.name }),
+      path: "spec.osImageURL",
+      remedy: "take spec.osImageStream off the pool, or osImageURL off the MachineConfig",
+    });
+  }
+  const release = controllerConfig.metadata?.annotations?.[annotations.releaseImageVersion];
+  const owner: KubeObject = {
+    apiVersion: pool.apiVersion ?? "machineconfiguration.openshift.io/v1",
+    kind: pool.kind ?? "MachineConfigPool",
+    metadata: pool.metadata,
+  };
+  const config: MachineConfig & { readonly spec: RenderedSpec } = {
+    apiVersion: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfig",
+    metadata: {
+      name: name.name,
+      annotations: {
+        [annotations.generatedByController]: inputs.generatorVersion ?? "",
+        [annotations.releaseImageVersion]: release ?? "",
+        ...(overridden ? { [annotations.osImageURLOverridden]: "true" } : {}),
+      },
+      ownerReferences: [controlledBy(owner)],
+    },
+    spec,
+  };
+  const sizeBytes = encoderLength(JSON.stringify(config));
+  if (sizeBytes > maxRenderedBytes) {
+    return refused({
+      code: "TooLarge",
+      reason: `the rendered config would have ${sizeBytes} bytes of JSON, and the API server's store takes ${maxRenderedBytes}`,
+      ...largestMember(members),
+      remedy: "use fewer or smaller MachineConfigs; lists of registry mirrors are often the largest part",
+    });
+  }
+
+  let warnings: readonly RenderWarning[] | undefined;
+  let fieldOrigins: readonly FieldOrigin[] | undefined;
+  return {
+    verdict: "rendered",
+    config,
+    source: members.map(({ metadata }) => ({
+      apiVersion: "machineconfiguration.openshift.io/v1",
+      kind: "MachineConfig",
+      name: metadata.name,
+      ...(metadata.uid === undefined ? {} : { uid: metadata.uid }),
+    })),
+    get origins() {
+      return merged.origins;
+    },
+    get fieldOrigins() {
+      fieldOrigins ??= originsOfFields(members, cluster);
+      return fieldOrigins;
+    },
+    get warnings() {
+      warnings ??= warningsOf({ members, merged, overriddenBy: overridden ? imageBy : undefined, sizeBytes });
+      return warnings;
+    },
+  };
+}
+
+function* refusalsOfMembers(
+  members: readonly MachineConfigInput[],
+  { generatorVersion, pool }: RenderInputs,
+): Generator<Refusal> {
+  if (members.length === 0)
+    yield {
+      code: "NoMembers",
+      reason: `the pool ${pool.metadata.name} selects no MachineConfig`,
+      remedy: "label MachineConfigs with the role that the pool selects",
+    };
+  for (const member of members) {
+    const { annotations: notes, labels: marks, name } = member.metadata;
+    const version = notes?.[annotations.generatedByController] ?? "";
+    if (generatorVersion !== undefined && version !== "" && version !== generatorVersion) {
+      yield {
+        code: "OutdatedMember",
+        member: name,
+        reason: `${name} was generated by version ${version} of the controller and not yet by ${generatorVersion}`,
+        remedy: "it is regenerated by itself",
+      };
+    }
+    for (const { path, reason, remedy, severity } of errorsOf(member)) {
+      if (severity === "error")
+        yield {
+          code: "InvalidMember",
+          member: name,
+          path,
+          reason: `${name}: ${path === "" ? "" : `${path} `}${reason}`,
+          ...(remedy === undefined ? {} : { remedy }),
+        };
+    }
+    if (marks === undefined || marks === null)
+      yield {
+        code: "UnlabelledMember",
+        member: name,
+        path: "metadata.labels",
+        reason: `${name} has no labels`,
+        remedy: `label it with ${labels.role}`,
+      };
+  }
+}
+
+const judged = new WeakMap<object, readonly Problem[]>();
+
+/** The errors of a member, judged once per object. */
+function errorsOf(member: MachineConfigInput): readonly Problem[] {
+  if (member.spec === undefined) return [];
+  const known = judged.get(member.spec);
+  if (known !== undefined) return known;
+  const errors = errorsFrom(member);
+  judged.set(member.spec, errors);
+  return errors;
+}
+
+/** `validateMachineConfig` without its warnings, which cost decoding every file. */
+function errorsFrom(member: MachineConfigInput): readonly Problem[] {
+  const ignition = ignitionOf(member);
+  const isClean =
+    ignition?.verdict !== "invalid" &&
+    (member.spec?.extensions ?? []).length === 0 &&
+    (member.spec?.kernelType ?? "") === "";
+  return isClean ? [] : validateMachineConfig(member).filter(({ severity }) => severity === "error");
+}
+
+/** A member's spec as far as it takes part: unknown fields may nest without end and are left out. */
+function readPart(member: MachineConfigInput): object {
+  const ignition = ignitionOf(member);
+  return { ...member.spec, config: ignition?.verdict === "valid" ? ignition.config : {} };
+}
+
+/** The first member with a text that cannot be hashed. */
+function culpritOfText(members: readonly MachineConfigInput[]): { readonly member?: string } {
+  const culprit = members.find((member) => yamlForHash(readPart(member)).verdict === "refused");
+  return culprit === undefined ? {} : { member: culprit.metadata.name };
+}
+
+function largestMember(members: readonly MachineConfigInput[]): { readonly member?: string } {
+  const sizes = members.map((member) => ({
+    member: member.metadata.name,
+    size: JSON.stringify(readPart(member)).length,
+  }));
+  const largest = sizes.toSorted((a, b) => b.size - a.size)[0];
+  return largest === undefined ? {} : { member: largest.member };
+}
+
+function warningsOf({
+  members,
+  merged,
+  overriddenBy,
+  sizeBytes,
+}: {
+  readonly members: readonly MachineConfigInput[];
+  readonly merged: { readonly origins: readonly Origin[] };
+  readonly overriddenBy: MachineConfigInput | undefined;
+  readonly sizeBytes: number;
+}): readonly RenderWarning[] {
+  const warnings: RenderWarning[] = [];
+  if (overriddenBy !== undefined) {
+    const { name } = overriddenBy.metadata;
+    const image = overriddenBy.spec?.osImageURL ?? "";
+    warnings.push({
+      code: "ImageOverridden",
+      member: name,
+      path: "spec.osImageURL",
+      reason: `${name} replaces the cluster's OS image with ${image}`,
+    });
+    if (!image.includes("sha256:"))
+      warnings.push({
+        code: "ImageByTag",
+        member: name,
+        path: "spec.osImageURL",
+        reason: `${image} is a tag, which can come to mean another image; use a digest`,
+      });
+  }
+  if (sizeBytes > worthWarningBytes) {
+    warnings.push({
+      code: "NearlyTooLarge",
+      reason: `the rendered config has ${sizeBytes} of at most ${maxRenderedBytes} bytes`,
+    });
+  }
+  for (const { kind, name, overrode } of merged.origins) {
+    for (const { by, field, member } of overrode) {
+      const named = kind === "dropin" ? `the drop-in ${name}` : kind === "unit" ? `the unit ${name}` : name;
+      if (field === "kind")
+        warnings.push({
+          code: "Conflict",
+          member: by,
+          reason: `${by} makes ${name} a ${kind}, which ${member} makes something else`,
+        });
+      else if (field === "contents" && (kind === "file" || kind === "unit" || kind === "dropin"))
+        warnings.push({
+          code: "Conflict",
+          member: by,
+          reason: `${by} replaces the contents that ${member} gives ${named}`,
+        });
+    }
+  }
+  for (const member of members) {
+    for (const { path, reason, severity } of validateMachineConfig(member)) {
+      if (severity === "warning")
+        warnings.push({
+          code: "Finding",
+          member: member.metadata.name,
+          path,
+          reason: `${member.metadata.name}: ${path} ${reason}`,
+        });
+    }
+  }
+  return warnings;
+}

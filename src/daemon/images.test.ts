@@ -1,0 +1,709 @@
+import { describe, expect, test } from "vitest";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { annotations, hostPaths } from "../api/names.ts";
+import type { Host } from "../host/host.ts";
+import { ImageScene, imageNumber, imageOf, stock, wish } from "../../test/support/image-scene.ts";
+import { type Content, type MachineScene, machineConfigOf } from "../../test/support/machine-scene.ts";
+
+const { signal } = new AbortController();
+const unit = (words = "a") => `[Service]\nExecStart=/bin/${words}\n[Install]\nWantedBy=multi-user.target\n`;
+const first: Content = {
+  files: { "/etc/app.conf": "one", "/etc/only-one": "1", "/var/lib/app/data": "one" },
+  units: [{ name: "a.service", enabled: true, contents: unit() }],
+  keys: ["ssh-ed25519 A"],
+};
+const second: Content = {
+  files: { "/etc/app.conf": "two", "/etc/only-two": "2", "/var/lib/app/data": "two", "/var/lib/app/more": "2" },
+  units: [{ name: "b.service", enabled: true, contents: unit("b") }],
+  keys: ["ssh-ed25519 B"],
+};
+
+/** Paths that the daemon may write on a machine whose image holds its configuration. */
+const itsOwn = new Set<string>([
+  hostPaths.currentConfig,
+  hostPaths.currentImage,
+  hostPaths.force,
+  hostPaths.nodeAnnotations,
+  hostPaths.nodeAnnotationsDone,
+  `/etc/systemd/system/${hostPaths.settleUnit}`,
+  `/etc/systemd/system/multi-user.target.wants/${hostPaths.settleUnit}`,
+]);
+
+interface Audit {
+  readonly calls: string[];
+  readonly host: (host: Host) => Host;
+}
+
+/** Notes what the daemon writes that is a configuration's: files, units, accounts. */
+function audit(): Audit {
+  const calls: string[] = [];
+  const host = (of: Host): Host => ({
+    ...of,
+    files: {
+      ...of.files,
+      write: (writes, until) => (
+        calls.push(...writes.map(({ path }) => `write ${path}`).filter((call) => !itsOwn.has(call.slice(6)))),
+        of.files.write(writes, until)
+      ),
+      remove: (path, until) => (
+        itsOwn.has(path) ? undefined : calls.push(`remove ${path}`),
+        of.files.remove(path, until)
+      ),
+      makeFolder: (path, own, until) => (calls.push(`makeFolder ${path}`), of.files.makeFolder(path, own, until)),
+    },
+    units: {
+      ...of.units,
+      enable: (name, until) => (
+        name === hostPaths.settleUnit ? undefined : calls.push(`enable ${name}`),
+        of.units.enable(name, until)
+      ),
+      disable: (name, until) => (
+        name === hostPaths.settleUnit ? undefined : calls.push(`disable ${name}`),
+        of.units.disable(name, until)
+      ),
+      preset: (name, until) => (calls.push(`preset ${name}`), of.units.preset(name, until)),
+    },
+    users: {
+      ...of.users,
+      setPasswordHash: (name, hash, until) => (
+        calls.push(`password ${name}`),
+        of.users.setPasswordHash(name, hash, until)
+      ),
+    },
+  });
+  return { calls, host };
+}
+
+async function classic(content: Content = first): Promise<ImageScene> {
+  const made = await ImageScene.make();
+  await made.scene.settledOn("rendered-1", content);
+  return made;
+}
+
+/** A machine that boots an image of its configuration. */
+async function inImageMode(content: Content = first): Promise<ImageScene> {
+  const made = await classic(content);
+  await made.roll("rendered-1i", content, 1);
+  await made.untilHas("rendered-1i", 1);
+  made.scene.reboots.length = 0;
+  made.scene.effects.length = 0;
+  return made;
+}
+
+/** Managed paths as they are: those that a classic machine with `content` has, too. */
+async function filesOf(scene: MachineScene, content: Content): Promise<Readonly<Record<string, string | undefined>>> {
+  const paths = [
+    ...Object.keys(content.files ?? {}),
+    ...(content.units ?? []).map((one) => `/etc/systemd/system/${(one as { name: string }).name}`),
+    hostPaths.sshKeys,
+  ];
+  return Object.fromEntries(await Promise.all(paths.map(async (path) => [path, await scene.file(path)] as const)));
+}
+
+/** All that the machine holds beside what the daemon keeps of its own. */
+const treeOf = (scene: MachineScene) => new Map([...scene.host.snapshot()].filter(([path]) => !itsOwn.has(path)));
+
+describe("a machine that is given an image which holds its configuration", () => {
+  test("boots it, and the daemon writes no file, no unit and no account, at any time; what is on the disk is the configuration's", async () => {
+    const made = await classic();
+    const { scene } = made;
+    const audited = audit();
+    scene.tamper = audited.host;
+    scene.kill();
+    scene.start();
+    await made.roll("rendered-2", second, 2);
+    await made.untilHas("rendered-2", 2);
+    expect(audited.calls).toEqual([]);
+    expect((await scene.host.os.status(signal)).booted.image).toBe(imageNumber(2));
+    expect(await filesOf(scene, second)).toEqual({
+      "/etc/app.conf": "two",
+      "/etc/only-two": "2",
+      "/var/lib/app/data": "two",
+      "/var/lib/app/more": "2",
+      "/etc/systemd/system/b.service": unit("b"),
+      [hostPaths.sshKeys]: "ssh-ed25519 B\n",
+    });
+    expect(await scene.file("/etc/only-one")).toBeUndefined();
+    expect(await scene.file("/etc/systemd/system/a.service")).toBeUndefined();
+    expect((await scene.host.units.state(["b.service"], signal)).get("b.service")).toEqual({
+      enablement: "enabled",
+      activity: "active",
+    });
+    expect(await scene.file(hostPaths.currentImage)).toBe(imageNumber(2));
+  });
+
+  test("has nothing to settle, and one reboot, when the image was made of its own configuration", async () => {
+    const made = await classic();
+    await made.roll("rendered-1i", first, 1);
+    await made.untilHas("rendered-1i", 1);
+    expect(made.scene.settlings).toEqual([{ verdict: "settled", changed: [] }]);
+    expect(made.scene.reboots).toHaveLength(1);
+    const { story } = made.scene;
+    expect(
+      story.filter(({ path }) => path === "PostAction/Settled").map(({ mark, reason }) => `${mark} ${reason}`),
+    ).toEqual(["end Settled"]);
+    // The steps in their order: nothing that could be owed is done before it is written down.
+    expect(
+      made.scene.effects.filter(
+        (effect) => effect.startsWith("os.") || effect.startsWith("ledger.") || effect === "credentials",
+      ),
+    ).toEqual([
+      "os.prefetch",
+      ...Array.from({ length: 3 }, () => "ledger.write"),
+      "credentials",
+      "ledger.write",
+      "ledger.write",
+      "os.stage",
+      "ledger.write",
+      "os.reboot",
+      "ledger.write",
+      "ledger.write",
+      "ledger.remove",
+      "ledger.remove",
+    ]);
+  });
+
+  test("has its drifted and stale files put right by settling, once, with one reboot", async () => {
+    const made = await classic();
+    const { scene } = made;
+    await made.roll("rendered-2", second, 2);
+    // In the last moment, when nothing looks any more.
+    scene.tamper = (host) => ({
+      ...host,
+      os: {
+        ...host.os,
+        reboot: async (because, until) => (await scene.put("/etc/app.conf", "drifted"), host.os.reboot(because, until)),
+      },
+    });
+    scene.kill();
+    scene.start();
+    await made.untilHas("rendered-2", 2);
+    expect(await scene.file("/etc/app.conf")).toBe("two");
+    expect(scene.settlings[0]).toMatchObject({
+      verdict: "settled",
+      changed: expect.arrayContaining(["/etc/app.conf"]) as unknown,
+    });
+    expect(scene.reboots).toHaveLength(1);
+  });
+
+  test("goes on to the next image, of which nothing has to be settled but what images cannot bring", async () => {
+    const made = await inImageMode();
+    // For the system that it could still boot.
+    expect(await made.scene.ledgerDocument("payloads.json")).toMatchObject({ images: [stock] });
+    await made.roll("rendered-2", second, 2);
+    await made.untilHas("rendered-2", 2);
+    expect(made.scene.settlings.at(-1)).toEqual({
+      verdict: "settled",
+      changed: [hostPaths.sshKeys, "/var/lib/app/data", "/var/lib/app/more"],
+    });
+    expect(await made.scene.file("/etc/only-one")).toBeUndefined();
+    expect(made.scene.reboots).toHaveLength(1);
+    expect(await made.scene.ledgerDocument("payloads.json")).toBeUndefined();
+  });
+
+  test("that boots back finds its previous configuration, below /var too: with a payload laid down for the system it was born with", async () => {
+    const made = await classic();
+    const { scene } = made;
+    const before = treeOf(scene);
+    await made.roll("rendered-2", second, 2);
+    await made.untilHas("rendered-2", 2);
+    await scene.host.os.bootPrevious(signal);
+    scene.kill();
+    await scene.host.boot({ orderly: true });
+    expect(treeOf(scene)).toEqual(before);
+    // Somebody booted it; its daemon brings it to its target again.
+    scene.start();
+    await scene.pass(60_000);
+    await made.untilHas("rendered-2", 2);
+    expect(await filesOf(scene, second)).toMatchObject({ "/etc/app.conf": "two", "/var/lib/app/data": "two" });
+  });
+
+  test("that boots back from one image to the one before has that one's configuration", async () => {
+    const made = await inImageMode();
+    const { scene } = made;
+    const before = treeOf(scene);
+    await made.roll("rendered-2", second, 2);
+    await made.untilHas("rendered-2", 2);
+    await scene.host.os.bootPrevious(signal);
+    scene.kill();
+    await scene.host.boot({ orderly: true });
+    expect(treeOf(scene)).toEqual(before);
+  });
+
+  test("follows kernel arguments with one reboot and no new image", async () => {
+    const made = await inImageMode();
+    await made.scene.config("rendered-k", { ...first, spec: { kernelArguments: ["nosmt"] } });
+    await made.give("rendered-k", 1);
+    await made.scene.untilDone("rendered-k");
+    expect((await made.scene.host.os.status(signal)).booted).toMatchObject({
+      image: imageNumber(1),
+      kernelArguments: ["root=x", "nosmt"],
+    });
+    expect(made.scene.reboots).toHaveLength(1);
+    expect(made.scene.effects).not.toContain("os.prefetch");
+  });
+
+  test("takes extensions and kernel from the image, and layers none", async () => {
+    const made = await classic();
+    const content = { ...first, spec: { extensions: ["usbguard"], kernelType: "realtime" } };
+    await made.roll("rendered-2", content, 2);
+    await made.untilHas("rendered-2", 2);
+    expect((await made.scene.host.os.status(signal)).booted).toMatchObject({ packages: [], kernelType: "default" });
+  });
+
+  test("is told of a new rendered configuration with the same image: credentials are written by the daemon, without a reboot", async () => {
+    const made = await inImageMode();
+    const { scene } = made;
+    const audited = audit();
+    scene.tamper = audited.host;
+    scene.kill();
+    scene.start();
+    await scene.config("rendered-c", { ...first, files: { ...first.files, "/var/lib/kubelet/config.json": "{}" } });
+    await made.give("rendered-c", 1);
+    await scene.untilDone("rendered-c");
+    expect(audited.calls).toEqual(["write /var/lib/kubelet/config.json"]);
+    expect(scene.reboots).toEqual([]);
+    expect(await scene.file("/var/lib/kubelet/config.json")).toBe("{}");
+  });
+});
+
+describe("a machine whose image holds only what an image can hold", () => {
+  test("boots it and has its files written as ever; then a file follows its policy, without a reboot", async () => {
+    const made = await ImageScene.make({
+      policies: { files: [{ path: "/etc/app.conf", actions: [{ type: "None" }] }] },
+    });
+    const { scene } = made;
+    await scene.settledOn("rendered-1", first);
+    await made.roll("rendered-2", second, 2, "os-only");
+    await made.untilHas("rendered-2", 2);
+    expect(await filesOf(scene, second)).toMatchObject({ "/etc/app.conf": "two", "/var/lib/app/more": "2" });
+    expect(scene.settlings).toEqual([]);
+    scene.reboots.length = 0;
+    await scene.config("rendered-3", { ...second, files: { ...second.files, "/etc/app.conf": "three" } });
+    await made.give("rendered-3", 2, "os-only");
+    await scene.untilDone("rendered-3");
+    expect(scene.reboots).toEqual([]);
+    expect(await scene.file("/etc/app.conf")).toBe("three");
+    expect(await scene.file(hostPaths.currentImage)).toBe(imageNumber(2));
+  });
+
+  test.for([
+    { title: "to an image that holds its configuration", from: "os-only", to: "full" },
+    { title: "from an image that holds its configuration", from: "full", to: "os-only" },
+  ] as const)("changes $title, and booting back is right, too", async ({ from, to }) => {
+    const made = await classic();
+    const { scene } = made;
+    await made.roll("rendered-1i", first, 1, from);
+    await made.untilHas("rendered-1i", 1);
+    const before = treeOf(scene);
+    await made.roll("rendered-2", second, 2, to);
+    await made.untilHas("rendered-2", 2);
+    expect(await filesOf(scene, second)).toMatchObject({
+      "/etc/app.conf": "two",
+      "/var/lib/app/data": "two",
+      [hostPaths.sshKeys]: "ssh-ed25519 B\n",
+      "/etc/systemd/system/b.service": unit("b"),
+    });
+    for (const gone of [
+      "/etc/only-one",
+      "/etc/systemd/system/a.service",
+      `/etc/systemd/system/${hostPaths.settleUnit}`,
+    ])
+      expect([gone, await scene.file(gone)]).toEqual([gone, undefined]);
+    await scene.host.os.bootPrevious(signal);
+    scene.kill();
+    await scene.host.boot({ orderly: true });
+    expect(treeOf(scene)).toEqual(before);
+  });
+});
+
+describe("a machine that goes back to the stock system", () => {
+  test("is as one that never had an image, with one reboot; and no payload, unit, image file or annotation is left", async () => {
+    const never = await classic();
+    await never.scene.config("rendered-2", second);
+    await never.scene.desire("rendered-2");
+    await never.scene.untilDone("rendered-2");
+
+    const made = await inImageMode();
+    const { scene } = made;
+    await scene.config("rendered-2", second);
+    await made.give("rendered-2", undefined);
+    await made.untilHas("rendered-2", undefined);
+    expect(scene.reboots).toHaveLength(1);
+    expect((await scene.host.os.status(signal)).booted.image).toBe(stock);
+    // Two clusters: the uid of an object is not the other's.
+    const whole = ({ host }: MachineScene) =>
+      new Map([...host.snapshot()].sort().map(([path, text]) => [path, path === hostPaths.currentConfig ? "…" : text]));
+    expect(whole(scene)).toEqual(whole(never.scene));
+    expect(Object.keys((await scene.ledgerDocument<{ paths: object }>("originals.json"))?.paths ?? {}).sort()).toEqual(
+      Object.keys((await never.scene.ledgerDocument<{ paths: object }>("originals.json"))?.paths ?? {}).sort(),
+    );
+    expect(await scene.ledgerDocument("payloads.json")).toBeUndefined();
+    for (const key of [annotations.currentImage, annotations.currentOSImage])
+      expect(await scene.annotation(key)).toBeUndefined();
+    // From here on it follows its files as ever.
+    await scene.config("rendered-3", {});
+    await scene.desire("rendered-3");
+    await scene.untilDone("rendered-3");
+    expect(await scene.file("/etc/app.conf")).toBe("vendor");
+    expect(await scene.file("/etc/only-two")).toBeUndefined();
+  });
+
+  test("and fails to settle there boots its image again without an API server, and says which path failed", async () => {
+    const made = await inImageMode();
+    const { scene } = made;
+    const before = treeOf(scene);
+    await scene.config("rendered-2", second);
+    scene.settleOn = (host) => ({
+      ...host,
+      files: {
+        ...host.files,
+        write: async (writes, until) => {
+          if (
+            (await host.os.status(until)).booted.image === stock &&
+            writes.some(({ path }) => path === "/var/lib/app/more")
+          )
+            throw new Error("no space left");
+          await host.files.write(writes, until);
+        },
+      },
+    });
+    await made.give("rendered-2", undefined);
+    const reason = await scene.untilState("Degraded").then(async () => {
+      await scene.pass(300_000);
+      return scene.condition("NodeDegraded");
+    });
+    expect(reason).toBe("True RevertFailed");
+    expect(await scene.annotation(annotations.reason)).toContain("no space left");
+    expect((await scene.host.os.status(signal)).booted.image).toBe(imageNumber(1));
+    expect(treeOf(scene)).toEqual(before);
+    // Three tries, then back.
+    expect(scene.settlings.map(({ verdict }) => verdict)).toEqual(["settled", "failed", "settled"]);
+    expect(await scene.annotation(annotations.currentImage)).toBe(imageNumber(1));
+    expect((await scene.node()).metadata.annotations?.[annotations.desiredDrain]).toContain("uncordon-");
+  });
+});
+
+describe("an image that a machine cannot become", () => {
+  test("is left again by a boot of what it had, without an API server; it is refused by configuration and image, and another image of the same configuration is tried", async () => {
+    const made = await classic();
+    const { scene } = made;
+    const before = treeOf(scene);
+    await made.roll("rendered-2", second, 2);
+    const broken = made.images[imageNumber(2)] ?? { etc: {}, usr: {} };
+    made.images[imageNumber(2)] = { ...broken, usr: { ...broken.usr, [hostPaths.payload]: "{" } };
+    let away = false;
+    scene.intercept = (next) => (request, until) =>
+      away ? Promise.reject(new Error("connection refused")) : next(request, until);
+    scene.kill();
+    scene.start();
+    await scene.until(async () => scene.reboots.length === 1, "it reboots");
+    away = true;
+    await scene.pass(180_000);
+    expect((await scene.host.os.status(signal)).booted.image).toBe(stock);
+    expect(treeOf(scene)).toEqual(before);
+    away = false;
+    await scene.untilState("Degraded");
+    await scene.pass(60_000);
+    expect(await scene.condition("NodeDegraded")).toBe("True TargetRefused");
+    expect(await scene.annotation(annotations.reason)).toContain("it is no JSON");
+    const refused = await scene.act(
+      async () =>
+        (await scene.kube.get(MachineConfigNode, { name: scene.name }))?.metadata.annotations?.[
+          annotations.refusedTargets
+        ],
+    );
+    expect(JSON.parse(refused ?? "[]")).toMatchObject([{ config: "rendered-2", image: imageNumber(2) }]);
+    expect((await scene.node()).spec?.unschedulable).toBeUndefined();
+    // The same configuration, built once more.
+    made.images[imageNumber(3)] = imageOf(second, "full");
+    await made.give("rendered-2", 3);
+    await made.untilHas("rendered-2", 3);
+    expect(await scene.file("/etc/app.conf")).toBe("two");
+  });
+
+  test("as no shutdown finalises it, is given up after three boots, and the machine keeps its configuration and image", async () => {
+    const made = await inImageMode();
+    const { scene } = made;
+    const before = treeOf(scene);
+    scene.tamper = (host) => ({
+      ...host,
+      os: {
+        ...host.os,
+        stage: async (...args) => (await scene.host.failToFinalise?.("error: broken"), host.os.stage(...args)),
+      },
+    });
+    scene.kill();
+    scene.start();
+    await made.roll("rendered-2", second, 2);
+    await scene.untilState("Degraded");
+    await scene.pass(300_000);
+    expect(scene.reboots).toHaveLength(3);
+    expect(await scene.condition("NodeDegraded")).toBe("True TargetRefused");
+    expect(treeOf(scene)).toEqual(before);
+    expect([
+      await scene.annotation(annotations.currentConfig),
+      await scene.annotation(annotations.currentImage),
+    ]).toEqual(["rendered-1i", imageNumber(1)]);
+  });
+
+  test("as it holds another configuration than it was made for, is told by the paths that differ, and nothing is booted or written for it", async () => {
+    const made = await classic();
+    const { scene } = made;
+    await made.roll("rendered-2", second, 2);
+    made.images[imageNumber(2)] = imageOf(
+      { ...second, files: { ...second.files, "/etc/app.conf": "something else" } },
+      "full",
+    );
+    const audited = audit();
+    scene.tamper = audited.host;
+    scene.kill();
+    scene.start();
+    expect(await scene.untilState("Degraded")).toContain("/etc/app.conf");
+    await scene.pass(600_000);
+    expect(await scene.condition("NodeDegraded")).toBe("True SettleFailed");
+    expect(scene.reboots).toHaveLength(1);
+    expect(audited.calls).toEqual([]);
+    // A right one heals it.
+    made.images[imageNumber(3)] = imageOf(second, "full");
+    await made.give("rendered-2", 3);
+    await made.untilHas("rendered-2", 3);
+  });
+
+  test("at once, is settled at the second try or the third, with no boot more", async () => {
+    const made = await classic();
+    const { scene } = made;
+    let failures = 2;
+    scene.settleOn = (host) => ({
+      ...host,
+      files: {
+        ...host.files,
+        write: async (writes, until) =>
+          (failures -= 1) >= 0 ? Promise.reject(new Error("busy")) : host.files.write(writes, until),
+      },
+    });
+    await made.roll("rendered-2", second, 2);
+    await made.untilHas("rendered-2", 2);
+    expect(scene.settlings.map(({ verdict }) => verdict)).toEqual(["settled"]);
+    expect(scene.reboots).toHaveLength(1);
+  });
+});
+
+describe("a target that cannot be meant", () => {
+  test.for([
+    {
+      title: "two spellings that differ",
+      images: { ...wish(imageNumber(2)), [annotations.desiredOSImage]: imageNumber(1) },
+      reason: "ConflictingImageAnnotations",
+    },
+    { title: "a tag in place of a digest", images: wish("registry.example/pool:latest"), reason: "ImageNotDigest" },
+    {
+      title: "an image that holds less than the annotation says",
+      images: wish(imageNumber(3)),
+      reason: "ImageContentMismatch",
+    },
+    {
+      title: "an image that holds more than the annotation says",
+      images: wish(imageNumber(2), "os-only"),
+      reason: "ImageContentMismatch",
+    },
+    {
+      title: "a mode that there is none of",
+      images: { ...wish(imageNumber(2)), [annotations.desiredImageContent]: "half" },
+      reason: "ImageContentMismatch",
+    },
+  ])("$title: refused before the drain, and healed by a right one", async ({ images, reason }) => {
+    const made = await classic();
+    const { scene } = made;
+    await made.roll("rendered-2", second, 2);
+    made.images[imageNumber(3)] = { etc: {}, usr: {} };
+    await scene.annotate({ [annotations.desiredConfig]: "rendered-2", ...images });
+    await scene.untilState("Degraded");
+    await scene.pass(120_000);
+    expect(await scene.condition("NodeDegraded")).toBe(`True ${reason}`);
+    expect(scene.effects.filter((effect) => effect !== "os.prefetch")).toEqual([]);
+    expect((await scene.node()).spec?.unschedulable).toBeUndefined();
+    await made.give("rendered-2", 2);
+    await made.untilHas("rendered-2", 2);
+  });
+
+  test("the older spelling alone is enough, and no word about the content means that files are written", async () => {
+    const made = await classic();
+    made.images[imageNumber(2)] = { etc: { "/etc/app.conf": "vendor" }, usr: {} };
+    await made.scene.config("rendered-2", second);
+    await made.scene.annotate({
+      [annotations.desiredConfig]: "rendered-2",
+      [annotations.desiredOSImage]: imageNumber(2),
+    });
+    await made.untilHas("rendered-2", 2);
+    expect(await made.scene.file("/etc/app.conf")).toBe("two");
+  });
+});
+
+test("current images are written and taken away together, always the same, in one request", async () => {
+  const made = await classic();
+  const { scene } = made;
+  const bodies: Record<string, string | null>[] = [];
+  scene.intercept = (next) => (request, until) => {
+    const { metadata } =
+      request.method === "PATCH" && request.body !== undefined && !Array.isArray(request.body)
+        ? (JSON.parse(typeof request.body === "string" ? request.body : new TextDecoder().decode(request.body)) as {
+            metadata?: { annotations?: Record<string, string | null> };
+          })
+        : {};
+    if (metadata?.annotations !== undefined) bodies.push(metadata.annotations);
+    return next(request, until);
+  };
+  scene.kill();
+  scene.start();
+  await made.roll("rendered-2", second, 2);
+  await made.untilHas("rendered-2", 2);
+  await made.roll("rendered-3", first, 3, "os-only");
+  await made.untilHas("rendered-3", 3);
+  await made.give("rendered-1", undefined);
+  await made.untilHas("rendered-1", undefined);
+  const spoken = bodies.filter((body) => annotations.currentImage in body || annotations.currentOSImage in body);
+  expect(spoken.map((body) => body[annotations.currentImage])).toEqual([imageNumber(2), imageNumber(3), null]);
+  for (const body of spoken) expect(body[annotations.currentOSImage]).toBe(body[annotations.currentImage]);
+  // The desired ones are the node controller's.
+  expect(
+    bodies.filter(
+      (body) =>
+        annotations.desiredImage in body ||
+        annotations.desiredOSImage in body ||
+        annotations.desiredImageContent in body,
+    ),
+  ).toEqual([]);
+});
+
+test("the status of its MachineConfigNode names the images that it has and is to have", async () => {
+  const made = await classic();
+  const { scene } = made;
+  const images = async () =>
+    (await scene.act(() => scene.kube.get(MachineConfigNode, { name: scene.name })))?.status?.configImage;
+  expect(await images()).toBeUndefined();
+  await made.roll("rendered-2", second, 2);
+  await scene.until(async () => scene.reboots.length === 1, "it reboots");
+  expect(await images()).toEqual({ desiredImage: imageNumber(2) });
+  await made.untilHas("rendered-2", 2);
+  expect(await images()).toEqual({ desiredImage: imageNumber(2), currentImage: imageNumber(2) });
+  await made.give("rendered-1", undefined);
+  await made.untilHas("rendered-1", undefined);
+  expect(await images()).toBeUndefined();
+});
+
+describe("drift of a machine whose image holds its configuration", () => {
+  test("is told, and nothing is written", async () => {
+    const made = await inImageMode();
+    const { scene } = made;
+    const audited = audit();
+    scene.tamper = audited.host;
+    scene.kill();
+    scene.start();
+    await scene.pass(10_000);
+    await scene.put("/etc/app.conf", "drifted");
+    expect(await scene.untilState("Degraded")).toContain("/etc/app.conf");
+    expect(await scene.condition("NodeDegraded")).toBe("True ConfigDrift");
+    await scene.pass(600_000);
+    expect(audited.calls).toEqual([]);
+    expect(await scene.file("/etc/app.conf")).toBe("drifted");
+    // The force file has it booted, and a boot settles.
+    await scene.put(hostPaths.force, "");
+    await scene.untilState("Working");
+    await scene.untilDone("rendered-1i");
+    expect(await scene.file("/etc/app.conf")).toBe("one");
+    expect(audited.calls).toEqual([]);
+  });
+
+  test("is settled from the image where its policy says so, without a reboot", async () => {
+    const made = await inImageMode();
+    const { scene } = made;
+    await scene.annotate({ [annotations.driftPolicy]: "settle" });
+    await scene.put("/etc/app.conf", "drifted");
+    await scene.until(async () => (await scene.file("/etc/app.conf")) === "one", "it is put right");
+    await scene.untilDone("rendered-1i");
+    expect(scene.reboots).toEqual([]);
+    expect(scene.settlings.at(-1)).toEqual({ verdict: "settled", changed: ["/etc/app.conf"] });
+  });
+});
+
+describe("a machine that joins a pool whose machines boot images", () => {
+  test("boots the image that it was served with at once, is settled, and writes no file by its daemon", async () => {
+    const made = await ImageScene.make();
+    const { scene } = made;
+    made.images[imageNumber(1)] = imageOf(first, "full");
+    const audited = audit();
+    scene.tamper = audited.host;
+    await scene.config("rendered-1", first);
+    await scene.firstBoot(
+      "rendered-1",
+      { files: { "/etc/app.conf": "one" }, ...first },
+      wish(imageNumber(1)) as Record<string, string>,
+    );
+    expect((await scene.host.os.status(signal)).booted.image).toBe(imageNumber(1));
+    scene.start();
+    await made.untilHas("rendered-1", 1);
+    expect(audited.calls).toEqual([]);
+    expect(await filesOf(scene, first)).toMatchObject({
+      "/etc/app.conf": "one",
+      "/var/lib/app/data": "one",
+      [hostPaths.sshKeys]: "ssh-ed25519 A\n",
+    });
+    expect(await scene.annotation(annotations.desiredImageContent)).toBe("full");
+    expect(scene.reboots).toHaveLength(1);
+  });
+
+  test("stays on its own system when the image is not what it was said to be, and its daemon tells why", async () => {
+    const made = await ImageScene.make();
+    const { scene } = made;
+    made.images[imageNumber(1)] = imageOf(first, "os-only");
+    await scene.config("rendered-1", first);
+    await scene.firstBoot("rendered-1", first, wish(imageNumber(1)) as Record<string, string>);
+    expect((await scene.host.os.status(signal)).booted.image).toBe(stock);
+    scene.start();
+    await scene.untilState("Degraded");
+    expect(await scene.condition("NodeDegraded")).toBe("True ImageContentMismatch");
+  });
+});
+
+test("what another daemon left for its own way back is taken away", async () => {
+  const made = await ImageScene.make();
+  const { scene } = made;
+  const left = [
+    "/etc/mco/machineconfig-revert.json",
+    "/etc/mco/proxy.env.backup",
+    "/etc/systemd/system/machine-config-daemon-revert.service",
+  ];
+  for (const path of left) await scene.put(path, unit());
+  await scene.host.units.enable("machine-config-daemon-revert.service", signal);
+  await scene.settledOn("rendered-1", first);
+  for (const path of [...left, "/etc/systemd/system/multi-user.target.wants/machine-config-daemon-revert.service"])
+    expect([path, await scene.file(path)]).toEqual([path, undefined]);
+});
+
+test("a machine that another daemon gave an image to is taken over as it is: nothing is done", async () => {
+  const made = await ImageScene.make({
+    image: imageNumber(1),
+    images: { ...new ImageScene().images, [imageNumber(1)]: imageOf({}, "os-only") },
+  });
+  const { scene } = made;
+  await scene.put("/etc/app.conf", "one");
+  await scene.put(
+    hostPaths.currentConfig,
+    JSON.stringify(machineConfigOf("rendered-1", { files: { "/etc/app.conf": "one" } })),
+  );
+  await scene.put(hostPaths.currentImage, `${imageNumber(1)}\n`);
+  await scene.config("rendered-1", { files: { "/etc/app.conf": "one" } });
+  await scene.annotate({
+    [annotations.currentConfig]: "rendered-1",
+    [annotations.desiredConfig]: "rendered-1",
+    [annotations.currentImage]: imageNumber(1),
+    [annotations.desiredImage]: imageNumber(1),
+    [annotations.state]: "Done",
+  });
+  scene.start();
+  await made.untilHas("rendered-1", 1);
+  expect(scene.reboots).toEqual([]);
+  expect(scene.effects.filter((effect) => effect.startsWith("os."))).toEqual([]);
+  expect(await scene.annotation(annotations.currentOSImage)).toBe(imageNumber(1));
+});

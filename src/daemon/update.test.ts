@@ -1,0 +1,760 @@
+import { describe, expect, test } from "vitest";
+import { McoError } from "../api/errors.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { annotations, hostPaths, objects } from "../api/names.ts";
+import { mergePolicies } from "../core/config/disruption-policy.ts";
+import { describeConsequence } from "../core/config/change.ts";
+import type { Ledger } from "../core/machine/plan-node.ts";
+import { type Content, MachineScene } from "../../test/support/machine-scene.ts";
+
+const { signal } = new AbortController();
+const unit = "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n";
+const policies = {
+  files: [
+    { path: "/etc/none", actions: [{ type: "None" as const }] },
+    { path: "/etc/reload", actions: [{ type: "Reload" as const, reload: { serviceName: "crio.service" } }] },
+    {
+      path: "/etc/restart",
+      actions: [
+        { type: "DaemonReload" as const },
+        { type: "Restart" as const, restart: { serviceName: "crio.service" } },
+      ],
+    },
+    {
+      path: "/etc/drain",
+      actions: [{ type: "Drain" as const }, { type: "Restart" as const, restart: { serviceName: "crio.service" } }],
+    },
+  ],
+  units: [
+    {
+      name: "a.service",
+      actions: [{ type: "DaemonReload" as const }, { type: "Restart" as const, restart: { serviceName: "a.service" } }],
+    },
+  ],
+};
+
+async function settled(
+  content: Content = {},
+  options: Parameters<typeof MachineScene.make>[0] = {},
+): Promise<MachineScene> {
+  const scene = await MachineScene.make({ policies, ...options });
+  await scene.settledOn("rendered-1", content);
+  return scene;
+}
+
+async function goTo(scene: MachineScene, name: string, content: Content): Promise<void> {
+  await scene.config(name, content);
+  await scene.desire(name);
+}
+
+const steps = (scene: MachineScene) => scene.effects.filter((effect) => !effect.startsWith("ledger."));
+
+describe("an update", () => {
+  test.for([
+    {
+      title: "of a file without consequences: written, and that is all",
+      files: { "/etc/none": "2" },
+      actions: [],
+      reason: "None",
+      event: "SkipReboot",
+    },
+    {
+      title: "of a file with a reload: the service reads it",
+      files: { "/etc/reload": "2" },
+      actions: ["units.reload"],
+      reason: "ServiceReloaded",
+      event: "ServiceReload",
+    },
+    {
+      title: "of a file with a daemon-reload and a restart: in this order, once each",
+      files: { "/etc/restart": "2" },
+      actions: ["units.daemonReload", "units.restart"],
+      reason: "ServiceRestarted",
+      event: "ServiceRestart",
+    },
+    {
+      title: "of files that ask for the same restart: the service restarts once, and is not reloaded besides",
+      files: { "/etc/restart": "2", "/etc/reload": "2", "/etc/restart/more": "2" },
+      actions: ["units.daemonReload", "units.restart"],
+      reason: "ServiceRestarted",
+      event: "ServiceRestart",
+    },
+  ])("$title", async ({ files, actions, reason, event }) => {
+    const scene = await settled();
+    await goTo(scene, "rendered-2", { files });
+    await scene.untilDone("rendered-2");
+    for (const [path, text] of Object.entries(files)) expect(await scene.file(path)).toBe(text);
+    // Once for the files, once for currentconfig.
+    expect(steps(scene)).toEqual(["files.write", ...actions, "files.remove", "files.write"]);
+    expect(await scene.events()).toContain(event);
+    expect(await scene.events()).not.toContain("Drain");
+    expect(scene.reboots).toEqual([]);
+    expect(scene.story.find(({ path, mark }) => path === "Prepared" && mark === "end")).toMatchObject({
+      reason: "Planned",
+    });
+    expect(await scene.condition("UpdatePostActionComplete")).toBe("False Done");
+    expect(reason).not.toBe("");
+  });
+
+  test("with action Drain empties the machine, acts, and puts it back, without a reboot", async () => {
+    const scene = await settled();
+    await scene.pod("a-pod");
+    await goTo(scene, "rendered-2", { files: { "/etc/drain": "2" } });
+    await scene.until(
+      async () => (await scene.kube.get(kubernetes.Node, { name: scene.name }))?.spec?.unschedulable === true,
+      "cordoned",
+    );
+    expect(scene.effects).toEqual([]);
+    await scene.act(() =>
+      scene.kube.delete(kubernetes.Pod, { name: "a-pod", namespace: "default" }, { gracePeriodSeconds: 0 }),
+    );
+    await scene.untilDone("rendered-2");
+    expect(steps(scene)).toContain("units.restart");
+    expect(scene.reboots).toEqual([]);
+  });
+
+  test("that reboots writes down what it owes before it changes anything, and closes the ledger last", async () => {
+    const scene = await settled();
+    await goTo(scene, "rendered-2", {
+      files: { "/etc/app.conf": "2" },
+      units: [{ name: "a.service", enabled: true, contents: unit }],
+      spec: { kernelArguments: ["nosmt"] },
+    });
+    await scene.until(async () => scene.reboots.length === 1, "the reboot");
+    const ledger = await scene.ledgerDocument<Ledger>("ledger.json");
+    expect(ledger?.owes.map(describeConsequence)).toContain("reboot");
+    expect(ledger).toMatchObject({ target: "rendered-2", rebootsAsked: [(await scene.host.os.status(signal)).bootId] });
+    expect(scene.effects).toEqual([
+      "ledger.write",
+      "ledger.write",
+      "ledger.write",
+      "os.stage",
+      "files.write",
+      "units.enable",
+      "ledger.write",
+      "os.reboot",
+    ]);
+    // Until it is proven the machine says what it was proven to have.
+    expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-1");
+    expect(await scene.file(hostPaths.currentConfig)).toContain("rendered-1");
+    scene.effects.length = 0;
+    await scene.untilDone("rendered-2");
+    expect(scene.effects).toEqual([
+      "files.remove",
+      "files.write",
+      "ledger.write",
+      "ledger.write",
+      "ledger.remove",
+      "ledger.remove",
+    ]);
+    expect(await scene.file(hostPaths.currentConfig)).toContain("rendered-2");
+    expect(scene.reboots).toHaveLength(1);
+    const events = await scene.events();
+    for (const reason of [
+      "Cordon",
+      "Drain",
+      "OSUpdateStarted",
+      "OSUpdateStaged",
+      "Reboot",
+      "Rebooted",
+      "NodeDone",
+      "Uncordon",
+      "ConfigDriftMonitorStopped",
+      "ConfigDriftMonitorStarted",
+    ])
+      expect(events).toContain(reason);
+  });
+
+  test("of two hundred files is one pass over the disk; two hundred that stay cost nothing", async () => {
+    const many = (text: string) =>
+      Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`/etc/none/${index}`, text]));
+    const scene = await settled({ files: many("1") });
+    await goTo(scene, "rendered-2", { files: many("2") });
+    await scene.untilDone("rendered-2");
+    expect(steps(scene)).toEqual(["files.write", "files.remove", "files.write"]);
+    scene.effects.length = 0;
+    await scene.pass(3_600_000);
+    expect(scene.effects).toEqual([]);
+  });
+
+  test("whose target moves while it waits for a drain goes to the newer one; back to the old one, it is put back into service untouched", async () => {
+    const scene = await settled({ files: { "/etc/app.conf": "1" } });
+    await scene.pod("a-pod");
+    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await scene.until(
+      async () => (await scene.kube.get(kubernetes.Node, { name: scene.name }))?.spec?.unschedulable === true,
+      "cordoned",
+    );
+    await scene.desire("rendered-1");
+    await scene.untilDone("rendered-1");
+    expect(scene.effects).toEqual([]);
+    expect(scene.reboots).toEqual([]);
+  });
+
+  test("leaves somebody else's cordon alone", async () => {
+    const scene = await settled();
+    await scene.act(() =>
+      scene.kube.patch(
+        kubernetes.Node,
+        { name: scene.name },
+        { type: "merge", body: { spec: { unschedulable: true } } },
+      ),
+    );
+    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await scene.until(
+      async () =>
+        (await scene.kube.get(kubernetes.Node, { name: scene.name }))?.metadata.annotations?.[annotations.state] ===
+          "Done" && scene.reboots.length === 1,
+      "done",
+    );
+    await scene.pass(60_000);
+    expect((await scene.node()).spec?.unschedulable).toBe(true);
+    expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-2");
+  });
+
+  test.each([
+    { watch: "its watch says so", behind: false },
+    { watch: "its watch is behind", behind: true },
+  ])(
+    "drains anew when somebody puts the machine back into service between its drain and its reboot: $watch",
+    async ({ behind }) => {
+      const scene = await settled();
+      let announced = 0;
+      const stall = Promise.withResolvers<undefined>();
+      const whileBehind = async function* whileBehind(body: AsyncIterable<string | Uint8Array>) {
+        for await (const chunk of body) {
+          if (announced === 1) await stall.promise;
+          yield chunk;
+        }
+      };
+      scene.intercept = (next) => async (request, signal) => {
+        const answer = await next(request, signal);
+        if (
+          request.method === "PATCH" &&
+          request.target.includes("/nodes/") &&
+          String(request.body).includes('"Rebooting"')
+        ) {
+          announced += 1;
+          if (announced > 1) return answer;
+          await scene.kube.patch(
+            kubernetes.Node,
+            { name: scene.name },
+            { type: "merge", body: { spec: { unschedulable: null } } },
+          );
+          await scene.kube.create(kubernetes.Pod, {
+            apiVersion: "v1",
+            kind: "Pod",
+            metadata: { name: "came-since", namespace: "default" },
+            spec: { nodeName: scene.name, terminationGracePeriodSeconds: 0, containers: [{ name: "c", image: "i" }] },
+          });
+        }
+        // The watch goes on once the daemon has stepped back.
+        if (
+          request.method === "PATCH" &&
+          request.target.includes("/nodes/") &&
+          String(request.body).includes(`"${annotations.postConfigAction}":""`)
+        )
+          stall.resolve(undefined);
+        return behind &&
+          request.target.startsWith("/api/v1/nodes?") &&
+          typeof answer.body !== "string" &&
+          !(answer.body instanceof Uint8Array)
+          ? { ...answer, body: whileBehind(answer.body) }
+          : answer;
+      };
+      scene.kill();
+      scene.start();
+      await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
+      await scene.until(() => Promise.resolve(scene.reboots.length === 1), "it reboots");
+      // The first time it looked once more, and let be.
+      expect(announced).toBe(2);
+      expect((await scene.node()).spec?.unschedulable).toBe(true);
+      const { items } = await scene.act(() => scene.kube.list(kubernetes.Pod));
+      expect(items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
+      await scene.untilDone("rendered-2");
+      expect(scene.reboots).toHaveLength(1);
+    },
+  );
+
+  test("does not begin before the operator has merged the policies that somebody has just written", async () => {
+    const scene = await settled();
+    const more = { files: [...policies.files, { path: "/etc/app.conf", actions: [{ type: "None" as const }] }] };
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineConfiguration,
+        { name: objects.machineConfiguration },
+        { type: "merge", body: { spec: { nodeDisruptionPolicy: more } } },
+      ),
+    );
+    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await scene.pass(60_000);
+    expect(scene.effects).toEqual([]);
+    expect(await scene.condition("UpdatePrepared")).toBe("Unknown PoliciesNotMerged");
+    await scene.untilState("Degraded");
+    await scene.act(async () => {
+      const generation = (await scene.kube.get(MachineConfiguration, { name: objects.machineConfiguration }))?.metadata
+        .generation;
+      await scene.kube.patch(
+        MachineConfiguration,
+        { name: objects.machineConfiguration },
+        {
+          type: "merge",
+          body: {
+            status: {
+              observedGeneration: generation,
+              nodeDisruptionPolicyStatus: { clusterPolicies: mergePolicies(more) },
+            },
+          },
+        },
+        { subresource: "status" },
+      );
+    });
+    await scene.untilDone("rendered-2");
+    expect(scene.reboots).toEqual([]);
+  });
+
+  test("that the force file asks for again is applied anew, with a reboot, and the file goes", async () => {
+    const scene = await settled({ files: { "/etc/app.conf": "1" } });
+    await scene.put("/etc/app.conf", "drifted");
+    await scene.untilState("Degraded");
+    await scene.put(hostPaths.force, "");
+    await scene.untilDone("rendered-1");
+    expect(await scene.file("/etc/app.conf")).toBe("1");
+    expect(await scene.file(hostPaths.force)).toBeUndefined();
+    expect(scene.reboots).toHaveLength(1);
+    await scene.pass(600_000);
+    expect(scene.reboots).toHaveLength(1);
+  });
+
+  test("that could not be told at its end is told soon after, not with the next sweep", async () => {
+    const scene = await settled();
+    let isAway = true;
+    scene.intercept = (next) => async (request, signal) => {
+      if (isAway && request.method === "PATCH" && request.target.includes("/machineconfignodes/"))
+        throw new Error("the connection was cut");
+      return next(request, signal);
+    };
+    await goTo(scene, "rendered-2", { files: { "/etc/none": "2" } });
+    await scene.untilDone("rendered-2");
+    await scene.pass(25_000);
+    isAway = false;
+    await scene.pass(15_000);
+    const object = await scene.act(() => scene.kube.get(MachineConfigNode, { name: scene.name }));
+    expect(object?.status?.configVersion?.current).toBe("rendered-2");
+    expect(await scene.condition("Updated")).toBe("True Updated");
+    expect(await scene.condition("UpdatePostActionComplete")).toBe("False Done");
+  });
+
+  test("goes through its conditions in order, each once, in at most eight writes", async () => {
+    const scene = await settled();
+    const before = scene.requests.length;
+    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" }, spec: { osImageURL: "os@sha256:2" } });
+    await scene.until(async () => scene.reboots.length === 1, "the reboot");
+    await scene.pass(2_000);
+    expect(await scene.condition("UpdatePrepared")).toBe("True UpdatePrepared");
+    expect(await scene.condition("ImagePulledFromRegistry")).toBe("True Pulled");
+    expect(await scene.condition("Cordoned")).toMatch(/^True/);
+    expect(await scene.condition("Drained")).toMatch(/^True/);
+    expect(await scene.condition("AppliedFiles")).toMatch(/^True/);
+    expect(await scene.condition("AppliedOSImage")).toMatch(/^True/);
+    expect(await scene.condition("UpdateExecuted")).toMatch(/^True/);
+    expect(await scene.condition("RebootedNode")).toBe("Unknown Rebooting");
+    expect(await scene.condition("Updated")).toBe("False UpdateRequested");
+    await scene.untilDone("rendered-2");
+    expect(await scene.condition("Updated")).toBe("True Updated");
+    expect(await scene.condition("Resumed")).toBe("True Resumed");
+    expect(await scene.condition("NodeDegraded")).toBe("False AsExpected");
+    const writes = scene.requests
+      .slice(before)
+      .filter(({ what }) => what.startsWith("PATCH") && what.includes("machineconfignodes"));
+    expect(writes.length).toBeLessThanOrEqual(8);
+    const order = scene.story
+      .filter(({ chapter, level }) => chapter === "Update" && level === "boundary")
+      .map(({ path, mark }) => `${path} ${mark}`);
+    expect(order).toEqual([
+      "Requested end",
+      "Prepared begin",
+      "Prepared end",
+      "Executed/ImagePulled begin",
+      "Executed/ImagePulled end",
+      "Executed/Cordoned begin",
+      "Executed/OS begin",
+      "Executed/OS end",
+      "Executed/Files begin",
+      "Executed/Files end",
+      "PostAction/Rebooted begin",
+      "PostAction/Rebooted end",
+      "Resumed end",
+      "Complete/Uncordoned begin",
+      "Updated end",
+    ]);
+  });
+});
+
+describe("what a machine cannot take", () => {
+  test.for<{ title: string; content: Content; options?: Parameters<typeof MachineScene.make>[0]; says: string }>([
+    {
+      title: "disks",
+      content: { ignition: { storage: { disks: [{ device: "/dev/sda", wipeTable: true }] } } },
+      says: "spec.config.storage.disks",
+    },
+    {
+      title: "a directory that comes later",
+      content: { ignition: { storage: { directories: [{ path: "/etc/late" }] } } },
+      says: "spec.config.storage.directories",
+    },
+    {
+      title: "a link that comes later",
+      content: { ignition: { storage: { links: [{ path: "/etc/late", target: "/etc/app.conf" }] } } },
+      says: "spec.config.storage.links",
+    },
+    {
+      title: "a file that is appended to",
+      content: { ignition: { storage: { files: [{ path: "/etc/app.conf", append: [{ source: "data:,x" }] }] } } },
+      says: "append",
+    },
+    { title: "the force file", content: { files: { [hostPaths.force]: "" } }, says: "force file" },
+    {
+      title: "contents from elsewhere",
+      content: {
+        ignition: { storage: { files: [{ path: "/etc/far", contents: { source: "https://example.com/x" } }] } },
+      },
+      says: "/etc/far",
+    },
+    {
+      title: "another user than core",
+      content: { ignition: { passwd: { users: [{ name: "somebody", sshAuthorizedKeys: ["ssh-ed25519 A"] }] } } },
+      says: "somebody",
+    },
+    { title: "groups", content: { ignition: { passwd: { groups: [{ name: "g" }] } } }, says: "groups" },
+    {
+      title: "LUKS, which the reference ignores",
+      content: { ignition: { storage: { luks: [{ name: "x", device: "/dev/sda" }] } } },
+      says: "luks",
+    },
+    {
+      title: "an owner that it does not have",
+      content: {
+        ignition: {
+          storage: { files: [{ path: "/etc/o", user: { name: "nobody-here" }, contents: { source: "data:,x" } }] },
+        },
+      },
+      says: "user nobody-here",
+    },
+    { title: "FIPS mode, switched", content: { spec: { fips: true } }, says: "FIPS" },
+    {
+      title: "a kernel that it cannot have",
+      content: { spec: { kernelType: "64k-pages" } },
+      options: { can: { images: true, kernelArguments: true, packages: true, kernelTypes: ["default", "realtime"] } },
+      says: "64k-pages",
+    },
+    {
+      title: "extensions, where packages cannot be layered",
+      content: { spec: { extensions: ["usbguard"] } },
+      options: { can: { images: true, kernelArguments: true, packages: false, kernelTypes: ["default"] } },
+      says: "spec.extensions",
+    },
+    {
+      title: "more bytes than are free",
+      content: { files: { "/etc/none": "x".repeat(2048) } },
+      options: { freeBytes: 16 * 1024 * 1024 + 1024 },
+      says: "are free",
+    },
+  ])(
+    "$title: refused by name before anything is touched, and healed by another target",
+    async ({ content, options, says }) => {
+      const scene = await settled({}, options);
+      await goTo(scene, "rendered-2", content);
+      expect(await scene.untilState("Unreconcilable")).toContain(says);
+      expect(await scene.condition("UpdatePrepared")).toBe("Unknown UpdatePreparedFailed");
+      expect(await scene.condition("NodeDegraded")).toBe("True Unreconcilable");
+      expect(await scene.events()).toContain("FailedToReconcile");
+      expect(scene.effects).toEqual([]);
+      expect((await scene.node()).spec?.unschedulable).toBeUndefined();
+      await scene.desire("rendered-1");
+      await scene.untilDone("rendered-1");
+      expect(scene.effects).toEqual([]);
+    },
+  );
+
+  test("keys in a folder that belongs to somebody else", async () => {
+    const scene = await settled();
+    await scene.host.files.makeFolder("/home/core/.ssh", { mode: 0o700, uid: 4711, gid: 4711 }, signal);
+    await goTo(scene, "rendered-2", { keys: ["ssh-ed25519 A"] });
+    expect(await scene.untilState("Unreconcilable")).toContain(".ssh of core belongs to user 4711");
+    expect(scene.effects.filter((effect) => effect !== "files.makeFolder")).toEqual([]);
+  });
+
+  test("a change of disks that the administrator allowed is taken, and the disks stay", async () => {
+    const scene = await settled();
+    await scene.act(async () => {
+      const { metadata } = await scene.kube.patch(
+        MachineConfiguration,
+        { name: objects.machineConfiguration },
+        { type: "merge", body: { spec: { irreconcilableValidationOverrides: { storage: ["Disks"] } } } },
+      );
+      await scene.kube.patch(
+        MachineConfiguration,
+        { name: objects.machineConfiguration },
+        { type: "merge", body: { status: { observedGeneration: metadata.generation } } },
+        { subresource: "status" },
+      );
+    });
+    await goTo(scene, "rendered-2", { ignition: { storage: { disks: [{ device: "/dev/sda" }] } } });
+    await scene.untilDone("rendered-2");
+  });
+});
+
+describe("the system of a machine", () => {
+  test("an image is fetched before the drain; one that cannot be had costs no pod its place, and is tried again", async () => {
+    const scene = await settled();
+    let away = true;
+    scene.tamper = (host) => ({
+      ...host,
+      os: {
+        ...host.os,
+        prefetch: async (image, until) => {
+          if (away) throw new McoError("MCO_IMAGE_UNREACHABLE", { image, retryable: true });
+          await host.os.prefetch(image, until);
+        },
+      },
+    });
+    scene.kill();
+    scene.start();
+    await goTo(scene, "rendered-2", { spec: { osImageURL: "os@sha256:2" } });
+    await scene.untilState("Degraded");
+    expect(await scene.condition("ImagePulledFromRegistry")).toBe("False PullFailed");
+    expect(await scene.condition("NodeDegraded")).toBe("True ImagePullFailed");
+    expect(scene.facts.osFailures).toBeGreaterThan(0);
+    expect((await scene.node()).spec?.unschedulable).toBeUndefined();
+    away = false;
+    await scene.untilDone("rendered-2");
+    expect(scene.effects.indexOf("os.prefetch")).toBeLessThan(scene.effects.indexOf("os.stage"));
+    expect(scene.facts.osFailures).toBe(0);
+    expect((await scene.host.os.status(signal)).booted.image).toBe("os@sha256:2");
+  });
+
+  test("an image that was thrown away after it was fetched is fetched again", async () => {
+    const scene = await settled();
+    let fetches = 0;
+    scene.tamper = (host) => ({
+      ...host,
+      os: {
+        ...host.os,
+        async prefetch(image, until) {
+          fetches += 1;
+          await host.os.prefetch(image, until);
+        },
+        async stage(deployment, packagesFrom, until) {
+          if (fetches === 1) throw new McoError("MCO_HOST_IMAGE_UNKNOWN", { image: deployment.image });
+          await host.os.stage(deployment, packagesFrom, until);
+        },
+      },
+    });
+    scene.kill();
+    scene.start();
+    await goTo(scene, "rendered-2", { spec: { osImageURL: "os@sha256:2" } });
+    await scene.untilDone("rendered-2");
+    expect(fetches).toBe(2);
+  });
+
+  test("extensions bring their packages and a kernel type its kernel, in one reboot; both go again with their configuration", async () => {
+    const scene = await settled();
+    await goTo(scene, "rendered-2", {
+      spec: { extensions: ["kerberos", "usbguard"], kernelType: "realtime", kernelArguments: ["nosmt", 'a="x y"'] },
+    });
+    await scene.untilDone("rendered-2");
+    expect((await scene.host.os.status(signal)).booted).toEqual({
+      image: "os@sha256:1",
+      kernelArguments: ["root=x", "nosmt", 'a="x y"'],
+      packages: ["krb5-workstation", "libkadm5", "usbguard"],
+      kernelType: "realtime",
+    });
+    expect(scene.reboots).toHaveLength(1);
+    await scene.desire("rendered-1");
+    await scene.untilDone("rendered-1");
+    expect((await scene.host.os.status(signal)).booted).toEqual({
+      image: "os@sha256:1",
+      kernelArguments: ["root=x"],
+      packages: [],
+      kernelType: "default",
+    });
+  });
+
+  test("packages that did not arrive keep the machine from saying that it is done", async () => {
+    const scene = await settled();
+    let arrived = false;
+    scene.tamper = (host) => ({
+      ...host,
+      os: { ...host.os, installed: async (names, until) => (arrived ? host.os.installed(names, until) : []) },
+    });
+    await goTo(scene, "rendered-2", { spec: { extensions: ["usbguard"] } });
+    scene.kill();
+    scene.start();
+    expect(await scene.untilState("Degraded")).toContain("usbguard");
+    expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-1");
+    arrived = true;
+    await scene.untilDone("rendered-2");
+  });
+
+  test("of a machine that somebody else keeps stays as it is, and files and units follow", async () => {
+    const scene = await settled(
+      {},
+      { can: { images: false, kernelArguments: false, packages: false, kernelTypes: [] } },
+    );
+    await goTo(scene, "rendered-2", { files: { "/etc/none": "2" }, spec: { osImageURL: "os@sha256:2" } });
+    await scene.untilDone("rendered-2");
+    expect(scene.reboots).toEqual([]);
+    expect(await scene.file("/etc/none")).toBe("2");
+  });
+
+  test("what is staged and superseded before the reboot is thrown away", async () => {
+    const scene = await settled({ files: { "/etc/app.conf": "1" } });
+    scene.goesDown = false;
+    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "1" }, spec: { osImageURL: "os@sha256:2" } });
+    await scene.until(async () => scene.reboots.length === 1, "the reboot is asked for");
+    await scene.desire("rendered-1");
+    await scene.pass(300_000);
+    expect((await scene.host.os.status(signal)).staged).toBeUndefined();
+  });
+});
+
+describe("a service that fails", () => {
+  test("its reload is no success because systemctl says so; what is on the disk stays, and it is tried again until it works", async () => {
+    const scene = await settled();
+    await scene.host.breakUnits?.(["crio.service"]);
+    await goTo(scene, "rendered-2", { files: { "/etc/reload": "2", "/etc/none": "2" } });
+    expect(await scene.untilState("Degraded")).toContain("crio.service");
+    expect(await scene.events()).toContain("FailedServiceReload");
+    // The phase that failed says so, and is under way still: it is tried again.
+    expect(await scene.condition("UpdatePostActionComplete")).toBe("Unknown UpdatePostActionCompleteFailed");
+    expect(await scene.file("/etc/reload")).toBe("2");
+    expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-1");
+    expect((await scene.ledgerDocument<Ledger>("ledger.json"))?.owes.map(describeConsequence)).toEqual([
+      "reload crio.service",
+    ]);
+    await scene.host.breakUnits?.([]);
+    await scene.act(() => scene.host.units.restart("crio.service", signal));
+    await scene.untilDone("rendered-2");
+  });
+
+  test("what was paid before it is not paid again", async () => {
+    const scene = await settled({ units: [{ name: "a.service", enabled: true, contents: unit }] });
+    // It joined without a reboot, by a restart.
+    const restarts = () => scene.host.counts("a.service").restarts - joined;
+    const joined = scene.host.counts("a.service").restarts;
+    await scene.host.breakUnits?.(["crio.service"]);
+    await goTo(scene, "rendered-2", {
+      files: { "/etc/restart": "2" },
+      units: [{ name: "a.service", enabled: true, contents: `${unit}# 2\n` }],
+    });
+    await scene.untilState("Degraded");
+    const requests = scene.requests.length;
+    await scene.pass(600_000);
+    expect(scene.effects.filter((effect) => effect === "units.daemonReload")).toHaveLength(1);
+    expect(restarts()).toBeLessThanOrEqual(1);
+    // Nor does trying again become a storm: its own words do not wake it.
+    expect(scene.effects.filter((effect) => effect === "units.restart").length).toBeLessThan(25);
+    expect(scene.requests.length - requests).toBeLessThan(60);
+    expect(await scene.annotation(annotations.state)).toBe("Degraded");
+    await scene.host.breakUnits?.([]);
+    await scene.untilDone("rendered-2");
+    expect(restarts()).toBe(1);
+  });
+});
+
+describe("a reboot", () => {
+  test("that does not come is asked for again, told, and counted", async () => {
+    const scene = await settled();
+    scene.goesDown = false;
+    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await scene.until(async () => scene.reboots.length === 2, "asked again");
+    expect(scene.facts.rebootFailures).toBe(1);
+    expect(await scene.events()).toContain("RebootFailed");
+    scene.goesDown = true;
+    await scene.untilDone("rendered-2");
+  });
+
+  test("is not taken for done by a daemon that starts before the machine has gone down", async () => {
+    const scene = await settled();
+    scene.goesDown = false;
+    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await scene.until(async () => scene.reboots.length === 1, "asked");
+    scene.kill();
+    scene.goesDown = true;
+    scene.start();
+    await scene.pass(500);
+    expect(await scene.condition("RebootedNode")).toBe("Unknown Rebooting");
+    await scene.untilDone("rendered-2");
+  });
+});
+
+test("an API server that refuses what it allows is no fault of the machine", async () => {
+  const scene = await settled();
+  let refuses = true;
+  scene.intercept = (next) => async (request, until) =>
+    refuses && request.target.includes("/machineconfigs/")
+      ? {
+          status: 403,
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({
+            kind: "Status",
+            apiVersion: "v1",
+            status: "Failure",
+            reason: "Forbidden",
+            code: 403,
+            message: "not yet",
+          }),
+        }
+      : next(request, until);
+  await goTo(scene, "rendered-2", { files: { "/etc/none": "2" } });
+  await scene.pass(30_000);
+  expect(await scene.annotation(annotations.state)).toBe("Done");
+  refuses = false;
+  await scene.untilDone("rendered-2");
+});
+
+describe("an idle machine", () => {
+  test("asks the API server next to nothing, reads its own node and its own configurations only, and writes nothing", async () => {
+    const scene = await settled({ files: { "/etc/app.conf": "1" } });
+    await scene.pass(60_000);
+    const before = scene.requests.length;
+    const hours = 6;
+    await scene.pass(hours * 3_600_000);
+    expect((scene.requests.length - before) / (hours * 3600)).toBeLessThanOrEqual(0.02);
+    expect(scene.effects).toEqual([]);
+    const paths = new Set(
+      scene.requests.map(({ what }) => what.replace(/\/((?:node-)?worker-0|rendered-1)(\/status)?$/, "/OWN$2")),
+    );
+    expect([...paths].filter((path) => !path.includes("/events")).sort()).toEqual([
+      "GET /api/v1/nodes",
+      "GET /api/v1/nodes/OWN",
+      "GET /apis/machineconfiguration.openshift.io/v1/machineconfignodes/OWN",
+      "GET /apis/machineconfiguration.openshift.io/v1/machineconfigs/OWN",
+      "GET /apis/machineconfiguration.openshift.io/v1alpha1/machinestatejournals/OWN",
+      "GET /apis/operator.openshift.io/v1/machineconfigurations",
+      "PATCH /api/v1/nodes/OWN",
+      "PATCH /apis/machineconfiguration.openshift.io/v1/machineconfignodes/OWN/status",
+      "PATCH /apis/machineconfiguration.openshift.io/v1alpha1/machinestatejournals/OWN",
+    ]);
+  });
+
+  test("that somebody changes says at once what differs, and is well again when it is undone", async () => {
+    const scene = await settled({
+      files: { "/etc/app.conf": "1" },
+      units: [{ name: "a.service", enabled: true, contents: unit }],
+    });
+    await scene.put("/etc/app.conf", "2");
+    expect(await scene.untilState("Degraded")).toContain("/etc/app.conf");
+    expect(await scene.events()).toContain("ConfigDriftDetected");
+    expect(scene.facts.driftSince).toBeGreaterThan(0);
+    await scene.put("/etc/app.conf", "1");
+    await scene.untilDone("rendered-1");
+    expect(scene.facts.driftSince).toBeUndefined();
+    // Not only bytes: a unit that somebody disabled is drift too.
+    await scene.act(() => scene.host.units.disable("a.service", signal));
+    expect(await scene.untilState("Degraded")).toContain("unit a.service (enablement)");
+  });
+});

@@ -1,0 +1,280 @@
+import { describe, expect, test } from "vitest";
+import { McoError } from "../api/errors.ts";
+import { annotations, imageLabels, machineOSBuildConditions, objects } from "../api/names.ts";
+import { type BuildFailure, type FailureClass, failureClasses, nextActionOf } from "../core/build/build-failures.ts";
+import { readFailure } from "../core/build/build-retry.ts";
+import { hasEnded, stateOfBuild } from "../core/build/build-state.ts";
+import { BuilderScene, builtPool } from "../../test/support/builder-scene.ts";
+
+/** Classes that a run can end with; the others are told before one begins, or at the end of all retries. */
+const ofRuns = (Object.keys(failureClasses) as FailureClass[]).filter(
+  (class_) => !["RetryLimitReached", "ExtensionUnknown", "BuilderBinaryMissing"].includes(class_),
+);
+
+describe("every way to fail", () => {
+  test.for(ofRuns)("%s is told on the build, the pool, in events and in the book, with what to do", async (class_) => {
+    const failure: BuildFailure = {
+      class: class_,
+      step: "user:2",
+      exitCode: 1,
+      cause: "something went wrong",
+      excerpt: "the last\nlines",
+    };
+    const scene = await BuilderScene.make();
+    scene.backend.scripts = [
+      [
+        { forMs: 500, is: "running", step: "user:2" },
+        { is: "fails", failure },
+      ],
+      [{ forMs: 3_600_000, is: "running", step: "user:2" }, { is: "succeeds" }],
+    ];
+    await scene.act(() => scene.optIn());
+    scene.start();
+    await scene.pass(4000);
+    const [build] = await scene.builds();
+    const state = stateOfBuild(build ?? {});
+    const says = `user:2 failed on attempt 1/6: something went wrong. ${nextActionOf(failure)}.`;
+    const record = readFailure(build?.metadata.annotations?.[annotations.buildFailure]);
+    expect(record).toMatchObject({
+      class: class_,
+      step: "user:2",
+      attempt: 1,
+      exitCode: 1,
+      excerpt: "the last\nlines",
+      nextAction: nextActionOf(failure),
+      firstSeen: expect.stringMatching(/^2026-/) as string,
+      lastSeen: expect.stringMatching(/^2026-/) as string,
+    });
+    const { retry } = failureClasses[class_];
+    const { notes, of } = await scene.pool();
+    const told = await scene.events(retry === "permanent" ? "BuildFailed" : "BuildRetryScheduled");
+    expect(told[0]).toContain(says);
+    if (retry === "permanent") {
+      expect(state).toMatchObject({ phase: "Failed", reason: class_, message: says });
+      expect(of("ImageBuildDegraded")).toMatchObject({ status: "True", reason: class_, message: says });
+      expect(notes[annotations.buildRetries]).toBeUndefined();
+    } else {
+      expect(state).toMatchObject({ phase: "Building", reason: "RetryScheduled" });
+      expect(state.message).toContain(`previous: ${class_}: something went wrong`);
+      expect(notes[annotations.buildRetries]).toBe(retry === "infrastructure" || retry === "wait" ? undefined : "1");
+    }
+    const lines = scene.scribe.lines.filter(
+      ({ book, mark }) => book === `build/${build?.metadata.name}` && mark === "fail",
+    );
+    expect(lines[0]).toMatchObject({
+      chapter: "Building",
+      reason: "BuildStepFailed",
+      message: expect.stringContaining(says) as string,
+      data: { class: class_, step: "user:2" },
+      next: { action: nextActionOf(failure) },
+    });
+    if (retry === "permanent") expect(lines.at(-1)).toMatchObject({ chapter: "Failed", reason: "BuildFailed" });
+  });
+});
+
+test("a Secret that vanishes under a build is named, nothing is counted, and the build goes on when it is back", async () => {
+  const scene = await BuilderScene.make();
+  scene.backend.startFails = new McoError("MCO_BUILD_INPUT_MISSING", {
+    kind: "Secret",
+    name: "push",
+    problem: "there is no such Secret",
+  });
+  await scene.act(() => scene.optIn());
+  scene.start();
+  await scene.pass(60_000);
+  const [build] = await scene.builds();
+  expect(stateOfBuild(build ?? {})).toMatchObject({
+    phase: "Prepared",
+    reason: "InputChanged",
+    message: expect.stringContaining("Secret push: there is no such Secret") as string,
+  });
+  expect((await scene.pool()).notes[annotations.buildRetries]).toBeUndefined();
+  scene.backend.startFails = undefined;
+  await scene.pass(60_000);
+  expect(await scene.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
+});
+
+describe("conditions of a build", () => {
+  test("are written in legal order, exactly one of them True at a time, and the end is the end", async () => {
+    const seen: string[][] = [];
+    const scene = await BuilderScene.make();
+    scene.intercept = (handler) => async (request, signal) => {
+      if (request.method === "PATCH" && /machineosbuilds\/[^/]+\/status/.test(request.target)) {
+        const body = JSON.parse(String(request.body)) as {
+          status?: { conditions?: { type: string; status: string; reason: string }[] };
+        };
+        seen.push(
+          (body.status?.conditions ?? [])
+            .filter(({ status }) => status === "True")
+            .map(({ type, reason }) => `${type}/${reason}`),
+        );
+      }
+      return handler(request, signal);
+    };
+    await scene.act(() => scene.optIn());
+    scene.start();
+    await scene.pass(20_000);
+    expect(seen).toEqual([
+      [],
+      ["Prepared/WaitingForPod"],
+      ["Building/StepPullBase"],
+      ["Building/StepPush"],
+      ["Succeeded/Appended"],
+    ]);
+    const [build] = await scene.builds();
+    expect(build?.status?.conditions?.map(({ type }) => type)).toEqual(Object.values(machineOSBuildConditions));
+    expect(Date.parse(build?.status?.buildEnd ?? "")).toBeGreaterThan(Date.parse(build?.status?.buildStart ?? ""));
+  });
+
+  test("messages hold no clock, so that they stay the same while nothing changes", async () => {
+    const scene = await BuilderScene.make();
+    scene.backend.scripts = [[{ forMs: 600_000, is: "running", step: "user:1" }, { is: "succeeds" }]];
+    await scene.act(() => scene.optIn());
+    scene.start();
+    await scene.pass(10_000);
+    const before = (await scene.builds())[0]?.metadata.resourceVersion;
+    const config = (await scene.config()).metadata.resourceVersion;
+    await scene.pass(120_000);
+    expect((await scene.builds())[0]?.metadata.resourceVersion).toBe(before);
+    expect((await scene.config()).metadata.resourceVersion).toBe(config);
+  });
+});
+
+describe("before an image counts it is looked at as machines will", () => {
+  const after = async (spoil: (scene: BuilderScene) => void) => {
+    const scene = await BuilderScene.make();
+    spoil(scene);
+    await scene.act(() => scene.optIn());
+    scene.start();
+    await scene.pass(6000);
+    const [build] = await scene.builds();
+    return {
+      scene,
+      state: stateOfBuild(build ?? {}),
+      failure: readFailure(build?.metadata.annotations?.[annotations.buildFailure]),
+    };
+  };
+
+  test.for([
+    {
+      title: "that nodes may not pull",
+      spoil: (scene: BuilderScene) => void (scene.registry.is = "denying"),
+      says: /nodes may not pull/,
+    },
+    {
+      title: "that the registry does not have",
+      spoil: (scene: BuilderScene) => void (scene.backend.onImage = () => undefined),
+      says: /does not have/,
+    },
+    {
+      title: "for another architecture",
+      spoil: (scene: BuilderScene) => void (scene.registry.architecture = "arm64"),
+      says: /arm64/,
+    },
+    {
+      title: "with other content than was asked for",
+      spoil: (scene: BuilderScene) =>
+        void (scene.backend.onImage = (image, request) =>
+          scene.registry.images.set(image, { ...request.labels, [imageLabels.content]: "os-only" })),
+      says: /content=os-only/,
+    },
+    {
+      title: "on another base",
+      spoil: (scene: BuilderScene) =>
+        void (scene.backend.onImage = (image, request) =>
+          scene.registry.images.set(image, { ...request.labels, [imageLabels.baseDigest]: "sha256:0" })),
+      says: /stands on sha256:0/,
+    },
+    {
+      title: "that cannot be booted any more",
+      spoil: (scene: BuilderScene) =>
+        void (scene.backend.onImage = (image, request) => scene.registry.images.set(image, request.labels)),
+      says: /can be booted/,
+    },
+  ])("one $title fails as VerifyFailed, and is not rolled out", async ({ spoil, says }) => {
+    const { scene, state, failure } = await after(spoil);
+    expect(state.reason).toBe("RetryScheduled");
+    expect(failure).toMatchObject({
+      class: "VerifyFailed",
+      step: "verify",
+      cause: expect.stringMatching(says) as string,
+    });
+    expect((await scene.config()).status?.currentImagePullSpec).toBeUndefined();
+  });
+
+  test("with the credentials that machines have: the cluster's own, and none that builds use besides", async () => {
+    const scene = await BuilderScene.make();
+    await scene.act(() => scene.secret("base", "base-only.example.com"));
+    await scene.act(() => scene.optIn("worker", {}, { baseImagePullSecret: { name: "base" } }));
+    scene.start();
+    await scene.pass(15_000);
+    expect((await scene.config()).status?.currentImagePullSpec).toBeDefined();
+    const [asNode] = scene.accesses.filter(({ push }) => push === undefined);
+    expect(Object.keys((JSON.parse(asNode?.pull ?? "{}") as { auths: object }).auths)).toEqual(["b.example.com"]);
+  });
+
+  test("a registry that does not answer says nothing about the image: it is waited for, and nothing is counted", async () => {
+    const scene = await BuilderScene.make();
+    await scene.act(() => scene.optIn());
+    scene.backend.onImage = () => undefined;
+    scene.start();
+    await scene.pass(2000);
+    scene.registry.is = "down";
+    await scene.pass(120_000);
+    const [build] = await scene.builds();
+    expect(stateOfBuild(build ?? {})).toMatchObject({ phase: "Building", reason: "RegistryUnreachable" });
+    expect((await scene.pool()).notes[annotations.buildRetries]).toBeUndefined();
+    const digest = build?.metadata.annotations?.[annotations.contentKey];
+    expect(digest).toBeDefined();
+    scene.backend.onImage = (image, request) =>
+      scene.registry.images.set(image, { ...request.labels, "containers.bootc": "1" });
+    scene.registry.is = "up";
+    await scene.pass(60_000);
+    expect((await scene.config()).status?.currentImagePullSpec).toBeDefined();
+    expect(scene.backend.started).toHaveLength(1);
+  });
+
+  test("a run that does not say which image it made is tried again", async () => {
+    const scene = await BuilderScene.make();
+    scene.backend.scripts = [[{ is: "succeeds", digest: "latest" }], [{ is: "succeeds" }]];
+    await scene.act(() => scene.optIn());
+    scene.start();
+    await scene.pass(60_000);
+    expect(await scene.events("BuildRetryScheduled")).toHaveLength(1);
+    expect(await scene.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
+  });
+});
+
+test("pruning deletes what is old and of no use, twice looked at, and says how much; a registry that refuses is told once a day", async () => {
+  const { scene, image } = await builtPool();
+  const images = [image];
+  for (const text of ["2", "3", "4", "5", "6"]) {
+    await scene.act(() => scene.render("worker", { files: { "/etc/a": text } }));
+    await scene.pass(8000);
+    images.push((await scene.config()).status?.currentImagePullSpec ?? "");
+  }
+  expect(new Set(images).size).toBe(6);
+  await scene.act(() => scene.node("w0", "worker", { annotations: { [annotations.desiredImage]: images[1] ?? "" } }));
+  scene.registry.deletes = "denied";
+  await scene.act(() => scene.configMap(objects.buildConfig, { pruneDryRun: "true" }));
+  await scene.skip(86_400_000);
+  await scene.pass(20_000);
+  expect(await scene.builds()).toHaveLength(6);
+  expect(await scene.condition("Pruned")).toMatchObject({
+    status: "False",
+    reason: "DryRun",
+    message: expect.stringMatching(/^would go: worker-/) as string,
+  });
+  await scene.act(() => scene.configMap(objects.buildConfig, { pruneDryRun: "false" }));
+  // A day and a quarter of an hour, with few looks in between.
+  await scene.skip(86_400_000);
+  await scene.pass(20_000);
+  await scene.skip(900_000);
+  await scene.pass(20_000);
+  expect(await scene.events("ImageNotPruned")).toHaveLength(2);
+  expect((await scene.builds()).map(({ status }) => images.indexOf(status?.digestedImagePushSpec ?? ""))).toEqual([
+    1, 3, 4, 5,
+  ]);
+  expect(await scene.condition("Pruned")).toMatchObject({ status: "True" });
+  expect((await scene.builds()).every((build) => hasEnded(stateOfBuild(build)))).toBe(true);
+});

@@ -1,0 +1,211 @@
+import { createServer } from "node:http";
+import { type AddressInfo, type Socket, connect } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { systemRandom } from "../ports/node/index.ts";
+import { type ImageStore, imageStore } from "./image-store.ts";
+import { httpsWire } from "./node/https-wire.ts";
+import { type ProxySettings, WireFailure } from "./wire.ts";
+import { testAuthority } from "../../test/support/test-pki.ts";
+import { packLayer } from "./pack-layer.ts";
+import { bytesOf, failure, hurriedClock, registry, sha256Of } from "../../test/support/registry/pull-kit.ts";
+import type { TestRegistry } from "../../test/support/registry/test-registry.ts";
+import { gzippedLayer } from "../../test/support/registry/tar-builder.ts";
+import { acceptAnything, authJson } from "../../test/support/registry/settings.ts";
+
+const never = new AbortController().signal;
+const layer = packLayer([{ path: "/etc/x", kind: "file", contents: Buffer.from("x"), mode: 0o644, uid: 0, gid: 0 }], 7);
+const addition = { dropTopLayer: false, layer, labels: {}, tag: "made", createdSeconds: 7 };
+
+function storeWith(more: Partial<Parameters<typeof imageStore>[0]> = {}): {
+  readonly store: ImageStore;
+  readonly waits: readonly number[];
+} {
+  const wire = httpsWire();
+  onTestFinished(() => wire.close());
+  const { clock, waits } = hurriedClock();
+  return {
+    store: imageStore({
+      wire: wire.send,
+      clock,
+      random: { ...systemRandom, next: () => 0.5 },
+      auth: { pull: undefined, push: undefined },
+      certificates: async () => [],
+      architecture: "amd64",
+      ...more,
+    }),
+    waits,
+  };
+}
+
+/** A registry with an image of one layer that does not compress. */
+async function withParent(
+  options?: Parameters<typeof registry>[0],
+): Promise<{ readonly at: TestRegistry; readonly digest: string; readonly blob: string }> {
+  const at = await registry(options);
+  const content = gzippedLayer({ path: "usr/data", contents: bytesOf(200_000).toString("latin1") });
+  return { at, digest: at.addImage("os/base", [content], { tag: "v1" }), blob: sha256Of(content.bytes) };
+}
+
+describe("images of registries", () => {
+  test("a tag means the digest that the first mirror that has it says, and a digest means itself", async () => {
+    const [empty, { at, digest }] = [await registry(), await withParent()];
+    const conf = `[[registry]]\nlocation = "quay.example/os"\n[[registry.mirror]]\nlocation = "${empty.host}/os"\n[[registry.mirror]]\nlocation = "${at.host}/os"\n`;
+    const { store } = storeWith({ registries: conf });
+    expect(await store.resolve("quay.example/os/base:v1", never)).toBe(`quay.example/os/base@${digest}`);
+    const asked = at.seen.length;
+    expect(await store.resolve(`quay.example/os/base@${digest}`, never)).toBe(`quay.example/os/base@${digest}`);
+    expect(at.seen.length).toBe(asked);
+    expect(await store.inspect(`quay.example/os/base@${digest}`, never)).toMatchObject({ is: "image", digest });
+  });
+
+  test("layers of another registry are streamed through, from where the line broke, and arrive whole", async () => {
+    const [{ at: from, digest, blob }, to] = [await withParent(), await registry()];
+    from.plan(`blobs/${blob}`, { do: "cut", afterBytes: Math.floor((from.blobs.get(blob)?.length ?? 0) / 2) }, "none");
+    const { store } = storeWith();
+    const made = await store.append(
+      { ...addition, parent: `${from.host}/os/base@${digest}`, repository: `${to.host}/os/made` },
+      never,
+    );
+    expect(to.manifests.has(made.digest)).toBe(true);
+    expect([to.blobs.get(blob)?.length, to.blobs.has(layer.digest)]).toEqual([from.blobs.get(blob)?.length, true]);
+    expect(from.seen.filter(({ target }) => target.includes(blob)).map(({ range }) => range === undefined)).toEqual([
+      true,
+      false,
+    ]);
+    const sent = to.seen.filter(({ method }) => method === "PUT").length;
+    await store.append(
+      { ...addition, parent: `${from.host}/os/base@${digest}`, repository: `${to.host}/os/made` },
+      never,
+    );
+    expect(to.seen.filter(({ method }) => method === "PUT").length).toBe(sent + 1); // The manifest alone.
+  });
+
+  test("a push that breaks off is tried again, and one that the registry refuses for now is not: whoever wants the image waits longer", async () => {
+    const { at, digest } = await withParent();
+    const request = { ...addition, parent: `${at.host}/os/base@${digest}`, repository: `${at.host}/os/base` };
+    const wire = httpsWire();
+    onTestFinished(() => wire.close());
+    let breaks = 2;
+    const broken = storeWith({
+      wire: async (given, signal) => {
+        if (given.method === "PUT" && given.url.pathname.endsWith("/manifests/made") && (breaks -= 1) >= 0)
+          throw new WireFailure("unreachable", "ECONNRESET");
+        return wire.send(given, signal);
+      },
+    });
+    expect(await failure(broken.store.append(request, never))).toMatchObject({ code: "none" });
+    expect(broken.waits).toEqual([1000, 2000]);
+    const refused = storeWith();
+    at.plan("/manifests/made", {
+      do: "status",
+      status: 503,
+      body: '{"errors":[{"code":"UNAVAILABLE","message":"being\\nmaintained, password=s3cret-words"}]}',
+    });
+    const failed = await failure(refused.store.append(request, never));
+    expect(failed).toMatchObject({
+      code: "MCO_IMAGE_UNREACHABLE",
+      action: "push",
+      status: 503,
+      says: "UNAVAILABLE",
+      laterMayHelp: true,
+    });
+    expect(failed["problem"]).toMatch(/^being maintained/);
+    expect(JSON.stringify(failed)).not.toContain("s3cret-words");
+    expect(refused.waits).toEqual([]);
+  });
+
+  test.for([
+    { status: 429, expected: { code: "MCO_IMAGE_UNREACHABLE", laterMayHelp: true } },
+    { status: 413, expected: { code: "MCO_IMAGE_UNREACHABLE", laterMayHelp: false } },
+    { status: 403, expected: { code: "MCO_IMAGE_UNAUTHORIZED" } },
+    { status: 404, expected: { code: "MCO_IMAGE_ABSENT" } },
+  ])("a push that is answered with $status says so", async ({ status, expected }) => {
+    const { at, digest } = await withParent();
+    at.plan("/blobs/uploads/", { do: "status", status });
+    expect(
+      await failure(
+        storeWith().store.append(
+          { ...addition, parent: `${at.host}/os/base@${digest}`, repository: `${at.host}/os/new` },
+          never,
+        ),
+      ),
+    ).toMatchObject({ ...expected, status, action: "push" });
+  });
+
+  test("bytes that are others than their digest says are not taken", async () => {
+    const { at, digest } = await withParent();
+    const { store } = storeWith();
+    at.plan(`manifests/${digest}`, { do: "garble" });
+    expect(await failure(store.parentOf(`${at.host}/os/base@${digest}`, never))).toMatchObject({
+      code: "MCO_IMAGE_DIGEST_MISMATCH",
+    });
+    at.plan("/blobs/", { do: "garble" });
+    expect(await failure(store.inspect(`${at.host}/os/base@${digest}`, never))).toMatchObject({
+      code: "MCO_IMAGE_DIGEST_MISMATCH",
+    });
+  });
+
+  test("a parent that the policy does not accept is not built on", async () => {
+    const { at, digest } = await withParent();
+    const parent = `${at.host}/os/base@${digest}`;
+    const verifier = async () => () => "invalid" as const;
+    await expect(
+      storeWith({ policy: '{"default":[{"type":"reject"}]}', verifier }).store.parentOf(parent, never),
+    ).rejects.toMatchObject({ code: "MCO_IMAGE_REFUSED" });
+    expect((await storeWith({ policy: acceptAnything, verifier }).store.parentOf(parent, never)).layers.length).toBe(1);
+  });
+
+  test("what the machines' credentials get counts when an image is looked at, and either when one is built on", async () => {
+    const { at, digest } = await withParent({ auth: { kind: "basic", user: "builder", password: "right" } });
+    const image = `${at.host}/os/base@${digest}`;
+    const { store } = storeWith({ auth: { pull: undefined, push: authJson(at.host, "builder", "right") } });
+    expect(await store.inspect(image, never)).toMatchObject({ is: "denied" });
+    expect((await store.parentOf(image, never)).layers.length).toBe(1);
+  });
+
+  test("a repository that anybody reads is known as one, also before it is there", async () => {
+    const [open, closed] = [await registry(), await registry({ auth: { kind: "bearer", user: "u", password: "p" } })];
+    const { store } = storeWith();
+    expect(await store.isWorldReadable(`${open.host}/os/none`, never)).toBe(true);
+    expect(await store.isWorldReadable(`${closed.host}/os/none`, never)).toBe(false);
+    expect(await store.mayPush(`${closed.host}/os/none`, never)).toBe("denied");
+  });
+});
+
+test("a proxy is asked for every registry but those that it is not for, and is shown nothing of what is said", async () => {
+  const pki = await testAuthority();
+  const tls = await pki.server("127.0.0.1");
+  const at = await registry({ tls, auth: { kind: "basic", user: "u", password: "s3cret" } });
+  const digest = at.addImage("os/base", [gzippedLayer({ path: "etc/x", contents: "x" })]);
+  const asked: string[] = [];
+  const seen: Buffer[] = [];
+  const proxy = createServer().on("connect", (request, client: Socket, head: Buffer) => {
+    asked.push(request.url ?? "");
+    seen.push(Buffer.from(JSON.stringify(request.headers)), head);
+    const [host = "", port = ""] = (request.url ?? "").split(":");
+    const server = connect(Number(port), host, () => {
+      client.write("HTTP/1.1 200 Connection Established\r\n\r\n");
+      client.on("data", (chunk: Buffer) => seen.push(chunk));
+      server.pipe(client).pipe(server);
+    });
+    for (const socket of [client, server]) socket.on("error", () => socket.destroy());
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    proxy.closeAllConnections();
+    proxy.close();
+  });
+  const httpsProxy = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  const through = (settings: ProxySettings) =>
+    storeWith({
+      proxy: settings,
+      certificates: async () => [pki.certificate],
+      auth: { pull: authJson(at.host, "u", "s3cret"), push: undefined },
+    }).store.inspect(`${at.host}/os/base@${digest}`, never);
+  expect(await through({ httpsProxy })).toMatchObject({ is: "image" });
+  expect(asked[0]).toBe(at.host);
+  expect(Buffer.concat(seen).includes(Buffer.from("u:s3cret").toString("base64"))).toBe(false);
+  const before = asked.length;
+  expect(await through({ httpsProxy, noProxy: "127.0.0.1" })).toMatchObject({ is: "image" });
+  expect(asked.length).toBe(before);
+});

@@ -1,0 +1,191 @@
+import { connect } from "node:tls";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { heldClock } from "../../test/support/held-clock.ts";
+import { ServerScene, problemOf, pullSecret, shownBy } from "../../test/support/server-scene.ts";
+
+describe("paths lead where they say, or nowhere", () => {
+  test("with a token that opens everything there is to open", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start();
+    const token = await scene.token("paths", "a", { expiresAt: "2099-01-01T00:00:00Z" });
+    const statuses: Record<string, number> = {};
+    const paths = [
+      "/config/worker",
+      "/config/worker/",
+      "/config/worker?x=1&y=/config/master",
+      "/config/%77orker",
+      "/config/a/b/worker",
+      "/config//worker",
+      "//config/worker",
+      "/config",
+      "/config/",
+      "/config/..",
+      "/config/%2e%2e",
+      "/config/%2e%2e/worker",
+      "/config/../config/worker",
+      "/config/worker%00",
+      "/config/%00",
+      "/config/worker%2F",
+      "/config/%",
+      "/config/%ff",
+      "/config/WORKER",
+      "/CONFIG/worker",
+      "/config/worker;x",
+      "/config/worker.",
+      "/config/w..r",
+      `/config/${"w".repeat(300)}`,
+      `/config/worker?${"x".repeat(4000)}`,
+      "/",
+      "/healthz/",
+      "/healthz?x",
+      "/readyz",
+      "/metrics",
+      "*",
+      "http://other.example.com/config/worker",
+    ];
+    for (const path of paths) {
+      const got = await server.get({ token, path });
+      statuses[path.slice(0, 40)] = got.status;
+      if (got.status !== 200) expect(got.text.includes(pullSecret), path).toBe(false);
+    }
+    expect(statuses).toMatchInlineSnapshot(`
+      {
+        "*": 404,
+        "/": 404,
+        "//config/worker": 404,
+        "/CONFIG/worker": 404,
+        "/config": 404,
+        "/config/": 404,
+        "/config/%": 404,
+        "/config/%00": 404,
+        "/config/%2e%2e": 404,
+        "/config/%2e%2e/worker": 404,
+        "/config/%77orker": 200,
+        "/config/%ff": 404,
+        "/config/..": 404,
+        "/config/../config/worker": 404,
+        "/config//worker": 404,
+        "/config/WORKER": 404,
+        "/config/a/b/worker": 404,
+        "/config/w..r": 404,
+        "/config/worker": 200,
+        "/config/worker%00": 404,
+        "/config/worker%2F": 404,
+        "/config/worker.": 404,
+        "/config/worker/": 200,
+        "/config/worker;x": 404,
+        "/config/worker?x=1&y=/config/master": 200,
+        "/config/worker?xxxxxxxxxxxxxxxxxxxxxxxxx": 404,
+        "/config/wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww": 404,
+        "/healthz/": 404,
+        "/healthz?x": 200,
+        "/metrics": 404,
+        "/readyz": 200,
+        "http://other.example.com/config/worker": 404,
+      }
+    `);
+  });
+
+  test("asked for from outside, every path says the same whether there is such a pool or not", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start();
+    const [one, other] = [await server.get({ path: "/config/worker" }), await server.get({ path: "/config/nothing" })];
+    const headers = ({ date: _, ...rest }: (typeof one)["headers"]) => rest;
+    expect([one.status, one.text, headers(one.headers)]).toEqual([other.status, other.text, headers(other.headers)]);
+  });
+});
+
+describe("floods", () => {
+  test("of one source are turned away, with the time to wait; a machine with a credential is told to come again", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start({ limits: { burst: 3, perSecond: 0.1 } });
+    const token = await scene.token("flood", "a", { expiresAt: "2099-01-01T00:00:00Z" });
+    for (let turn = 0; turn < 3; turn += 1) expect((await server.get()).status).toBe(401);
+    const refused = await server.get();
+    expect([refused.status, problemOf(refused).reason]).toEqual([429, "TooManyRequests"]);
+    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(1);
+    // Ignition gives up at 429.
+    expect((await server.get({ token })).status).toBe(503);
+    expect((await server.get({ path: "/healthz" })).status).toBe(200);
+  });
+
+  test("of answers under way are turned away until there is room", async () => {
+    const scene = await ServerScene.make();
+    await scene.point("worker", await scene.render("worker", { "/etc/large": "x".repeat(1_000_000) }));
+    const clock = heldClock();
+    const server = await scene.start({ access: "insecure", limits: { answers: 0 }, clock });
+    const got = await server.get();
+    expect([got.status, problemOf(got).reason, got.headers["retry-after"]]).toEqual([503, "TooManyAnswers", "1"]);
+  });
+
+  test("of refusals are a few lines in the journal, with how many they were", async () => {
+    const scene = await ServerScene.make();
+    const clock = heldClock();
+    const server = await scene.start({ clock });
+    for (let turn = 0; turn < 100; turn += 1) await server.get({ path: `/config/pool-${turn}` });
+    clock.pass(61_000);
+    const lines = server.scribe.lines.filter(({ reason }) => reason === "ServeRefused");
+    expect(lines.map(({ path, data }) => [path, data?.["requests"], data?.["status"]])).toEqual([
+      ["Served/-", 1, 401],
+      ["Served/-", 99, 401],
+    ]);
+  });
+});
+
+test("a certificate that is replaced on the disk is shown without a restart, and a connection that is open goes on", async () => {
+  const scene = await ServerScene.make();
+  const clock = heldClock();
+  const server = await scene.start({ access: "insecure", clock });
+  const open = () =>
+    new Promise<ReturnType<typeof connect>>((resolve, reject) => {
+      const socket = connect({ host: "127.0.0.1", port: server.port, ca: scene.authority.certificate }, () =>
+        resolve(socket),
+      );
+      onTestFinished(() => void socket.destroy());
+      socket.once("error", reject);
+    });
+  const kept = await open();
+  const before = shownBy(kept);
+  const next = await scene.authority.server("127.0.0.1");
+  // Half of it is there: the key of the other certificate.
+  server.files.set("tls.crt", next.certificate);
+  clock.pass(11_000);
+  expect(
+    (await server.until({ path: "/healthz" }, () => server.log.some((line) => line.includes("cannot be used")))).status,
+  ).toBe(200);
+  expect(shownBy(await open())).toBe(before);
+  server.files.set("tls.key", next.key);
+  clock.pass(11_000);
+  await server.until({ path: "/healthz" }, () =>
+    server.scribe.lines.some(({ reason }) => reason === "CertificateRotated"),
+  );
+  expect(shownBy(await open())).not.toBe(before);
+  const answer = new Promise<string>((resolve) => kept.once("data", (chunk: Buffer) => resolve(chunk.toString())));
+  kept.write("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n");
+  expect(await answer).toMatch(/^HTTP\/1\.1 200/);
+});
+
+test("a server whose certificate has ended is not ready, and says that it ends before", async () => {
+  const scene = await ServerScene.make();
+  const clock = heldClock();
+  const server = await scene.start({ clock });
+  // It is good for a day: the first look speaks of it.
+  expect(server.scribe.lines.some(({ reason }) => reason === "CertExpiring")).toBe(true);
+  clock.pass(25 * 3_600_000);
+  const got = await server.until({ path: "/readyz" }, ({ text }) => text.includes("has ended"));
+  expect(got.status).toBe(503);
+});
+
+test("stopping tells of it, and of what was refused before", async () => {
+  const scene = await ServerScene.make();
+  const server = await scene.start();
+  for (let turn = 0; turn < 3; turn += 1) await server.get();
+  await server.stop();
+  expect(server.scribe.lines.map(({ reason, data }) => [reason, data?.["requests"]])).toEqual([
+    ["Started", undefined],
+    ["CertExpiring", undefined],
+    ["ServeRefused", 1],
+    ["ServeRefused", 2],
+    ["Stopped", undefined],
+  ]);
+});

@@ -1,0 +1,207 @@
+import { gunzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { objects } from "../api/names.ts";
+import { heldClock } from "../../test/support/held-clock.ts";
+import { ServerScene, ignition, problemOf, pullSecret } from "../../test/support/server-scene.ts";
+
+interface Config {
+  readonly ignition: { readonly version: string };
+  readonly storage: {
+    readonly files: readonly {
+      readonly path: string;
+      readonly mode: number;
+      readonly contents: { readonly source: string };
+    }[];
+  };
+}
+
+const fileIn = (text: string, path: string) =>
+  (JSON.parse(text) as Config).storage.files.find((file) => file.path === path);
+const kubeconfigIn = (text: string) =>
+  decodeURIComponent(fileIn(text, "/etc/kubernetes/kubeconfig")?.contents.source ?? "");
+const forAll = { pool: "worker", expiresAt: "2099-01-01T00:00:00Z" };
+
+describe("what is answered", () => {
+  test("a machine with a token is given the configuration of its pool, with a credential to join by", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start();
+    const token = await scene.token("one", "a", { maxUses: 1 });
+    const got = await server.get({ token, headers: { accept: ignition("3.5.0") } });
+    expect(got.status).toBe(200);
+    expect(got.headers).toMatchObject({
+      "content-type": "application/json",
+      "content-length": String(got.body.length),
+      "cache-control": "no-store",
+    });
+    expect((JSON.parse(got.text) as Config).ignition.version).toBe("3.5.0");
+    expect(fileIn(got.text, "/etc/kubernetes/kubeconfig")?.mode).toBe(0o600);
+    expect(kubeconfigIn(got.text)).toContain("https://api.example.com:6443");
+    expect(kubeconfigIn(got.text)).toContain(btoa("ca-1"));
+    expect(got.text).toContain(pullSecret);
+    const [, claims = ""] = /token: \S+\.(\S+)\./.exec(kubeconfigIn(got.text)) ?? [];
+    const { sub, exp, iat } = JSON.parse(Buffer.from(claims, "base64url").toString()) as {
+      readonly sub: string;
+      readonly exp: number;
+      readonly iat: number;
+    };
+    expect(sub).toMatch(/:node-bootstrapper-worker$/);
+    expect(exp - iat).toBe(3600);
+  });
+
+  test.for([
+    { accept: undefined, version: "2.2.0" },
+    { accept: ignition("2.2.0"), version: "2.2.0" },
+    { accept: ignition("3.1.0"), version: "3.1.0" },
+    { accept: ignition("3.4.0"), version: "3.4.0" },
+    { accept: ignition("3.6.0"), version: "3.5.0" },
+  ])("$accept is answered in $version", async ({ accept, version }) => {
+    const scene = await ServerScene.make();
+    const server = await scene.start({ access: "insecure" });
+    const got = await server.get({ headers: accept === undefined ? {} : { accept } });
+    expect((JSON.parse(got.text) as Config).ignition.version).toBe(version);
+  });
+
+  test("every status that there is, each with a body that says why", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start();
+    const token = await scene.token("all", "a", forAll);
+    const ghost = await scene.token("ghost", "g", { ...forAll, pool: "ghosts" });
+    expect(problemOf(await server.get({ token: ghost, path: "/config/ghosts" }))).toMatchObject({
+      reason: "UnknownPool",
+      pool: "ghosts",
+    });
+    expect((await server.get({ token: ghost, path: "/config/ghosts" })).status).toBe(404);
+
+    const old = await server.get({ token, headers: { accept: ignition("3.0.0") } });
+    expect([old.status, problemOf(old)]).toMatchObject([
+      400,
+      { reason: "UnsupportedVersion", asked: "3.0.0", offered: ["2.2.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"] },
+    ]);
+
+    await scene.point(
+      "worker",
+      await scene.render("worker", {}, { systemd: {}, passwd: {}, kernelArguments: { shouldNotExist: ["quiet"] } }),
+    );
+    const lost = await server.until({ token, headers: { accept: ignition("3.1.0") } }, ({ status }) => status === 400);
+    expect(problemOf(lost).reason).toBe("FieldWouldBeLost");
+    expect(JSON.stringify(problemOf(lost)["fields"])).toContain("kernelArguments");
+
+    const posted = await server.get({ token, method: "POST" });
+    expect([posted.status, posted.headers["allow"]]).toEqual([405, "GET, HEAD"]);
+    expect((await server.get({ token, method: "PUT", body: "x" })).status).toBe(413);
+
+    await scene.kube.delete(ControllerConfig, { name: objects.controllerConfig });
+    const early = await server.until({ token }, ({ status }) => status === 503);
+    expect([problemOf(early).reason, early.headers["retry-after"]]).toEqual(["NoControllerConfig", "5"]);
+    const ready = await server.until({ path: "/readyz" }, ({ status }) => status === 503);
+    expect(JSON.parse(ready.text)).toEqual({
+      ready: false,
+      access: "required",
+      missing: ["NoControllerConfig: 2 of 2 pools"],
+      pools: ["NoControllerConfig: 2 of 2 pools"],
+    });
+    expect((await server.get({ path: "/healthz" })).status).toBe(200);
+  });
+
+  test("HEAD says what GET would, without a body, and uses nothing up", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start();
+    const token = await scene.token("head", "a", { maxUses: 1 });
+    const described = await server.get({ token, method: "HEAD" });
+    expect(described.body.length).toBe(0);
+    expect(await scene.uses(token)).toBe(0);
+    const got = await server.get({ token });
+    const { date: _, connection: __, "keep-alive": ___, ...same } = described.headers;
+    expect(got.headers).toMatchObject(same);
+    expect(described.headers["content-length"]).toBe(String(got.body.length));
+    for (const path of ["/healthz", "/readyz", "/nowhere", "/config/worker"])
+      expect((await server.get({ path, method: "HEAD" })).body.length, path).toBe(0);
+  });
+
+  test("what a client has already is not sent again, and uses nothing up", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start();
+    const token = await scene.token("etag", "a", { maxUses: 2 });
+    const etag = String((await server.get({ token, method: "HEAD" })).headers["etag"]);
+    expect(etag).toMatch(/^"[0-9a-f]{40}"$/);
+    const same = await server.get({ token, headers: { "if-none-match": `"other", ${etag}` } });
+    expect([same.status, same.body.length, same.headers["etag"]]).toEqual([304, 0, etag]);
+    expect(await scene.uses(token)).toBe(0);
+    expect((await server.get({ token, headers: { "if-none-match": '"other"' } })).status).toBe(200);
+    expect((await server.get({ token, headers: { "if-none-match": etag, "accept-encoding": "gzip" } })).status).toBe(
+      200,
+    );
+    expect(await scene.uses(token)).toBe(2);
+  });
+
+  test.for([
+    { encoding: "gzip", zipped: true },
+    { encoding: "br, gzip;q=0.1", zipped: true },
+    { encoding: "*", zipped: true },
+    { encoding: "gzip;q=0, identity", zipped: false },
+    { encoding: "identity", zipped: false },
+  ])("with Accept-Encoding $encoding", async ({ encoding, zipped }) => {
+    const scene = await ServerScene.make();
+    const server = await scene.start({ access: "insecure" });
+    const plain = await server.get();
+    const got = await server.get({ headers: { "accept-encoding": encoding } });
+    expect(got.headers["content-encoding"]).toBe(zipped ? "gzip" : undefined);
+    expect((zipped ? gunzipSync(got.body) : got.body).toString()).toBe(plain.text);
+    expect(got.headers["etag"] === plain.headers["etag"]).toBe(!zipped);
+  });
+});
+
+describe("what has changed is answered anew", () => {
+  test("another configuration of the pool, other settings, other authorities", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start({ access: "insecure" });
+    await scene.point("worker", await scene.render("worker", { "/etc/a": "changed" }));
+    await server.until({}, ({ status, text }) => status === 200 && text.includes("data:,changed"));
+
+    await scene.kube.patch(
+      ControllerConfig,
+      { name: objects.controllerConfig },
+      { type: "merge", body: { spec: { kubeAPIServerServingCAData: btoa("kubelet-ca-2\n") } } },
+    );
+    await server.until({}, ({ text }) => text.includes(btoa("kubelet-ca-2\n")));
+
+    await scene.authorities("ca-2");
+    await server.until({}, ({ text }) => kubeconfigIn(text).includes(btoa("ca-2")));
+  });
+
+  test("a pool that is new is served, and one that is gone is not", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start({ access: "insecure" });
+    expect((await server.get({ path: "/config/infra" })).status).toBe(404);
+    await scene.pool("infra", { "/etc/infra": "x" });
+    await server.until({ path: "/config/infra" }, ({ status }) => status === 200);
+    await scene.kube.delete(MachineConfigPool, { name: "infra" });
+    await server.until({ path: "/config/infra" }, ({ status }) => status === 404);
+  });
+
+  test("while a new configuration is on its way, the one before is served and nobody is turned away", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start({ access: "insecure" });
+    const before = new Set<number>();
+    await scene.point("worker", await scene.render("worker", { "/etc/a": "next" }));
+    await server.until({}, ({ status, text }) => {
+      before.add(status);
+      return text.includes("data:,next");
+    });
+    expect([...before]).toEqual([200]);
+  });
+
+  test("the credential in the kubeconfig is another one before twenty minutes have passed", async () => {
+    const scene = await ServerScene.make();
+    const clock = heldClock();
+    const server = await scene.start({ access: "insecure", clock });
+    const credential = (text: string) => /token: (\S+)/.exec(kubeconfigIn(text))?.[1];
+    const first = credential((await server.get()).text);
+    expect(credential((await server.get()).text)).toBe(first);
+    clock.pass(16 * 60_000);
+    const next = await server.until({}, ({ status, text }) => status === 200 && credential(text) !== first);
+    expect(credential(next.text)).toMatch(/\S{20}/);
+  });
+});

@@ -1,0 +1,181 @@
+import { connect } from "node:tls";
+import { describe, expect, test } from "vitest";
+import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { ServerScene, type Got, problemOf, pullSecret, tokenText } from "../../test/support/server-scene.ts";
+
+const refusalOf = (got: Got) => [got.status, problemOf(got).reason, got.headers["www-authenticate"]];
+
+describe("who is served", () => {
+  test("nobody without a credential, and every wrong one is answered alike", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start();
+    const token = await scene.token("right", "a", { maxUses: 5 });
+    const wrongs = [undefined, "x", tokenText("right", "b").text, tokenText("other", "a").text, `${token}x`, "."];
+    const answers: Got[] = [];
+    for (const wrong of wrongs)
+      for (const path of ["/config/worker", "/config/no-such-pool"])
+        answers.push(await server.get({ token: wrong, path }));
+    answers.push(await server.get({ headers: { authorization: `Basic ${token}` } }));
+    for (const answer of answers) {
+      expect(refusalOf(answer)).toEqual([401, "Unauthorized", "Bearer"]);
+      expect(answer.text).toBe(answers[0]?.text);
+    }
+    expect(await scene.uses(token)).toBe(0);
+    expect((await server.get({ token })).status).toBe(200);
+  });
+
+  test("a right secret is told why it opens nothing", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start();
+    expect(
+      refusalOf(await server.get({ token: await scene.token("late", "a", { expiresAt: "2020-01-01T00:00:00Z" }) })),
+    ).toEqual([401, "TokenExpired", "Bearer"]);
+    expect(
+      refusalOf(await server.get({ token: await scene.token("else", "b", { pool: "master", maxUses: 1 }) })),
+    ).toEqual([403, "WrongPool", undefined]);
+    const once = await scene.token("once", "c", { maxUses: 1 });
+    expect((await server.get({ token: once })).status).toBe(200);
+    expect(refusalOf(await server.get({ token: once }))).toEqual([401, "TokenUsedUp", "Bearer"]);
+    expect(
+      refusalOf(
+        await server
+          .get({ token: once, method: "HEAD", path: "/config/worker" })
+          .then((got) => ({ ...got, text: '{"error":{"reason":""}}' })),
+      ),
+    ).toEqual([401, "", "Bearer"]);
+  });
+
+  test("a token that was revoked opens nothing from then on", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start();
+    const token = await scene.token("gone", "a", { expiresAt: "2099-01-01T00:00:00Z" });
+    expect((await server.get({ token })).status).toBe(200);
+    await scene.kube.delete(ProvisioningToken, { name: token.slice(0, 10) });
+    // Its use cannot be booked any more, whether or not the server has heard of it.
+    expect(refusalOf(await server.get({ token }))).toEqual([401, "Unauthorized", "Bearer"]);
+  });
+
+  test("two servers never give more than there is, whoever is first", async () => {
+    const scene = await ServerScene.make();
+    const [one, two] = [await scene.start(), await scene.start()];
+    const token = await scene.token("race", "a", { maxUses: 3 });
+    const answers = await Promise.all(
+      Array.from({ length: 16 }, (_, index) => (index % 2 === 0 ? one : two).get({ token })),
+    );
+    expect(answers.filter(({ status }) => status === 200).length).toBe(3);
+    for (const answer of answers)
+      if (answer.status !== 200) expect(refusalOf(answer)).toEqual([401, "TokenUsedUp", "Bearer"]);
+    expect(await scene.uses(token)).toBe(3);
+  });
+
+  test("when a use cannot be stored nothing is served, and the machine is told to come again", async () => {
+    const scene = await ServerScene.make();
+    let isAway = false;
+    const server = await scene.start({
+      intercept: (handler) => (request, signal) =>
+        isAway && request.target.includes("provisioningtokens") && request.method !== "GET"
+          ? Promise.resolve({ status: 403, headers: {}, body: '{"kind":"Status","reason":"Forbidden","code":403}' })
+          : handler(request, signal),
+    });
+    const token = await scene.token("away", "a", { maxUses: 1 });
+    isAway = true;
+    const refused = await server.get({ token });
+    expect([refused.status, problemOf(refused).reason, refused.headers["retry-after"]]).toEqual([
+      503,
+      "TokenNotBooked",
+      "5",
+    ]);
+    expect(refused.text).not.toContain(pullSecret);
+    isAway = false;
+    expect((await server.get({ token })).status).toBe(200);
+  });
+
+  test("a use whose answer never arrived is given back", async () => {
+    const scene = await ServerScene.make();
+    await scene.point("worker", await scene.render("worker", { "/etc/large": "x".repeat(900_000) }));
+    const server = await scene.start();
+    const token = await scene.token("broken", "a", { maxUses: 1 });
+    await new Promise<void>((resolve, reject) => {
+      const socket = connect({ host: "127.0.0.1", port: server.port, ca: scene.authority.certificate }, () =>
+        socket.write(`GET /config/worker HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`),
+      );
+      // The first bytes are there: the use is booked. What follows finds nobody.
+      socket.once("data", () => {
+        socket.pause();
+        socket.destroy();
+        resolve();
+      });
+      socket.once("error", reject);
+    });
+    const again = await server.until({ token }, ({ status }) => status !== 401);
+    expect(again.status).toBe(200);
+    expect(await scene.uses(token)).toBe(1);
+  });
+
+  test("a client certificate opens the pool that its organization names", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start({ clientCa: true });
+    const worker = await scene.authority.client("a-machine", ["machineconfiguration.openshift.io:pool:worker"]);
+    expect((await server.get({ client: worker })).status).toBe(200);
+    expect(refusalOf(await server.get({ client: worker, path: "/config/master" }))).toEqual([
+      403,
+      "WrongPool",
+      undefined,
+    ]);
+    expect(refusalOf(await server.get({ client: await scene.authority.client("a-machine", ["worker"]) }))).toEqual([
+      401,
+      "Unauthorized",
+      "Bearer",
+    ]);
+    const { testAuthority } = await import("../../test/support/test-pki.ts");
+    const stranger = await (
+      await testAuthority()
+    ).client("a-machine", ["machineconfiguration.openshift.io:pool:worker"]);
+    expect(refusalOf(await server.get({ client: stranger }))).toEqual([401, "Unauthorized", "Bearer"]);
+  });
+
+  test("in insecure mode everybody is served, and it says so", async () => {
+    const scene = await ServerScene.make();
+    const server = await scene.start({ access: "insecure" });
+    expect((await server.get()).text).toContain(pullSecret);
+    expect(JSON.parse((await server.get({ path: "/readyz" })).text)).toMatchObject({ access: "insecure" });
+    expect(server.log.some((line) => line.startsWith("warn insecure access"))).toBe(true);
+    expect(server.scribe.lines.find(({ reason }) => reason === "Started")?.data).toMatchObject({ access: "insecure" });
+  });
+});
+
+test("no secret is in a refusal, a log or a story", async () => {
+  const scene = await ServerScene.make();
+  const server = await scene.start();
+  const token = await scene.token("quiet", "s", { maxUses: 1 });
+  const wrong = tokenText("quiet", "t");
+  const served = await server.get({ token });
+  const credential = /token%3A%20([\w.-]+)/.exec(served.text)?.[1] ?? "";
+  expect(credential.length).toBeGreaterThan(100);
+  const refused: Got[] = [];
+  // Whoever asks for a pool that is called like a token is not quoted to others.
+  for (const path of [token, wrong.text]) await server.get({ token, path: `/config/${path}` });
+  for (const shown of [undefined, wrong.text, token])
+    for (const path of ["/config/worker", "/config/master", "/config/..", "/x", "/readyz"])
+      for (const method of ["GET", "POST"]) refused.push(await server.get({ token: shown, path, method }));
+  await server.stop();
+  const told = [
+    ...refused.map(({ text, headers }) => text + JSON.stringify(headers)),
+    ...server.log,
+    JSON.stringify(server.scribe.lines),
+  ].join("\n");
+  expect(told).toContain("TokenUsedUp");
+  for (const secret of [pullSecret, "s".repeat(32), wrong.secret, credential, "kind: Config"])
+    expect(told.includes(secret), secret.slice(0, 8)).toBe(false);
+  expect(server.scribe.lines.find(({ reason }) => reason === "Served")).toMatchObject({
+    path: "Served/worker",
+    level: "boundary",
+    data: {
+      requester: "127.0.0.1",
+      pool: "worker",
+      version: "2.2.0",
+      sizeBytes: served.body.length,
+      config: expect.stringMatching(/^rendered-worker-/),
+    },
+  });
+});

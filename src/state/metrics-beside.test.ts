@@ -1,0 +1,160 @@
+import { expect, test } from "vitest";
+import { MachineStateChapter } from "../api/books/machine-state-chapter.ts";
+import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
+import { annotations, journals } from "../api/names.ts";
+import type { ControllerOptions } from "../controller/run-controller.ts";
+import { appendLines, lineOf } from "../core/books/journal.ts";
+import { createEventRecorder } from "../kube/event-recorder.ts";
+import type { HttpHandler } from "../ports/http.ts";
+import type { ServerHandler } from "../ports/listener.ts";
+import { silentLogger } from "../ports/logger.ts";
+import { memoryScribe } from "../ports/scribe.ts";
+import { StateController } from "./state-controller.ts";
+import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
+
+const machines = ["a", "b", "c"];
+
+/** Whoever asks may read figures. */
+const anybodyReads =
+  (handler: HttpHandler): HttpHandler =>
+  (request, signal) => {
+    const answer = (status: object) =>
+      Promise.resolve({
+        status: 201,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ status }),
+      });
+    if (request.target.includes("/tokenreviews")) return answer({ authenticated: true, user: { username: "reader" } });
+    if (request.target.includes("/subjectaccessreviews")) return answer({ allowed: true });
+    return handler(request, signal);
+  };
+
+function keepBooks(scene: Scene): () => void {
+  const stopping = new AbortController();
+  const { kernel, cluster } = scene;
+  const ports = {
+    clock: kernel.clock,
+    random: kernel.random,
+    log: silentLogger,
+    scribe: memoryScribe(),
+    kube: cluster.kube,
+  };
+  const controller = new StateController({
+    ...ports,
+    events: createEventRecorder({ ...ports, component: "machine-state-controller" }),
+    identity: "state-0",
+    version: "1.0.0",
+  });
+  void controller.run(stopping.signal).catch(() => undefined);
+  return () => stopping.abort(new Error("over"));
+}
+
+/** What the controllers told becomes lines of their journal, as their own scribe would make it. */
+async function sendStory(scene: Scene): Promise<void> {
+  const lines = scene.scribe.lines.map((line, index) =>
+    lineOf(line, {
+      writer: { component: "controller", instance: "c" },
+      boot: "pod-1",
+      number: { seq: index + 1 },
+      at: scene.kernel.clock.now(),
+      mono: scene.kernel.clock.monotonic(),
+    }),
+  );
+  await scene.act(async () => {
+    const journal = await scene.kube.get(MachineStateJournal, { name: journals.controller });
+    const append = appendLines(journal?.spec, lines);
+    if (append !== undefined)
+      await scene.kube.patch(
+        MachineStateJournal,
+        { name: journals.controller },
+        { type: "json", operations: append.operations },
+      );
+  });
+}
+
+/**
+ * A roll-out to three machines, each drained and back, with or without somebody who keeps books; what the controller's
+ * figures are then.
+ */
+async function figures(keeps: boolean): Promise<{ readonly text: string; readonly chapters: number }> {
+  let handler: ServerHandler | undefined;
+  const listen: NonNullable<ControllerOptions["admission"]>["listen"] = (_where, given) => {
+    handler = given;
+    return Promise.resolve({ port: 9443 });
+  };
+  const { scene } = await settledPool(machines, {
+    admission: { listen, host: "127.0.0.1", port: 9443, tls: { certificate: "", key: "" } },
+  });
+  scene.intercept = anybodyReads;
+  await scene.act(() =>
+    scene.kube.create(MachineStateJournal, {
+      apiVersion: MachineStateJournal.apiVersion,
+      kind: MachineStateJournal.kind,
+      metadata: { name: journals.controller },
+      spec: { lines: [], last: [] },
+    }),
+  );
+  const stop = keeps ? keepBooks(scene) : undefined;
+  await scene.pass(60_000);
+  await scene.act(() => scene.config("60-more", "worker", { "/etc/b": "2" }));
+  for (const name of machines) {
+    await scene.pass(10_000);
+    const target = (await scene.node_(name)).metadata.annotations?.[annotations.desiredConfig] ?? "";
+    await scene.act(() =>
+      scene.annotate(name, { [annotations.state]: "Working", [annotations.desiredDrain]: `drain-${target}` }),
+    );
+    // Far from the bounds of the histograms' buckets.
+    await scene.pass(15_000);
+    await sendStory(scene);
+    await scene.act(() => scene.annotate(name, { [annotations.desiredDrain]: `uncordon-${target}` }));
+    await scene.act(() => scene.finish(name));
+    await scene.pass(10_000);
+  }
+  await scene.pass(60_000);
+  const scraped = await scene.act(async () =>
+    handler?.(
+      { method: "GET", target: "/metrics", headers: { authorization: "Bearer t" } },
+      undefined as never,
+      new AbortController().signal,
+    ),
+  );
+  const { items } = keeps ? await scene.act(() => scene.kube.list(MachineStateChapter)) : { items: [] };
+  stop?.();
+  return { text: typeof scraped?.body === "string" ? scraped.body : "", chapters: items.length };
+}
+
+/** Sample → its value. */
+const samplesOf = (text: string) =>
+  new Map(
+    text
+      .split("\n")
+      .flatMap((line) =>
+        line === "" || line.startsWith("#")
+          ? []
+          : [[line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))] as const],
+      ),
+  );
+/**
+ * Moments, times that something took, and looks, of which several changes at once make one: a network on which one more
+ * process talks takes its own time for each request.
+ */
+const isTime = (sample: string) => /^mcc_|_running_seconds|_seconds_sum/.test(sample);
+
+test("every figure of the controller is the same whether somebody keeps books or not", async () => {
+  const [off, on] = [await figures(false), await figures(true)];
+  const [without, beside] = [samplesOf(off.text), samplesOf(on.text)];
+  // The books were kept, and there was something to measure.
+  expect(on.chapters).toBeGreaterThan(machines.length);
+  for (const name of [
+    'mco_section_duration_seconds_count{book_kind="node",path="Executed/Drained",outcome="Succeeded",pool="worker"}',
+    'mco_section_duration_seconds_count{book_kind="node",path="Complete/Uncordoned",outcome="Succeeded",pool="worker"}',
+    'mco_node_out_of_service_seconds_count{pool="worker",cause="Update"}',
+  ])
+    expect(without.get(name), name).toBe(machines.length);
+  expect([...beside.keys()]).toEqual([...without.keys()]);
+  const exactly = (samples: ReadonlyMap<string, number>) =>
+    Object.fromEntries([...samples].filter(([sample]) => !isTime(sample)));
+  expect(exactly(beside)).toEqual(exactly(without));
+  for (const [sample, value] of without)
+    if (isTime(sample)) expect(Math.abs((beside.get(sample) ?? Number.NaN) - value), sample).toBeLessThan(15);
+});

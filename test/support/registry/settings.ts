@@ -1,0 +1,17 @@
+import type { PullSettings } from "../../../src/host/directory/directory-host.ts";
+
+export const acceptAnything = '{"default":[{"type":"insecureAcceptAnything"}]}';
+
+/** An `auth.json` with one entry. */
+export const authJson = (scope: string, user: string, password: string): string =>
+  JSON.stringify({ auths: { [scope]: { auth: Buffer.from(`${user}:${password}`).toString("base64") } } });
+
+/** What a machine says that accepts everything and knows nobody. */
+export const settings = (own: Partial<PullSettings> = {}): PullSettings => ({
+  policy: acceptAnything,
+  auth: undefined,
+  registries: undefined,
+  certificates: async () => [],
+  file: async () => undefined,
+  ...own,
+});

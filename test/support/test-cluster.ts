@@ -1,0 +1,347 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
+import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
+import type { ApiServerKind, ClusterRecord } from "../../src/cluster/layout.ts";
+import { connect } from "../../src/cli/connect.ts";
+import type { Deployment } from "../../src/host/host.ts";
+import type { KubeClient } from "../../src/kube/kube-client.ts";
+import { isExpired } from "../../src/kube/kube-error.ts";
+import { hasKubernetes } from "./kubernetes/control-plane.ts";
+import { keepRightsUsed } from "./kubernetes/rights-used.ts";
+
+const root = join(import.meta.dirname, "../..");
+
+export interface CommandResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  options: { readonly env?: NodeJS.ProcessEnv; readonly input?: string; readonly timeoutMs?: number } = {},
+): Promise<CommandResult> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, [...args], {
+      cwd: root,
+      env: { ...process.env, ...options.env },
+      stdio: "pipe",
+      timeout: options.timeoutMs ?? 60_000,
+    });
+    let stdout = "";
+    let stderr = "";
+    child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString("utf8")));
+    child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
+    child.once("error", reject);
+    child.once("close", (code) => resolve({ code: code ?? 137, stdout, stderr }));
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(options.input ?? "");
+  });
+}
+
+export interface ClusterOptions {
+  readonly workers: number;
+  readonly controlPlane?: number;
+  /** `false`: machines only, for what installs the operator itself. */
+  readonly operator?: boolean;
+  /** With a registry of its own, and credentials for it. */
+  readonly imageMode?: boolean;
+  /** Puts something into the cluster's folder before it starts: credentials that are there already are used. */
+  readonly prepare?: (directory: string) => Promise<void>;
+}
+
+/** A cluster that is not up by then is ended, and its test fails with what it printed. */
+const startPatienceMs = 150_000;
+
+/** MCO_KEEP leaves the folder, for a look at the logs. */
+function removeCluster(directory: string): void {
+  if (process.env["MCO_KEEP"] === undefined) rmSync(directory, { recursive: true, force: true });
+}
+
+/** What serves the API in this run: scenarios are the same on both. */
+export const apiServer: ApiServerKind = process.env["MCO_TEST_API_SERVER"] === "kubernetes" ? "kubernetes" : "embedded";
+
+/** `false` where the run's API server cannot be had: its scenarios are then skipped, by name. */
+export const hasApiServer = apiServer === "embedded" || hasKubernetes;
+
+/** `false` where there is no kubectl on the path. */
+export const hasKubectl = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "kubectl")));
+
+/** A whole cluster of real processes, made by `mco up` in a folder of its own. */
+export class TestCluster {
+  readonly directory: string;
+  readonly kubeconfig: string;
+  readonly kube: KubeClient;
+  readonly secondsToUp: number;
+  readonly #up: ChildProcess;
+  readonly #close: () => void;
+  #refusalsAreExpected = false;
+
+  private constructor(
+    directory: string,
+    up: ChildProcess,
+    connected: Awaited<ReturnType<typeof connect>>,
+    secondsToUp: number,
+  ) {
+    this.directory = directory;
+    this.kubeconfig = join(directory, "kubeconfig");
+    this.kube = connected.kube;
+    this.#close = () => connected.close();
+    this.#up = up;
+    this.secondsToUp = secondsToUp;
+  }
+
+  static async start({
+    workers,
+    controlPlane = 1,
+    operator = true,
+    imageMode = false,
+    prepare,
+  }: ClusterOptions): Promise<TestCluster> {
+    const directory = mkdtempSync(join(tmpdir(), "mco-cluster-"));
+    await prepare?.(directory);
+    const up = spawn(
+      join(root, "bin/mco"),
+      [
+        "up",
+        "--dir",
+        directory,
+        "--api-server",
+        apiServer,
+        "--workers",
+        String(workers),
+        "--control-plane",
+        String(controlPlane),
+        ...(operator ? [] : ["--without-operator"]),
+        ...(imageMode ? ["--image-mode"] : []),
+        "--json",
+      ],
+      { cwd: root, stdio: ["ignore", "pipe", "pipe"] },
+    );
+    let stdout = "";
+    let stderr = "";
+    up.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString("utf8")));
+    up.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
+    const patience = setTimeout(() => up.kill("SIGTERM"), startPatienceMs);
+    await new Promise<void>((resolve, reject) => {
+      up.stdout.on("data", () => {
+        if (stdout.includes("\n")) resolve();
+      });
+      up.once("exit", (code) => reject(new Error(`mco up ended with ${code}: ${stderr.slice(-2000)}`)));
+    })
+      .catch((error: unknown) => {
+        removeCluster(directory);
+        throw error;
+      })
+      .finally(() => clearTimeout(patience));
+    const ready = JSON.parse(stdout) as { seconds: number };
+    return new TestCluster(
+      directory,
+      up,
+      await connect({ kubeconfig: join(directory, "kubeconfig"), component: "test" }),
+      ready.seconds,
+    );
+  }
+
+  /** Ends it and removes its folder. */
+  async stop(): Promise<void> {
+    this.#close();
+    const gone =
+      this.#up.exitCode !== null ? Promise.resolve() : new Promise((resolve) => this.#up.once("exit", resolve));
+    this.#up.kill("SIGTERM");
+    await gone;
+    keepRightsUsed(this.directory, { refusals: !this.#refusalsAreExpected });
+    removeCluster(this.directory);
+  }
+
+  /** For scenarios that take rights away: what is refused in this cluster is no fault of the components. */
+  refusalsAreExpected(): void {
+    this.#refusalsAreExpected = true;
+  }
+
+  kubectl(
+    args: readonly string[],
+    options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv; readonly timeoutMs?: number } = {},
+  ): Promise<CommandResult> {
+    return run("kubectl", args, {
+      ...options,
+      env: { KUBECONFIG: this.kubeconfig, HOME: this.directory, ...options.env },
+    });
+  }
+
+  mco(args: readonly string[], options: { readonly input?: string } = {}): Promise<CommandResult> {
+    const [verb = "", ...rest] = args;
+    return run(join(root, "bin/mco"), [verb, ...rest, "--dir", this.directory], options);
+  }
+
+  record(): ClusterRecord {
+    return JSON.parse(readFileSync(join(this.directory, "cluster.json"), "utf8")) as ClusterRecord;
+  }
+
+  /** Process ids whose command line has all of `words` and this cluster's folder. */
+  async processes(...words: readonly string[]): Promise<readonly number[]> {
+    const { stdout } = await run("ps", ["-eo", "pid=,args="]);
+    return stdout
+      .split("\n")
+      .filter((line) => line.includes(`${this.directory}/`) && words.every((word) => line.includes(` ${word}`)))
+      .map((line) => Number.parseInt(line.trim(), 10));
+  }
+
+  /** Kills what serves the API, and returns how many processes that were. */
+  killApiServer(signal: NodeJS.Signals): Promise<number> {
+    return this.kill(signal, apiServer === "kubernetes" ? "--etcd-servers" : "apiserver");
+  }
+
+  async kill(signal: NodeJS.Signals, ...words: readonly string[]): Promise<number> {
+    const found = await this.processes(...words);
+    for (const pid of found) process.kill(pid, signal);
+    return found.length;
+  }
+
+  /** Text of a file on a machine, `undefined` when it is not there. */
+  hostFile(node: string, path: string): string | undefined {
+    const host = join(this.directory, "hosts", node);
+    try {
+      return readFileSync(
+        path.startsWith("/var/")
+          ? join(host, "sysroot", path)
+          : path.startsWith("/run/")
+            ? join(host, "sysroot", path)
+            : join(host, "rootfs", path),
+        "utf8",
+      );
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  writeHostFile(node: string, path: string, text: string): void {
+    const host = join(this.directory, "hosts", node);
+    writeFileSync(path.startsWith("/run/") ? join(host, "sysroot", path) : join(host, "rootfs", path), text);
+  }
+
+  machineState(node: string): { bootId: string; deployments: Record<string, Deployment>; booted: string } {
+    return JSON.parse(readFileSync(join(this.directory, "hosts", node, "state.json"), "utf8")) as ReturnType<
+      TestCluster["machineState"]
+    >;
+  }
+
+  /** Resolves with the object as soon as it is as wanted; fails with what it was last. No polling: it watches. */
+  async until<T extends KubeObject>(
+    resource: Resource<T>,
+    name: string,
+    is: (object: T) => boolean,
+    what: string,
+    options: { readonly namespace?: string; readonly seconds?: number } = {},
+  ): Promise<T> {
+    const seconds = options.seconds ?? 90;
+    const signal = AbortSignal.timeout(seconds * 1000);
+    let last: T | undefined;
+    while (!signal.aborted) {
+      try {
+        const selection = {
+          fieldSelector: `metadata.name=${name}`,
+          ...(options.namespace === undefined ? {} : { namespace: options.namespace }),
+        };
+        const list = await this.kube.list(resource, selection, { signal });
+        last = list.items[0];
+        if (last !== undefined && is(last)) return last;
+        for await (const event of this.kube.watch(
+          resource,
+          selection,
+          { resourceVersion: list.resourceVersion, timeoutSeconds: seconds },
+          signal,
+        )) {
+          if (event.type === "BOOKMARK") continue;
+          last = event.type === "DELETED" ? undefined : event.object;
+          if (last !== undefined && is(last)) return last;
+        }
+      } catch (error) {
+        // The API server may be gone for a moment; some scenarios kill it.
+        if (!signal.aborted && !isExpired(error)) await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+    throw new Error(
+      `not within ${seconds} s: ${what}; it was ${JSON.stringify(last, (key, value: unknown) => (key === "managedFields" ? undefined : value), 1)?.slice(0, 4000)}`,
+    );
+  }
+
+  untilNode(name: string, is: (node: Node) => boolean, what: string, seconds?: number): Promise<Node> {
+    return this.until(kubernetes.Node, name, is, what, seconds === undefined ? {} : { seconds });
+  }
+
+  /** Waits until a pool has a target that differs from `before` and every machine has it and is in service. */
+  async untilRolledOut(pool: string, before: string, seconds = 120): Promise<string> {
+    const done = await this.until(
+      MachineConfigPool,
+      pool,
+      ({ spec, status, metadata }) => {
+        const target = spec.configuration?.name ?? "";
+        const updated = (status?.conditions ?? []).find(({ type }) => type === "Updated")?.status === "True";
+        return (
+          target !== before &&
+          target !== "" &&
+          updated &&
+          status?.configuration?.name === target &&
+          status.observedGeneration === metadata.generation
+        );
+      },
+      `pool ${pool} rolled out`,
+      { seconds },
+    );
+    const target = done.spec.configuration?.name ?? "";
+    const nodes = await this.kube.list(kubernetes.Node);
+    for (const node of nodes.items) {
+      if (node.metadata.labels?.[`node-role.kubernetes.io/${pool}`] === undefined) continue;
+      await this.untilNode(
+        node.metadata.name,
+        (now) => annotation(now, names.annotations.currentConfig) === target && now.spec?.unschedulable !== true,
+        `${node.metadata.name} is in service on ${target}`,
+      );
+    }
+    return target;
+  }
+
+  async target(pool: string): Promise<string> {
+    return (await this.kube.get(MachineConfigPool, { name: pool }))?.spec.configuration?.name ?? "";
+  }
+}
+
+export const annotation = (object: KubeObject, key: string): string => object.metadata.annotations?.[key] ?? "";
+
+/** A MachineConfig with files, as a manifest. */
+export function machineConfig(
+  name: string,
+  files: Readonly<Record<string, string>>,
+  options: {
+    readonly role?: string;
+    readonly more?: Readonly<Record<string, unknown>>;
+    readonly config?: Readonly<Record<string, unknown>>;
+  } = {},
+) {
+  return {
+    apiVersion: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfig",
+    metadata: { name, labels: { [names.labels.role]: options.role ?? "worker" } },
+    spec: {
+      config: {
+        ignition: { version: "3.4.0" },
+        storage: {
+          files: Object.entries(files).map(([path, text]) => ({
+            path,
+            mode: 0o644,
+            overwrite: true,
+            contents: { source: `data:,${encodeURIComponent(text)}` },
+          })),
+        },
+        ...options.config,
+      },
+      ...options.more,
+    },
+  };
+}
