@@ -7,16 +7,11 @@ const long = [
   "test/simulation/planted-bugs.test.ts",
   "test/crash/power-cuts.test.ts",
   "test/crash/effects-odd.test.ts",
-  "test/ignition/**",
+  "test/differential/ignition/**",
 ];
 const never = ["**/*.kubernetes.test.ts", "node_modules/**", ...(process.env["MCO_LONG"] === undefined ? long : [])];
 /** Tests that leave nothing behind in their process: their files share it, which halves what they cost. */
-const shared = [
-  "src/**/*.test.ts",
-  ...["books", "daemon", "ignition", "os-builder", "registry", "server", "state"].map(
-    (folder) => `test/${folder}/**/*.test.ts`,
-  ),
-];
+const shared = ["src/**/*.test.ts"];
 
 export default defineConfig({
   test: {

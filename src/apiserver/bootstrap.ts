@@ -1,8 +1,8 @@
-import type { Served } from "./schema/catalog.ts";
 import { defaultRoles } from "./access/default-roles.ts";
-import { type Engine, keyOf, timestamp } from "./requests/engine.ts";
-import type { KubeObject } from "./schema/contract.ts";
+import { type Engine, keyOf } from "./requests/engine.ts";
+import type { KubeObject, Served } from "./schema/contract.ts";
 import { cloneJson } from "./schema/json-values.ts";
+import { timestamp } from "./schema/timestamp.ts";
 
 export interface BootstrapOptions {
   /** PEM; published to every namespace as ConfigMap `kube-root-ca.crt`, so that pods can trust this server. */

@@ -1,7 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import type { HttpRequest, HttpResponse } from "../ports/http.ts";
-import type { Catalog } from "./schema/catalog.ts";
+import type { Catalog } from "./schema/kinds/catalog.ts";
 import { acceptedTypes } from "./http/representation.ts";
 import type { ResourceDefinition } from "./schema/contract.ts";
 import {

@@ -21,15 +21,15 @@ import {
   podServiceAccount,
   podTolerations,
 } from "./admission/built-in-admission.ts";
-import { catalogOf, type Served } from "./schema/catalog.ts";
+import { catalogOf } from "./schema/kinds/catalog.ts";
 import { certificateRequester, signerRights } from "./admission/certificate-requests.ts";
 import { customResources } from "./requests/custom-resources.ts";
 import { deleteObject } from "./requests/deletes.ts";
 import { apiDocuments } from "./documents.ts";
-import type { Engine, Exchange } from "./requests/engine.ts";
+import type { Engine } from "./requests/engine.ts";
 import { expireEvents } from "./storage/event-expiry.ts";
 import { defaultHistory, type HistoryLimits, liveObjects } from "./storage/live-objects.ts";
-import { nodeAuthorizer, nodeRestriction } from "./access/node-access.ts";
+import { nodeAuthorizer } from "./access/node-authorizer.ts";
 import { checkPatchType, patchObject } from "./requests/patch-object.ts";
 import { bindPod, evictPod, type LogSource, podLog } from "./requests/pods.ts";
 import { rbacIndex } from "./access/rbac-index.ts";
@@ -41,7 +41,7 @@ import { reviews } from "./requests/reviews.ts";
 import { roleEscalation } from "./admission/role-escalation.ts";
 import { serveScale } from "./requests/scale.ts";
 import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
-import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
+import type { AccessAttributes, UserInfo, Served } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./access/service-account-tokens.ts";
 import {
   groupResource,
@@ -68,6 +68,8 @@ import {
   type WriteContext,
   type Written,
 } from "./requests/writes.ts";
+import type { Exchange } from "./access/exchange.ts";
+import { nodeRestriction } from "./admission/node-restriction.ts";
 
 export interface ApiServerOptions {
   readonly store: Store;

@@ -21,7 +21,7 @@ import { redactText } from "../core/text/redact.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { Processes } from "../ports/process.ts";
-import type { ImageStore, ImageStoreSettings, ParentImage } from "../registry/image-store.ts";
+import type { ImageStore, ImageStoreSettings } from "../registry/image-store.ts";
 import { digestOf } from "../registry/registry-client.ts";
 import { readTar } from "../registry/tar.ts";
 import { pushedProblem } from "../registry/verify-pushed.ts";
@@ -39,6 +39,7 @@ import {
 } from "./buildah.ts";
 import { claimFolder } from "./claim-folder.ts";
 import { type OpenFile, onBase, readLayout, withOwnLayer } from "./read-layout.ts";
+import type { ParentImage } from "../registry/compose-image.ts";
 
 export interface BuildImageOptions {
   readonly files: Files;

@@ -4,8 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
 import type { Files } from "../ports/files.ts";
-import { parentFrom } from "../registry/compose-image.ts";
-import type { ParentImage, ParentLayer } from "../registry/image-store.ts";
+import { parentFrom, type ParentImage, type ParentLayer } from "../registry/compose-image.ts";
 import { mediaTypes, parseManifest } from "../registry/manifest.ts";
 import { readTar } from "../registry/tar.ts";
 

@@ -17,7 +17,7 @@ import {
   readCustom,
 } from "../core/build/build-intent.ts";
 import { type Forecast, explainBuild, forecastText } from "../core/preview/build-explain.ts";
-import { keyDifferences, readComponents } from "../core/build/build-key.ts";
+import { keyDifferences } from "../core/build/build-key.ts";
 import { planBuild } from "../core/build/build-plan.ts";
 import type { BuildObjects } from "../core/build/build-rows.ts";
 import { explanationText } from "../core/preview/explain.ts";
@@ -30,6 +30,7 @@ import { readCluster } from "./commands/explain.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 import { readShelves } from "./read-shelves.ts";
+import { readComponents } from "../core/config/key-components.ts";
 
 type Data = Readonly<Record<string, string>> | undefined;
 

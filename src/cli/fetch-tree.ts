@@ -1,7 +1,6 @@
 import { lstat, readdir, rename, rm } from "node:fs/promises";
 import { arch } from "node:os";
 import { join } from "node:path";
-import type { PullSettings } from "../host/directory/directory-host.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemFiles, systemRandom } from "../ports/node/index.ts";
 import { parseAuthFile } from "../registry/auth-file.ts";
@@ -12,7 +11,8 @@ import { unpackLayers } from "../registry/node/unpack-layers.ts";
 import { signatureVerifier } from "../registry/node/verify-signature.ts";
 import { admitImage, pullImage } from "../registry/pull-image.ts";
 import { registryClient } from "../registry/registry-client.ts";
-import { type ImagesInUse, type TreeRecord, askFor, recordOf, treeIn } from "./image-trees.ts";
+import type { PullSettings } from "../host/directory/pull-settings.ts";
+import { type ImagesInUse, type TreeRecord, askFor, recordOf, treeIn } from "./tree-record.ts";
 
 export interface WantedTree {
   readonly image: string;

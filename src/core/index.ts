@@ -30,7 +30,8 @@ export {
   planCluster,
   renderInputsOf,
 } from "./preview/plan-cluster.ts";
-export { type NodePlan, type ObservedNode, type Step, planNode } from "./machine/plan-node.ts";
+export { type NodePlan, type Step, planNode } from "./machine/plan-node.ts";
+export { type ObservedNode } from "./machine/observed-node.ts";
 export {
   type AfterDeadline,
   type PoolPolicy,

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { hostPaths } from "../api/names.ts";
-import type { ContentMode } from "../core/config/image-content.ts";
 import { pairOf } from "../core/machine/image-target.ts";
 import { type Wanted, readTarget } from "./read-config.ts";
 import { settleMachine } from "./settle-machine.ts";
@@ -10,6 +9,7 @@ import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { imageNumber, imageOf, stock } from "../../test/support/image-scene.ts";
 import { live } from "../../test/support/live.ts";
 import { type Content, images as stockImages, machineConfigOf } from "../../test/support/machine-scene.ts";
+import type { ContentMode } from "../core/config/node-config.ts";
 
 const { signal } = new AbortController();
 const silent = {

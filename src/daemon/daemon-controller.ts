@@ -7,7 +7,7 @@ import type { JournalLine } from "../api/books/journal-line.ts";
 import type { Stories } from "../api/books/stories.ts";
 import { isControlPlane } from "../core/pool/member-facts.ts";
 import { type Because, type Consequence, describeChange, describeConsequence } from "../core/config/change.ts";
-import { type Deployment, foreignPackages, missingExtensions, packagesOf } from "../core/machine/deployment.ts";
+import { foreignPackages, missingExtensions, packagesOf } from "../core/machine/deployment.ts";
 import { type MachineFacts, describeProblems, fitToAccounts, judgeTarget } from "../core/machine/judge-target.ts";
 import {
   type ImagePair,
@@ -21,7 +21,7 @@ import {
 } from "../core/machine/image-target.ts";
 import { type IrreconcilableChange, irreconcilableChanges } from "../core/config/irreconcilable-changes.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
-import { type NodePlan, type ObservedNode, driftOf, planNode } from "../core/machine/plan-node.ts";
+import { type NodePlan, driftOf, planNode } from "../core/machine/plan-node.ts";
 import { reconcile } from "../core/config/reconcilable.ts";
 import { storageOverridesOf } from "../core/render/render-for-pool.ts";
 import { type PhaseReport, childReason, notRequired, phasesAtStart } from "../core/books/update-conditions.ts";
@@ -45,6 +45,7 @@ import {
   writeCurrent,
 } from "./perform-step.ts";
 import { type Wanted, readConfig, readTarget } from "./read-config.ts";
+import type { Deployment, ObservedNode } from "../core/machine/observed-node.ts";
 
 export interface DaemonOptions {
   readonly host: Host;

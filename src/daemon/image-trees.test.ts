@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { hostPaths, imageLabels } from "../api/names.ts";
 import { hostAt } from "../cli/host-at.ts";
-import { imageTrees, treeIn } from "../cli/image-trees.ts";
-import { type ContentMode, layerEntries } from "../core/config/image-content.ts";
+import { imageTrees } from "../cli/image-trees.ts";
+import { layerEntries } from "../core/config/image-content.ts";
 import { type Wanted, readTarget } from "./read-config.ts";
 import { settleMachine } from "./settle-machine.ts";
 import { type DirectoryHostOptions, directoryHost, directoryMachine } from "../host/directory/directory-host.ts";
@@ -17,6 +17,8 @@ import { packLayer } from "../registry/pack-layer.ts";
 import { packTree } from "../registry/pack-tree.ts";
 import { live } from "../../test/support/live.ts";
 import { type Content, machineConfigOf } from "../../test/support/machine-scene.ts";
+import { treeIn } from "../cli/tree-record.ts";
+import type { ContentMode } from "../core/config/node-config.ts";
 
 const silent = {
   debug: () => undefined,

@@ -1,11 +1,11 @@
 import { McoError } from "../api/errors.ts";
 import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import type { Originals } from "../core/machine/content-gap.ts";
-import type { Ledger } from "../core/machine/plan-node.ts";
-import type { ContentMode } from "../core/config/image-content.ts";
 import type { ImagePair } from "../core/machine/image-target.ts";
-import { type SettleRecord, localPayloadName } from "../core/machine/settle.ts";
+import { localPayloadName } from "../core/machine/settle.ts";
 import type { HostLedger } from "../host/host.ts";
+import type { Ledger, SettleRecord } from "../core/machine/observed-node.ts";
+import type { ContentMode } from "../core/config/node-config.ts";
 
 /** Format of the documents below. A reader takes this one and the one before; a newer one is somebody else's. */
 const version = 2;

@@ -3,12 +3,12 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
-import type { ObservedNode } from "../core/machine/plan-node.ts";
 import { uncovered } from "../core/machine/settle.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
 import type { MachineDocuments } from "./machine-documents.ts";
+import type { ObservedNode } from "../core/machine/observed-node.ts";
 
 export const noOriginals = (kernelArguments: readonly string[]): Originals => ({
   paths: {},

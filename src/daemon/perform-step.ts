@@ -12,13 +12,14 @@ import {
   settleUnitText,
 } from "../core/config/image-content.ts";
 import { contentMismatch, contentSaid, isTargetOf, pairOf } from "../core/machine/image-target.ts";
-import type { Ledger, ObservedNode, Step } from "../core/machine/plan-node.ts";
+import type { Step } from "../core/machine/plan-node.ts";
 import type { LocalPayload } from "../core/machine/settle.ts";
 import type { Host, HostWrite } from "../host/host.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { DocumentStore } from "./machine-documents.ts";
 import { originalOf } from "./observe-host.ts";
 import { performContent } from "./perform-content.ts";
+import type { Ledger, ObservedNode } from "../core/machine/observed-node.ts";
 
 /**
  * What steps are carried out with. `originals` and `ledger` are as they stand on the disk; the executor owns them for

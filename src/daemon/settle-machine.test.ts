@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { hostPaths } from "../api/names.ts";
 import { type Payload, printPayload, settleUnitText } from "../core/config/image-content.ts";
-import { type SettleRecord, localPayloadName } from "../core/machine/settle.ts";
+import { localPayloadName } from "../core/machine/settle.ts";
 import type { Host } from "../host/host.ts";
 import { type MemoryHost, type MemoryImage, memoryHost } from "../../test/support/hosts/memory-host.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Random } from "../ports/random.ts";
 import { type Settled, settleMachine } from "./settle-machine.ts";
+import type { SettleRecord } from "../core/machine/observed-node.ts";
 
 const { signal } = new AbortController();
 const bytes = (text: string) => new TextEncoder().encode(text);

@@ -7,11 +7,9 @@ import { sameDeployment } from "../core/machine/deployment.ts";
 import { fitToAccounts } from "../core/machine/judge-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import { type Payload, readPayload } from "../core/config/image-content.ts";
-import type { Ledger } from "../core/machine/plan-node.ts";
 import {
   type LocalPayload,
   type SettlePlan,
-  type SettleRecord,
   type SettleView,
   isReadEarly,
   mostSettleTries,
@@ -27,6 +25,7 @@ import { type DocumentStore, documentStore } from "./machine-documents.ts";
 import { noOriginals, observeEntry, originalOf } from "./observe-host.ts";
 import { performContent } from "./perform-content.ts";
 import { readConfig } from "./read-config.ts";
+import type { Ledger, SettleRecord } from "../core/machine/observed-node.ts";
 
 /** Between tries of one boot: early enough for the kubelet, which waits. */
 const retry = { firstMs: 1_000, lastMs: 5_000, spread: 0.2 };

@@ -6,8 +6,8 @@ import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, hostPaths, objects } from "../api/names.ts";
 import { mergePolicies } from "../core/config/disruption-policy.ts";
 import { describeConsequence } from "../core/config/change.ts";
-import type { Ledger } from "../core/machine/plan-node.ts";
 import { type Content, MachineScene } from "../../test/support/machine-scene.ts";
+import type { Ledger } from "../core/machine/observed-node.ts";
 
 const { signal } = new AbortController();
 const unit = "[Service]\nExecStart=/bin/a\n[Install]\nWantedBy=multi-user.target\n";

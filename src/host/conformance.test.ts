@@ -6,7 +6,7 @@ import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
 import { settleUnitText } from "../core/config/image-content.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
-import { type ImageTrees, type PullSettings, directoryHost, directoryMachine } from "./directory/directory-host.ts";
+import { type ImageTrees, directoryHost, directoryMachine } from "./directory/directory-host.ts";
 import { type Disk, systemDisk } from "./directory/disk.ts";
 import { entriesBelow } from "./directory/root-folder.ts";
 import type { Deployment, Host, HostEntry, Link, Machine, Ownership, PlainFile } from "./host.ts";
@@ -15,6 +15,7 @@ import { fakeSystem } from "../../test/support/hosts/fake-rpm-ostree.ts";
 import { otherKernels } from "./rpm-ostree/read-status.ts";
 import { rpmOstreeHost } from "./rpm-ostree/rpm-ostree-host.ts";
 import type { UnitModelState } from "./unit-model.ts";
+import type { PullSettings } from "./directory/pull-settings.ts";
 
 const signal = new AbortController().signal;
 const oldImage = `os.example.com/stock@sha256:${"0".repeat(64)}`;

@@ -1,6 +1,7 @@
-import type { Deployment, OsAbilities } from "../core/machine/deployment.ts";
+import type { Deployment, OsAbilities } from "../core/machine/observed-node.ts";
 
-export type { Deployment, KernelType, OsAbilities } from "../core/machine/deployment.ts";
+export type { Deployment, OsAbilities } from "../core/machine/observed-node.ts";
+export type { KernelType } from "../core/config/node-config.ts";
 
 /**
  * Everything this suite may do to a machine. Drivers implement it; nothing else touches the machine.

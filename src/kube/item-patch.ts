@@ -1,5 +1,5 @@
 import { equalValues } from "../ignition/canonical.ts";
-import type { Patch } from "./kube-client.ts";
+import type { Patch } from "./patch.ts";
 
 type Operations = Extract<Patch, { readonly type: "json" }>["operations"];
 type Fields = Readonly<Record<string, unknown>>;

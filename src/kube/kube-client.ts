@@ -14,6 +14,7 @@ import {
   retryAfterMs,
   unlessNotFound,
 } from "./kube-error.ts";
+import type { Patch } from "./patch.ts";
 
 export interface ObjectKey {
   readonly name: string;
@@ -48,13 +49,6 @@ export interface ApplyOptions extends RequestOptions {
   readonly force?: boolean;
   readonly subresource?: "status";
 }
-
-export type Patch =
-  | {
-      readonly type: "json";
-      readonly operations: readonly { op: "add" | "remove" | "replace" | "test"; path: string; value?: unknown }[];
-    }
-  | { readonly type: "merge"; readonly body: unknown };
 
 export interface PatchOptions extends RequestOptions {
   readonly subresource?: "status" | "scale" | "approval";

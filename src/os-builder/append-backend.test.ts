@@ -4,9 +4,10 @@ import type { Secret } from "../api/foreign/kubernetes.ts";
 import { imageLabels } from "../api/names.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { systemClock } from "../ports/node/index.ts";
-import type { Addition, ImageStore, ImageStoreSettings } from "../registry/image-store.ts";
+import type { ImageStore, ImageStoreSettings } from "../registry/image-store.ts";
 import { appendBackend } from "./append-backend.ts";
 import type { BuildRequest, RunRef, RunState } from "./backend.ts";
+import type { Addition } from "../registry/compose-image.ts";
 
 const never = new AbortController().signal;
 const digest = `sha256:${"a".repeat(64)}`;

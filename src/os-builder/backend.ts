@@ -1,6 +1,6 @@
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import type { BuildFailure } from "../core/build/build-failures.ts";
-import type { ContentMode } from "../core/config/image-content.ts";
+import type { ContentMode } from "../core/config/node-config.ts";
 
 /** A small file that a build finds in its context. */
 export interface ContextFile {

@@ -42,7 +42,6 @@ import {
 import { activeRebuild, rebuildRequest, rebuildStep } from "../core/build/build-rebuild.ts";
 import { readRetries } from "../core/build/build-retry.ts";
 import { hasEnded, isNearlyDone, stateOfBuild } from "../core/build/build-state.ts";
-import type { ContentMode } from "../core/config/image-content.ts";
 import { isMaterialised } from "../core/config/opt-in.ts";
 import type { Context, Controller } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
@@ -71,6 +70,7 @@ import {
   writeBuildState,
   writeConfigStatus,
 } from "./write-objects.ts";
+import type { ContentMode } from "../core/config/node-config.ts";
 
 export interface BuildControllerOptions {
   /** In the order in which they are asked: cheaper ones first. */

@@ -9,18 +9,18 @@ import { type BuildFailure, classifyImageError, failureClasses } from "../core/b
 import { buildConfigIn, poolOfBuild } from "./cluster-facts.ts";
 import { readRendered } from "../core/build/build-inputs.ts";
 import { maxRetriesOf } from "../core/build/build-intent.ts";
-import { readComponents } from "../core/build/build-key.ts";
 import { imageOf, isAttached } from "../core/build/build-plan.ts";
 import { afterFailure, readFailure, readRetries, retrySentence } from "../core/build/build-retry.ts";
 import { activeRebuild } from "../core/build/build-rebuild.ts";
 import { type BuildState, hasEnded, momentsOf, stateOfBuild, stepReason } from "../core/build/build-state.ts";
-import type { ContentMode } from "../core/config/image-content.ts";
 import type { Context } from "../kube/controller.ts";
 import type { BuildBackend, RunRef, RunState } from "./backend.ts";
 import { buildRequest } from "./build-request.ts";
 import type { Want, WantObserver } from "./observe-want.ts";
 import { verifyImage } from "./verify-image.ts";
 import { annotateBuild, annotatePool, writeBuildState } from "./write-objects.ts";
+import { readComponents } from "../core/config/key-components.ts";
+import type { ContentMode } from "../core/config/node-config.ts";
 
 /** How soon a build is looked at again though nobody says that anything happened. */
 const looks = { running: 10, queued: 5, registry: 30 } as const;

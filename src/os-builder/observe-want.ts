@@ -22,9 +22,9 @@ import {
   readCustom,
 } from "../core/build/build-intent.ts";
 import { classifyImageError } from "../core/build/build-failures.ts";
-import { type ContentMode, type OwnerIds, contentProblems, ownerNamesOf } from "../core/config/image-content.ts";
+import { type OwnerIds, contentProblems, ownerNamesOf } from "../core/config/image-content.ts";
 import { parseImageReference, repositoryOf } from "../core/images/image-reference.ts";
-import type { NodeConfig } from "../core/config/node-config.ts";
+import type { NodeConfig, ContentMode } from "../core/config/node-config.ts";
 import { textOf } from "../ignition/data-url.ts";
 import type { Caches } from "../kube/controller.ts";
 import type { Clock } from "../ports/clock.ts";

@@ -2,8 +2,8 @@ import { McoError } from "../api/errors.ts";
 import { imageLabels } from "../api/names.ts";
 import type { BuildFailure } from "../core/build/build-failures.ts";
 import { classifyImageError } from "../core/build/build-failures.ts";
-import type { ContentMode } from "../core/config/image-content.ts";
 import type { Images } from "./images.ts";
+import type { ContentMode } from "../core/config/node-config.ts";
 
 export type Verification =
   | { readonly verdict: "good"; readonly facts: ImageFacts }

@@ -1,6 +1,5 @@
-import type { Addition, ParentImage, ParentLayer } from "./image-store.ts";
 import { diffIdsOf, invalidImage, mediaTypes, parseManifest } from "./manifest.ts";
-import { digestOf } from "./registry-client.ts";
+import { digestOf, type Repository } from "./registry-client.ts";
 
 interface Blob {
   readonly mediaType: string;
@@ -127,3 +126,41 @@ const jsonOf = (mediaType: string, value: object): Blob => {
   return { mediaType, digest: digestOf(bytes), bytes };
 };
 const described = ({ mediaType, digest, bytes }: Blob) => ({ mediaType, digest, size: bytes.length });
+
+/** A layer of an image that others are made from, with where its bytes are. */
+export interface ParentLayer {
+  /** As the manifest has it. */
+  readonly descriptor: {
+    readonly mediaType: string;
+    readonly digest: string;
+    readonly size: number;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly diffId: string;
+  /** Where a registry may find it by itself; absent for one that is only here. */
+  readonly repository?: Repository;
+  open(signal: AbortSignal): AsyncIterable<Uint8Array>;
+}
+
+/** An image that another one is made from: in a registry, or on this machine. */
+export interface ParentImage {
+  /** Of its manifest. */
+  readonly mediaType: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Its configuration as it is. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly layers: readonly ParentLayer[];
+}
+
+/** What is laid on a parent image, and where the outcome goes. */
+export interface Addition {
+  /** Its top layer is left out: an older configuration. */
+  readonly dropTopLayer: boolean;
+  readonly layer?: { readonly bytes: Uint8Array; readonly diffId: string };
+  readonly labels: Readonly<Record<string, string>>;
+  /** Host and path. */
+  readonly repository: string;
+  readonly tag: string;
+  /** Seconds since the epoch: the age of the image. */
+  readonly createdSeconds: number;
+}

@@ -13,12 +13,12 @@ import {
   compareNodeConfigs,
   emptyNodeConfig,
 } from "../../src/core/config/node-config.ts";
-import type { Ledger } from "../../src/core/machine/plan-node.ts";
 import { installLinks, unitFolder } from "../../src/core/config/install-links.ts";
 import { vendorUnitFolder } from "../../src/host/unit-model.ts";
 import { canary, images, nodeConfig } from "./contents.ts";
 import { readingsOf } from "./subjects.ts";
 import type { Rig, Scenario } from "./rig.ts";
+import type { Ledger } from "../../src/core/machine/observed-node.ts";
 
 /** What holds whatever kills the daemon and whenever. */
 export const invariants = {

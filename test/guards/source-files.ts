@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
-const root = join(import.meta.dirname, "../..");
+export const root = join(import.meta.dirname, "../..");
 
 export interface SourceFile {
   /** Relative to the repository, for example `src/kube/leader.ts`. */

@@ -1,10 +1,11 @@
 import { annotations, imageLabels } from "../../src/api/names.ts";
-import { type ContentMode, layerEntries } from "../../src/core/config/image-content.ts";
+import { layerEntries } from "../../src/core/config/image-content.ts";
 import { withImage } from "../../src/core/machine/image-target.ts";
 import { readConfig } from "../../src/daemon/read-config.ts";
 import type { Link, PlainFile } from "../../src/host/host.ts";
 import type { MemoryImage } from "./hosts/memory-host.ts";
 import { type Content, MachineScene, images as stockImages, machineConfigOf } from "./machine-scene.ts";
+import type { ContentMode } from "../../src/core/config/node-config.ts";
 
 export const stock = "os@sha256:1";
 /** Pullspec of the image of that number. */

@@ -1,4 +1,4 @@
-import { nodeNameOf, nodeRefusal, type NodeAuthorizer } from "./node-access.ts";
+import { nodeNameOf, nodeRefusal, type NodeAuthorizer } from "./node-authorizer.ts";
 import type { RbacIndex } from "./rbac-index.ts";
 import type { AccessAttributes, UserInfo } from "../schema/contract.ts";
 import { authorize } from "../schema/rbac.ts";

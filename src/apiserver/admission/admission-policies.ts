@@ -1,13 +1,13 @@
 import { anyRuleMatches, describeRequest, selectorsMatch } from "./admission-match.ts";
 import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
-import { type Catalog, splitApiVersion } from "../schema/catalog.ts";
-import type { Exchange } from "../requests/engine.ts";
+import { type Catalog, splitApiVersion } from "../schema/kinds/catalog.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
 import { compileAdmissionPolicy, type CompiledPolicy } from "../schema/validation/cel.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import { labelSelectorMatches } from "../schema/selectors.ts";
 import { forbidden, Refusal } from "../schema/status.ts";
+import type { Exchange } from "../access/exchange.ts";
 
 const policiesResource = "validatingadmissionpolicies.admissionregistration.k8s.io";
 const bindingsResource = "validatingadmissionpolicybindings.admissionregistration.k8s.io";

@@ -4,13 +4,13 @@ import type { Random } from "../../ports/random.ts";
 import { anyRuleMatches, describeRequest, selectorsMatch } from "./admission-match.ts";
 import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
 import { decodeBase64 } from "../http/base64url.ts";
-import type { Exchange } from "../requests/engine.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
 import { compileAdmissionPolicy, type CompiledPolicy } from "../schema/validation/cel.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import { jsonPatch } from "../schema/merge/patches.ts";
 import { internalError, Refusal, type StatusCause } from "../schema/status.ts";
+import type { Exchange } from "../access/exchange.ts";
 
 /** Posts an AdmissionReview. Rejects when there is no answer. */
 export type WebhookCaller = (

@@ -1,7 +1,6 @@
-import type { Served } from "../schema/catalog.ts";
-import type { Exchange } from "../requests/engine.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, Served } from "../schema/contract.ts";
 import { Refusal } from "../schema/status.ts";
+import type { Exchange } from "../access/exchange.ts";
 
 /** A write, as those who may change or refuse it see it. */
 export interface AdmissionRequest {

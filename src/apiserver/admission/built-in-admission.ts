@@ -1,11 +1,10 @@
 import { nodeTaints } from "../../api/names.ts";
 import type { AdmissionPlugin } from "./admission.ts";
-import { nameSuffix } from "../requests/engine.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
 import { isObject } from "../schema/json-values.ts";
-import { forbidden, notFound } from "../schema/status.ts";
-import { namespaceTerminating } from "../requests/writes.ts";
+import { forbidden, notFound, namespaceTerminating } from "../schema/status.ts";
 import type { Random } from "../../ports/random.ts";
+import { nameSuffix } from "../schema/name-suffix.ts";
 
 /** Namespaces that a cluster cannot be without. */
 const immortal = new Set(["default", "kube-system", "kube-public"]);

@@ -1,30 +1,15 @@
 import { signers } from "../../api/names.ts";
-import {
-  readCertificateRequest,
-  type CertificateRequestFacts,
-} from "../../core/certificates/certificate-request-facts.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
 import type { Authorizer } from "../access/authorization.ts";
-import { timestamp } from "../requests/engine.ts";
 import type { KubeObject, UserInfo } from "../schema/contract.ts";
 import { invalid as invalidField } from "../schema/field-errors.ts";
 import { at, equalJson, isObject, textAt, type JsonObject } from "../schema/json-values.ts";
 import { approvals, conditionsIn } from "../schema/kinds/signing-request.ts";
 import { forbidden, invalid, type Refusal } from "../schema/status.ts";
 import { verifySignature } from "../access/verify-signature.ts";
-
-/** How CertificateSigningRequests are stored. */
-export const signingRequests = "certificatesigningrequests.certificates.k8s.io";
-
-/** Signers of kubelets' certificates. */
-export const kubeletSigners: ReadonlySet<string> = new Set([signers.kubeletClient, signers.kubeletServing]);
-
-/** What a request asks for; `undefined` where it cannot be read, which its rules refuse. */
-export function askedBy(object: KubeObject | undefined): CertificateRequestFacts | undefined {
-  const reading = readCertificateRequest(textAt(object, "spec", "request"));
-  return reading.verdict === "read" ? reading.facts : undefined;
-}
+import { timestamp } from "../schema/timestamp.ts";
+import { signingRequests, askedBy } from "../access/signing-requests.ts";
 
 /**
  * A request for a certificate says truly who asks, and its decisions when they were taken: `k8s.io/kubernetes

@@ -1,9 +1,8 @@
 import { stringify } from "yaml";
 import type { HttpResponse } from "../../ports/http.ts";
-import type { Served } from "../schema/catalog.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { LiveObject } from "../storage/live-objects.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, Served } from "../schema/contract.ts";
 import { notAcceptable, type Refusal } from "../schema/status.ts";
 
 /** In what form the caller wants objects. */

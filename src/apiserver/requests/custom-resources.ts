@@ -1,9 +1,9 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { AdmissionPlugin } from "../admission/admission.ts";
-import type { Catalog } from "../schema/catalog.ts";
+import type { Catalog } from "../schema/kinds/catalog.ts";
 import { deleteObject } from "./deletes.ts";
-import { type Engine, timestamp } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { definitionsOf, establish } from "../schema/validation/custom-resource-definition.ts";
@@ -11,6 +11,7 @@ import { cloneJson, isObject } from "../schema/json-values.ts";
 import { forbidden, invalid, Refusal } from "../schema/status.ts";
 import { plainDelete } from "../http/write-options.ts";
 import { isGone } from "./writes.ts";
+import { timestamp } from "../schema/timestamp.ts";
 
 const resource = "customresourcedefinitions.apiextensions.k8s.io";
 /** Holds a definition until its objects are gone: `k8s.io/apiextensions-apiserver pkg/apis/apiextensions (master)`. */

@@ -1,13 +1,14 @@
-import type { Served } from "../schema/catalog.ts";
-import { type Engine, type Exchange, keyOf, timestamp } from "./engine.ts";
+import { type Engine, keyOf } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { LiveObject } from "../storage/live-objects.ts";
 import type { ResourceTarget } from "../http/request-target.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, Served } from "../schema/contract.ts";
 import { cloneJson, isObject } from "../schema/json-values.ts";
 import { conflict, notFound, Refusal } from "../schema/status.ts";
 import type { DeleteOptions } from "../http/write-options.ts";
 import { namespaceFinalizers, type Written } from "./writes.ts";
+import type { Exchange } from "../access/exchange.ts";
+import { timestamp } from "../schema/timestamp.ts";
 
 /** Pods without a say in it get this long: `k8s.io/api core/v1 (master)` DefaultTerminationGracePeriodSeconds. */
 const defaultPodGraceSeconds = 30;

@@ -1,6 +1,6 @@
-import { splitApiVersion } from "../schema/catalog.ts";
+import { splitApiVersion } from "../schema/kinds/catalog.ts";
 import type { HttpRequest } from "../../ports/http.ts";
-import { keyOf, timestamp } from "./engine.ts";
+import { keyOf } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import { bodyBytes, bodyLimitBytes, bodyText, mediaType, parseText } from "../http/request-body.ts";
 import { inconvertible } from "../schema/merge/canonicalise.ts";
@@ -11,6 +11,7 @@ import { jsonPatch, mergePatch, strategicMergePatch } from "../schema/merge/patc
 import { rootSchema } from "../schema/schema-parts.ts";
 import { badRequest, conflict, invalid, Refusal, tooLarge, unsupportedMediaType } from "../schema/status.ts";
 import { checkIdentity, createObject, modifyObject, nameless, type WriteContext, type Written } from "./writes.ts";
+import { timestamp } from "../schema/timestamp.ts";
 
 const patchTypes = {
   json: "application/json-patch+json",

@@ -1,6 +1,5 @@
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
 import { deleteObject } from "./deletes.ts";
-import { timestamp } from "./engine.ts";
 import type { LiveObject } from "../storage/live-objects.ts";
 import { bodyObject } from "../http/request-body.ts";
 import { isTrue } from "../http/request-target.ts";
@@ -20,6 +19,7 @@ import {
 } from "../schema/status.ts";
 import { type DeleteOptions, readDeleteOptions } from "../http/write-options.ts";
 import { modifyObject, type WriteContext } from "./writes.ts";
+import { timestamp } from "../schema/timestamp.ts";
 
 /** Where the output of a container is. */
 export interface LogRequest {

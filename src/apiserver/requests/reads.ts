@@ -1,6 +1,5 @@
 import { decodeBase64Url, encodeBase64Url } from "../http/base64url.ts";
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
-import type { Served } from "../schema/catalog.ts";
 import { type Engine, keyOf } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { Interest, LiveEvent, LiveObject } from "../storage/live-objects.ts";
@@ -11,6 +10,7 @@ import { parseFieldSelector, parseLabelSelector } from "../schema/selectors.ts";
 import { forbidden } from "../schema/field-errors.ts";
 import { badRequest, expired, invalid, notFound, Refusal, tooLargeRevision, unforeseen } from "../schema/status.ts";
 import { defaultBacklog, WatchStream } from "../http/watch-stream.ts";
+import type { Served } from "../schema/contract.ts";
 
 /** GET of one object. */
 export function getObject(

@@ -1,10 +1,9 @@
 import type { HttpRequest } from "../../ports/http.ts";
-import type { Served } from "../schema/catalog.ts";
 import { keyOf } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import { readPatch } from "./patch-object.ts";
 import { bodyObject } from "../http/request-body.ts";
-import type { KubeObject } from "../schema/contract.ts";
+import type { KubeObject, Served } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import { printLabelSelector } from "../schema/selectors.ts";
 import { badRequest, conflict, internalError, invalid, jsonResponse, notFound, Refusal } from "../schema/status.ts";

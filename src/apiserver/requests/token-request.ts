@@ -1,10 +1,10 @@
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
-import { timestamp } from "./engine.ts";
 import { bodyObject } from "../http/request-body.ts";
 import { isObject } from "../schema/json-values.ts";
 import type { TokenIssuer } from "../access/service-account-tokens.ts";
 import { badRequest, conflict, invalid, jsonResponse, notFound, notServed, Refusal } from "../schema/status.ts";
 import type { WriteContext } from "./writes.ts";
+import { timestamp } from "../schema/timestamp.ts";
 
 const tokenRequestKind = { group: "authentication.k8s.io", kind: "TokenRequest" };
 /** `k8s.io/kubernetes pkg/apis/authentication/validation (master)` */

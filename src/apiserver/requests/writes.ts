@@ -1,24 +1,19 @@
 import type { AdmissionRequest } from "../admission/admission.ts";
-import { splitApiVersion, type Served } from "../schema/catalog.ts";
-import { signingRequests, withDecisionsOf } from "../admission/certificate-requests.ts";
-import { type Engine, type Exchange, keyOf, nameSuffix, timestamp } from "./engine.ts";
+import { splitApiVersion } from "../schema/kinds/catalog.ts";
+import { withDecisionsOf } from "../admission/certificate-requests.ts";
+import { type Engine, keyOf } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { LiveObject } from "../storage/live-objects.ts";
 import type { ResourceTarget } from "../http/request-target.ts";
-import type { FieldError, KubeObject, ObjectMeta } from "../schema/contract.ts";
+import type { FieldError, KubeObject, ObjectMeta, Served } from "../schema/contract.ts";
 import { fitsTypes, trackUpdate } from "../schema/merge/field-sets.ts";
 import { cloneJson, equalJson, isObject } from "../schema/json-values.ts";
-import {
-  alreadyExists,
-  badRequest,
-  conflict,
-  forbidden,
-  invalid,
-  notFound,
-  Refusal,
-  unforeseen,
-} from "../schema/status.ts";
+import { alreadyExists, badRequest, conflict, invalid, notFound, Refusal, unforeseen } from "../schema/status.ts";
 import type { WriteOptions } from "../http/write-options.ts";
+import type { Exchange } from "../access/exchange.ts";
+import { timestamp } from "../schema/timestamp.ts";
+import { nameSuffix } from "../schema/name-suffix.ts";
+import { signingRequests } from "../access/signing-requests.ts";
 
 /** A write that went through: `created` decides between 201 and 200. */
 export interface Written {
@@ -658,20 +653,4 @@ function sameButTimes(before: KubeObject, after: KubeObject): boolean {
 function withoutTimes(object: KubeObject): unknown {
   const { managedFields = [], ...metadata } = object.metadata;
   return { ...object, metadata: { ...metadata, managedFields: managedFields.map(({ time: _, ...entry }) => entry) } };
-}
-
-/** 403 for a new object in a namespace that is going away. */
-export function namespaceTerminating(served: Served, name: string, namespace: string): Refusal {
-  return forbidden(
-    served.definition,
-    name,
-    `unable to create new content in namespace ${namespace} because it is being terminated`,
-    [
-      {
-        reason: "NamespaceTerminating",
-        message: `namespace ${namespace} is being terminated`,
-        field: "metadata.namespace",
-      },
-    ],
-  );
 }

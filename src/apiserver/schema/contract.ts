@@ -295,3 +295,16 @@ export interface AccessAttributes {
   /** Set for paths that are no resources (`/version`). */
   readonly path?: string;
 }
+
+/** A served kind in one version, ready for use. */
+export interface Served {
+  readonly definition: ResourceDefinition;
+  readonly schema: CompiledSchema;
+  /** Under which resource its objects are stored: `deployments.apps`. */
+  readonly stored: string;
+  /** The apiVersion that they are stored in. */
+  readonly storedApiVersion: string;
+  readonly apiVersion: string;
+  /** Whether objects count the changes of their spec. */
+  readonly hasGeneration: boolean;
+}

@@ -1,5 +1,5 @@
 import type { HttpResponse } from "../../ports/http.ts";
-import type { FieldError } from "./contract.ts";
+import type { FieldError, Served } from "./contract.ts";
 
 /**
  * The error (and, for deletions, success) body of Kubernetes' API: `k8s.io/apimachinery pkg/apis/meta/v1/types.go
@@ -228,4 +228,20 @@ export function success(resource: Named, name: string, uid: string | undefined):
     status: "Success",
     details: { ...details(resource, name), ...(uid === undefined ? {} : { uid }) },
   };
+}
+
+/** 403 for a new object in a namespace that is going away. */
+export function namespaceTerminating(served: Served, name: string, namespace: string): Refusal {
+  return forbidden(
+    served.definition,
+    name,
+    `unable to create new content in namespace ${namespace} because it is being terminated`,
+    [
+      {
+        reason: "NamespaceTerminating",
+        message: `namespace ${namespace} is being terminated`,
+        field: "metadata.namespace",
+      },
+    ],
+  );
 }

@@ -2,7 +2,7 @@ import { MachineConfigNode, MachineConfigPool, MachineOSBuild, MachineOSConfig, 
 import { annotations, fieldManagers, labels, namespace } from "../../api/names.ts";
 import type { Pod } from "../../api/foreign/kubernetes.ts";
 import { timestampOf } from "../../api/schema/object.ts";
-import { labelValue, keyDifferences, readComponents } from "../../core/build/build-key.ts";
+import { labelValue, keyDifferences } from "../../core/build/build-key.ts";
 import { prunePlan } from "../../core/build/build-prune.ts";
 import { rebuildSerial } from "../../core/build/build-rebuild.ts";
 import { readFailure } from "../../core/build/build-retry.ts";
@@ -20,6 +20,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
 import { readShelves } from "../read-shelves.ts";
 import { showBook } from "./book.ts";
+import { readComponents } from "../../core/config/key-components.ts";
 
 const verbs = ["status", "start", "retry", "logs", "explain", "plan", "prune", "rollback"] as const;
 type Verb = (typeof verbs)[number];

@@ -4,9 +4,9 @@ import { annotations } from "../../api/names.ts";
 import { type ContainerfileReading, renderContainerfile } from "./build-containerfile.ts";
 import { type ContentKey, buildVisible, contentKey, digestOfData, digestOfVisible, sha256Hex } from "./build-key.ts";
 import { rebuildSerial } from "./build-rebuild.ts";
-import { type ContentMode, contentDigest } from "../config/image-content.ts";
+import { contentDigest } from "../config/image-content.ts";
 import { parseImageReference, repositoryOf } from "../images/image-reference.ts";
-import { type NodeConfig, nodeConfigOf } from "../config/node-config.ts";
+import { type NodeConfig, nodeConfigOf, type ContentMode } from "../config/node-config.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
 
 /** What an image is made from, with every name resolved and every object read. */

@@ -3,10 +3,10 @@ import { type MachineOSConfig, containerfileArchitectures } from "../../api/kind
 import { annotations } from "../../api/names.ts";
 import type { ContainerfileReading } from "./build-containerfile.ts";
 import { readContainerfile } from "./build-containerfile.ts";
-import type { ContentMode } from "../config/image-content.ts";
 import { parseImageReference, repositoryOf } from "../images/image-reference.ts";
 import { isMaterialised, machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
+import type { ContentMode } from "../config/node-config.ts";
 
 export type OptInSource = "MachineOSConfig" | "PoolLabel" | "ClusterDefault";
 

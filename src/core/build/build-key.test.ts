@@ -9,11 +9,11 @@ import {
   keyDifferences,
   labelValue,
   printComponents,
-  readComponents,
   repeatName,
   sha256Hex,
 } from "./build-key.ts";
 import { type NodeConfig, type WantedEntry, emptyNodeConfig } from "../config/node-config.ts";
+import { readComponents } from "../config/key-components.ts";
 
 const inputs: KeyInputs = {
   mode: "full",

@@ -1,7 +1,8 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { deliveryOf, type ContentMode } from "../config/image-content.ts";
-import type { NodeConfig } from "../config/node-config.ts";
+import { deliveryOf } from "../config/image-content.ts";
+import type { NodeConfig, ContentMode } from "../config/node-config.ts";
+import type { KeyComponents } from "../config/key-components.ts";
 
 /** Changes whenever images of equal inputs come out otherwise than before. */
 export const recipeVersion = "1";
@@ -39,9 +40,6 @@ export interface KeyInputs {
   /** Of everything that a machine is to have on its disk. */
   readonly content: string;
 }
-
-/** What of the inputs counts, each as a short text: kept with the build, so that two keys can be compared. */
-export type KeyComponents = Readonly<Record<string, string | number | null>>;
 
 export interface ContentKey {
   /** 32 hexadecimal digits. Equal keys: equal images. */
@@ -138,22 +136,6 @@ export function printComponents(components: KeyComponents): string {
     ...Object.fromEntries(parts.filter(([name]) => ofWhole.has(name))),
     parent: Object.fromEntries(parts.filter(([name]) => !ofWhole.has(name))),
   });
-}
-
-/** Reads what {@link printComponents} wrote; `undefined` for what is none. */
-export function readComponents(text: string | undefined): KeyComponents | undefined {
-  if (text === undefined) return undefined;
-  try {
-    const read: unknown = JSON.parse(text);
-    if (typeof read !== "object" || read === null || Array.isArray(read)) return undefined;
-    const { parent, ...rest } = read as { readonly parent?: unknown };
-    return {
-      ...(typeof parent === "object" && parent !== null ? (parent as KeyComponents) : {}),
-      ...(rest as KeyComponents),
-    };
-  } catch {
-    return undefined;
-  }
 }
 
 /** Folders of a configuration that steps of a build see. */

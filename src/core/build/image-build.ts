@@ -2,8 +2,8 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { imageLabels } from "../../api/names.ts";
 import { isRecord } from "../../ignition/shape.ts";
 import { type BuildFailure, isFailureClass } from "./build-failures.ts";
-import type { ContentMode } from "../config/image-content.ts";
 import { readVersionOne } from "../text/versioned-document.ts";
+import type { ContentMode } from "../config/node-config.ts";
 
 /** Where the program that makes an image finds what it is told, and leaves what came of it: paths of its container. */
 export const buildPaths = {

@@ -10,9 +10,6 @@ import { certificatePaths } from "../certificates/machine-certificates.ts";
 import type { FolderOwner, NodeConfig, WantedEntry } from "./node-config.ts";
 import { readVersionOne } from "../text/versioned-document.ts";
 
-/** What an image holds of a configuration: all of it, or only what nothing else can bring. */
-export type ContentMode = "full" | "os-only";
-
 /**
  * How a path of a configuration gets onto a machine whose image holds it.
  *

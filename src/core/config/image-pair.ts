@@ -4,9 +4,9 @@ import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations, machineOSBuildConditions as types, machineOSConfigConditions } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { readComponents } from "../build/build-key.ts";
-import type { ContentMode } from "./image-content.ts";
 import { isMaterialised, switchOf } from "./opt-in.ts";
+import { readComponents } from "./key-components.ts";
+import type { ContentMode } from "./node-config.ts";
 
 export type ImageWaitReason = "WaitingForBuild" | "BuildFailed" | "BuildInterrupted" | "OptOutGrace";
 

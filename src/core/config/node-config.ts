@@ -6,8 +6,6 @@ import { contentsReader } from "../../ignition/data-url.ts";
 import type { IgnitionConfig, Owner, Unit } from "../../ignition/types.ts";
 import { sameBag } from "../text/bag.ts";
 import type { Change, Op } from "./change.ts";
-import type { KernelType } from "../machine/deployment.ts";
-import type { ContentMode } from "./image-content.ts";
 
 /**
  * What one machine should be, in the terms of a machine: entries on its disk, enablement of units, accounts, kernel
@@ -394,3 +392,8 @@ export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change
     ...(from.fips === to.fips ? [] : [{ kind: "fips", from: from.fips, to: to.fips } as const]),
   ];
 }
+
+export type KernelType = "default" | "realtime" | "64k-pages";
+
+/** What an image holds of a configuration: all of it, or only what nothing else can bring. */
+export type ContentMode = "full" | "os-only";

@@ -94,7 +94,7 @@ describe("what a machine is served", () => {
     expect(answer.verdict).toBe("served");
     await expect(
       `${JSON.stringify(answer.verdict === "served" ? JSON.parse(answer.body) : answer, undefined, 2)}\n`,
-    ).toMatchFileSnapshot(`../../test/golden/served-config/${version}.json`);
+    ).toMatchFileSnapshot(`../../../test/golden/served-config/${version}.json`);
   });
 
   test("has what its config says, and beside it what the machine needs: secrets for root alone", () => {

@@ -1,32 +1,8 @@
 import { sameBag, withoutBag } from "../text/bag.ts";
 import type { Change } from "../config/change.ts";
 import type { NodeConfig } from "../config/node-config.ts";
-import type { ObservedNode } from "./plan-node.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
-
-export type KernelType = "default" | "realtime" | "64k-pages";
-
-/** One operating system that a machine can boot. */
-export interface Deployment {
-  /** Pullspec of the OS image. */
-  readonly image: string;
-  readonly kernelArguments: readonly string[];
-  /**
-   * Packages asked for on top of the image, sorted: extensions', and what somebody layered by hand. Not those of the
-   * kernel type.
-   */
-  readonly packages: readonly string[];
-  readonly kernelType: KernelType;
-}
-
-/** What of an operating system a machine can change. What it cannot is refused before anything is touched. */
-export interface OsAbilities {
-  /** `false`: a machine whose OS somebody else keeps. */
-  readonly images: boolean;
-  readonly kernelArguments: boolean;
-  readonly packages: boolean;
-  readonly kernelTypes: readonly KernelType[];
-}
+import type { Deployment, ObservedNode } from "./observed-node.ts";
 
 /** Packages that extensions bring: these come and go with them, all others are somebody else's. */
 const extensionPackages = new Set(Object.values(supportedExtensions).flat());

@@ -1,7 +1,6 @@
 import { annotations, imageLabels } from "../../api/names.ts";
-import type { ContentMode } from "../config/image-content.ts";
 import { isDigestPullspec } from "../config/image-pair.ts";
-import type { NodeConfig } from "../config/node-config.ts";
+import type { NodeConfig, ContentMode } from "../config/node-config.ts";
 
 /**
  * An image that a machine boots in place of the one that its configuration names, and what it holds of the

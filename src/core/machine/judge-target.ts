@@ -1,8 +1,8 @@
 import { hostPaths } from "../../api/names.ts";
 import { isCredential } from "../config/image-content.ts";
 import type { NodeConfig, WantedEntry } from "../config/node-config.ts";
-import type { ObservedNode } from "./plan-node.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
+import type { ObservedNode } from "./observed-node.ts";
 
 /** Why this machine cannot become a target, found before anything is touched. */
 export interface TargetProblem {

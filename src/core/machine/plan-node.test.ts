@@ -3,12 +3,12 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { describe, expect, test } from "vitest";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { encodeDataUrl } from "../../ignition/data-url.ts";
-import type { Deployment } from "./deployment.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
 import { type NodeConfig, nodeConfigOf, splitKernelArguments } from "../config/node-config.ts";
 import { observedAs } from "../preview/plan-cluster.ts";
-import { type ObservedNode, planNode } from "./plan-node.ts";
+import { planNode } from "./plan-node.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
+import type { Deployment, ObservedNode } from "./observed-node.ts";
 
 const policies = mergePolicies({
   files: [{ path: "/etc/quiet", actions: [{ type: "None" }] }],

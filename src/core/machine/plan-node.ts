@@ -1,77 +1,21 @@
 import type { ClusterPolicies } from "../../api/kinds/machine-configuration.ts";
 import { textOf } from "../../ignition/data-url.ts";
 import { type Because, type Change, type Consequence, describeChange, sameConsequence } from "../config/change.ts";
-import { type ContentGap, type ContentStep, type ObservedContent, contentGap, isAsWanted } from "./content-gap.ts";
-import {
-  type Deployment,
-  type OsAbilities,
-  deploymentChanges,
-  sameDeployment,
-  wantedDeployment,
-} from "./deployment.ts";
+import { type ContentGap, type ContentStep, contentGap, isAsWanted } from "./content-gap.ts";
+import { deploymentChanges, sameDeployment, wantedDeployment } from "./deployment.ts";
 import {
   type EffectivePolicies,
   consequencesOf,
   defaultPolicies,
   registriesConf,
 } from "../config/disruption-policy.ts";
-import { type ContentMode, isCredential } from "../config/image-content.ts";
+import { isCredential } from "../config/image-content.ts";
 import { isTargetOf, sameTarget } from "./image-target.ts";
 import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig } from "../config/node-config.ts";
-import type { SettleRecord } from "./settle.ts";
-
-/** The daemon's durable debts: written before the first change, closed last. */
-export interface Ledger {
-  readonly v: 1;
-  /** Rendered name that the update goes to. */
-  readonly target: string;
-  /** The image that it goes to, where that is another one than the configuration names, and what it holds. */
-  readonly image?: string;
-  readonly content?: ContentMode;
-  /** What the next boot was to be, where it was to be something else. */
-  readonly deployment?: Deployment;
-  /** Boot in which the debts were made; another boot has paid them. */
-  readonly bootId: string;
-  readonly owes: readonly Consequence[];
-  /** RFC 3339. */
-  readonly openedAt: string;
-  /**
-   * Boots in which a reboot was asked for, so that a machine that does not take its target is not rebooted for ever.
-   */
-  readonly rebootsAsked?: readonly string[];
-  /**
-   * Why the machine could not be made equal to what it had booted: it was sent back to the system that it had before.
-   */
-  readonly failed?: { readonly path?: string; readonly cause: string };
-}
+import type { Deployment, ObservedNode } from "./observed-node.ts";
 
 /** Reboots that a target gets to boot what was staged for it. */
 export const mostReboots = 3;
-
-/** The machine as observed: nothing here is what we believe we wrote. */
-export interface ObservedNode extends ObservedContent {
-  readonly bootId: string;
-  readonly booted: Deployment;
-  readonly staged: Deployment | undefined;
-  readonly can: OsAbilities;
-  /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
-  readonly fips: boolean | undefined;
-  readonly ledger: Ledger | undefined;
-  /**
-   * The configuration that the machine was last proven to have, or started with; `undefined` on one that has neither.
-   */
-  readonly previous: NodeConfig | undefined;
-  /** It has been in service with a configuration of ours: then it is drained before it is disrupted. */
-  readonly inService: boolean;
-  /** Somebody asked to apply everything again (the force file). */
-  readonly forced: boolean;
-  /** The only control-plane machine: its pods have nowhere to go. */
-  readonly onlyControlPlane: boolean;
-  /** Where the system that runs finds at boot what the machine is to have; absent: the daemon writes it. */
-  readonly payload?: "image" | "local" | undefined;
-  /** What the last settling came to. */
-  readonly settled?: SettleRecord | undefined;
-}
 
 export type Step =
   /** Fetches and verifies what the machine does not hold yet, while nothing has changed. */

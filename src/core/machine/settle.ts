@@ -12,30 +12,8 @@ import {
   contentGap,
   originOfPath,
 } from "./content-gap.ts";
-import type { Deployment } from "./deployment.ts";
 import type { Payload, PayloadEntry } from "../config/image-content.ts";
 import { type NodeConfig, type WantedEntry, emptyNodeConfig, hasInstallSection } from "../config/node-config.ts";
-
-/** What a settling came to, for the daemon and for the next one. */
-export interface SettleRecord {
-  readonly v: 1;
-  readonly bootId: string;
-  /** What was booted. */
-  readonly deployment: Deployment;
-  /** sha256 of the payload, hex; absent where none could be read. */
-  readonly payload?: string;
-  /** Paths, and units by their name, that were changed in this boot, or are about to be. */
-  readonly changed: readonly string[];
-  /** `settling`: under way, or killed in the middle; `rebooting`: what had started already is to read it. */
-  readonly result: "settling" | "settled" | "rebooting" | "failed";
-  /** Boot in which a reboot of this deployment was asked for. */
-  readonly rebootAskedIn?: string;
-  /** What something that runs has still to read: nothing is restarted for it once the boot is over. */
-  readonly owed?: readonly string[];
-  /** Where it failed, and why. */
-  readonly path?: string;
-  readonly cause?: string;
-}
 
 /**
  * A payload that was laid down on the machine for the system that it leaves: with what was there before that was

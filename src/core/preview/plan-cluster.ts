@@ -11,18 +11,19 @@ import { packagesOf } from "../machine/deployment.ts";
 import { type ConfigChange, diffConfigs } from "../config/diff-configs.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
 import { contentModeOf } from "../build/build-intent.ts";
-import { type ContentMode, contentDigest } from "../config/image-content.ts";
+import { contentDigest } from "../config/image-content.ts";
 import { withImage } from "../machine/image-target.ts";
 import { isControlPlane } from "../pool/member-facts.ts";
-import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "../config/node-config.ts";
+import { type NodeConfig, emptyNodeConfig, nodeConfigOf, type ContentMode } from "../config/node-config.ts";
 import type { ObservedEntry } from "../machine/content-gap.ts";
-import { type ObservedNode, type Step, planNode } from "../machine/plan-node.ts";
+import { type Step, planNode } from "../machine/plan-node.ts";
 import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
 import { type Irreconcilable, reconcile } from "../config/reconcilable.ts";
 import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts";
 import { type Refusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
 import { ignitionOf, kernelTypes, validateMachineConfig } from "../config/validate-machine-config.ts";
+import type { ObservedNode } from "../machine/observed-node.ts";
 
 /** The objects that decide what machines should be. */
 export interface ClusterObjects {

@@ -25,7 +25,7 @@ import {
   unlinkBoth,
 } from "./durable-writes.ts";
 import { type Gift, realOwners, recordedOwners } from "./ownership.ts";
-import { pullSettings } from "./pull-settings.ts";
+import { pullSettings, type PullSettings } from "./pull-settings.ts";
 import { rootAccounts } from "./root-accounts.ts";
 import { rootBooks } from "./root-books.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
@@ -45,20 +45,6 @@ export interface ImageTrees {
   labelsOf?(image: string): Promise<Readonly<Record<string, string>>>;
   /** Brings an image that is not there yet: pulled, verified, then unpacked. What is there is not asked for again. */
   fetch(image: string, settings: PullSettings, signal: AbortSignal): Promise<void>;
-}
-
-/** What a machine says about pulling images: the texts of its own files, `undefined` where it has none. */
-export interface PullSettings {
-  /** `/etc/containers/policy.json` */
-  readonly policy: string | undefined;
-  /** The merged auth file: `/run/ostree/auth.json`, else `/var/lib/kubelet/config.json`. */
-  readonly auth: string | undefined;
-  /** `/etc/containers/registries.conf` */
-  readonly registries: string | undefined;
-  /** PEM texts of `/etc/docker/certs.d/<host>/*.crt`. */
-  certificates(host: string): Promise<readonly string[]>;
-  /** Text of another file that one of these names, such as a key of policy.json; `undefined` when it cannot be read. */
-  file(path: string): Promise<string | undefined>;
 }
 
 export interface DirectoryHostOptions {

@@ -1,7 +1,6 @@
 import { basename } from "node:path";
 import * as fs from "node:fs/promises";
 import { isAbsent, readTextIfThere } from "./durable-writes.ts";
-import type { PullSettings } from "./directory-host.ts";
 
 /**
  * Auth files in the order in which they count (spec of the reference: /run/ostree/auth.json leads to the merged pull
@@ -49,4 +48,18 @@ export async function pullSettings(locate: (path: string) => Promise<string>): P
     },
     file,
   };
+}
+
+/** What a machine says about pulling images: the texts of its own files, `undefined` where it has none. */
+export interface PullSettings {
+  /** `/etc/containers/policy.json` */
+  readonly policy: string | undefined;
+  /** The merged auth file: `/run/ostree/auth.json`, else `/var/lib/kubelet/config.json`. */
+  readonly auth: string | undefined;
+  /** `/etc/containers/registries.conf` */
+  readonly registries: string | undefined;
+  /** PEM texts of `/etc/docker/certs.d/<host>/*.crt`. */
+  certificates(host: string): Promise<readonly string[]>;
+  /** Text of another file that one of these names, such as a key of policy.json; `undefined` when it cannot be read. */
+  file(path: string): Promise<string | undefined>;
 }

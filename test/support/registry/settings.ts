@@ -1,4 +1,4 @@
-import type { PullSettings } from "../../../src/host/directory/directory-host.ts";
+import type { PullSettings } from "../../../src/host/directory/pull-settings.ts";
 
 export const acceptAnything = '{"default":[{"type":"insecureAcceptAnything"}]}';
 

@@ -1,19 +1,6 @@
-import { compileSchema } from "./validation/structural.ts";
-import type { CompiledSchema, ResourceDefinition } from "./contract.ts";
-import { groupResource } from "./status.ts";
-
-/** A served kind in one version, ready for use. */
-export interface Served {
-  readonly definition: ResourceDefinition;
-  readonly schema: CompiledSchema;
-  /** Under which resource its objects are stored: `deployments.apps`. */
-  readonly stored: string;
-  /** The apiVersion that they are stored in. */
-  readonly storedApiVersion: string;
-  readonly apiVersion: string;
-  /** Whether objects count the changes of their spec. */
-  readonly hasGeneration: boolean;
-}
+import { compileSchema } from "../validation/structural.ts";
+import type { CompiledSchema, ResourceDefinition, Served } from "../contract.ts";
+import { groupResource } from "../status.ts";
 
 /** What this server serves now: the built-in kinds, and those of CustomResourceDefinitions as they come and go. */
 export interface Catalog {

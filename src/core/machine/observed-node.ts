@@ -1,0 +1,96 @@
+import type { KernelType, NodeConfig, ContentMode } from "../config/node-config.ts";
+import type { Consequence } from "../config/change.ts";
+import type { ObservedContent } from "./content-gap.ts";
+
+/** One operating system that a machine can boot. */
+export interface Deployment {
+  /** Pullspec of the OS image. */
+  readonly image: string;
+  readonly kernelArguments: readonly string[];
+  /**
+   * Packages asked for on top of the image, sorted: extensions', and what somebody layered by hand. Not those of the
+   * kernel type.
+   */
+  readonly packages: readonly string[];
+  readonly kernelType: KernelType;
+}
+
+/** What of an operating system a machine can change. What it cannot is refused before anything is touched. */
+export interface OsAbilities {
+  /** `false`: a machine whose OS somebody else keeps. */
+  readonly images: boolean;
+  readonly kernelArguments: boolean;
+  readonly packages: boolean;
+  readonly kernelTypes: readonly KernelType[];
+}
+
+/** The daemon's durable debts: written before the first change, closed last. */
+export interface Ledger {
+  readonly v: 1;
+  /** Rendered name that the update goes to. */
+  readonly target: string;
+  /** The image that it goes to, where that is another one than the configuration names, and what it holds. */
+  readonly image?: string;
+  readonly content?: ContentMode;
+  /** What the next boot was to be, where it was to be something else. */
+  readonly deployment?: Deployment;
+  /** Boot in which the debts were made; another boot has paid them. */
+  readonly bootId: string;
+  readonly owes: readonly Consequence[];
+  /** RFC 3339. */
+  readonly openedAt: string;
+  /**
+   * Boots in which a reboot was asked for, so that a machine that does not take its target is not rebooted for ever.
+   */
+  readonly rebootsAsked?: readonly string[];
+  /**
+   * Why the machine could not be made equal to what it had booted: it was sent back to the system that it had before.
+   */
+  readonly failed?: { readonly path?: string; readonly cause: string };
+}
+
+/** The machine as observed: nothing here is what we believe we wrote. */
+export interface ObservedNode extends ObservedContent {
+  readonly bootId: string;
+  readonly booted: Deployment;
+  readonly staged: Deployment | undefined;
+  readonly can: OsAbilities;
+  /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
+  readonly fips: boolean | undefined;
+  readonly ledger: Ledger | undefined;
+  /**
+   * The configuration that the machine was last proven to have, or started with; `undefined` on one that has neither.
+   */
+  readonly previous: NodeConfig | undefined;
+  /** It has been in service with a configuration of ours: then it is drained before it is disrupted. */
+  readonly inService: boolean;
+  /** Somebody asked to apply everything again (the force file). */
+  readonly forced: boolean;
+  /** The only control-plane machine: its pods have nowhere to go. */
+  readonly onlyControlPlane: boolean;
+  /** Where the system that runs finds at boot what the machine is to have; absent: the daemon writes it. */
+  readonly payload?: "image" | "local" | undefined;
+  /** What the last settling came to. */
+  readonly settled?: SettleRecord | undefined;
+}
+
+/** What a settling came to, for the daemon and for the next one. */
+export interface SettleRecord {
+  readonly v: 1;
+  readonly bootId: string;
+  /** What was booted. */
+  readonly deployment: Deployment;
+  /** sha256 of the payload, hex; absent where none could be read. */
+  readonly payload?: string;
+  /** Paths, and units by their name, that were changed in this boot, or are about to be. */
+  readonly changed: readonly string[];
+  /** `settling`: under way, or killed in the middle; `rebooting`: what had started already is to read it. */
+  readonly result: "settling" | "settled" | "rebooting" | "failed";
+  /** Boot in which a reboot of this deployment was asked for. */
+  readonly rebootAskedIn?: string;
+  /** What something that runs has still to read: nothing is restarted for it once the boot is over. */
+  readonly owed?: readonly string[];
+  /** Where it failed, and why. */
+  readonly path?: string;
+  readonly cause?: string;
+}
