@@ -22,6 +22,8 @@ import { folderStore } from "./folder-store.ts";
 import { judgeManifest, servedKinds } from "./judge-manifest.ts";
 import { readDocuments } from "./manifests.ts";
 import { version } from "./version.ts";
+import { createReport } from "../kube/report.ts";
+import { silentLogger } from "../ports/logger.ts";
 
 interface Values {
   readonly "manifest-dir"?: string | undefined;
@@ -88,8 +90,9 @@ export async function bootstrap(
     boot: systemRandom.uuid(),
     store: folderStore(journalFolder, component),
   });
+  const report = createReport({ scribe, log: silentLogger });
   const tell = async (lines: readonly StoryLineIn<"cluster">[]) => {
-    for (const line of lines) scribe.line({ book: "cluster", ...line });
+    for (const line of lines) report({ book: "cluster", ...line });
     await scribe.settle();
   };
   const made: Bootstrapped =

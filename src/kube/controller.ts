@@ -5,11 +5,15 @@ import type { Logger } from "../ports/logger.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 import { type KubeClient, type Selection, updateObject } from "./kube-client.ts";
 import type { Outcome } from "./outcome.ts";
+import { type Report, createReport } from "./report.ts";
 import { isPassing, retryAfterMs } from "./kube-error.ts";
 import { type Change, WatchCache } from "./watch-cache.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-/** What a controller reads: becomes the caches, the RBAC rules and the picture in the documentation. */
+/**
+ * What a controller reads: becomes the caches. That the account of the process may list and watch it is compared in
+ * `src/operator/rights.test.ts`.
+ */
 export interface Watch<T extends KubeObject = KubeObject> {
   readonly resource: Resource<T>;
   readonly selection?: Selection;
@@ -49,6 +53,8 @@ export interface Context extends Ports {
   readonly kube: KubeClient;
   readonly caches: Caches;
   readonly events: EventRecorder;
+  /** Says what happened: the journal line, the Event and the log line of it. */
+  readonly report: Report;
   readonly signal: AbortSignal;
 }
 
@@ -159,7 +165,8 @@ export async function runControllers(
         for (const key of watch.concerns === undefined ? [change.key] : watch.concerns(change, caches)) queue.add(key);
       });
     }
-    controller.start?.((key) => queue.add(key), { ...options, log: controllerLog, signal });
+    const report = createReport({ ...options, log: controllerLog });
+    controller.start?.((key) => queue.add(key), { ...options, log: controllerLog, report, signal });
     return queue;
   });
 
@@ -172,7 +179,13 @@ export async function runControllers(
     await everythingRead;
     if (signal.aborted) return {};
     const keyLog = controllerLog.child({ key });
-    const context: Context = { ...options, log: keyLog, caches, signal };
+    const context: Context = {
+      ...options,
+      log: keyLog,
+      report: createReport({ ...options, log: keyLog }),
+      caches,
+      signal,
+    };
     let outcome: Outcome;
     const began = clock.monotonic();
     const tell = (how: Outcome["kind"] | "failed") =>

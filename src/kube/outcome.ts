@@ -1,6 +1,7 @@
 /**
- * What is true after one look at one object. The runtime turns it into re-queues, conditions, events and logs; a
- * controller returns it and does none of that itself. Thrown means: try again with back-off.
+ * What is true after one pass over one object. The runtime turns it into the next pass, a log line and, where the
+ * controller names a `degradedCondition`, that condition. What happened on the way is said by `report`. Thrown means:
+ * try again with back-off.
  */
 export type Outcome =
   | { readonly kind: "settled"; readonly lookAgainAfterSeconds?: number }

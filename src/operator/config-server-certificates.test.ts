@@ -24,6 +24,7 @@ import { silentLogger } from "../ports/logger.ts";
 import { memoryScribe } from "../ports/scribe.ts";
 import { ours } from "./cluster-sources.ts";
 import { keepConfigServerCertificates } from "./config-server-certificates.ts";
+import { createReport } from "../kube/report.ts";
 
 const day = 86_400_000;
 const authoritySecret = { name: objects.configServerCa, namespace };
@@ -338,6 +339,7 @@ describe("an operator that has not heard of its own writes", () => {
         kube,
         caches: known,
         events: createEventRecorder({ ...ports, kube, component: "test" }),
+        report: createReport(ports),
         signal: signal.signal,
       };
       await keepConfigServerCertificates(["127.9.9.10"], keep, context);

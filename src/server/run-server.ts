@@ -3,6 +3,7 @@ import { journalFamilies } from "../core/metrics/section-meter.ts";
 import type { TlsSettings } from "../core/certificates/tls-profile.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
+import { createReport } from "../kube/report.ts";
 import type { Files } from "../ports/files.ts";
 import type { Ports } from "../ports/index.ts";
 import type { ConfigListenLimits, Listen, ListenConfig, ListenPlain, TlsFiles } from "../ports/listener.ts";
@@ -90,9 +91,10 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   const credentials = new Credentials({ mode: access, tokens: options.tokens, clock, log });
   const limits = new Limits(clock, { ...defaultLimits, ...options.limits });
   const isCluster = source.mode === "cluster";
+  const report = createReport({ scribe, log });
   const teller = new TellRequests({
     clock,
-    scribe,
+    report,
     log,
     run: identity,
     chapter: isCluster ? "Server" : "Bootstrap",
@@ -158,7 +160,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   );
   const life = { book: "cluster", run: identity } as const;
   if (isCluster)
-    scribe.line({
+    report({
       ...life,
       chapter: "Server",
       path: "Start",
@@ -169,7 +171,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
       data: { access, port: listener.port },
     });
   else
-    scribe.line({
+    report({
       ...life,
       chapter: "Bootstrap",
       path: "ServerUp",
@@ -198,9 +200,8 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
       listener.swap(fresh);
       shown = fresh;
       const until = new Date(validityOf(fresh)?.until ?? 0).toISOString();
-      log.info({ until }, "another certificate is shown from now on");
       if (isCluster)
-        scribe.line({
+        report({
           ...life,
           chapter: "Server",
           path: "Certificate",
@@ -210,6 +211,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
           message: `another certificate is shown, good until ${until}`,
           data: { until },
         });
+      else log.info({ until }, "another certificate is shown from now on");
     },
     signal,
   );
@@ -255,7 +257,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   deadline.cancel();
   teller.stop();
   if (isCluster)
-    scribe.line({
+    report({
       ...life,
       chapter: "Server",
       path: "Start",
@@ -271,9 +273,8 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
       const until = shown === undefined ? undefined : validityOf(shown)?.until;
       if (until !== undefined && until - clock.now() < expiringMs) {
         const end = new Date(until).toISOString();
-        log.warn({ end }, "the certificate ends soon");
         if (isCluster)
-          scribe.line({
+          report({
             ...life,
             chapter: "Server",
             path: "Certificate",
@@ -283,6 +284,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
             message: `the certificate ends at ${end}, and no other has come`,
             data: { until: end },
           });
+        else log.warn({ end }, "the certificate ends soon");
       }
       await clock.sleep(dayMs, signal).catch(() => undefined);
     }

@@ -4,6 +4,7 @@ import { silentLogger } from "../ports/logger.ts";
 import { memoryScribe } from "../ports/scribe.ts";
 import type { RequestOutcome } from "./answer-request.ts";
 import { TellRequests } from "./tell-requests.ts";
+import { createReport } from "../kube/report.ts";
 
 const served: RequestOutcome = {
   is: "served",
@@ -31,7 +32,7 @@ function scene() {
   const scribe = memoryScribe();
   const teller = new TellRequests({
     clock: kernel.clock,
-    scribe,
+    report: createReport({ scribe, log: silentLogger }),
     log: silentLogger,
     run: "server-1",
     chapter: "Server",

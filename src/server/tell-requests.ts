@@ -1,12 +1,12 @@
-import type { StoryLineIn } from "../api/books/stories.ts";
+import type { StoryLineOf } from "../api/books/stories.ts";
+import type { Report } from "../kube/report.ts";
 import type { CancelTimer, Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Scribe } from "../ports/scribe.ts";
 import type { RequestOutcome } from "./answer-request.ts";
 
 export interface TellRequestsOptions {
   readonly clock: Clock;
-  readonly scribe: Scribe;
+  readonly report: Report;
   readonly log: Logger;
   /** Which process tells it. */
   readonly run: string;
@@ -76,24 +76,21 @@ export class TellRequests {
   }
 
   #served(outcome: RequestOutcome): void {
-    const { clock, scribe, log } = this.#options;
+    const { clock, report } = this.#options;
     const now = clock.monotonic();
     if (now - this.#minute.began >= minuteMs) this.#minute = { began: now, lines: 0 };
     this.#minute.lines += 1;
     if (this.#minute.lines > mostServed) return this.#gather(this.#folded, outcome.pool, outcome, false);
     const { requester, pool, config, version, sizeBytes, durationMs, by } = outcome;
     const data = { requester, pool, config, version, sizeBytes, durationMs, by };
-    scribe.line({
-      book: "cluster",
+    report({
       ...this.#line(
         pool,
-        "note",
         "Served",
         `${requester} was given ${config} of the pool ${pool} for Ignition ${version}: ${sizeBytes} bytes in ${durationMs} ms`,
       ),
       data,
     });
-    log.info(data, "served");
   }
 
   /** @param isFirstTold the first of its kind is told at once. */
@@ -128,21 +125,14 @@ export class TellRequests {
     if (last.is !== "served") return this.#tellRefused(last, count, windowMs);
     const { pool, config } = last;
     const data = { pool, config, machines: count };
-    this.#options.scribe.line({
-      book: "cluster",
-      ...this.#line(
-        pool,
-        "note",
-        "Served",
-        `${count} more requests for the pool ${pool} were answered within a minute`,
-      ),
+    this.#options.report({
+      ...this.#line(pool, "Served", `${count} more requests for the pool ${pool} were answered within a minute`),
       data,
     });
-    this.#options.log.info(data, "more were served than are told one by one");
   }
 
   #tellRefused(outcome: RequestOutcome, count: number, windowMs: number): void {
-    const { scribe, log, chapter } = this.#options;
+    const { report, log, chapter } = this.#options;
     const pool = this.#poolOf(outcome);
     const { status, reason, requester, config } = outcome;
     const what =
@@ -151,11 +141,12 @@ export class TellRequests {
     const data = { pool, status, why: reason, requests: count, last: requester, ...(config === "" ? {} : { config }) };
     log.warn(data, outcome.is === "broken" ? "answers broke off" : "requests refused");
     if (chapter === "Server" && outcome.is === "refused")
-      scribe.line({ book: "cluster", ...this.#line(pool, "note", "ServeRefused", message), data });
+      report({ ...this.#line(pool, "ServeRefused", message), data });
   }
 
-  #line(pool: string, mark: "note", reason: "Served" | "ServeRefused", message: string): StoryLineIn<"cluster"> {
+  #line(pool: string, reason: "Served" | "ServeRefused", message: string): StoryLineOf<"cluster"> {
     const { chapter, run } = this.#options;
-    return { chapter, run, path: `Served/${pool}`, mark, level: "boundary", reason, message } as StoryLineIn<"cluster">;
+    const line = { book: "cluster", chapter, run, path: `Served/${pool}`, mark: "note", level: "boundary" } as const;
+    return { ...line, reason, message } as StoryLineOf<"cluster">;
   }
 }

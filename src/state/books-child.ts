@@ -1,3 +1,4 @@
+import { type Report, createReport } from "../kube/report.ts";
 import type { JournalLine } from "../api/books/journal-line.ts";
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
@@ -48,8 +49,8 @@ interface Shelves {
 
 interface World {
   readonly caches: Caches;
-  readonly events: ChildContext["events"];
-  readonly report: ChildContext["report"];
+  readonly report: Report;
+  readonly notify: ChildContext["notify"];
   readonly now: number;
   /** Makes lines of what is seen. */
   readonly seen: (line: Parameters<typeof lineOf>[0], at: number) => JournalLine;
@@ -102,7 +103,7 @@ class BooksChild implements Child {
             message: news.message,
           } as const;
           if (news.is === "gap") {
-            context.report({ is: "gap", of: news.book, message: news.message });
+            context.notify({ is: "gap", of: news.book, message: news.message });
             context.tell(
               lineOf(
                 { ...line, path: "Gap", reason: "Gap", data: { book: news.book, lines: news.lines } },
@@ -123,7 +124,7 @@ class BooksChild implements Child {
             seq: 1,
           });
         },
-        onClosed: (chapter) => context.report({ is: "closed", chapter }),
+        onClosed: (chapter) => context.notify({ is: "closed", chapter }),
       },
       signal,
     );
@@ -161,11 +162,11 @@ class BooksChild implements Child {
               { journal: change.key, lines: foreign },
               "a journal tells of what its writer has no part in; these lines are left out",
             );
-            context.report({ is: "foreign", component: writer ?? change.key, lines: foreign });
+            context.notify({ is: "foreign", component: writer ?? change.key, lines: foreign });
           }
           const newest = lines.at(-1);
           if (newest !== undefined && change.before !== undefined)
-            context.report({
+            context.notify({
               is: "heard",
               component: newest.writer.component,
               lagMs: Math.max(0, clock.now() - newest.at),
@@ -236,8 +237,8 @@ class BooksChild implements Child {
             const seen = look(book, {
               caches,
               now,
-              events: context.events,
-              report: context.report,
+              report: createReport(context),
+              notify: context.notify,
               seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }),
             });
             // A journal may hold lines of what is long gone, whose book has had its time.
@@ -250,7 +251,7 @@ class BooksChild implements Child {
             if (seen.subject?.is === "there") library.present(book, seen.subject.uid);
             if (seen.subject?.is === "gone") library.gone(book);
             const { againMs } = await library.settle(book, seen.pool, until);
-            if (book === cluster) context.report({ is: "bootstrap", facts: bootstrapFacts(caches) });
+            if (book === cluster) context.notify({ is: "bootstrap", facts: bootstrapFacts(caches) });
             return settled(Math.min(againMs, seen.againMs ?? againMs) / 1000);
           },
         };
@@ -361,7 +362,7 @@ export function poolsChild(): Child {
       }),
     ],
     alsoConcerned: (lines) => [...new Set(servedMachines(lines).map(({ pool }) => `pool/${pool}`))],
-    look(book, { caches, now, seen, events, report }) {
+    look(book, { caches, now, seen, report, notify }) {
       if (book === cluster) return { subject: undefined, lines: [] };
       const name = nameIn(book);
       const pool = caches.of(MachineConfigPool).get(name);
@@ -378,13 +379,13 @@ export function poolsChild(): Child {
               .flatMap((node) => (poolsOf([node], caches).includes(name) ? [joinedNode(node, name)] : []));
       const joins = judgeJoins(served, nodes, now);
       const overdue = joins.filter(({ is }) => is === "overdue");
-      report({ is: "overdue", pool: name, machines: overdue.length });
+      notify({ is: "overdue", pool: name, machines: overdue.length });
       for (const join of overdue) {
         const { run = "" } = overdueLine(join).line;
         if (!missed.has(`${name} ${run}`))
-          events.event(pool, {
-            type: "Warning",
-            reason: "JoinOverdue",
+          report({
+            about: pool,
+            notice: "JoinOverdue",
             message: `${overdueText(join)}; ${reasonText("JoinOverdue").next}`,
           });
         missed.add(`${name} ${run}`);

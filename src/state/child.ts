@@ -29,7 +29,7 @@ export interface ChildContext extends Ports {
   /** Called when the settings have changed; returns the way to stop it. */
   readonly onSettings: (listener: () => void) => () => void;
   readonly up: () => void;
-  readonly report: (news: ChildNews) => void;
+  readonly notify: (news: ChildNews) => void;
   /** Writes conditions of MachineConfiguration `cluster`. */
   readonly writeHealth: (told: readonly Told[], signal: AbortSignal) => Promise<void>;
 }
@@ -105,11 +105,11 @@ export async function runAsChild(
     async reconcile(key, inner) {
       try {
         const outcome = await given.reconcile(key, inner);
-        context.report({ is: "stuck", key });
+        context.notify({ is: "stuck", key });
         return outcome;
       } catch (error) {
         if (inner.signal.aborted) throw error;
-        if (error instanceof McoError) context.report({ is: "stuck", key, why: error.message });
+        if (error instanceof McoError) context.notify({ is: "stuck", key, why: error.message });
         else fail(error);
         throw error;
       }

@@ -345,7 +345,7 @@ export class StateController {
           one.state = { is: "running" };
           this.#wake();
         },
-        report: (news) => this.#hear(one, news),
+        notify: (news) => this.#hear(one, news),
         writeHealth: async (told, until) => {
           this.#health = told;
           await writer.write(fieldManagers.health, told, until);

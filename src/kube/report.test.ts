@@ -1,0 +1,102 @@
+import { describe, expect, test } from "vitest";
+import type { Happening } from "../api/books/reports.ts";
+import { silentLogger } from "../ports/logger.ts";
+import { memoryScribe } from "../ports/scribe.ts";
+import type { EventNote } from "./event-recorder.ts";
+import { createReport } from "./report.ts";
+
+const pool = {
+  apiVersion: "machineconfiguration.openshift.io/v1",
+  kind: "MachineConfigPool",
+  metadata: { name: "worker" },
+};
+const build = { ...pool, kind: "MachineOSBuild" };
+const rollOut = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-1", level: "boundary" } as const;
+
+function reported(happening: Happening): {
+  readonly lines: readonly string[];
+  readonly events: readonly (EventNote & { readonly about: string })[];
+  readonly logged: readonly string[];
+} {
+  const scribe = memoryScribe();
+  const events: (EventNote & { about: string })[] = [];
+  const logged: string[] = [];
+  const log = {
+    ...silentLogger,
+    warn: (fields: object) => logged.push(`warn ${JSON.stringify(fields)}`),
+    debug: (fields: object) => logged.push(`debug ${JSON.stringify(fields)}`),
+  };
+  const recorder = {
+    event: ({ kind }: { readonly kind: string }, note: EventNote) => events.push({ ...note, about: kind }),
+    settle: () => Promise.resolve(),
+  };
+  createReport({ scribe, events: recorder, log })(happening);
+  return { lines: scribe.lines.map((line) => `${line.book} ${line.path} ${line.mark} ${line.reason}`), events, logged };
+}
+
+describe("report", () => {
+  test("one call makes a journal line, the Event of its reason, and a log line", () => {
+    expect(
+      reported({ about: pool, ...rollOut, path: "Canary", mark: "begin", reason: "Canary", message: "a goes first" }),
+    ).toEqual({
+      lines: ["pool/worker Canary begin Canary"],
+      events: [{ about: "MachineConfigPool", type: "Normal", reason: "CanaryStarted", message: "a goes first" }],
+      logged: [
+        `debug ${JSON.stringify({ book: "pool/worker", chapter: "Rollout", path: "Canary", reason: "Canary", says: "a goes first" })}`,
+      ],
+    });
+  });
+
+  test("a reason without an Event makes none, also where an object is named", () => {
+    const { lines, events } = reported({
+      about: build,
+      book: "build/b",
+      chapter: "Planned",
+      path: "Planned",
+      mark: "end",
+      level: "boundary",
+      reason: "BuildPlanned",
+      message: "append",
+    });
+    expect(lines).toEqual(["build/b Planned end BuildPlanned"]);
+    expect(events).toEqual([]);
+  });
+
+  test("a reason that only one kind of book shows as an Event stays a line in the others", () => {
+    const line = { level: "boundary", mark: "end", reason: "Proven", message: "it kept well" } as const;
+    const inPool = reported({ about: pool, ...rollOut, ...line, path: "Canary" });
+    const inNode = reported({ book: "node/a", chapter: "Update", ...line, path: "PostAction/Proven" });
+    expect(inPool.events.map(({ reason }) => reason)).toEqual(["CanaryPassed"]);
+    expect(inNode.events).toEqual([]);
+    expect(inNode.lines).toEqual(["node/a PostAction/Proven end Proven"]);
+  });
+
+  test("a notice makes an Event and a log line, and no journal line", () => {
+    expect(reported({ about: pool, notice: "SelectingAll", message: "it selects everything" })).toEqual({
+      lines: [],
+      events: [
+        { about: "MachineConfigPool", type: "Warning", reason: "SelectingAll", message: "it selects everything" },
+      ],
+      logged: [`warn ${JSON.stringify({ reason: "SelectingAll", says: "it selects everything" })}`],
+    });
+  });
+
+  test("a failure is logged as a warning", () => {
+    const { logged } = reported({
+      about: pool,
+      ...rollOut,
+      path: "Canary",
+      mark: "fail",
+      reason: "ProofFailed",
+      message: "a failed",
+    });
+    expect(logged[0]).toMatch(/^warn /);
+  });
+
+  test("a reason with an Event does not compile without the object that the Event is about", () => {
+    const line = { ...rollOut, path: "Canary", mark: "begin", reason: "Canary", message: "a goes first" } as const;
+    // @ts-expect-error -- `about` is missing
+    const happening: Happening = line;
+    expect(reported({ ...happening, about: pool } as Happening).events).toHaveLength(1);
+  });
+});

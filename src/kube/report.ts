@@ -1,0 +1,46 @@
+import { type EventForm, type Happening, type ReportedLine, eventForms, notices } from "../api/books/reports.ts";
+import { bookKindOf } from "../api/books/stories.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { Scribe } from "../ports/scribe.ts";
+import type { EventRecorder } from "./event-recorder.ts";
+
+/** Says what happened, once. Never throws and never waits. */
+export type Report = (happening: Happening) => void;
+
+/**
+ * The one place where a happening becomes what people and programs see of it: a journal line (and by it the metrics of
+ * sections, which are measured on their way into the journal), an Event where the tables have one, and a log line.
+ */
+export function createReport({
+  scribe,
+  events,
+  log,
+}: {
+  readonly scribe: Scribe;
+  /** Absent in processes that have no object to speak about. */
+  readonly events?: EventRecorder;
+  readonly log: Logger;
+}): Report {
+  return (happening) => {
+    const { about, message } = happening;
+    if ("notice" in happening) {
+      const type = happening.type ?? notices[happening.notice];
+      events?.event(happening.about, { type, reason: happening.notice, message });
+      log[type === "Warning" ? "warn" : "debug"]({ reason: happening.notice, says: message }, "reported");
+      return;
+    }
+    const { about: _, ...line } = happening;
+    scribe.line(line);
+    const form = eventFormOf(line);
+    if (form !== undefined && about !== undefined)
+      events?.event(about, { type: form.type, reason: form.reason, message });
+    const { book, chapter, path, reason } = line;
+    log[line.mark === "fail" ? "warn" : "debug"]({ book, chapter, path, reason, says: message }, "reported");
+  };
+}
+
+/** The Event that a line becomes; `undefined` for none. */
+function eventFormOf({ book, reason }: Pick<ReportedLine, "book" | "reason">): EventForm | undefined {
+  const form = (eventForms as Readonly<Partial<Record<string, EventForm>>>)[reason];
+  return form?.in === undefined || form.in === bookKindOf(book) ? form : undefined;
+}
