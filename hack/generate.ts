@@ -20,6 +20,7 @@ import { StateMeter } from "../src/core/metrics/state-metrics.ts";
 import { ServerMeter } from "../src/server/server-meter.ts";
 import { lookMeter, storyFamilies } from "../src/controller/run-controller.ts";
 import { commands } from "../src/cli/commands.ts";
+import { commandHelp } from "../src/cli/help.ts";
 import { version } from "../src/cli/version.ts";
 import { suiteImage } from "../src/cluster/host/pod-worker.ts";
 import { stockOsImage } from "../src/cluster/stock-os.ts";
@@ -156,8 +157,8 @@ function kinds(): string {
 
 function cli(): string {
   const entries = Object.entries(commands).map(
-    ([name, { kind, usage, summary, details }]) =>
-      `## mco ${name}\n\n${summary}.${kind === "process" ? " (A process of the suite.)" : ""}\n\n\`\`\`\nmco ${name} ${usage}\n${details === undefined ? "" : `\n${details}\n`}\`\`\`\n`,
+    ([name, command]) =>
+      `## mco ${name}\n\n${command.kind === "process" ? "A process of the suite.\n\n" : ""}\`\`\`\n${commandHelp(name, command)}\`\`\`\n`,
   );
   return `# Commands\n\nGenerated from \`src/cli/commands.ts\`. Exit codes: 0 fine, 1 failed, 64 the command line is not understood; \`plan\`: 0 nothing would change, 2 something would, 1 it cannot be applied.\n\n${entries.join("\n")}`;
 }

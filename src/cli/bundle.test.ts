@@ -1,8 +1,9 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeBundle } from "./bundle.ts";
 
 const root = join(import.meta.dirname, "../..");
 let folder: string;
@@ -53,4 +54,33 @@ describe("what the Containerfile puts into the image", () => {
     expect(status).toBe(64);
     expect(stderr).toContain(says);
   });
+});
+
+/** Command lines of the processes that this one has started and that still run. */
+function children(): readonly string[] {
+  return readdirSync("/proc")
+    .filter((pid) => /^\d+$/.test(pid))
+    .flatMap((pid) => {
+      try {
+        const parent = readFileSync(`/proc/${pid}/stat`, "utf8")
+          .replace(/^.*\) /s, "")
+          .split(" ")[1];
+        return Number(parent) === process.pid
+          ? [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")]
+          : [];
+      } catch {
+        return []; // It ended meanwhile.
+      }
+    });
+}
+
+test("writing a bundle leaves no process behind", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mco-bundle-"));
+  try {
+    await writeBundle(join(folder, "bin"));
+    expect(readdirSync(join(folder, "bin"))).toContain("mco.mjs");
+    await expect.poll(() => children().filter((line) => line.includes("--service="))).toEqual([]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -15,8 +15,8 @@ export async function writeBundle(folder: string): Promise<string> {
   const fresh = `${folder}.new`;
   await rm(fresh, { recursive: true, force: true });
   await mkdir(fresh, { recursive: true });
-  const { build } = await import("esbuild");
-  await build({
+  const esbuild = await import("esbuild");
+  await esbuild.build({
     entryPoints: [{ in: join(own, "..", "main.ts"), out: "mco" }],
     outdir: fresh,
     outExtension: { ".js": ".mjs" },
@@ -32,6 +32,8 @@ export async function writeBundle(folder: string): Promise<string> {
     minifySyntax: true,
     minifyWhitespace: true,
   });
+  // Its service is a process of 200 MiB that otherwise lives as long as this one.
+  await esbuild.stop();
   await writeFile(join(fresh, "package.json"), '{"type":"module"}\n');
   await rm(folder, { recursive: true, force: true });
   await rename(fresh, folder);

@@ -2,6 +2,7 @@ import { McoError, errorCodes } from "../api/errors.ts";
 import { errorText } from "../ports/node/json-logger.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { type Command, commands } from "./commands.ts";
+import { commandHelp, overview, usageLines } from "./help.ts";
 import { verbOf } from "./program-names.ts";
 
 /** Runs one command line and ends the process with its exit code. */
@@ -10,17 +11,15 @@ async function main(): Promise<void> {
   const [verb, ...args] = words;
   const command: Command | undefined = verb === undefined ? undefined : commands[verb];
   if (verb === undefined || verb === "help" || verb === "--help" || verb === "-h") {
-    process.stdout.write(usage());
+    process.stdout.write(overview(process.stdout.columns));
     process.exit(0);
   }
   if (command === undefined) {
-    process.stderr.write(`mco: there is no command "${verb}"\n\n${usage()}`);
+    process.stderr.write(`mco: there is no command "${verb}"\n\n${overview(process.stderr.columns)}`);
     process.exit(exitCodes.usage);
   }
   if (args.includes("--help") || args.includes("-h")) {
-    process.stdout.write(
-      `mco ${verb} ${command.usage}\n\n${command.summary}\n${command.details === undefined ? "" : `\n${command.details}\n`}`,
-    );
+    process.stdout.write(commandHelp(verb, command, process.stdout.columns));
     process.exit(0);
   }
   try {
@@ -28,7 +27,7 @@ async function main(): Promise<void> {
     process.exit(await run(args));
   } catch (error) {
     if (error instanceof McoError && error.code === "MCO_USAGE") {
-      process.stderr.write(`mco ${verb}: ${error.message}\nusage: mco ${verb} ${command.usage}\n`);
+      process.stderr.write(`mco ${verb}: ${error.message}\n${usageLines(verb, command)}\n`);
       process.exit(exitCodes.usage);
     }
     const code = error instanceof McoError ? ` [${error.code}]` : "";
@@ -38,16 +37,6 @@ async function main(): Promise<void> {
       process.stderr.write(`  because: ${errorText(error.cause)}\n`);
     process.exit(exitCodes.failed);
   }
-}
-
-function usage(): string {
-  const width = Math.max(...Object.keys(commands).map((name) => name.length));
-  const section = (title: string, kind: Command["kind"]) =>
-    `${title}\n${Object.entries(commands)
-      .filter(([, command]) => command.kind === kind)
-      .map(([name, command]) => `  ${name.padEnd(width)}  ${command.summary.split("\n")[0]}`)
-      .join("\n")}\n`;
-  return `mco manages the operating system of Kubernetes nodes.\n\nusage: mco COMMAND [ARGUMENTS]   (mco COMMAND --help says more)\n\n${section("For people:", "people")}\n${section("Processes:", "process")}`;
 }
 
 await main();

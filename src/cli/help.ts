@@ -1,0 +1,82 @@
+import { type Command, commands } from "./commands.ts";
+
+const widest = 120;
+/** Where texts begin when terms are longer than this: on a line of their own. */
+const longestTerm = 24;
+
+/** Breaks a text at spaces; `indent` columns stand before every line but the first. */
+export function wrapped(text: string, indent: number, width: number): string {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    if (line !== "" && indent + line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line].join(`\n${" ".repeat(indent)}`);
+}
+
+/** Terms and their texts as two columns. */
+function table(rows: readonly (readonly [term: string, text: string])[], width: number): string {
+  const fitting = rows.map(([term]) => term.length).filter((length) => length <= longestTerm);
+  const indent = 2 + Math.max(0, ...fitting) + 2;
+  return rows
+    .map(([term, text]) => {
+      const lead = `  ${term}`;
+      const gap = term.length > longestTerm ? `\n${" ".repeat(indent)}` : " ".repeat(indent - lead.length);
+      return `${lead}${gap}${wrapped(text, indent, width)}`;
+    })
+    .join("\n");
+}
+
+/** The ways to call a command, a line each. */
+export const usageLines = (name: string, { usage }: Pick<Command, "usage">): string =>
+  usage.map((form, index) => `${index === 0 ? "usage:" : "      "} mco ${name} ${form}`).join("\n");
+
+/** What `mco NAME --help` prints. @param width columns of the terminal; never wider than 120. */
+export function commandHelp(name: string, command: Command, width = widest): string {
+  const columns = Math.min(width, widest);
+  const { summary, words = [], flags = [], notes = [], exitCodes = [] } = command;
+  const sections = [
+    wrapped(`${summary}.`, 0, columns),
+    usageLines(name, command),
+    words.length === 0
+      ? ""
+      : table(
+          words.map(({ word, text }) => [word, text]),
+          columns,
+        ),
+    flags.length === 0
+      ? ""
+      : `flags:\n${table(
+          flags.map(({ flag, value, text }) => [value === undefined ? flag : `${flag} ${value}`, text]),
+          columns,
+        )}`,
+    ...notes.map((note) => wrapped(note, 0, columns)),
+    exitCodes.length === 0
+      ? ""
+      : `exit codes:\n${table(
+          exitCodes.map(({ code, means }) => [code, means]),
+          columns,
+        )}`,
+  ];
+  return `${sections.filter((section) => section !== "").join("\n\n")}\n`;
+}
+
+/** What `mco help` prints: every command with what it does. */
+export function overview(width = widest): string {
+  const section = (title: string, kind: Command["kind"]) =>
+    `${title}\n${table(
+      Object.entries(commands)
+        .filter(([, command]) => command.kind === kind)
+        .map(([name, { summary }]) => [name, summary]),
+      Math.min(width, widest),
+    )}\n`;
+  return [
+    "mco manages the operating system of Kubernetes nodes.\n",
+    "usage: mco COMMAND [ARGUMENTS]   (mco COMMAND --help says more)\n",
+    section("For people:", "people"),
+    section("Processes:", "process"),
+  ].join("\n");
+}
