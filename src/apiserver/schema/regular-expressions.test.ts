@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compileExpression } from "./regular-expressions.ts";
+import { allMatches, compileExpression } from "./regular-expressions.ts";
 
 test.for<[string, readonly string[], readonly string[]]>([
   ["^[a-z]+$", ["abc"], ["ABC"]],
@@ -25,4 +25,20 @@ test.for<[string, readonly string[], readonly string[]]>([
 
 test.for(["(?=a)", "(?<!a)b", "(a)\\1", "("])("%s is refused", (pattern) => {
   expect(compileExpression(pattern).verdict).toBe("refused");
+});
+
+test("an expression that backtracking would take for ever costs time that is linear in the text", () => {
+  const compiled = compileExpression("^(a+)+$");
+  if (compiled.verdict !== "compiled") throw new Error(compiled.message);
+  expect(compiled.test("a".repeat(20_000))).toBe(true);
+  // With backtracking this is 2^20000 steps.
+  expect(compiled.test(`${"a".repeat(20_000)}!`)).toBe(false);
+});
+
+test("all matches are found in their order, up to a limit", () => {
+  const compiled = compileExpression("[0-9]+");
+  if (compiled.verdict !== "compiled") throw new Error(compiled.message);
+  expect(allMatches(compiled.expression, "a1b22c333", 10)).toEqual(["1", "22", "333"]);
+  expect(allMatches(compiled.expression, "a1b22c333", 2)).toEqual(["1", "22"]);
+  expect(allMatches(compiled.expression, "abc", 10)).toEqual([]);
 });

@@ -116,5 +116,9 @@ describe("pullSources", () => {
   test("a file that is no registries.conf has no meaning", () => {
     expect(parseRegistriesConf("[[registry]]\nlocation = 5\n")).toBeUndefined();
     expect(parseRegistriesConf("nonsense")).toBeUndefined();
+    expect(parseRegistriesConf("registry = 5\n")).toBeUndefined();
+    expect(parseRegistriesConf('[[registry]]\nlocation = "a"\n[[registry.mirror]]\nlocation = true\n')).toBeUndefined();
+    expect(parseRegistriesConf("unqualified-search-registries = [1]\n")).toBeUndefined();
+    expect(parseRegistriesConf('[[registry]]\nlocation = "a"\nlocation = "b"\n')).toBeUndefined();
   });
 });

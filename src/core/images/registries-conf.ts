@@ -1,3 +1,4 @@
+import { parse } from "smol-toml";
 import { type ImageReference, parseImageReference, printImageReference, repositoryOf } from "./image-reference.ts";
 
 export interface RegistryMirror {
@@ -91,148 +92,52 @@ function relocated(reference: ImageReference, scope: string, location: string): 
 }
 
 /**
- * Reads as much TOML as registries.conf has: comments, tables, arrays of tables, strings, booleans, numbers, arrays of
- * those. `undefined` for anything else: what reads it then refuses, or calls nothing safe.
+ * Reads `/etc/containers/registries.conf`. `undefined` for a text that is no TOML, or whose fields are of other types:
+ * what reads it then refuses, or calls nothing safe.
  */
 export function parseRegistriesConf(text: string): RegistriesConf | undefined {
-  const unqualifiedSearch: string[] = [];
-  const list: Record<string, unknown>[] = [];
-  const mirrorsOf = new Map<Record<string, unknown>, Record<string, unknown>[]>();
-  const top: Record<string, unknown> = {};
-  let target: Record<string, unknown> = top;
-  const lines = joinedLines(text);
-  if (lines === undefined) return undefined;
-  for (const line of lines) {
-    if (line === "") continue;
-    // One quantifier each: blanks around the name would make a hostile line cost its length cubed.
-    const heading = /^\[\[([A-Za-z0-9_.\-\s]+)\]\]$/.exec(line) ?? /^\[([A-Za-z0-9_.\-\s"]+)\]$/.exec(line);
-    if (heading !== null) {
-      const name = (heading[1] ?? "").replaceAll(/\s/g, "");
-      target = {};
-      if (!line.startsWith("[[")) continue;
-      if (name === "registry") list.push(target);
-      else if (name === "registry.mirror") {
-        const registry = list.at(-1);
-        if (registry === undefined) return undefined;
-        const mirrors = mirrorsOf.get(registry) ?? [];
-        mirrors.push(target);
-        mirrorsOf.set(registry, mirrors);
-      }
-      continue;
-    }
-    const pair = /^(?:"([^"\\]*)"|([A-Za-z0-9_-]+))\s*=\s*(.*)$/s.exec(line);
-    if (pair === null) return undefined;
-    const value = readValue(pair[3] ?? "");
-    if (value === undefined) return undefined;
-    target[pair[1] ?? pair[2] ?? ""] = value;
-  }
-  const search = top["unqualified-search-registries"] ?? [];
-  if (!Array.isArray(search)) return undefined;
-  for (const registry of search) {
-    if (typeof registry !== "string") return undefined;
-    unqualifiedSearch.push(registry);
-  }
+  const { "unqualified-search-registries": search = [], registry: list = [] } = tomlTable(text) ?? { registry: {} };
+  if (!isListOf(search, isText) || !isListOf(list, isTable)) return undefined;
   const registries = new Map<string, RegistrySection>();
   for (const raw of list) {
-    const {
-      prefix = "",
-      location = "",
-      blocked = false,
-      insecure = false,
-      "mirror-by-digest-only": mirrorByDigestOnly = false,
-    } = raw;
-    if (
-      typeof prefix !== "string" ||
-      typeof location !== "string" ||
-      typeof blocked !== "boolean" ||
-      typeof insecure !== "boolean" ||
-      typeof mirrorByDigestOnly !== "boolean"
-    )
-      return undefined;
-    const mirrors: RegistryMirror[] = [];
-    for (const {
-      location: where = "",
-      insecure: insecureMirror = false,
-      "pull-from-mirror": pullFromMirror = "",
-    } of mirrorsOf.get(raw) ?? []) {
-      if (typeof where !== "string" || typeof insecureMirror !== "boolean" || typeof pullFromMirror !== "string")
-        return undefined;
-      mirrors.push({ location: where, insecure: insecureMirror, pullFromMirror });
-    }
-    registries.set(prefix === "" ? location : prefix, {
-      prefix,
-      location,
-      blocked,
-      insecure,
-      mirrorByDigestOnly,
-      mirrors,
-    });
+    const section = sectionOf(raw);
+    if (section === undefined) return undefined;
+    registries.set(section.prefix === "" ? section.location : section.prefix, section);
   }
-  return { unqualifiedSearch, registries };
+  return { unqualifiedSearch: search, registries };
 }
 
-/** Lines without comments; an array that goes on over several lines becomes one. */
-function joinedLines(text: string): readonly string[] | undefined {
-  const lines: string[] = [];
-  let line = "";
-  let depth = 0;
-  let quote = "";
-  for (let i = 0; i < text.length; i++) {
-    const char = text[i] ?? "";
-    if (quote !== "") {
-      if (char === "\n") return undefined;
-      if (char === "\\" && quote === '"') line += char + (text[++i] ?? "");
-      else {
-        if (char === quote) quote = "";
-        line += char;
-      }
-    } else if (char === "#") {
-      const end = text.indexOf("\n", i);
-      i = (end < 0 ? text.length : end) - 1;
-    } else if (char === "\n" && depth === 0) {
-      lines.push(line.trim());
-      line = "";
-    } else {
-      if (char === '"' || char === "'") {
-        if (text.startsWith(char.repeat(3), i)) return undefined;
-        quote = char;
-      }
-      if (char === "[" && line.includes("=")) depth += 1;
-      if (char === "]" && depth > 0) depth -= 1;
-      line += char === "\n" ? " " : char;
-    }
-  }
-  if (quote !== "" || depth > 0) return undefined;
-  lines.push(line.trim());
-  return lines;
-}
+type Table = Readonly<Record<string, unknown>>;
 
-function readValue(text: string): unknown {
-  const value = text.trim();
-  if (value === "true" || value === "false") return value === "true";
-  if (/^[-+]?[0-9_]+$/.test(value)) return Number(value.replaceAll("_", ""));
-  const string = readString(value);
-  if (string !== undefined) return string;
-  if (!value.startsWith("[") || !value.endsWith("]")) return undefined;
-  const items: string[] = [];
-  const item = /\s*("(?:[^"\\]|\\.)*"|'[^']*')\s*(,|$)/sy;
-  const inner = value.slice(1, -1).trim();
-  while (item.lastIndex < inner.length) {
-    const found = item.exec(inner);
-    const read = found === null ? undefined : readString(found[1] ?? "");
-    if (read === undefined) return undefined;
-    items.push(read);
-  }
-  return items;
-}
+const isText = (value: unknown): value is string => typeof value === "string";
+const isTable = (value: unknown): value is Table =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
+const isListOf = <T>(value: unknown, isItem: (item: unknown) => item is T): value is readonly T[] =>
+  Array.isArray(value) && value.every(isItem);
 
-function readString(text: string): string | undefined {
-  if (/^'[^']*'$/.test(text)) return text.slice(1, -1);
-  if (!/^"(?:[^"\\]|\\.)*"$/s.test(text)) return undefined;
+function tomlTable(text: string): Table | undefined {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "string" ? value : undefined;
+    return parse(text);
   } catch {
     return undefined;
   }
+}
+
+function sectionOf(raw: Table): RegistrySection | undefined {
+  const { prefix = "", location = "", blocked = false, insecure = false, mirror = [] } = raw;
+  const mirrorByDigestOnly = raw["mirror-by-digest-only"] ?? false;
+  const hasTexts = isText(prefix) && isText(location);
+  if (!hasTexts || typeof blocked !== "boolean" || typeof insecure !== "boolean") return undefined;
+  if (typeof mirrorByDigestOnly !== "boolean" || !isListOf(mirror, isTable)) return undefined;
+  const mirrors = mirror.map(mirrorOf).filter((each) => each !== undefined);
+  if (mirrors.length < mirror.length) return undefined;
+  return { prefix, location, blocked, insecure, mirrorByDigestOnly, mirrors };
+}
+
+function mirrorOf(raw: Table): RegistryMirror | undefined {
+  const { location = "", insecure = false } = raw;
+  const pullFromMirror = raw["pull-from-mirror"] ?? "";
+  return isText(location) && typeof insecure === "boolean" && isText(pullFromMirror)
+    ? { location, insecure, pullFromMirror }
+    : undefined;
 }

@@ -1,3 +1,5 @@
+import { diffArrays } from "diff";
+
 /**
  * A line of a difference: ` ` both have it, `-` only the old text, `+` only the new one. Indexes are into the lines of
  * the text that has it.
@@ -37,87 +39,33 @@ export function hunksBetween(before: readonly string[], after: readonly string[]
   return hunksOf(editScript(before, after), before.length, after.length);
 }
 
-/** The shortest script by Myers' algorithm on what is left after the common beginning and end. */
+/** The shortest script on what is left after the common beginning and end. */
 function editScript(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
   let end = 0;
-  while (
-    end < before.length - start &&
-    end < after.length - start &&
-    before[before.length - 1 - end] === after[after.length - 1 - end]
-  )
-    end += 1;
-  const script: DiffLine[] = [];
-  for (let i = 0; i < start; i++) script.push({ sign: " ", index: i });
-  script.push(...middle(before, after, start, before.length - end, after.length - end));
-  for (let i = before.length - end; i < before.length; i++) script.push({ sign: " ", index: i });
-  return script;
+  const longest = Math.min(before.length, after.length) - start;
+  while (end < longest && before[before.length - 1 - end] === after[after.length - 1 - end]) end += 1;
+  const [oldEnd, newEnd] = [before.length - end, after.length - end];
+  const changes = diffArrays(before.slice(start, oldEnd), after.slice(start, newEnd), {
+    maxEditLength: maxEdits,
+    oneChangePerToken: false,
+  }) ?? [
+    { removed: true, added: false, count: oldEnd - start },
+    { removed: false, added: true, count: newEnd - start },
+  ];
+  const script = lines(" ", 0, start);
+  let [oldAt, newAt] = [start, start];
+  for (const { removed, added, count } of changes) {
+    script.push(...(added ? lines("+", newAt, count) : lines(removed ? "-" : " ", oldAt, count)));
+    if (!added) oldAt += count;
+    if (!removed) newAt += count;
+  }
+  return [...script, ...lines(" ", oldEnd, end)];
 }
 
-function middle(
-  before: readonly string[],
-  after: readonly string[],
-  start: number,
-  oldEnd: number,
-  newEnd: number,
-): readonly DiffLine[] {
-  const [n, m] = [oldEnd - start, newEnd - start];
-  const most = Math.min(n + m, maxEdits);
-  const offset = most + 1;
-  let furthest = new Int32Array(2 * most + 3);
-  const trail: Int32Array[] = [];
-  for (let d = 0; d <= most; d++) {
-    trail.push(furthest);
-    const next = furthest.slice();
-    for (let k = -d; k <= d; k += 2) {
-      const down = k === -d || (k !== d && (furthest[offset + k - 1] ?? 0) < (furthest[offset + k + 1] ?? 0));
-      let x = down ? (furthest[offset + k + 1] ?? 0) : (furthest[offset + k - 1] ?? 0) + 1;
-      let y = x - k;
-      while (x < n && y < m && before[start + x] === after[start + y]) {
-        x += 1;
-        y += 1;
-      }
-      next[offset + k] = x;
-      if (x >= n && y >= m) return backtrack(trail, offset, n, m, start);
-    }
-    furthest = next;
-    // The trail of a long search would hold many megabytes.
-    if (trail.length * furthest.length > 4_000_000) break;
-  }
-  const replaced: DiffLine[] = [];
-  for (let i = start; i < oldEnd; i++) replaced.push({ sign: "-", index: i });
-  for (let i = start; i < newEnd; i++) replaced.push({ sign: "+", index: i });
-  return replaced;
-}
-
-function backtrack(
-  trail: readonly Int32Array[],
-  offset: number,
-  n: number,
-  m: number,
-  start: number,
-): readonly DiffLine[] {
-  const reversed: DiffLine[] = [];
-  let [x, y] = [n, m];
-  for (let d = trail.length - 1; d >= 0; d--) {
-    const furthest = trail[d];
-    const at = (k: number) => furthest?.[offset + k] ?? 0;
-    const k = x - y;
-    const previousK = k === -d || (k !== d && at(k - 1) < at(k + 1)) ? k + 1 : k - 1;
-    const previousX = d === 0 ? 0 : at(previousK);
-    const previousY = d === 0 ? 0 : previousX - previousK;
-    while (x > previousX && y > previousY) {
-      x -= 1;
-      y -= 1;
-      reversed.push({ sign: " ", index: start + x });
-    }
-    if (d === 0) break;
-    if (x > previousX) reversed.push({ sign: "-", index: start + --x });
-    else reversed.push({ sign: "+", index: start + --y });
-  }
-  return reversed.toReversed();
-}
+const lines = (sign: DiffLine["sign"], from: number, count: number): DiffLine[] =>
+  Array.from({ length: count }, (_, offset) => ({ sign, index: from + offset }));
 
 function hunksOf(script: readonly DiffLine[], oldLength: number, newLength: number): readonly Hunk[] {
   const hunks: Hunk[] = [];

@@ -1,8 +1,9 @@
+import type { RE2JS } from "re2js";
 import { Environment, Optional } from "@marcbachmann/cel-js";
 import { isCidr, isIPv4, isIPv6, isTimestamp, formats } from "../formats.ts";
 import { equalJson, isList } from "../json-values.ts";
 import { nano, parseQuantity } from "../quantities.ts";
-import { compileExpression } from "../regular-expressions.ts";
+import { allMatches, compileExpression } from "../regular-expressions.ts";
 
 /**
  * The functions that Kubernetes adds to CEL (kubernetes/apiserver pkg/cel/library (master)), without `authorizer`.
@@ -33,10 +34,10 @@ function bounded<T extends string | readonly unknown[]>(value: T): T {
   return value;
 }
 
-function expression(pattern: string): RegExp {
+function expression(pattern: string): RE2JS {
   const compiled = compileExpression(pattern);
   if (compiled.verdict === "refused") throw new Error(compiled.message);
-  return compiled.source;
+  return compiled.expression;
 }
 
 function addStrings(env: Environment): void {
@@ -48,7 +49,7 @@ function addStrings(env: Environment): void {
   );
   env.registerFunction(
     "string.find(string): string",
-    (text: string, pattern: string) => expression(pattern).exec(text)?.[0] ?? "",
+    (text: string, pattern: string) => allMatches(expression(pattern), text, 1)[0] ?? "",
   );
   env.registerFunction("string.findAll(string): list<string>", (text: string, pattern: string) =>
     findAll(text, pattern, Infinity),
@@ -102,13 +103,7 @@ function addStrings(env: Environment): void {
 }
 
 function findAll(text: string, pattern: string, limit: number): string[] {
-  const source = expression(pattern);
-  const found: string[] = [];
-  for (const [match] of text.matchAll(new RegExp(source.source, `${source.flags}g`))) {
-    if (found.length >= limit) break;
-    found.push(match);
-  }
-  return found;
+  return [...allMatches(expression(pattern), text, limit)];
 }
 
 function replace(text: string, old: string, by: string, count: number): string {
