@@ -73,9 +73,15 @@ format: setup ## format src, test and hack (120 columns)
 generate: setup ## write the generated files (CRDs, error reference)
 	@$(NODE) hack/generate.ts
 
+.PHONY: kubernetes-types
+kubernetes-types: setup ## write the types of Kubernetes' kinds from the sources of the release in hack/control-plane/go.mod (needs Go)
+	@hack/kubernetes build
+	@$(NODE) hack/kubernetes-types.ts
+
 .PHONY: generated
 generated: setup
 	@$(NODE) hack/generate.ts --check
+	@$(NODE) hack/kubernetes-types.ts --check
 	@echo "generated files: ok"
 
 .PHONY: conforms
