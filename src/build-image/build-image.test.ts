@@ -79,7 +79,7 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
     expect([await read(image, "/etc/motd"), await read(image, "/usr/lib/motd")]).toEqual(["configured", "custom\n"]);
   }, 60_000);
 
-  test("the same inputs make the same image, from the cache, and without it in a store of their own", async () => {
+  test("the same inputs make the same image, from the cache, and without it in a store of their own [build-image-2]", async () => {
     const given = {
       custom: "FROM os\nCOPY motd /usr/lib/motd\n",
       layer: configLayer("same"),
@@ -93,7 +93,7 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
     ).toEqual(first.outcome);
   }, 60_000);
 
-  test("the layer of a configuration is the same blob in a build, below and above custom steps, and where it is laid on the base alone", async () => {
+  test("the layer of a configuration is the same blob in a build, below and above custom steps, and where it is laid on the base alone [build-image-1]", async () => {
     const layer = configLayer("everywhere");
     const below = await imageOf(
       (

@@ -177,7 +177,7 @@ describe.for([
     kube = await cluster(worker, pool, config, ...journals(drifting), ...(keeps ? kept() : []));
   });
 
-  test("mco book reads a node's chapters, and what the journals hold beyond them", async () => {
+  test("mco book reads a node's chapters, and what the journals hold beyond them [cli-book-commands-1]", async () => {
     const print = io();
     expect(await showBook(on(kube), print, book, { now })).toBe(0);
     expect(print.text()).toContain(`#${number} Update  2026-01-02 10:00:00Z to 10:02:04Z, 2m04s: Succeeded`);
@@ -186,7 +186,7 @@ describe.for([
     expect(print.text()).toContain("What to do: Undo the change on the machine");
   });
 
-  test("mco book --json gives the chapters as they are kept, each with its sections", async () => {
+  test("mco book --json gives the chapters as they are kept, each with its sections [cli-book-commands-2]", async () => {
     const print = io();
     expect(await showBook(on(kube), print, book, { json: true, chapter: number })).toBe(0);
     const read = JSON.parse(print.text()) as {
@@ -204,7 +204,7 @@ describe.for([
       expect(Date.parse(startedAt)).toBeLessThanOrEqual(Date.parse(endedAt));
   });
 
-  test("mco book without a name lists the books, and one that is not there is answered with those that are", async () => {
+  test("mco book without a name lists the books, and one that is not there is answered with those that are [cli-book-commands-3]", async () => {
     const print = io();
     expect(await listBooks(on(kube), print, { json: false })).toBe(0);
     expect(print.text()).toMatch(
@@ -214,7 +214,7 @@ describe.for([
     expect(print.complaints()).toBe('mco book: there is no book "node/worker-9"; there are node/worker-0\n');
   });
 
-  test("mco book says of a chapter that is not there which there are, or that it is no longer kept", async () => {
+  test("mco book says of a chapter that is not there which there are, or that it is no longer kept [cli-book-commands-4]", async () => {
     const print = io();
     expect(await showBook(on(kube), print, book, { chapter: 99 })).toBe(1);
     expect(print.complaints()).toContain(`has no chapter 99; there are ${number}, ${number + 1}`);
@@ -223,7 +223,7 @@ describe.for([
     expect(print.complaints()).toContain("has no chapter 3: it is no longer kept");
   });
 
-  test("mco book --follow prints each line that is told from then on, once", async () => {
+  test("mco book --follow prints each line that is told from then on, once [cli-book-commands-5]", async () => {
     const ending = new AbortController();
     const lines: string[] = [];
     const follows = Promise.withResolvers<undefined>();
@@ -263,7 +263,7 @@ describe.for([
     ]);
   });
 
-  test("mco timeline draws a pool, a row for each machine, and a node, a row for each step", async () => {
+  test("mco timeline draws a pool, a row for each machine, and a node, a row for each step [cli-book-commands-6]", async () => {
     const print = io({ columns: 100, rows: 40, colours: false });
     expect(await showTimeline(kube, print, "pool/worker", { now })).toBe(0);
     expect(print.text()).toMatch(/^worker-0 .*d+.*!+ {2}Drift, under way$/m);
@@ -273,7 +273,7 @@ describe.for([
     expect(print.complaints()).toBe("mco timeline: there is no pool/other; there are pool/worker\n");
   });
 
-  test("mco explain knows what was before", async () => {
+  test("mco explain knows what was before [cli-book-commands-7]", async () => {
     const print = io();
     expect(await explainSubjects(kube, print, [subjectOf(book), subjectOf("pool/worker")], {})).toBe(0);
     expect(print.text()).toContain(`Before:\n  #${number} Update`);

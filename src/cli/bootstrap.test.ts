@@ -187,7 +187,7 @@ async function cluster(objects: readonly KubeObject[]) {
 }
 
 describe("mco controller bootstrap", () => {
-  test("writes what a cluster of the same manifests renders: names, specs and annotations", async () => {
+  test("writes what a cluster of the same manifests renders: names, specs and annotations [cli-bootstrap-2]", async () => {
     const to = join(folder, "out");
     const { code, out } = await mco(
       "controller",
@@ -235,7 +235,7 @@ describe("mco controller bootstrap", () => {
     }
   });
 
-  test("a cluster that begins with the output renders nothing anew, takes it over, and goes on from there", async () => {
+  test("a cluster that begins with the output renders nothing anew, takes it over, and goes on from there [cli-bootstrap-1]", async () => {
     const to = join(folder, "out");
     await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", to);
     const made = Object.values(tree(to)).map((text) => parse(text, { version: "1.1" }) as KubeObject);
@@ -259,7 +259,7 @@ describe("mco controller bootstrap", () => {
     expect(names_).not.toContain(worker?.spec.configuration?.name);
   });
 
-  test("the order of files makes no difference, nor does a manifest that comes twice or a built-in pool beside the administrator's", async () => {
+  test("the order of files makes no difference, nor does a manifest that comes twice or a built-in pool beside the administrator's [cli-bootstrap-5]", async () => {
     await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", join(folder, "a"));
     const wide = { ...builtInPools()[1], spec: { ...builtInPools()[1]?.spec, maxUnavailable: 3 } };
     await mco(
@@ -293,7 +293,7 @@ describe("mco controller bootstrap", () => {
     }
   });
 
-  test("pools that every cluster has are rendered though the folder does not name them", async () => {
+  test("pools that every cluster has are rendered though the folder does not name them [cli-bootstrap-6]", async () => {
     const { code } = await mco(
       "controller",
       "bootstrap",
@@ -357,15 +357,18 @@ describe("mco controller bootstrap", () => {
       ],
       says: /001\.yaml, document 1: spec\.extensions: pool worker: the extension kernel-devel does not go with the kernel type realtime of 99-b; take one of the two away/,
     },
-  ])("is refused with place, field, reason and remedy, and nothing is written: $title", async ({ list, says }) => {
-    const to = join(folder, "out");
-    const { code, err } = await mco("controller", "bootstrap", "--manifest-dir", manifests(list), "--dest-dir", to);
-    expect(err).toMatch(says);
-    expect(code).toBe(1);
-    expect(existsSync(to)).toBe(false);
-  });
+  ])(
+    "is refused with place, field, reason and remedy, and nothing is written: $title [cli-bootstrap-7]",
+    async ({ list, says }) => {
+      const to = join(folder, "out");
+      const { code, err } = await mco("controller", "bootstrap", "--manifest-dir", manifests(list), "--dest-dir", to);
+      expect(err).toMatch(says);
+      expect(code).toBe(1);
+      expect(existsSync(to)).toBe(false);
+    },
+  );
 
-  test("every problem is told at once, also of files that are no YAML; --json gives them as data", async () => {
+  test("every problem is told at once, also of files that are no YAML; --json gives them as data [cli-bootstrap-8]", async () => {
     const from = manifests([settings, config("99-bad", "worker", files({ "etc/relative": "x" }))]);
     writeFileSync(join(from, "zzz.yaml"), "a: [\n");
     const { code, out } = await mco(
@@ -383,7 +386,7 @@ describe("mco controller bootstrap", () => {
     expect(problems.map(({ place }) => place.slice(from.length + 1))).toEqual(["001.yaml:1", "zzz.yaml:2"]);
   });
 
-  test("folders that are not named are a matter of usage", async () => {
+  test("folders that are not named are a matter of usage [cli-bootstrap-9]", async () => {
     expect((await mco("controller", "bootstrap", "--dest-dir", "x")).code).toBe("MCO_USAGE");
     expect((await mco("operator", "bootstrap", "--manifest-dir", "x")).code).toBe("MCO_USAGE");
     expect((await mco("controller", "dance")).code).toBe("MCO_USAGE");
@@ -409,7 +412,7 @@ describe("mco operator bootstrap", () => {
     pullSecret,
   ];
 
-  test("makes ControllerConfig, pools and pull secret, from which the controller renders", async () => {
+  test("makes ControllerConfig, pools and pull secret, from which the controller renders [cli-bootstrap-3]", async () => {
     const to = join(folder, "out");
     const made = await mco(
       "operator",
@@ -472,7 +475,7 @@ describe("mco operator bootstrap", () => {
       list: [release],
       says: /the cluster would be waiting for .*; put what is missing into the folder/,
     },
-  ])("is refused, and nothing is written: $title", async ({ list, says }) => {
+  ])("is refused, and nothing is written: $title [cli-bootstrap-4]", async ({ list, says }) => {
     const { code, err } = await mco(
       "operator",
       "bootstrap",
@@ -497,7 +500,7 @@ describe("what a bootstrap tells", () => {
   const journalIn = (to: string) =>
     parse(readFileSync(join(to, "journals/bootstrap.yaml"), "utf8"), { version: "1.1" }) as MachineStateJournal;
 
-  test("lies in one folder, and comes to the cluster as one more manifest, from which its first chapter follows", async () => {
+  test("lies in one folder, and comes to the cluster as one more manifest, from which its first chapter follows [cli-bootstrap-10]", async () => {
     const journal = join(folder, "story");
     const ready = [settings, pullSecret, ...members];
     const pem = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
@@ -556,7 +559,7 @@ describe("what a bootstrap tells", () => {
     expect((await kernel.complete(kube.create(MachineStateJournal, object), 60_000)).spec).toEqual(object.spec);
   });
 
-  test("is not lost when nothing is made, where somebody named a folder for it", async () => {
+  test("is not lost when nothing is made, where somebody named a folder for it [cli-bootstrap-11]", async () => {
     const journal = join(folder, "story");
     const { code } = await mco(
       "controller",
@@ -580,7 +583,7 @@ describe("what a bootstrap tells", () => {
     });
   });
 
-  test("holds the newest lines where there are more than a journal takes, and says how many there were", async () => {
+  test("holds the newest lines where there are more than a journal takes, and says how many there were [cli-bootstrap-12]", async () => {
     const journal = join(folder, "story");
     mkdirSync(journal);
     const line = (seq: number) => ({

@@ -170,7 +170,7 @@ const notesOf = async (kube: KubeClient) =>
   (await kube.get(MachineConfigPool, { name: "worker" }))?.metadata.annotations ?? {};
 
 describe("mco build", () => {
-  test("status has a row for each pool that boots images, and says what did not succeed", async () => {
+  test("status has a row for each pool that boots images, and says what did not succeed [cli-build-commands-1]", async () => {
     const kube = await cluster(
       pool(),
       config(),
@@ -196,7 +196,7 @@ describe("mco build", () => {
     expect((await ask(await cluster(pool()), "status")).text).toContain("docs/os-images.md");
   });
 
-  test("start asks for a rebuild on the pool, and says no where the pool has not opted in", async () => {
+  test("start asks for a rebuild on the pool, and says no where the pool has not opted in [cli-build-commands-2]", async () => {
     const kube = await cluster(pool(), config(), build("worker-1", "Succeeded", "Ready", { image: image("a") }));
     expect((await ask(kube, "start", "worker")).code).toBe(0);
     expect((await notesOf(kube))[annotations.rebuildImage]).toMatch(/^\d{4}-/);
@@ -206,7 +206,7 @@ describe("mco build", () => {
     expect((await ask(kube, "start", "nothing")).complaints).toContain("there are worker");
   });
 
-  test("start --wait tells each turn and ends as the build does", async () => {
+  test("start --wait tells each turn and ends as the build does [cli-build-commands-3]", async () => {
     const kube = await cluster(pool(), config());
     const waiting = ask(kube, "start", "worker", { wait: true });
     await kube.create(MachineOSBuild, build("worker-2", "Failed", "DiskFull") as MachineOSBuild);
@@ -230,7 +230,7 @@ describe("mco build", () => {
     expect(text).toContain("worker-2 Failed (DiskFull): no space");
   });
 
-  test("retry counts anew after the limit, builds again after another failure, and says no when nothing failed", async () => {
+  test("retry counts anew after the limit, builds again after another failure, and says no when nothing failed [cli-build-commands-4]", async () => {
     const limited = await cluster(
       pool({ annotations: { [annotations.buildRetries]: "5" } }),
       config(),
@@ -246,7 +246,7 @@ describe("mco build", () => {
     expect(fine.complaints).toContain("mco build start worker builds anew");
   });
 
-  test("plan says what would be built, from what, and why no cheaper way is taken; 2 something, 0 nothing, 1 it cannot be", async () => {
+  test("plan says what would be built, from what, and why no cheaper way is taken; 2 something, 0 nothing, 1 it cannot be [cli-build-commands-5]", async () => {
     const kube = await cluster(pool(), config(), machineConfig());
     const { code, text } = await ask(kube, "plan", "worker");
     expect(code).toBe(2);
@@ -268,7 +268,7 @@ describe("mco build", () => {
     expect(broken.text).toContain("1. no configuration has been rendered");
   });
 
-  test("explain answers how it was asked for, what is wanted, what failed, and what to do", async () => {
+  test("explain answers how it was asked for, what is wanted, what failed, and what to do [cli-build-commands-6]", async () => {
     const kube = await cluster(
       pool(),
       machineConfig(),
@@ -288,7 +288,7 @@ describe("mco build", () => {
       expect(text).toContain(part);
   });
 
-  test("logs of a build without a pod are its failure and its book", async () => {
+  test("logs of a build without a pod are its failure and its book [cli-build-commands-7]", async () => {
     const kube = await cluster(
       pool(),
       config(),
@@ -301,7 +301,7 @@ describe("mco build", () => {
     expect((await ask(kube, "logs", "other")).complaints).toContain('neither a MachineOSBuild nor a pool "other"');
   });
 
-  test("prune says why each build is kept and marks what nobody uses; --dry-run marks nothing", async () => {
+  test("prune says why each build is kept and marks what nobody uses; --dry-run marks nothing [cli-build-commands-8]", async () => {
     const kube = await cluster(
       pool(),
       config({}, "worker-1"),
@@ -324,7 +324,7 @@ describe("mco build", () => {
     expect(await marked()).toMatch(/^\d{4}-/);
   });
 
-  test("rollback goes back to the image before the last rebuild, and says what else would have to go back", async () => {
+  test("rollback goes back to the image before the last rebuild, and says what else would have to go back [cli-build-commands-9]", async () => {
     const inputs = (more: object) => ({
       [annotations.keyInputs]: JSON.stringify({ base: digest("0"), serial: 1, user: "x", ...more }),
     });
@@ -351,7 +351,7 @@ describe("mco build", () => {
   });
 
   test.for(["frobnicate", "start", "start a b", "logs worker --tail x"])(
-    "words that are not understood are a usage error: %s",
+    "words that are not understood are a usage error: %s [cli-build-commands-10]",
     async (words) => {
       await expect(run(words.split(" "))).rejects.toMatchObject({ code: "MCO_USAGE" });
     },

@@ -81,7 +81,7 @@ const made = async (kube: KubeClient, more: Partial<TokenRequest & { verb: "crea
   };
 
 describe("mco token", () => {
-  test("create makes a token that gives the pool's configuration, and keeps only a hash of it", async () => {
+  test("create makes a token that gives the pool's configuration, and keeps only a hash of it [cli-token-commands-1]", async () => {
     const kube = await cluster();
     const { id, token } = await made(kube, { uses: 3 });
     const object = await kube.get(ProvisioningToken, { name: id });
@@ -96,7 +96,7 @@ describe("mco token", () => {
     });
   });
 
-  test("create prints the token alone on standard output, for scripts", async () => {
+  test("create prints the token alone on standard output, for scripts [cli-token-commands-2]", async () => {
     const kube = await cluster();
     const { text, complaints } = await ask(kube, create({ json: false }));
     expect(text).toMatch(/^[a-z0-9]{10}\.[a-z0-9]{32}\n$/);
@@ -104,7 +104,7 @@ describe("mco token", () => {
     expect(complaints).not.toContain(text.trim());
   });
 
-  test("create refuses a pool that is not there, and makes nothing", async () => {
+  test("create refuses a pool that is not there, and makes nothing [cli-token-commands-3]", async () => {
     const kube = await cluster();
     const { code, complaints } = await ask(kube, create({ pool: "planets" }));
     expect(code).toBe(1);
@@ -112,7 +112,7 @@ describe("mco token", () => {
     expect((await kube.list(ProvisioningToken)).items).toEqual([]);
   });
 
-  test("--pointer prints what a machine is started with: where, whom it believes, and the token", async () => {
+  test("--pointer prints what a machine is started with: where, whom it believes, and the token [cli-token-commands-4]", async () => {
     const kube = await cluster();
     await authority(kube);
     const { token, pointer } = await made(kube, { pointer: true, server: "127.9.9.3" });
@@ -134,7 +134,7 @@ describe("mco token", () => {
     expect(bare.ignition.config.merge[0]?.source).toBe("https://127.8.8.3:22623/config/worker");
   });
 
-  test("--pointer takes the address that an administrator wrote before the machine's own", async () => {
+  test("--pointer takes the address that an administrator wrote before the machine's own [cli-token-commands-5]", async () => {
     const kube = await cluster();
     await authority(kube);
     await kube.create(MachineConfiguration, {
@@ -151,7 +151,7 @@ describe("mco token", () => {
   test.for([
     { what: "an address", server: undefined, prepare: authority, says: "--server" },
     { what: "an authority", server: "127.9.9.3", prepare: () => Promise.resolve(), says: objects.configServerCa },
-  ])("--pointer without $what says so and makes no token", async ({ server, prepare, says }) => {
+  ])("--pointer without $what says so and makes no token [cli-token-commands-6]", async ({ server, prepare, says }) => {
     const kube = await cluster();
     await prepare(kube);
     const { code, complaints } = await ask(kube, create({ pointer: true, server }));
@@ -160,7 +160,7 @@ describe("mco token", () => {
     expect((await kube.list(ProvisioningToken)).items).toEqual([]);
   });
 
-  test("list shows how each stands, and nothing that could be used", async () => {
+  test("list shows how each stands, and nothing that could be used [cli-token-commands-7]", async () => {
     const kube = await cluster();
     const [one, two, three] = [await made(kube), await made(kube, { uses: 2 }), await made(kube, { ttlMs: -hour })];
     await kube.patch(
@@ -181,7 +181,7 @@ describe("mco token", () => {
           expect(shown).not.toContain(secret);
   });
 
-  test("revoke takes tokens back, and fails for those that are not there", async () => {
+  test("revoke takes tokens back, and fails for those that are not there [cli-token-commands-8]", async () => {
     const kube = await cluster();
     const one = await made(kube);
     const { code, complaints, text } = await ask(kube, { verb: "revoke", ids: [one.id, "aaaaaaaaaa"], json: false });
@@ -193,13 +193,13 @@ describe("mco token", () => {
     expect((await ask(kube, { verb: "revoke", ids: [two.id], json: true })).code).toBe(0);
   });
 
-  test("a whole token may be given where an id is asked for", () => {
+  test("a whole token may be given where an id is asked for [cli-token-commands-9]", () => {
     expect(requestOf(["revoke", "a1b2c3d4e5.secret"], { json: false, pointer: false })).toMatchObject({
       ids: ["a1b2c3d4e5"],
     });
   });
 
-  test("a token lasts a day and lets one machine in when nothing is said", () => {
+  test("a token lasts a day and lets one machine in when nothing is said [cli-token-commands-10]", () => {
     expect(requestOf(["create"], { json: false, pointer: false, pool: "worker" })).toMatchObject({
       ttlMs: 24 * hour,
       uses: 1,
@@ -221,7 +221,7 @@ describe("mco token", () => {
     "list worker",
     "list --uses 2",
     "revoke",
-  ])("words that are not understood are a usage error: %s", async (words) => {
+  ])("words that are not understood are a usage error: %s [cli-token-commands-11]", async (words) => {
     await expect(run(words.split(" ").filter((word) => word !== ""))).rejects.toMatchObject({ code: "MCO_USAGE" });
   });
 });

@@ -125,7 +125,7 @@ describe("deletion of MachineConfigs", () => {
     return (JSON.parse(response.body as string) as { response: Answer }).response;
   }
 
-  test("a rendered one that is in use stays; the answer names its users and the remedy", async () => {
+  test("a rendered one that is in use stays; the answer names its users and the remedy [controller-admission-handler-1]", async () => {
     const answer = await deletion(rendered, usersOf);
     expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: "Forbidden" } });
     expect(answer.status?.message).toMatch(
@@ -133,7 +133,7 @@ describe("deletion of MachineConfigs", () => {
     );
   });
 
-  test("one that nothing uses goes, and so does any while nobody knows who uses what; others are their authors' own", async () => {
+  test("one that nothing uses goes, and so does any while nobody knows who uses what; others are their authors' own [controller-admission-handler-2]", async () => {
     expect((await deletion(rendered, () => [])).allowed).toBe(true);
     expect((await deletion(rendered, () => undefined)).allowed).toBe(true);
     expect((await deletion(rendered, undefined)).allowed).toBe(true);
@@ -334,7 +334,7 @@ describe("deletion of MachineConfigs", () => {
     return (JSON.parse(response.body as string) as { response: Answer }).response;
   }
 
-  test("a rendered one that is in use stays; the answer names its users and the remedy", async () => {
+  test("a rendered one that is in use stays; the answer names its users and the remedy [controller-admission-handler-3]", async () => {
     const answer = await deletion(rendered, usersOf);
     expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: "Forbidden" } });
     expect(answer.status?.message).toMatch(
@@ -342,7 +342,7 @@ describe("deletion of MachineConfigs", () => {
     );
   });
 
-  test("one that nothing uses goes, and so does any while nobody knows who uses what; others are their authors' own", async () => {
+  test("one that nothing uses goes, and so does any while nobody knows who uses what; others are their authors' own [controller-admission-handler-4]", async () => {
     expect((await deletion(rendered, () => [])).allowed).toBe(true);
     expect((await deletion(rendered, () => undefined)).allowed).toBe(true);
     expect((await deletion(rendered, undefined)).allowed).toBe(true);

@@ -40,7 +40,7 @@ async function next(scene: Scene, text: string, machines: readonly string[]): Pr
 }
 
 describe("rendered configs", () => {
-  test("of which nothing is left go after the quiet time, but for the last ones that the pool has had", async () => {
+  test("of which nothing is left go after the quiet time, but for the last ones that the pool has had [collect-controller-1]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     await policy(scene, { [annotations.retainedConfigs]: "1" });
     const second = await next(scene, "2", ["w0"]);
@@ -60,7 +60,7 @@ describe("rendered configs", () => {
     expect(await stored(scene)).toHaveLength(2);
   });
 
-  test("of a machine that is behind, or has yet to go back, stay as long as it names them", async () => {
+  test("of a machine that is behind, or has yet to go back, stay as long as it names them [collect-controller-2]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     await policy(scene, { [annotations.retainedConfigs]: "0", [annotations.retentionQuietSeconds]: "60" });
     const second = await next(scene, "2", ["w0"]);
@@ -80,7 +80,7 @@ describe("rendered configs", () => {
     expect((await stored(scene)).sort()).toEqual([first, third].sort());
   });
 
-  test("that are deleted while something uses them come back the same: the target by its members, others as they were", async () => {
+  test("that are deleted while something uses them come back the same: the target by its members, others as they were [collect-controller-3]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     const second = await next(scene, "2", ["w0"]);
     await scene.act(() =>
@@ -110,7 +110,7 @@ describe("rendered configs", () => {
     ]);
   });
 
-  test("that are deleted and not used stay away", async () => {
+  test("that are deleted and not used stay away [collect-controller-4]", async () => {
     const { scene, first } = await settledPool([]);
     await next(scene, "2", []);
     await scene.act(() => scene.kube.delete(MachineConfig, { name: first }));
@@ -118,7 +118,7 @@ describe("rendered configs", () => {
     expect(await stored(scene)).not.toContain(first);
   });
 
-  test("of a pool that is gone go when no machine has them any more", async () => {
+  test("of a pool that is gone go when no machine has them any more [collect-controller-5]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     // No collector of owners runs here: what remains is ours to remove.
     await scene.act(() => scene.kube.delete(MachineConfigPool, { name: "worker" }));

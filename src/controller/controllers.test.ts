@@ -10,7 +10,7 @@ import { annotations, labels, objects, taints } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
 
 describe("base configurations and rendering", () => {
-  test("the ControllerConfig becomes base configurations, and pools are rendered once these are complete", async () => {
+  test("the ControllerConfig becomes base configurations, and pools are rendered once these are complete [controllers-2]", async () => {
     const scene = await Scene.make();
     scene.start();
     await scene.pass(5000);
@@ -41,14 +41,14 @@ describe("base configurations and rendering", () => {
     );
   });
 
-  test("a base configuration that somebody deletes comes back", async () => {
+  test("a base configuration that somebody deletes comes back [controllers-3]", async () => {
     const { scene, first } = await settledPool([]);
     await scene.act(() => scene.kube.delete(MachineConfig, { name: "01-worker-kubelet" }));
     await scene.pass(3000);
     expect((await scene.poolStatus("worker")).target).toBe(first);
   });
 
-  test("nothing is rendered from a ControllerConfig of another version", async () => {
+  test("nothing is rendered from a ControllerConfig of another version [controllers-7]", async () => {
     const scene = await Scene.make();
     await scene.act(() =>
       scene.kube.patch(
@@ -78,7 +78,7 @@ describe("base configurations and rendering", () => {
     expect((await scene.poolStatus("worker")).target).toMatch(/^rendered-worker-/);
   });
 
-  test("a member that cannot be rendered degrades its pool only, with field and reason, until it is repaired", async () => {
+  test("a member that cannot be rendered degrades its pool only, with field and reason, until it is repaired [controllers-9]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     await scene.act(() => scene.config("99-bad", "worker", {}, { kernelType: "fast" }));
     await scene.pass(2000);
@@ -93,7 +93,7 @@ describe("base configurations and rendering", () => {
     expect((await scene.poolStatus("worker")).of("Degraded")?.status).toBe("False");
   });
 
-  test("what running machines could not follow degrades the pool with the member's name, until the administrator allows it", async () => {
+  test("what running machines could not follow degrades the pool with the member's name, until the administrator allows it [controllers-1]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     const stretched = {
       config: { ignition: { version: "3.4.0" }, storage: { disks: [{ device: "/dev/vdb", wipeTable: true }] } },
@@ -122,7 +122,7 @@ describe("base configurations and rendering", () => {
     expect(allowed.target).not.toBe(first);
   });
 
-  test("a pool that renders anew says what is different and who brought it; one that waits says so, and keeps its target", async () => {
+  test("a pool that renders anew says what is different and who brought it; one that waits says so, and keeps its target [controllers-8]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
     await scene.pass(2000);
@@ -156,7 +156,7 @@ describe("base configurations and rendering", () => {
     });
   });
 
-  test("a pool whose selector would take every MachineConfig is not rendered, and says so", async () => {
+  test("a pool whose selector would take every MachineConfig is not rendered, and says so [controllers-4]", async () => {
     const scene = await Scene.make();
     await scene.act(() => scene.pool("all", { machineConfigSelector: {} }));
     scene.start();
@@ -169,7 +169,7 @@ describe("base configurations and rendering", () => {
     );
   });
 
-  test("members that come, change, go or are relabelled render their pools anew; what is not merged does not", async () => {
+  test("members that come, change, go or are relabelled render their pools anew; what is not merged does not [controllers-6]", async () => {
     const { scene, first } = await settledPool([]);
     const targets = async () =>
       [(await scene.poolStatus("worker")).target, (await scene.poolStatus("master")).target] as const;
@@ -203,7 +203,7 @@ describe("base configurations and rendering", () => {
     expect(await targets()).toEqual([first, master]);
   });
 
-  test("a rendered config that was deleted while a pool needs it is made again", async () => {
+  test("a rendered config that was deleted while a pool needs it is made again [controllers-10]", async () => {
     const { scene, first } = await settledPool([]);
     await scene.act(() => scene.kube.delete(MachineConfig, { name: first }));
     await scene.pass(2000);
@@ -212,14 +212,14 @@ describe("base configurations and rendering", () => {
 });
 
 describe("roll-out", () => {
-  test("a written MachineConfig reaches the first machine within a second", async () => {
+  test("a written MachineConfig reaches the first machine within a second [controllers-5]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
     await scene.pass(1000);
     expect(Object.values(await scene.desired("worker")).filter((desired) => desired !== first)).toHaveLength(1);
   });
 
-  test("machines get the target one after the other, and the pool tells the story", async () => {
+  test("machines get the target one after the other, and the pool tells the story [controllers-14]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     expect((await scene.poolStatus("worker")).of("Updated")).toMatchObject({
       status: "True",
@@ -262,7 +262,7 @@ describe("roll-out", () => {
     expect(described?.metadata.ownerReferences?.[0]).toMatchObject({ kind: "Node", name: "w0" });
   });
 
-  test("an answer that is lost does not cost a second machine", async () => {
+  test("an answer that is lost does not cost a second machine [controllers-15]", async () => {
     const { scene, first } = await settledPool(["w0", "w1", "w2"]);
     let lost = 0;
     scene.intercept = (handler) => async (request, signal) => {
@@ -280,7 +280,7 @@ describe("roll-out", () => {
     expect(Object.values(await scene.desired("worker")).filter((desired) => desired !== first)).toHaveLength(1);
   });
 
-  test("a machine whose write never arrived is given its target again", async () => {
+  test("a machine whose write never arrived is given its target again [controllers-16]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     let lost = 0;
     scene.intercept = (handler) => async (request, signal) => {
@@ -296,7 +296,7 @@ describe("roll-out", () => {
     expect(await scene.desired("worker")).toEqual({ w0: target, w1: first });
   });
 
-  test("a paused pool renders and gives nobody anything", async () => {
+  test("a paused pool renders and gives nobody anything [controllers-12]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     await scene.act(() =>
       scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }),
@@ -314,7 +314,7 @@ describe("roll-out", () => {
     expect(await scene.desired("worker")).toEqual({ w0: target });
   });
 
-  test("machines of the control plane are told whether they are the only one", async () => {
+  test("machines of the control plane are told whether they are the only one [controllers-13]", async () => {
     const scene = await Scene.make();
     await scene.act(() => scene.node("m0", "master"));
     scene.start();
@@ -326,7 +326,7 @@ describe("roll-out", () => {
     expect(Object.values(await scene.desired("master")).filter((desired) => desired !== "")).toHaveLength(1);
   });
 
-  test("heartbeats of kubelets cause no write", async () => {
+  test("heartbeats of kubelets cause no write [controllers-11]", async () => {
     const { scene } = await settledPool(["w0", "w1"]);
     await scene.pass(5000);
     let writes = 0;

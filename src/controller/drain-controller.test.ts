@@ -103,7 +103,7 @@ function overhear(scene: Scene, wanted: (request: HttpRequest) => string | undef
 }
 
 describe("drain", () => {
-  test("a node is cordoned, emptied, reported, and put back", async () => {
+  test("a node is cordoned, emptied, reported, and put back [drain-controller-1]", async () => {
     const scene = await withPod();
     await ask(scene, "drain-x");
     await scene.pass(2000);
@@ -123,7 +123,7 @@ describe("drain", () => {
     expect(await applied(scene)).toBe("uncordon-x");
   });
 
-  test("a budget holds a drain back; the reason is told, and lifting it lets the drain go on at once", async () => {
+  test("a budget holds a drain back; the reason is told, and lifting it lets the drain go on at once [drain-controller-7]", async () => {
     const scene = await withPod();
     await keep(scene, "web");
     await ask(scene, "drain-x");
@@ -143,7 +143,7 @@ describe("drain", () => {
     expect(await applied(scene)).toBe("drain-x");
   });
 
-  test("a pod that leaves lets the drain go on at once, and progress is counted", async () => {
+  test("a pod that leaves lets the drain go on at once, and progress is counted [drain-controller-6]", async () => {
     const scene = await withPod();
     await keep(scene, "web");
     await run(scene, pod("a", "w0", "other"), pod("b", "w0", "other"));
@@ -155,7 +155,7 @@ describe("drain", () => {
     expect(await applied(scene)).toBe("drain-x");
   });
 
-  test("before the first cordon it is asked which pods would go, and told what will hold the drain", async () => {
+  test("before the first cordon it is asked which pods would go, and told what will hold the drain [drain-controller-4]", async () => {
     const scene = await withPod();
     await keep(scene, "web", { spec: { maxUnavailable: 0 } });
     await run(
@@ -180,7 +180,7 @@ describe("drain", () => {
     expect(await exists(scene, "alone")).toBe(false);
   });
 
-  test("a drain that meets nothing worth telling has no forecast", async () => {
+  test("a drain that meets nothing worth telling has no forecast [drain-controller-5]", async () => {
     const scene = await withPod();
     await ask(scene, "drain-x");
     await scene.pass(2000);
@@ -188,7 +188,7 @@ describe("drain", () => {
     expect(await scene.events("DrainForecast")).toEqual([]);
   });
 
-  test("a pod that is held by its finalizers is named with them once its time is over", async () => {
+  test("a pod that is held by its finalizers is named with them once its time is over [drain-controller-9]", async () => {
     const scene = await withPod();
     await run(scene, pod("held", "w0", "other", { metadata: { finalizers: ["example.com/wait"] } }));
     await ask(scene, "drain-x");
@@ -209,7 +209,7 @@ describe("drain", () => {
     expect(await applied(scene)).toBe("drain-x");
   });
 
-  test("after the pool's deadline the drain says so, and still forces nothing", async () => {
+  test("after the pool's deadline the drain says so, and still forces nothing [drain-controller-10]", async () => {
     const scene = await withPod();
     await policy(scene, { [annotations.drainDeadlineSeconds]: "60" });
     await keep(scene, "web");
@@ -220,7 +220,7 @@ describe("drain", () => {
     expect(await exists(scene, "web-1")).toBe(true);
   });
 
-  test("the deadline counts on when another process takes over in the middle of a drain", async () => {
+  test("the deadline counts on when another process takes over in the middle of a drain [drain-controller-15]", async () => {
     const { scene, process } = await settledPool(["w0"]);
     await run(scene, pod("web-1", "w0", "web"));
     await policy(scene, { [annotations.drainDeadlineSeconds]: "60" });
@@ -241,7 +241,7 @@ describe("drain", () => {
     expect(await applied(scene)).toBe("drain-x");
   });
 
-  test("a policy of skipping puts the node back into service, says so on it, and leaves the request unconfirmed", async () => {
+  test("a policy of skipping puts the node back into service, says so on it, and leaves the request unconfirmed [drain-controller-11]", async () => {
     const scene = await withPod();
     await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
     await keep(scene, "web");
@@ -273,7 +273,7 @@ describe("drain", () => {
     expect(drainSkipped(await scene.node_("w0"))).toBeUndefined();
   });
 
-  test("a node whose drain is skipped gives its place to the next one, and is tried again after its pause", async () => {
+  test("a node whose drain is skipped gives its place to the next one, and is tried again after its pause [drain-controller-12]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     await run(scene, pod("web-1", "w0", "web"));
     await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
@@ -303,7 +303,7 @@ describe("drain", () => {
     expect(drainSkipped(await scene.node_("w0"))).toBeUndefined();
   });
 
-  test("a cordon that fails is tried again, and nothing is evicted before it stands", async () => {
+  test("a cordon that fails is tried again, and nothing is evicted before it stands [drain-controller-3]", async () => {
     const scene = await withPod();
     let refused = 0;
     const heard = overhear(scene, ({ method, target }) =>
@@ -334,7 +334,7 @@ describe("drain", () => {
     expect(await applied(scene)).toBe("drain-x");
   });
 
-  test("what is no drain request is left alone, and said", async () => {
+  test("what is no drain request is left alone, and said [drain-controller-18]", async () => {
     const scene = await withPod();
     await ask(scene, "dance-x");
     await scene.pass(5000);
@@ -343,7 +343,7 @@ describe("drain", () => {
     expect(await applied(scene)).toBeUndefined();
   });
 
-  test("a cordon of somebody else outlives a skipped drain", async () => {
+  test("a cordon of somebody else outlives a skipped drain [drain-controller-13]", async () => {
     const scene = await withPod();
     await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
     await keep(scene, "web");
@@ -354,7 +354,7 @@ describe("drain", () => {
     expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
   });
 
-  test("a policy of force deletes what it names, and nothing else; each pod is told", async () => {
+  test("a policy of force deletes what it names, and nothing else; each pod is told [drain-controller-14]", async () => {
     const scene = await withPod();
     await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "force: pdb" });
     await keep(scene, "web");
@@ -391,7 +391,7 @@ describe("drain", () => {
     expect(await applied(scene)).toBe("drain-x");
   });
 
-  test("no drain waits behind another: of fifty, with 30 that a slow server holds and 19 that budgets hold, the last ends at once", async () => {
+  test("no drain waits behind another: of fifty, with 30 that a slow server holds and 19 that budgets hold, the last ends at once [drain-controller-8]", async () => {
     const names = Array.from({ length: 50 }, (_, index) => `w${index}`);
     const { scene } = await settledPool(names);
     const { intercept } = scene;
@@ -415,7 +415,7 @@ describe("drain", () => {
     expect(await applied(scene, "w48")).toBeUndefined();
   }, 30_000);
 
-  test("pods are watched node by node and budgets while one of them blocks: nothing reads all pods of a cluster", async () => {
+  test("pods are watched node by node and budgets while one of them blocks: nothing reads all pods of a cluster [drain-controller-17]", async () => {
     const { scene } = await settledPool(["w0", "w1"]);
     await run(scene, pod("web-1", "w0", "web"), pod("other", "w1", "web"));
     // By label the node controller knows the few pods of etcd and of our own.
@@ -448,7 +448,7 @@ describe("drain", () => {
     expect(heard).toEqual([]);
   });
 
-  test("a cordon of an administrator stays when ours is not needed", async () => {
+  test("a cordon of an administrator stays when ours is not needed [drain-controller-2]", async () => {
     const scene = await withPod();
     await scene.act(() =>
       scene.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { spec: { unschedulable: true } } }),
@@ -462,7 +462,7 @@ describe("drain", () => {
     expect(await applied(scene)).toBe("uncordon-x");
   });
 
-  test("a drained node that somebody puts back is drained again before its daemon may go on", async () => {
+  test("a drained node that somebody puts back is drained again before its daemon may go on [drain-controller-16]", async () => {
     const scene = await withPod();
     await ask(scene, "drain-x");
     await scene.pass(2000);
@@ -483,7 +483,7 @@ describe("drain", () => {
   });
 });
 
-test("a pod that builds an OS image is let finish, ten minutes at most; everything else leaves meanwhile", async () => {
+test("a pod that builds an OS image is let finish, ten minutes at most; everything else leaves meanwhile [drain-controller-19]", async () => {
   const { scene } = await settledPool(["w0"]);
   const build = { metadata: { labels: { [labels.ephemeralBuildObject]: "" } } };
   await run(scene, pod("web-1", "w0", "web"), pod("build-1", "w0", "build", build));

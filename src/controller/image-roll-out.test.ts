@@ -105,7 +105,7 @@ async function layeredPool(machines: readonly string[]) {
 }
 
 describe("a pool whose machines boot images", () => {
-  test("nothing is given before there is an image, then configuration, image and content mode come in one patch under both names", async () => {
+  test("nothing is given before there is an image, then configuration, image and content mode come in one patch under both names [controller-image-roll-out-1]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     await setPool(scene, withoutCanary, { maxUnavailable: 2 });
     const build = builder(scene);
@@ -142,7 +142,7 @@ describe("a pool whose machines boot images", () => {
     });
   });
 
-  test("rendering does not know of images: a pool that opts in keeps its rendered configuration, byte for byte", async () => {
+  test("rendering does not know of images: a pool that opts in keeps its rendered configuration, byte for byte [controller-image-roll-out-2]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     const rendered = () => scene.act(() => scene.kube.get(MachineConfig, { name: first }));
     const before = await rendered();
@@ -163,7 +163,7 @@ describe("a pool whose machines boot images", () => {
   });
 
   test.for([3, 11, 29])(
-    "whatever is asked for, a node's image is written under both names, together with its configuration and the content mode (seed %i)",
+    "whatever is asked for, a node's image is written under both names, together with its configuration and the content mode (seed %i) [controller-image-roll-out-3]",
     async (seed) => {
       const { scene, first } = await settledPool(["w0", "w1", "w2"]);
       const patches: Readonly<Record<string, string | null>>[] = [];
@@ -205,7 +205,7 @@ describe("a pool whose machines boot images", () => {
     },
   );
 
-  test("a configuration waits for its image, and a build that failed says so and leaves every machine what it has", async () => {
+  test("a configuration waits for its image, and a build that failed says so and leaves every machine what it has [controller-image-roll-out-5]", async () => {
     const { scene, first, build } = await layeredPool(["w0", "w1"]);
     await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
     await scene.pass(2000);
@@ -264,7 +264,7 @@ describe("a pool whose machines boot images", () => {
     expect(imagesOf(await scene.node_("w0"))).toEqual([undefined, undefined, undefined]);
   });
 
-  test("the first image of a pool goes to one machine, and to the others when that has kept well; one that fails keeps it to itself", async () => {
+  test("the first image of a pool goes to one machine, and to the others when that has kept well; one that fails keeps it to itself [controller-image-roll-out-7]", async () => {
     const { scene, first } = await settledPool(["w0", "w1", "w2"]);
     await setPool(scene, { [annotations.canarySeconds]: "60" }, { maxUnavailable: 3 });
     const build = builder(scene);
@@ -388,7 +388,7 @@ describe("a pool whose machines boot images", () => {
     expect(imagesOf(await scene.node_("w1"))).toEqual([image("b"), image("b"), "full"]);
   });
 
-  test("where all pools were opted in at once, the control plane gets its first image when the workers have theirs", async () => {
+  test("where all pools were opted in at once, the control plane gets its first image when the workers have theirs [controller-image-roll-out-4]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     await scene.act(() => scene.config("50-master", "master", { "/etc/m": "1" }));
     await scene.pass(2000);
@@ -424,7 +424,7 @@ describe("a pool whose machines boot images", () => {
     expect(imagesOf(await scene.node_("m0"))).toEqual([image("b"), image("b"), "full"]);
   });
 
-  test("a paused pool builds, gives nothing, and says that its image is not ready", async () => {
+  test("a paused pool builds, gives nothing, and says that its image is not ready [controller-image-roll-out-6]", async () => {
     const { scene, first, build } = await layeredPool(["w0"]);
     await setPool(scene, {}, { paused: true });
     await build.begin("worker-2", first);

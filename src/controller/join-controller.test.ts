@@ -156,7 +156,7 @@ const eventsOf = async ({ kube }: TestCluster, name: string) =>
   (await kube.list(kubernetes.Event, {}, {})).items.filter(({ involvedObject }) => involvedObject.name === name);
 
 describe("machines that join", () => {
-  test("get their certificate, the labels of their pool, and then one to serve with", async () => {
+  test("get their certificate, the labels of their pool, and then one to serve with [join-controller-1]", async () => {
     const scene = await joinScene();
     await scene.ask(bootstrapper("infra"), "first");
     await scene.until(
@@ -225,7 +225,7 @@ describe("machines that join", () => {
     ]);
   });
 
-  test("are told why not, and are let in as soon as nothing speaks against it", async () => {
+  test("are told why not, and are let in as soon as nothing speaks against it [join-controller-2]", async () => {
     const scene = await joinScene();
     await scene.kube.create(kubernetes.Node, {
       apiVersion: "v1",
@@ -249,7 +249,7 @@ describe("machines that join", () => {
     expect((await scene.decided("again"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
   });
 
-  test("are denied what nobody may have", async () => {
+  test("are denied what nobody may have [join-controller-3]", async () => {
     const scene = await joinScene();
     await scene.ask(bootstrapper("worker"), "greedy", { organization: "system:masters" });
     expect((await scene.decided("greedy"))?.conditions?.[0]).toMatchObject({ type: "Denied", reason: "Malformed" });
@@ -264,7 +264,7 @@ describe("machines that join", () => {
     ).toEqual(["Warning"]);
   });
 
-  test("more at once than may be under way are let in as others come", async () => {
+  test("more at once than may be under way are let in as others come [join-controller-4]", async () => {
     const scene = await joinScene();
     const names = Array.from({ length: mostUnderWay + 5 }, (_, index) => `w${index}`);
     for (const name of names) await scene.ask(bootstrapper("worker"), `join-${name}`, { node: name });
@@ -292,7 +292,7 @@ describe("machines that join", () => {
     expect(await approved()).toHaveLength(names.length);
   });
 
-  test("a pool that comes later lets its machines in; requests of others are never touched", async () => {
+  test("a pool that comes later lets its machines in; requests of others are never touched [join-controller-5]", async () => {
     const scene = await joinScene();
     await allow(scene.kube, "bootstrap-late", bootstrapper("late").name, [
       rule("certificates.k8s.io", ["certificatesigningrequests"], ["create"]),

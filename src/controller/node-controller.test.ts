@@ -76,7 +76,7 @@ const chosen = async (scene: Scene, role: string, before: string) =>
   Object.entries(await scene.desired(role)).flatMap(([name, desired]) => (desired === before ? [] : [name]));
 
 describe("who gets the target", () => {
-  test("as many as the pool allows get it at the same time, which is one event", async () => {
+  test("as many as the pool allows get it at the same time, which is one event [node-controller-10]", async () => {
     const { scene, first } = await settledPool(["w0", "w1", "w2"]);
     await patchPool(scene, { spec: { maxUnavailable: 2 } });
     await change(scene);
@@ -89,7 +89,7 @@ describe("who gets the target", () => {
     expect(await scene.events("Updating")).toEqual([`Pool worker is updating to MachineConfig ${target}`]);
   });
 
-  test("a machine in the middle of an update gets the newest target at once, and several changes are one disruption for the others", async () => {
+  test("a machine in the middle of an update gets the newest target at once, and several changes are one disruption for the others [node-controller-6]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     await change(scene);
     await scene.pass(2000);
@@ -107,7 +107,7 @@ describe("who gets the target", () => {
     expect(await scene.desired("worker")).toEqual({ w0: newest, w1: newest });
   });
 
-  test("one zone at a time, where the pool asks for it", async () => {
+  test("one zone at a time, where the pool asks for it [node-controller-9]", async () => {
     const { scene, first } = await settledPool(["w0", "w1", "w2"]);
     const zones = { w0: "z1", w1: "z2", w2: "z2" };
     for (const [name, zone] of Object.entries(zones))
@@ -133,7 +133,7 @@ describe("who gets the target", () => {
     expect(await chosen(scene, "worker", first)).toEqual(["w0", "w1", "w2"]);
   });
 
-  test("a control plane waits while a member of etcd elsewhere is not ready", async () => {
+  test("a control plane waits while a member of etcd elsewhere is not ready [node-controller-7]", async () => {
     const { scene } = await settledPool([]);
     const first = await masters(scene, ["m0", "m1"]);
     for (const name of ["m0", "m1"])
@@ -161,7 +161,7 @@ describe("who gets the target", () => {
     expect(await chosen(scene, "master", first)).toEqual(["m0", "m1"]);
   });
 
-  test("the operator's own machine is the last of the control plane", async () => {
+  test("the operator's own machine is the last of the control plane [node-controller-8]", async () => {
     const { scene } = await settledPool([]);
     const first = await masters(scene, ["m0", "m1"]);
     await pod(scene, {
@@ -183,7 +183,7 @@ describe("who gets the target", () => {
     expect(await chosen(scene, "master", first)).toEqual(["m0", "m1"]);
   });
 
-  test("a machine whose drain was given up gives its place to another, and is offered its target again when its time comes", async () => {
+  test("a machine whose drain was given up gives its place to another, and is offered its target again when its time comes [node-controller-1]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     await change(scene);
     await scene.pass(2000);
@@ -210,7 +210,7 @@ describe("who gets the target", () => {
 });
 
 describe("what the pool and its nodes are told", () => {
-  test("a daemon that is silent for five minutes counts as away and is named; one that is away for a moment does not", async () => {
+  test("a daemon that is silent for five minutes counts as away and is named; one that is away for a moment does not [node-controller-11]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     await pod(scene, {
       name: "daemon-w0",
@@ -237,7 +237,7 @@ describe("what the pool and its nodes are told", () => {
     expect((await scene.poolStatus("worker")).of("Updating")?.message).not.toContain("silent");
   });
 
-  test("a node that two custom pools select gets nothing, and node and pools say why, until a label goes", async () => {
+  test("a node that two custom pools select gets nothing, and node and pools say why, until a label goes [node-controller-3]", async () => {
     const { scene } = await settledPool([]);
     const selects = (role: string) => ({
       machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values: ["worker", role] }] },
@@ -278,7 +278,7 @@ describe("what the pool and its nodes are told", () => {
     });
   });
 
-  test("a node that was served a custom pool's configuration gets that pool's labels, once", async () => {
+  test("a node that was served a custom pool's configuration gets that pool's labels, once [node-controller-4]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     await scene.act(() =>
       scene.pool("infra", {
@@ -301,7 +301,7 @@ describe("what the pool and its nodes are told", () => {
     expect((await scene.node_("w0")).metadata.labels).not.toHaveProperty(["node-role.kubernetes.io/infra"]);
   });
 
-  test("a pool whose selector is empty selects nobody, and says so", async () => {
+  test("a pool whose selector is empty selects nobody, and says so [node-controller-5]", async () => {
     const { scene } = await settledPool([]);
     await scene.act(() => scene.pool("all", { nodeSelector: {} }));
     await scene.pass(2000);
@@ -310,7 +310,7 @@ describe("what the pool and its nodes are told", () => {
     ]);
   });
 
-  test("counts do not move when a daemon or the watch of it comes and goes", async () => {
+  test("counts do not move when a daemon or the watch of it comes and goes [node-controller-12]", async () => {
     const { scene } = await settledPool(["w0", "w1"]);
     await pod(scene, {
       name: "daemon-w0",
@@ -329,7 +329,7 @@ describe("what the pool and its nodes are told", () => {
   });
 });
 
-test("the news of one machine is judged for that machine alone, however many there are", async () => {
+test("the news of one machine is judged for that machine alone, however many there are [node-controller-2]", async () => {
   const names = Array.from({ length: 60 }, (_, index) => `w${index}`);
   const { scene } = await settledPool(names);
   await scene.pass(5000);

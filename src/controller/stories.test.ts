@@ -20,7 +20,7 @@ const patchPool = (scene: Scene, body: object) =>
 const render = "Render Changed end RenderedConfigChanged";
 
 describe("what controllers tell of a roll-out", () => {
-  test("its target with the MachineConfig that brought it, each machine, and its end; each once, however often they look", async () => {
+  test("its target with the MachineConfig that brought it, each machine, and its end; each once, however often they look [controller-stories-1]", async () => {
     const { scene, first } = await settledPool(["w0", "w1"]);
     await patchPool(scene, { spec: { maxUnavailable: 2 } });
     const told = listen(scene);
@@ -71,7 +71,7 @@ describe("what controllers tell of a roll-out", () => {
     });
   });
 
-  test("a new target in the middle of one, a pause and its end", async () => {
+  test("a new target in the middle of one, a pause and its end [controller-stories-2]", async () => {
     const { scene } = await settledPool(["w0", "w1"]);
     const told = listen(scene);
     await scene.act(() => scene.config("60-motd", "worker", { "/etc/motd": "1" }));
@@ -93,7 +93,7 @@ describe("what controllers tell of a roll-out", () => {
     ]);
   });
 
-  test("a target that is taken back before the machine took it on ends as superseded, and the old one does not begin again", async () => {
+  test("a target that is taken back before the machine took it on ends as superseded, and the old one does not begin again [controller-stories-3]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     const told = listen(scene);
     await scene.act(() => scene.config("60-motd", "worker", { "/etc/motd": "1" }));
@@ -116,7 +116,7 @@ describe("what controllers tell of a roll-out", () => {
     ]);
   });
 
-  test("a pool that cannot be rendered, once, and that it can again", async () => {
+  test("a pool that cannot be rendered, once, and that it can again [controller-stories-4]", async () => {
     const { scene } = await settledPool(["w0"]);
     const told = listen(scene);
     await scene.act(() =>
@@ -133,7 +133,7 @@ describe("what controllers tell of a roll-out", () => {
     expect(told("pool/worker")).toEqual(["Render Refused begin RenderRefused", "Render Refused end Recovered"]);
   });
 
-  test("a machine that fails on its way, and the pool with it", async () => {
+  test("a machine that fails on its way, and the pool with it [controller-stories-5]", async () => {
     const { scene } = await settledPool(["w0"]);
     await scene.act(() => scene.config("60-motd", "worker", { "/etc/motd": "1" }));
     await scene.pass(2000);

@@ -109,7 +109,7 @@ async function fresh(content: Content): Promise<MemoryHost> {
 
 describe("a machine between images and no images", () => {
   test(
-    "has what it was given last, whatever came before, however its daemon was killed: all of it as one that never had an image",
+    "has what it was given last, whatever came before, however its daemon was killed: all of it as one that never had an image [daemon-converge-images-1]",
     { timeout: 220_000 },
     async () => {
       await fc.assert(

@@ -224,7 +224,7 @@ describe("a daemon on a machine", () => {
     );
   });
 
-  test("gets a configuration and loses it again: the disk is what it was, byte for byte", async () => {
+  test("gets a configuration and loses it again: the disk is what it was, byte for byte [daemon-converge-2]", async () => {
     await fc.assert(
       fc.asyncProperty(anyContent(), anyContent(), async (base, extra) => {
         const host = await newHost();
@@ -252,7 +252,7 @@ describe("a daemon on a machine", () => {
     );
   });
 
-  test("that joins does not drain; later a reboot is drained for first", async () => {
+  test("that joins does not drain; later a reboot is drained for first [daemon-converge-1]", async () => {
     const host = await newHost();
     expect((await live(host, named({ ...nothing, files: { "/etc/new/file": "1" } }), Infinity)).drained).toBe(0);
     expect((await live(host, named({ ...nothing, files: { "/etc/new/file": "2" } }), Infinity)).drained).toBe(1);
@@ -261,7 +261,7 @@ describe("a daemon on a machine", () => {
     ).toBe(0);
   });
 
-  test("restores a file that somebody had before it was managed", async () => {
+  test("restores a file that somebody had before it was managed [daemon-converge-3]", async () => {
     const host = await newHost();
     await host.files.write(
       [

@@ -65,12 +65,12 @@ describe("a file is written", () => {
       file: { path: "/etc/x", user: { name: "app" }, group: { name: "app" } },
       is: "644 4711:4712 ",
     },
-  ])("$title", async ({ file, is }) => {
+  ])("$title [daemon-disk-7]", async ({ file, is }) => {
     const scene = await machineAfter({}, storage(file));
     expect(await shown(scene, "/etc/x")).toBe(is);
   });
 
-  test("in the place of a link, and folders on its way are root's and 0755; the link comes back", async () => {
+  test("in the place of a link, and folders on its way are root's and 0755; the link comes back [daemon-disk-8]", async () => {
     const scene = await MachineScene.make({ users });
     await scene.host.files.write([{ path: "/etc/x", entry: { kind: "link", target: "/etc/app.conf" } }], signal);
     await scene.settledOn("rendered-0", {});
@@ -87,7 +87,7 @@ describe("a file is written", () => {
     expect([await shown(scene, "/etc/x"), await shown(scene, "/etc/deep")]).toEqual(["→ /etc/app.conf", "nothing"]);
   });
 
-  test("only when it differs: another spelling or order of the same is no change, and reboots nobody", async () => {
+  test("only when it differs: another spelling or order of the same is no change, and reboots nobody [daemon-disk-3]", async () => {
     const [a, b] = [
       { path: "/etc/a", mode: 0o644, contents: { source: "data:,one" } },
       { path: "/etc/b", mode: 0o644, contents: { source: "data:,two" } },
@@ -103,12 +103,12 @@ describe("a file is written", () => {
     expect(scene.effects.filter((effect) => effect.startsWith("files."))).toEqual(["files.remove", "files.write"]);
   });
 
-  test("and taken away with its configuration: what the image ships comes back, what nobody had goes", async () => {
+  test("and taken away with its configuration: what the image ships comes back, what nobody had goes [daemon-disk-9]", async () => {
     const scene = await machineAfter({ files: { "/etc/app.conf": "ours", "/etc/new": "ours" } }, {});
     expect([await scene.file("/etc/app.conf"), await scene.file("/etc/new")]).toEqual(["vendor", undefined]);
   });
 
-  test("that the new configuration has as a drop-in stays, whoever named it before", async () => {
+  test("that the new configuration has as a drop-in stays, whoever named it before [daemon-disk-10]", async () => {
     const path = "/etc/systemd/system/crio.service.d/10-x.conf";
     const scene = await machineAfter(
       { files: { [path]: "[Service]\nNice=1\n" } },
@@ -176,12 +176,12 @@ describe("a unit", () => {
       is: "nothing",
       enabled: "absent",
     },
-  ])("$title", async ({ before, after, is, enabled }) => {
+  ])("$title [daemon-disk-6]", async ({ before, after, is, enabled }) => {
     const scene = await machineAfter({ units: before }, { units: after });
     expect([await shown(scene, unitPath), await enablement(scene, "a.service")]).toEqual([is, enabled]);
   });
 
-  test("of the image is disabled, and enabled again as it was when nobody speaks of it", async () => {
+  test("of the image is disabled, and enabled again as it was when nobody speaks of it [daemon-disk-12]", async () => {
     const scene = await machineAfter({}, { units: [{ name: "crio.service", enabled: false }] });
     expect([await enablement(scene, "crio.service"), await shown(scene, "/etc/systemd/system/crio.service")]).toEqual([
       "disabled",
@@ -192,7 +192,7 @@ describe("a unit", () => {
     expect(await enablement(scene, "crio.service")).toBe("enabled");
   });
 
-  test("that nobody has is not enabled, and stops no other", async () => {
+  test("that nobody has is not enabled, and stops no other [daemon-disk-13]", async () => {
     const scene = await machineAfter(
       {},
       {
@@ -208,7 +208,7 @@ describe("a unit", () => {
     ]);
   });
 
-  test("gets drop-ins, loses an emptied one, and its folder goes with the last", async () => {
+  test("gets drop-ins, loses an emptied one, and its folder goes with the last [daemon-disk-11]", async () => {
     const path = "/etc/systemd/system/crio.service.d";
     const scene = await machineAfter({ units: [dropin("[Service]\nNice=1\n")] });
     expect(await shown(scene, `${path}/10-x.conf`)).toBe("644 0:0 [Service]\nNice=1\n");
@@ -220,7 +220,7 @@ describe("a unit", () => {
 });
 
 describe("the account core", () => {
-  test("gets the keys of all listed entries in one file of its own, without a reboot", async () => {
+  test("gets the keys of all listed entries in one file of its own, without a reboot [daemon-disk-4]", async () => {
     const scene = await machineAfter(
       {},
       { ignition: { passwd: { users: [{ name: "core", sshAuthorizedKeys: ["ssh-ed25519 A", "ssh-ed25519 B"] }] } } },
@@ -233,12 +233,12 @@ describe("the account core", () => {
     expect(scene.reboots).toEqual([]);
   });
 
-  test("loses its keys with the last entry", async () => {
+  test("loses its keys with the last entry [daemon-disk-14]", async () => {
     const scene = await machineAfter({ keys: ["ssh-ed25519 A"] }, {});
     expect(await shown(scene, hostPaths.sshKeys)).toBe("nothing");
   });
 
-  test("gets a password and is locked again, not left open", async () => {
+  test("gets a password and is locked again, not left open [daemon-disk-5]", async () => {
     const scene = await machineAfter(
       {},
       { ignition: { passwd: { users: [{ name: "core", passwordHash: "$6$salt$hash" }] } } },
@@ -250,7 +250,7 @@ describe("the account core", () => {
     expect(await scene.host.users.passwordHash("core", signal)).toBeUndefined();
   });
 
-  test("that a machine does not have is nobody's loss", async () => {
+  test("that a machine does not have is nobody's loss [daemon-disk-15]", async () => {
     const scene = await MachineScene.make({ users: { root: users.root } });
     await scene.settledOn("rendered-0", { keys: ["ssh-ed25519 A"], files: { "/etc/x": "1" } });
     expect([await shown(scene, hostPaths.sshKeys), await shown(scene, "/etc/x")]).toEqual(["nothing", "644 0:0 1"]);
@@ -258,7 +258,7 @@ describe("the account core", () => {
 });
 
 describe("what a machine says of itself", () => {
-  test("after it joined: whole configurations are its own to read, and no file with differences of contents is written", async () => {
+  test("after it joined: whole configurations are its own to read, and no file with differences of contents is written [daemon-disk-1]", async () => {
     const scene = await MachineScene.make();
     const one = { files: { "/etc/new.conf": "one" } };
     await scene.config("rendered-1", one);
@@ -279,7 +279,7 @@ describe("what a machine says of itself", () => {
     expect(await scene.file("/etc/machine-config-daemon/bootstrapconfigdiff")).toBeUndefined();
   });
 
-  test("where its disks differ for good from its configuration, and no more once they do not", async () => {
+  test("where its disks differ for good from its configuration, and no more once they do not [daemon-disk-2]", async () => {
     const disks = [{ device: "/dev/sda", wipeTable: true }];
     const scene = await MachineScene.make();
     await scene.put(hostPaths.servedConfig, JSON.stringify(machineConfigOf("rendered-served", {})));

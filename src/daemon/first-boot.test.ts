@@ -81,7 +81,7 @@ const options = (host: Host) => ({
 const isThere = async (host: Host, path: string) => (await host.files.read(path, signal)) !== undefined;
 
 describe("a first boot", () => {
-  test("that needs nothing but what Ignition did is complete at once, without a reboot", async () => {
+  test("that needs nothing but what Ignition did is complete at once, without a reboot [daemon-first-boot-2]", async () => {
     const host = await ignited(served({}));
     expect(await completeFirstBoot(options(host), signal)).toEqual({ verdict: "complete" });
     expect(host.reboots).toEqual([]);
@@ -90,7 +90,7 @@ describe("a first boot", () => {
     expect(await completeFirstBoot(options(host), signal)).toEqual({ verdict: "complete" });
   });
 
-  test("stages image, arguments, packages and kernel in one deployment, and reboots once", async () => {
+  test("stages image, arguments, packages and kernel in one deployment, and reboots once [daemon-first-boot-3]", async () => {
     const host = await ignited(
       served({ osImageURL: "os@2", kernelArguments: ["nosmt"], extensions: ["usbguard"], kernelType: "realtime" }),
     );
@@ -120,7 +120,7 @@ describe("a first boot", () => {
     expect(known.originals?.paths["/etc/app.conf"]).toMatchObject({ kind: "file", contents: btoa("vendor") });
   });
 
-  test("that loses its power half-way starts again and ends the same", async () => {
+  test("that loses its power half-way starts again and ends the same [daemon-first-boot-5]", async () => {
     const host = await ignited(served({ osImageURL: "os@2" }));
     await completeFirstBoot(options(host), signal);
     await host.boot({ orderly: false });
@@ -132,7 +132,7 @@ describe("a first boot", () => {
     });
   });
 
-  test("is tried again for as long as something fails", async () => {
+  test("is tried again for as long as something fails [daemon-first-boot-6]", async () => {
     const host = await ignited(served({ osImageURL: "os@2" }));
     let failures = 3;
     const flaky: Host = {
@@ -158,7 +158,7 @@ describe("a first boot", () => {
     ]);
   });
 
-  test("refuses a kernel in the wrong FIPS mode without touching anything, and lets the machine join to tell it", async () => {
+  test("refuses a kernel in the wrong FIPS mode without touching anything, and lets the machine join to tell it [daemon-first-boot-4]", async () => {
     const host = await ignited(served({ fips: true, osImageURL: "os@2" }), { fips: false });
     expect(await completeFirstBoot(options(host), signal)).toMatchObject({
       verdict: "givenUp",
@@ -168,7 +168,7 @@ describe("a first boot", () => {
     expect(host.reboots).toEqual([]);
   });
 
-  test("without a file of a first boot does nothing", async () => {
+  test("without a file of a first boot does nothing [daemon-first-boot-1]", async () => {
     const host = memoryHost({ images, image: "os@1", random: systemRandom, onReboot: () => undefined });
     expect(await completeFirstBoot(options(host), signal)).toEqual({ verdict: "complete" });
     expect(host.snapshot().size).toBe(1);

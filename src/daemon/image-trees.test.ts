@@ -187,7 +187,7 @@ async function mcoSettle(directory: string): Promise<void> {
 }
 
 test(
-  "a machine in a folder goes from its own system to an image, to the next one, back by a boot, and to its own system again: all of it is then as on one that never had an image",
+  "a machine in a folder goes from its own system to an image, to the next one, back by a boot, and to its own system again: all of it is then as on one that never had an image [daemon-image-trees-1]",
   { timeout: 60_000 },
   async () => {
     const folder = await Folder.make();

@@ -104,7 +104,7 @@ async function filesOf(scene: MachineScene, content: Content): Promise<Readonly<
 const treeOf = (scene: MachineScene) => new Map([...scene.host.snapshot()].filter(([path]) => !itsOwn.has(path)));
 
 describe("a machine that is given an image which holds its configuration", () => {
-  test("boots it, and the daemon writes no file, no unit and no account, at any time; what is on the disk is the configuration's", async () => {
+  test("boots it, and the daemon writes no file, no unit and no account, at any time; what is on the disk is the configuration's [daemon-images-1]", async () => {
     const made = await classic();
     const { scene } = made;
     const audited = audit();
@@ -132,7 +132,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(await scene.file(hostPaths.currentImage)).toBe(imageNumber(2));
   });
 
-  test("has nothing to settle, and one reboot, when the image was made of its own configuration", async () => {
+  test("has nothing to settle, and one reboot, when the image was made of its own configuration [daemon-images-6]", async () => {
     const made = await classic();
     await made.roll("rendered-1i", first, 1);
     await made.untilHas("rendered-1i", 1);
@@ -163,7 +163,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     ]);
   });
 
-  test("has its drifted and stale files put right by settling, once, with one reboot", async () => {
+  test("has its drifted and stale files put right by settling, once, with one reboot [daemon-images-16]", async () => {
     const made = await classic();
     const { scene } = made;
     await made.roll("rendered-2", second, 2);
@@ -186,7 +186,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(scene.reboots).toHaveLength(1);
   });
 
-  test("goes on to the next image, of which nothing has to be settled but what images cannot bring", async () => {
+  test("goes on to the next image, of which nothing has to be settled but what images cannot bring [daemon-images-17]", async () => {
     const made = await inImageMode();
     // For the system that it could still boot.
     expect(await made.scene.ledgerDocument("payloads.json")).toMatchObject({ images: [stock] });
@@ -201,7 +201,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(await made.scene.ledgerDocument("payloads.json")).toBeUndefined();
   });
 
-  test("that boots back finds its previous configuration, below /var too: with a payload laid down for the system it was born with", async () => {
+  test("that boots back finds its previous configuration, below /var too: with a payload laid down for the system it was born with [daemon-images-18]", async () => {
     const made = await classic();
     const { scene } = made;
     const before = treeOf(scene);
@@ -230,7 +230,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(treeOf(scene)).toEqual(before);
   });
 
-  test("follows kernel arguments with one reboot and no new image", async () => {
+  test("follows kernel arguments with one reboot and no new image [daemon-images-10]", async () => {
     const made = await inImageMode();
     await made.scene.config("rendered-k", { ...first, spec: { kernelArguments: ["nosmt"] } });
     await made.give("rendered-k", 1);
@@ -251,7 +251,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect((await made.scene.host.os.status(signal)).booted).toMatchObject({ packages: [], kernelType: "default" });
   });
 
-  test("is told of a new rendered configuration with the same image: credentials are written by the daemon, without a reboot", async () => {
+  test("is told of a new rendered configuration with the same image: credentials are written by the daemon, without a reboot [daemon-images-7]", async () => {
     const made = await inImageMode();
     const { scene } = made;
     const audited = audit();
@@ -268,7 +268,7 @@ describe("a machine that is given an image which holds its configuration", () =>
 });
 
 describe("a machine whose image holds only what an image can hold", () => {
-  test("boots it and has its files written as ever; then a file follows its policy, without a reboot", async () => {
+  test("boots it and has its files written as ever; then a file follows its policy, without a reboot [daemon-images-9]", async () => {
     const made = await ImageScene.make({
       policies: { files: [{ path: "/etc/app.conf", actions: [{ type: "None" }] }] },
     });
@@ -318,7 +318,7 @@ describe("a machine whose image holds only what an image can hold", () => {
 });
 
 describe("a machine that goes back to the stock system", () => {
-  test("is as one that never had an image, with one reboot; and no payload, unit, image file or annotation is left", async () => {
+  test("is as one that never had an image, with one reboot; and no payload, unit, image file or annotation is left [daemon-images-8]", async () => {
     const never = await classic();
     await never.scene.config("rendered-2", second);
     await never.scene.desire("rendered-2");
@@ -349,7 +349,7 @@ describe("a machine that goes back to the stock system", () => {
     expect(await scene.file("/etc/only-two")).toBeUndefined();
   });
 
-  test("and fails to settle there boots its image again without an API server, and says which path failed", async () => {
+  test("and fails to settle there boots its image again without an API server, and says which path failed [daemon-images-15]", async () => {
     const made = await inImageMode();
     const { scene } = made;
     const before = treeOf(scene);
@@ -385,7 +385,7 @@ describe("a machine that goes back to the stock system", () => {
 });
 
 describe("an image that a machine cannot become", () => {
-  test("is left again by a boot of what it had, without an API server; it is refused by configuration and image, and another image of the same configuration is tried", async () => {
+  test("is left again by a boot of what it had, without an API server; it is refused by configuration and image, and another image of the same configuration is tried [daemon-images-11]", async () => {
     const made = await classic();
     const { scene } = made;
     const before = treeOf(scene);
@@ -422,7 +422,7 @@ describe("an image that a machine cannot become", () => {
     expect(await scene.file("/etc/app.conf")).toBe("two");
   });
 
-  test("as no shutdown finalises it, is given up after three boots, and the machine keeps its configuration and image", async () => {
+  test("as no shutdown finalises it, is given up after three boots, and the machine keeps its configuration and image [daemon-images-12]", async () => {
     const made = await inImageMode();
     const { scene } = made;
     const before = treeOf(scene);
@@ -447,7 +447,7 @@ describe("an image that a machine cannot become", () => {
     ]).toEqual(["rendered-1i", imageNumber(1)]);
   });
 
-  test("as it holds another configuration than it was made for, is told by the paths that differ, and nothing is booted or written for it", async () => {
+  test("as it holds another configuration than it was made for, is told by the paths that differ, and nothing is booted or written for it [daemon-images-13]", async () => {
     const made = await classic();
     const { scene } = made;
     await made.roll("rendered-2", second, 2);
@@ -470,7 +470,7 @@ describe("an image that a machine cannot become", () => {
     await made.untilHas("rendered-2", 3);
   });
 
-  test("at once, is settled at the second try or the third, with no boot more", async () => {
+  test("at once, is settled at the second try or the third, with no boot more [daemon-images-14]", async () => {
     const made = await classic();
     const { scene } = made;
     let failures = 2;
@@ -512,7 +512,7 @@ describe("a target that cannot be meant", () => {
       images: { ...wish(imageNumber(2)), [annotations.desiredImageContent]: "half" },
       reason: "ImageContentMismatch",
     },
-  ])("$title: refused before the drain, and healed by a right one", async ({ images, reason }) => {
+  ])("$title: refused before the drain, and healed by a right one [daemon-images-2]", async ({ images, reason }) => {
     const made = await classic();
     const { scene } = made;
     await made.roll("rendered-2", second, 2);
@@ -527,7 +527,7 @@ describe("a target that cannot be meant", () => {
     await made.untilHas("rendered-2", 2);
   });
 
-  test("the older spelling alone is enough, and no word about the content means that files are written", async () => {
+  test("the older spelling alone is enough, and no word about the content means that files are written [daemon-images-3]", async () => {
     const made = await classic();
     made.images[imageNumber(2)] = { etc: { "/etc/app.conf": "vendor" }, usr: {} };
     await made.scene.config("rendered-2", second);
@@ -540,7 +540,7 @@ describe("a target that cannot be meant", () => {
   });
 });
 
-test("current images are written and taken away together, always the same, in one request", async () => {
+test("current images are written and taken away together, always the same, in one request [daemon-images-19]", async () => {
   const made = await classic();
   const { scene } = made;
   const bodies: Record<string, string | null>[] = [];
@@ -593,7 +593,7 @@ test("the status of its MachineConfigNode names the images that it has and is to
 });
 
 describe("drift of a machine whose image holds its configuration", () => {
-  test("is told, and nothing is written", async () => {
+  test("is told, and nothing is written [daemon-images-4]", async () => {
     const made = await inImageMode();
     const { scene } = made;
     const audited = audit();
@@ -615,7 +615,7 @@ describe("drift of a machine whose image holds its configuration", () => {
     expect(audited.calls).toEqual([]);
   });
 
-  test("is settled from the image where its policy says so, without a reboot", async () => {
+  test("is settled from the image where its policy says so, without a reboot [daemon-images-5]", async () => {
     const made = await inImageMode();
     const { scene } = made;
     await scene.annotate({ [annotations.driftPolicy]: "settle" });

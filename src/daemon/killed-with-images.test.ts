@@ -109,23 +109,30 @@ const filesOf = ({ host }: MachineScene) =>
     );
 
 describe("a daemon that is killed before and after each of its effects, on its way to", () => {
-  test.for(stories)("$title, ends where one ends that lives", { timeout: 120_000 }, async (story) => {
-    const whole = await play(story);
-    expect(whole.effects).toBeGreaterThan(8);
-    for (let effect = 1; effect <= whole.effects; effect += 1) {
-      // Killed after an effect it is as before the next one, but for what the effect itself tells: `ALL=1` tries both.
-      for (const when of process.env["ALL"] === undefined ? (["after"] as const) : (["before", "after"] as const)) {
-        const { reboots, effects: _effects, ...ending } = await play(story, { effect, when });
-        const what = `killed ${when} effect ${effect} of ${whole.effects}`;
-        expect([what, ending]).toEqual([what, { files: whole.files, image: whole.image, documents: whole.documents }]);
-        // A reboot that was asked for and not yet noted is asked for once more.
-        expect(reboots - whole.reboots, what).toBeLessThanOrEqual(1);
+  test.for(stories)(
+    "$title, ends where one ends that lives [daemon-killed-with-images-1]",
+    { timeout: 120_000 },
+    async (story) => {
+      const whole = await play(story);
+      expect(whole.effects).toBeGreaterThan(8);
+      for (let effect = 1; effect <= whole.effects; effect += 1) {
+        // Killed after an effect it is as before the next one, but for what the effect itself tells: `ALL=1` tries both.
+        for (const when of process.env["ALL"] === undefined ? (["after"] as const) : (["before", "after"] as const)) {
+          const { reboots, effects: _effects, ...ending } = await play(story, { effect, when });
+          const what = `killed ${when} effect ${effect} of ${whole.effects}`;
+          expect([what, ending]).toEqual([
+            what,
+            { files: whole.files, image: whole.image, documents: whole.documents },
+          ]);
+          // A reboot that was asked for and not yet noted is asked for once more.
+          expect(reboots - whole.reboots, what).toBeLessThanOrEqual(1);
+        }
       }
-    }
-  });
+    },
+  );
 
   test.for(stories)(
-    "$title, and whose machine loses its power there, goes on where it was: what was staged is staged again",
+    "$title, and whose machine loses its power there, goes on where it was: what was staged is staged again [daemon-killed-with-images-2]",
     { timeout: 120_000 },
     async (story) => {
       const whole = await play(story);
@@ -138,7 +145,7 @@ describe("a daemon that is killed before and after each of its effects, on its w
   );
 });
 
-test("a target that is taken back after it was staged leaves a staged system that is thrown away, and no payload is ever read", async () => {
+test("a target that is taken back after it was staged leaves a staged system that is thrown away, and no payload is ever read [daemon-killed-with-images-3]", async () => {
   const made = await ImageScene.make();
   const { scene } = made;
   await intoImage(made);

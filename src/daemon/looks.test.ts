@@ -27,7 +27,7 @@ async function goTo(scene: MachineScene, name: string, content: Content): Promis
 }
 
 describe("a look", () => {
-  test("at a machine whose Node goes away touches nothing", async () => {
+  test("at a machine whose Node goes away touches nothing [daemon-looks-1]", async () => {
     const scene = await settled();
     await scene.act(() =>
       scene.kube.patch(
@@ -43,7 +43,7 @@ describe("a look", () => {
     expect(scene.effects).toEqual([]);
   });
 
-  test("at a machine that is well and does not say so makes it say so, and does nothing else", async () => {
+  test("at a machine that is well and does not say so makes it say so, and does nothing else [daemon-looks-4]", async () => {
     const scene = await settled(one);
     await scene.annotate({ [annotations.state]: "Degraded", [annotations.reason]: "somebody's words" });
     await scene.untilDone("rendered-1");
@@ -51,7 +51,7 @@ describe("a look", () => {
     expect(scene.effects).toEqual([]);
   });
 
-  test("waits for a target that is not chosen, or that nobody has made yet", async () => {
+  test("waits for a target that is not chosen, or that nobody has made yet [daemon-looks-3]", async () => {
     const scene = await MachineScene.make();
     scene.start();
     await scene.pass(120_000);
@@ -62,7 +62,7 @@ describe("a look", () => {
     await scene.untilDone("rendered-1");
   });
 
-  test("after a reboot takes back what was said of it, once the machine has really gone down", async () => {
+  test("after a reboot takes back what was said of it, once the machine has really gone down [daemon-looks-2]", async () => {
     const scene = await settled();
     await scene.config("rendered-2", { files: { "/etc/app.conf": "two" } });
     await scene.desire("rendered-2");
@@ -74,7 +74,7 @@ describe("a look", () => {
     expect(await scene.events()).toContain("Rebooted");
   });
 
-  test("leaves the documents that going back needs, whole and without the API server", async () => {
+  test("leaves the documents that going back needs, whole and without the API server [daemon-looks-9]", async () => {
     const scene = await settled(one);
     await goTo(scene, "rendered-2", { ...one, files: { "/etc/app.conf": "two" } });
     expect(await scene.ledgerDocument<Previous>("previous.json")).toMatchObject({
@@ -87,19 +87,19 @@ describe("a look", () => {
 });
 
 describe("another spelling of the same", () => {
-  test("extensions in another order change nothing", async () => {
+  test("extensions in another order change nothing [daemon-looks-7]", async () => {
     const scene = await settled(one);
     await goTo(scene, "rendered-2", { ...one, spec: { ...one.spec, extensions: ["kerberos", "usbguard"] } });
     expect(scene.reboots).toEqual([]);
   });
 
-  test("kernel arguments in one entry or in several change nothing", async () => {
+  test("kernel arguments in one entry or in several change nothing [daemon-looks-5]", async () => {
     const scene = await settled(one);
     await goTo(scene, "rendered-2", { ...one, spec: { ...one.spec, kernelArguments: ["a=1  b=2"] } });
     expect(scene.reboots).toEqual([]);
   });
 
-  test("kernel arguments in another order change nothing", async () => {
+  test("kernel arguments in another order change nothing [daemon-looks-6]", async () => {
     const scene = await settled(one);
     await goTo(scene, "rendered-2", { ...one, spec: { ...one.spec, kernelArguments: ["b=2", "a=1"] } });
     expect(scene.reboots).toEqual([]);
@@ -107,7 +107,7 @@ describe("another spelling of the same", () => {
 });
 
 describe("kernel arguments", () => {
-  test("of a configuration go with it, one by one; those of others stay", async () => {
+  test("of a configuration go with it, one by one; those of others stay [daemon-looks-12]", async () => {
     const scene = await settled(
       { spec: { kernelArguments: ["a", "b=1 c"] } },
       { kernelArguments: ["root=x", "theirs"] },
@@ -116,14 +116,14 @@ describe("kernel arguments", () => {
     expect((await scene.host.os.status(signal)).booted.kernelArguments).toEqual(["root=x", "theirs", "a", "d"]);
   });
 
-  test("of a configuration leave what the machine was born with", async () => {
+  test("of a configuration leave what the machine was born with [daemon-looks-13]", async () => {
     const scene = await settled({ spec: { kernelArguments: ["extra"] } });
     await goTo(scene, "rendered-2", {});
     expect((await scene.host.os.status(signal)).booted.kernelArguments).toEqual(["root=x"]);
   });
 });
 
-test("packages that somebody layered by hand stay through an update of the system, and are counted", async () => {
+test("packages that somebody layered by hand stay through an update of the system, and are counted [daemon-looks-15]", async () => {
   const scene = await settled();
   await scene.host.os.stage({ ...(await scene.host.os.status(signal)).booted, packages: ["htop"] }, undefined, signal);
   await scene.boot({ orderly: true });
@@ -132,7 +132,7 @@ test("packages that somebody layered by hand stay through an update of the syste
   expect(scene.facts.foreignPackages).toBe(1);
 });
 
-test("an update without packages fetches the system and no packages", async () => {
+test("an update without packages fetches the system and no packages [daemon-looks-11]", async () => {
   const scene = await settled();
   const fetched: string[] = [];
   scene.tamper = (host) => ({
@@ -145,14 +145,14 @@ test("an update without packages fetches the system and no packages", async () =
   expect(fetched).toEqual(["os@sha256:2"]);
 });
 
-test("a realtime kernel is no reason to fetch or stage anything", async () => {
+test("a realtime kernel is no reason to fetch or stage anything [daemon-looks-10]", async () => {
   const realtime: Content = { spec: { kernelType: "realtime", extensions: ["usbguard"] } };
   const scene = await settled(realtime);
   await goTo(scene, "rendered-2", { ...realtime, files: { "/etc/app.conf": "two" } });
   expect(scene.effects.filter((effect) => effect.startsWith("os."))).toEqual(["os.reboot"]);
 });
 
-test("registries.conf that comes compressed is read like any other", async () => {
+test("registries.conf that comes compressed is read like any other [daemon-looks-8]", async () => {
   const registry = (name: string) =>
     `[[registry]]\nprefix = "${name}"\nlocation = "${name}"\nmirror-by-digest-only = true\n`;
   const conf = (text: string): Content => ({
@@ -176,7 +176,7 @@ test("registries.conf that comes compressed is read like any other", async () =>
   expect(scene.reboots).toEqual([]);
 });
 
-test("an extension that does not exist is refused by name", async () => {
+test("an extension that does not exist is refused by name [daemon-looks-14]", async () => {
   const scene = await settled();
   await scene.config("rendered-2", { spec: { extensions: ["wasm"] } });
   await scene.desire("rendered-2");

@@ -245,7 +245,7 @@ describe("settling", () => {
     expect(machine.outcomes).toEqual([{ verdict: "settled", changed: [] }]);
   });
 
-  test("that was killed after any of its writes ends, at the next boot, where one ends that was not", async () => {
+  test("that was killed after any of its writes ends, at the next boot, where one ends that was not [daemon-settle-machine-1]", async () => {
     const whole = machineWith(images, "bare");
     await put(whole.host, "/etc/one.conf", "theirs");
     await boot(whole, "first");
@@ -270,7 +270,7 @@ describe("settling", () => {
     expect(effects).toBeGreaterThan(8);
   });
 
-  test("asks for one more boot where something that runs has read what was changed, and for no third one", async () => {
+  test("asks for one more boot where something that runs has read what was changed, and for no third one [daemon-settle-machine-2]", async () => {
     const early = payload([file("/etc/sysctl.d/90.conf", "kernel.x=1")]);
     const machine = machineWith({ ...images, early: imageOf(early) }, "bare");
     await put(machine.host, "/etc/sysctl.d/90.conf", "kernel.x=0");

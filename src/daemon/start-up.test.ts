@@ -9,7 +9,7 @@ const one = { files: { "/etc/app.conf": "one", "/etc/new.conf": "one" } };
 const two = { files: { "/etc/app.conf": "two" } };
 
 describe("a machine that joins", () => {
-  test("with annotations from the config server takes them over, and the file is put aside once it is done", async () => {
+  test("with annotations from the config server takes them over, and the file is put aside once it is done [daemon-start-up-1]", async () => {
     const scene = await MachineScene.make();
     await scene.config("rendered-1", one);
     // As Ignition leaves a machine: files written, the rest told.
@@ -42,7 +42,7 @@ describe("a machine that joins", () => {
     expect(await scene.file("/etc/new.conf")).toBeUndefined();
   });
 
-  test("whose first boot did not get to the system gets it undrained, and is drained from then on", async () => {
+  test("whose first boot did not get to the system gets it undrained, and is drained from then on [daemon-start-up-7]", async () => {
     const scene = await MachineScene.make();
     await scene.config("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });
     for (const [path, text] of Object.entries(one.files)) await scene.put(path, text);
@@ -64,7 +64,7 @@ describe("a machine that joins", () => {
     expect(await scene.events()).toContain("Drain");
   });
 
-  test("with a bootstrap configuration that the cluster does not have goes on to the one it should have", async () => {
+  test("with a bootstrap configuration that the cluster does not have goes on to the one it should have [daemon-start-up-5]", async () => {
     const scene = await MachineScene.make();
     for (const [path, text] of Object.entries(one.files)) await scene.put(path, text);
     await scene.put(
@@ -83,7 +83,7 @@ describe("a machine that joins", () => {
     expect(await scene.file("/etc/new.conf")).toBeUndefined();
   });
 
-  test("without anything meets its first configuration through the daemon, folders, links and appended files too", async () => {
+  test("without anything meets its first configuration through the daemon, folders, links and appended files too [daemon-start-up-15]", async () => {
     const scene = await MachineScene.make();
     const ignition = {
       storage: {
@@ -106,7 +106,7 @@ describe("a machine that joins", () => {
 });
 
 describe("a machine that another daemon kept", () => {
-  test("is taken over from its disk, with the originals that the other one kept", async () => {
+  test("is taken over from its disk, with the originals that the other one kept [daemon-start-up-13]", async () => {
     const scene = await MachineScene.make();
     await scene.put("/etc/app.conf", "one");
     await scene.put("/etc/new.conf", "one");
@@ -129,7 +129,7 @@ describe("a machine that another daemon kept", () => {
       expect(await scene.host.files.read(path, signal)).toMatchObject({ mode: 0o600 });
   });
 
-  test("is taken over by its annotation when the disk says nothing", async () => {
+  test("is taken over by its annotation when the disk says nothing [daemon-start-up-6]", async () => {
     const scene = await MachineScene.make();
     for (const [path, text] of Object.entries(one.files)) await scene.put(path, text);
     await scene.config("rendered-1", one);
@@ -147,7 +147,7 @@ describe("a machine that another daemon kept", () => {
     });
   });
 
-  test("and whose configuration nobody can show says so, and touches nothing until somebody decides", async () => {
+  test("and whose configuration nobody can show says so, and touches nothing until somebody decides [daemon-start-up-3]", async () => {
     const scene = await MachineScene.make();
     await scene.config("rendered-2", two);
     await scene.annotate({ [annotations.currentConfig]: "rendered-lost", [annotations.desiredConfig]: "rendered-2" });
@@ -162,7 +162,7 @@ describe("a machine that another daemon kept", () => {
 });
 
 describe("a machine with a history", () => {
-  test("believes its disk, not annotations that came back from an old backup", async () => {
+  test("believes its disk, not annotations that came back from an old backup [daemon-start-up-8]", async () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", one);
     await scene.config("rendered-2", two);
@@ -177,7 +177,7 @@ describe("a machine with a history", () => {
     expect(await scene.file("/etc/app.conf")).toBe("one");
   });
 
-  test("gets its annotations back when they are lost", async () => {
+  test("gets its annotations back when they are lost [daemon-start-up-2]", async () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", one);
     scene.kill();
@@ -187,7 +187,7 @@ describe("a machine with a history", () => {
     expect(scene.reboots).toEqual([]);
   });
 
-  test("that drifted while it was down says so, and keeps what somebody did", async () => {
+  test("that drifted while it was down says so, and keeps what somebody did [daemon-start-up-9]", async () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", one);
     scene.kill();
@@ -204,7 +204,7 @@ describe("a machine with a history", () => {
     expect(scene.facts.driftSince).toBeUndefined();
   });
 
-  test("that was told of another target while it rebooted goes straight on to it, still out of service", async () => {
+  test("that was told of another target while it rebooted goes straight on to it, still out of service [daemon-start-up-12]", async () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", one);
     await scene.config("rendered-2", two);
@@ -220,7 +220,7 @@ describe("a machine with a history", () => {
 });
 
 describe("a boot that is not the one that was asked for", () => {
-  test("because what was staged was not finalised: it is staged again, and the failure is told", async () => {
+  test("because what was staged was not finalised: it is staged again, and the failure is told [daemon-start-up-4]", async () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", one);
     await scene.config("rendered-2", { ...two, spec: { osImageURL: "os@sha256:2" } });
@@ -235,7 +235,7 @@ describe("a boot that is not the one that was asked for", () => {
     expect(await scene.annotation(annotations.finaliseFailure)).toBeUndefined();
   });
 
-  test("again and again: after three reboots the machine goes back, config and system together, and says why", async () => {
+  test("again and again: after three reboots the machine goes back, config and system together, and says why [daemon-start-up-11]", async () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", one);
     await scene.config("rendered-2", { ...two, spec: { osImageURL: "os@sha256:2" } });
@@ -292,7 +292,7 @@ describe("a boot that is not the one that was asked for", () => {
     expect(await scene.ledgerDocument("refused.json")).toBeUndefined();
   });
 
-  test("another target lifts a refusal by itself", async () => {
+  test("another target lifts a refusal by itself [daemon-start-up-16]", async () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", one);
     await scene.host.ledger.write(
@@ -318,7 +318,7 @@ describe("a boot that is not the one that was asked for", () => {
     expect(object?.metadata.annotations?.[annotations.refusedTargets]).toBeUndefined();
   });
 
-  test("because somebody chose another system in the boot menu: it comes back by itself, drained, with all that belongs to it", async () => {
+  test("because somebody chose another system in the boot menu: it comes back by itself, drained, with all that belongs to it [daemon-start-up-10]", async () => {
     const scene = await MachineScene.make();
     await scene.settledOn("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });
     scene.kill();
@@ -339,7 +339,7 @@ describe("a boot that is not the one that was asked for", () => {
     expect(await scene.events()).toEqual(expect.arrayContaining(["BootResync", "Drain"]));
   });
 
-  test("on a machine that has nothing to go back to ends in a sentence, not in a loop of reboots", async () => {
+  test("on a machine that has nothing to go back to ends in a sentence, not in a loop of reboots [daemon-start-up-17]", async () => {
     const scene = await MachineScene.make();
     await scene.config("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2" } });
     const stage = scene.host.os.stage.bind(scene.host.os);
@@ -359,7 +359,7 @@ describe("a boot that is not the one that was asked for", () => {
   });
 });
 
-test("documents of a newer daemon stop this one before it touches anything", async () => {
+test("documents of a newer daemon stop this one before it touches anything [daemon-start-up-14]", async () => {
   const scene = await MachineScene.make();
   await scene.config("rendered-1", one);
   await scene.host.ledger.write("ledger.json", JSON.stringify({ v: 3 }), signal);

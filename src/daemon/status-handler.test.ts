@@ -31,7 +31,7 @@ describe("what a daemon tells its own machine", () => {
     expect(await get("/readyz")).toEqual({ status: 503, body: "a step has taken 2760 s\n" });
   });
 
-  test("its figures carry the reference's names, and words of a closed list in place of texts", async () => {
+  test("its figures carry the reference's names, and words of a closed list in place of texts [daemon-status-handler-1]", async () => {
     const { facts, get } = scene();
     Object.assign(facts, {
       state: "Degraded",

@@ -35,7 +35,7 @@ const updatesOf = async (scene: MachineScene) =>
     .map(({ run, state, outcome }) => [run, state, outcome]);
 
 describe("the story of an update", () => {
-  test("with a reboot has every section with its times, and what was planned, written and staged", async () => {
+  test("with a reboot has every section with its times, and what was planned, written and staged [daemon-story-2]", async () => {
     const scene = await settled();
     await goTo(scene, "rendered-2", reboots);
     const chapter = (await scene.chapters()).find(({ run }) => run === "rendered-2");
@@ -84,7 +84,7 @@ describe("the story of an update", () => {
     expect(Number(details("Updated")?.["totalMs"])).toBeGreaterThan(20_000);
   });
 
-  test("without a reboot says what was done in its place: nothing, or which service", async () => {
+  test("without a reboot says what was done in its place: nothing, or which service [daemon-story-3]", async () => {
     const scene = await settled(quietPolicy);
     await goTo(scene, "rendered-2", { files: { ...base.files, "/etc/quiet": "1" } });
     await goTo(scene, "rendered-3", {
@@ -126,7 +126,7 @@ describe("the story of an update", () => {
     expect(told(scene)).toEqual(before);
   });
 
-  test("goes on after the daemon was killed at any effect: what it was in the middle of was interrupted, nothing is told twice, and it ends well", async () => {
+  test("goes on after the daemon was killed at any effect: what it was in the middle of was interrupted, nothing is told twice, and it ends well [daemon-story-5]", async () => {
     const quiet = await settled();
     await goTo(quiet, "rendered-2", reboots);
     const effects = quiet.effects.length;
@@ -171,7 +171,7 @@ describe("the story of an update", () => {
     ).toEqual(["begin RebootRequested", "fail FinaliseFailed", "end Rebooted"]);
   });
 
-  test("is superseded by that of a newer target, which begins with nothing of the old one", async () => {
+  test("is superseded by that of a newer target, which begins with nothing of the old one [daemon-story-8]", async () => {
     const scene = await settled();
     await scene.act(() =>
       scene.kube.create(kubernetes.PodDisruptionBudget, {
@@ -260,7 +260,7 @@ describe("the story of an update", () => {
   });
 });
 
-test("an API server that is away while the system is staged gets the newest state in one write when it is back, and every line with the time at which it was written", async () => {
+test("an API server that is away while the system is staged gets the newest state in one write when it is back, and every line with the time at which it was written [daemon-story-4]", async () => {
   const scene = await settled();
   let isAway = false;
   const stagingMs = 20 * 60_000;
@@ -355,7 +355,7 @@ describe("other chapters of a machine", () => {
     });
   });
 
-  test("a machine that Ignition set up tells of its first boot and of its joining, with the times of the first boot", async () => {
+  test("a machine that Ignition set up tells of its first boot and of its joining, with the times of the first boot [daemon-story-1]", async () => {
     const scene = await MachineScene.make();
     await scene.firstBoot("rendered-1", reboots);
     const began = scene.kernel.clock.now();
@@ -386,7 +386,7 @@ describe("other chapters of a machine", () => {
 });
 
 describe("a power cut", () => {
-  test("between the disk and the journal loses no line that was settled, and brings none twice", async () => {
+  test("between the disk and the journal loses no line that was settled, and brings none twice [daemon-story-6]", async () => {
     const scene = await settled();
     let hasStopped = false;
     const stopsAt = (path: string) => {
@@ -423,7 +423,7 @@ describe("a power cut", () => {
     expect(lines.some(({ reason, mark }) => mark === "retry" && reason === "Interrupted")).toBe(true);
   });
 
-  test("of a machine whose journal was lost in the cluster leaves what its disk holds", async () => {
+  test("of a machine whose journal was lost in the cluster leaves what its disk holds [daemon-story-7]", async () => {
     const scene = await settled();
     await goTo(scene, "rendered-2", reboots);
     const before = await scene.journal();

@@ -81,7 +81,7 @@ describe("an update", () => {
       reason: "ServiceRestarted",
       event: "ServiceRestart",
     },
-  ])("$title", async ({ files, actions, reason, event }) => {
+  ])("$title [daemon-update-16]", async ({ files, actions, reason, event }) => {
     const scene = await settled();
     await goTo(scene, "rendered-2", { files });
     await scene.untilDone("rendered-2");
@@ -98,7 +98,7 @@ describe("an update", () => {
     expect(reason).not.toBe("");
   });
 
-  test("with action Drain empties the machine, acts, and puts it back, without a reboot", async () => {
+  test("with action Drain empties the machine, acts, and puts it back, without a reboot [daemon-update-9]", async () => {
     const scene = await settled();
     await scene.pod("a-pod");
     await goTo(scene, "rendered-2", { files: { "/etc/drain": "2" } });
@@ -115,7 +115,7 @@ describe("an update", () => {
     expect(scene.reboots).toEqual([]);
   });
 
-  test("that reboots writes down what it owes before it changes anything, and closes the ledger last", async () => {
+  test("that reboots writes down what it owes before it changes anything, and closes the ledger last [daemon-update-6]", async () => {
     const scene = await settled();
     await goTo(scene, "rendered-2", {
       files: { "/etc/app.conf": "2" },
@@ -167,7 +167,7 @@ describe("an update", () => {
       expect(events).toContain(reason);
   });
 
-  test("of two hundred files is one pass over the disk; two hundred that stay cost nothing", async () => {
+  test("of two hundred files is one pass over the disk; two hundred that stay cost nothing [daemon-update-22]", async () => {
     const many = (text: string) =>
       Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`/etc/none/${index}`, text]));
     const scene = await settled({ files: many("1") });
@@ -179,7 +179,7 @@ describe("an update", () => {
     expect(scene.effects).toEqual([]);
   });
 
-  test("whose target moves while it waits for a drain goes to the newer one; back to the old one, it is put back into service untouched", async () => {
+  test("whose target moves while it waits for a drain goes to the newer one; back to the old one, it is put back into service untouched [daemon-update-12]", async () => {
     const scene = await settled({ files: { "/etc/app.conf": "1" } });
     await scene.pod("a-pod");
     await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
@@ -193,7 +193,7 @@ describe("an update", () => {
     expect(scene.reboots).toEqual([]);
   });
 
-  test("leaves somebody else's cordon alone", async () => {
+  test("leaves somebody else's cordon alone [daemon-update-10]", async () => {
     const scene = await settled();
     await scene.act(() =>
       scene.kube.patch(
@@ -218,7 +218,7 @@ describe("an update", () => {
     { watch: "its watch says so", behind: false },
     { watch: "its watch is behind", behind: true },
   ])(
-    "drains anew when somebody puts the machine back into service between its drain and its reboot: $watch",
+    "drains anew when somebody puts the machine back into service between its drain and its reboot: $watch [daemon-update-24]",
     async ({ behind }) => {
       const scene = await settled();
       let announced = 0;
@@ -278,7 +278,7 @@ describe("an update", () => {
     },
   );
 
-  test("does not begin before the operator has merged the policies that somebody has just written", async () => {
+  test("does not begin before the operator has merged the policies that somebody has just written [daemon-update-15]", async () => {
     const scene = await settled();
     const more = { files: [...policies.files, { path: "/etc/app.conf", actions: [{ type: "None" as const }] }] };
     await scene.act(() =>
@@ -315,7 +315,7 @@ describe("an update", () => {
     expect(scene.reboots).toEqual([]);
   });
 
-  test("that the force file asks for again is applied anew, with a reboot, and the file goes", async () => {
+  test("that the force file asks for again is applied anew, with a reboot, and the file goes [daemon-update-7]", async () => {
     const scene = await settled({ files: { "/etc/app.conf": "1" } });
     await scene.put("/etc/app.conf", "drifted");
     await scene.untilState("Degraded");
@@ -347,7 +347,7 @@ describe("an update", () => {
     expect(await scene.condition("UpdatePostActionComplete")).toBe("False Done");
   });
 
-  test("goes through its conditions in order, each once, in at most eight writes", async () => {
+  test("goes through its conditions in order, each once, in at most eight writes [daemon-update-5]", async () => {
     const scene = await settled();
     const before = scene.requests.length;
     await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" }, spec: { osImageURL: "os@sha256:2" } });
@@ -463,7 +463,7 @@ describe("what a machine cannot take", () => {
       says: "are free",
     },
   ])(
-    "$title: refused by name before anything is touched, and healed by another target",
+    "$title: refused by name before anything is touched, and healed by another target [daemon-update-13]",
     async ({ content, options, says }) => {
       const scene = await settled({}, options);
       await goTo(scene, "rendered-2", content);
@@ -479,7 +479,7 @@ describe("what a machine cannot take", () => {
     },
   );
 
-  test("keys in a folder that belongs to somebody else", async () => {
+  test("keys in a folder that belongs to somebody else [daemon-update-18]", async () => {
     const scene = await settled();
     await scene.host.files.makeFolder("/home/core/.ssh", { mode: 0o700, uid: 4711, gid: 4711 }, signal);
     await goTo(scene, "rendered-2", { keys: ["ssh-ed25519 A"] });
@@ -487,7 +487,7 @@ describe("what a machine cannot take", () => {
     expect(scene.effects.filter((effect) => effect !== "files.makeFolder")).toEqual([]);
   });
 
-  test("a change of disks that the administrator allowed is taken, and the disks stay", async () => {
+  test("a change of disks that the administrator allowed is taken, and the disks stay [daemon-update-14]", async () => {
     const scene = await settled();
     await scene.act(async () => {
       const { metadata } = await scene.kube.patch(
@@ -508,7 +508,7 @@ describe("what a machine cannot take", () => {
 });
 
 describe("the system of a machine", () => {
-  test("an image is fetched before the drain; one that cannot be had costs no pod its place, and is tried again", async () => {
+  test("an image is fetched before the drain; one that cannot be had costs no pod its place, and is tried again [daemon-update-20]", async () => {
     const scene = await settled();
     let away = true;
     scene.tamper = (host) => ({
@@ -560,7 +560,7 @@ describe("the system of a machine", () => {
     expect(fetches).toBe(2);
   });
 
-  test("extensions bring their packages and a kernel type its kernel, in one reboot; both go again with their configuration", async () => {
+  test("extensions bring their packages and a kernel type its kernel, in one reboot; both go again with their configuration [daemon-update-21]", async () => {
     const scene = await settled();
     await goTo(scene, "rendered-2", {
       spec: { extensions: ["kerberos", "usbguard"], kernelType: "realtime", kernelArguments: ["nosmt", 'a="x y"'] },
@@ -583,7 +583,7 @@ describe("the system of a machine", () => {
     });
   });
 
-  test("packages that did not arrive keep the machine from saying that it is done", async () => {
+  test("packages that did not arrive keep the machine from saying that it is done [daemon-update-8]", async () => {
     const scene = await settled();
     let arrived = false;
     scene.tamper = (host) => ({
@@ -599,7 +599,7 @@ describe("the system of a machine", () => {
     await scene.untilDone("rendered-2");
   });
 
-  test("of a machine that somebody else keeps stays as it is, and files and units follow", async () => {
+  test("of a machine that somebody else keeps stays as it is, and files and units follow [daemon-update-23]", async () => {
     const scene = await settled(
       {},
       { can: { images: false, kernelArguments: false, packages: false, kernelTypes: [] } },
@@ -610,7 +610,7 @@ describe("the system of a machine", () => {
     expect(await scene.file("/etc/none")).toBe("2");
   });
 
-  test("what is staged and superseded before the reboot is thrown away", async () => {
+  test("what is staged and superseded before the reboot is thrown away [daemon-update-19]", async () => {
     const scene = await settled({ files: { "/etc/app.conf": "1" } });
     scene.goesDown = false;
     await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "1" }, spec: { osImageURL: "os@sha256:2" } });
@@ -622,7 +622,7 @@ describe("the system of a machine", () => {
 });
 
 describe("a service that fails", () => {
-  test("its reload is no success because systemctl says so; what is on the disk stays, and it is tried again until it works", async () => {
+  test("its reload is no success because systemctl says so; what is on the disk stays, and it is tried again until it works [daemon-update-17]", async () => {
     const scene = await settled();
     await scene.host.breakUnits?.(["crio.service"]);
     await goTo(scene, "rendered-2", { files: { "/etc/reload": "2", "/etc/none": "2" } });
@@ -640,7 +640,7 @@ describe("a service that fails", () => {
     await scene.untilDone("rendered-2");
   });
 
-  test("what was paid before it is not paid again", async () => {
+  test("what was paid before it is not paid again [daemon-update-4]", async () => {
     const scene = await settled({ units: [{ name: "a.service", enabled: true, contents: unit }] });
     // It joined without a reboot, by a restart.
     const restarts = () => scene.host.counts("a.service").restarts - joined;
@@ -666,7 +666,7 @@ describe("a service that fails", () => {
 });
 
 describe("a reboot", () => {
-  test("that does not come is asked for again, told, and counted", async () => {
+  test("that does not come is asked for again, told, and counted [daemon-update-1]", async () => {
     const scene = await settled();
     scene.goesDown = false;
     await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
@@ -677,7 +677,7 @@ describe("a reboot", () => {
     await scene.untilDone("rendered-2");
   });
 
-  test("is not taken for done by a daemon that starts before the machine has gone down", async () => {
+  test("is not taken for done by a daemon that starts before the machine has gone down [daemon-update-3]", async () => {
     const scene = await settled();
     scene.goesDown = false;
     await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
@@ -717,7 +717,7 @@ test("an API server that refuses what it allows is no fault of the machine", asy
 });
 
 describe("an idle machine", () => {
-  test("asks the API server next to nothing, reads its own node and its own configurations only, and writes nothing", async () => {
+  test("asks the API server next to nothing, reads its own node and its own configurations only, and writes nothing [daemon-update-2]", async () => {
     const scene = await settled({ files: { "/etc/app.conf": "1" } });
     await scene.pass(60_000);
     const before = scene.requests.length;
@@ -741,7 +741,7 @@ describe("an idle machine", () => {
     ]);
   });
 
-  test("that somebody changes says at once what differs, and is well again when it is undone", async () => {
+  test("that somebody changes says at once what differs, and is well again when it is undone [daemon-update-11]", async () => {
     const scene = await settled({
       files: { "/etc/app.conf": "1" },
       units: [{ name: "a.service", enabled: true, contents: unit }],

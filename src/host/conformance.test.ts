@@ -265,7 +265,7 @@ describe.each([
     afterAll(() => process.seteuid?.(0));
   }
 
-  test("an absent path reads as undefined, and removing it is no error", async () => {
+  test("an absent path reads as undefined, and removing it is no error [host-conformance-10]", async () => {
     const { host } = await make();
     expect(await host.files.read("/etc/none/of/this", signal)).toBeUndefined();
     await host.files.remove("/etc/none/of/this", signal);
@@ -288,7 +288,7 @@ describe.each([
     expect(await host.files.read("/etc/a/b.conf", signal)).toEqual({ kind: "link", target: "/etc/elsewhere" });
   });
 
-  test("many are written at once, the last one of a path counts, and folders on the way have the owner that is asked for", async () => {
+  test("many are written at once, the last one of a path counts, and folders on the way have the owner that is asked for [host-conformance-5]", async () => {
     const { host } = await make();
     const folder = { mode: 0o700, uid: 1000, gid: 1000 };
     await host.files.write(
@@ -355,7 +355,7 @@ describe.each([
     expect(await host.files.freeBytes(signal)).toBeGreaterThan(0);
   });
 
-  test("what the image ships in /etc is there, and known as the vendor's after a change", async () => {
+  test("what the image ships in /etc is there, and known as the vendor's after a change [host-conformance-9]", async () => {
     const { host } = await make();
     expect(await textOf(host, "/etc/chrony.conf")).toBe("pool old\n");
     await put(host, "/etc/chrony.conf", file("mine"));
@@ -397,7 +397,7 @@ describe.each([
     });
   });
 
-  test("staging changes nothing until an orderly boot, which merges /etc three ways", async () => {
+  test("staging changes nothing until an orderly boot, which merges /etc three ways [host-conformance-1]", async () => {
     const { host, machine } = await make();
     await put(host, "/etc/chrony.conf", file("mine"));
     await put(host, "/etc/new.conf", file("added", 0o640, { uid: 5, gid: 6 }));
@@ -505,7 +505,7 @@ describe.each([
     await host.units.startEnabled(signal);
   });
 
-  test("a power cut finalises nothing: the staged deployment is gone and /etc is as it was", async () => {
+  test("a power cut finalises nothing: the staged deployment is gone and /etc is as it was [host-conformance-2]", async () => {
     const { host, machine } = await make();
     await put(host, "/etc/chrony.conf", file("mine"));
     await host.os.stage(os(newImage), undefined, signal);
@@ -633,7 +633,7 @@ describe.each([
     expect((await seenBy("crio.service"))[dropIn]).toBeDefined();
   });
 
-  test("a unit that is absent or masked is neither enabled nor started, and disabling one that is gone is no error", async () => {
+  test("a unit that is absent or masked is neither enabled nor started, and disabling one that is gone is no error [host-conformance-12]", async () => {
     const { host } = await make();
     await expect(host.units.enable("gone.service", signal)).rejects.toBeInstanceOf(McoError);
     await expect(host.units.restart("gone.service", signal)).rejects.toBeInstanceOf(McoError);
@@ -652,7 +652,7 @@ describe.each([
     );
   });
 
-  test("presets decide what nobody else does: the first line that speaks of a unit", async () => {
+  test("presets decide what nobody else does: the first line that speaks of a unit [host-conformance-11]", async () => {
     const { host } = await make();
     const is = async (name: string) => (await host.units.state([name], signal)).get(name)?.enablement;
     for (const name of ["first.service", "other.service"]) await put(host, `/etc/systemd/system/${name}`, file(unit));
@@ -690,7 +690,7 @@ describe.each([
     });
   });
 
-  test("disabling takes the folder of links away that enabling made", async () => {
+  test("disabling takes the folder of links away that enabling made [host-conformance-4]", async () => {
     const { host } = await make();
     await put(host, "/etc/systemd/system/x.service", file(unit.replace("multi-user", "odd")));
     await host.units.daemonReload(signal);
@@ -769,7 +769,7 @@ describe.each([
 });
 
 describe("a directory machine", () => {
-  test("a link planted inside never leads out of it", async () => {
+  test("a link planted inside never leads out of it [host-conformance-7]", async () => {
     const { host, real } = await directory();
     await symlink("/", real("etc/out"));
     await put(host, "/etc/out/etc/inside.conf", file("x"));
@@ -806,7 +806,7 @@ describe("a directory machine", () => {
     },
   );
 
-  test("keeps its ledger, and its own files, for root only", async () => {
+  test("keeps its ledger, and its own files, for root only [host-conformance-8]", async () => {
     const { host, options } = await directory();
     await host.ledger.write("ledger.json", "{}", signal);
     const folder = join(options.directory, "sysroot/var/lib/machine-config-daemon");
@@ -885,7 +885,7 @@ describe("a directory machine", () => {
     expect(kills).toBeGreaterThan(5);
   });
 
-  test("setting a password and taking it away leaves the shadow database byte for byte as it was", async () => {
+  test("setting a password and taking it away leaves the shadow database byte for byte as it was [host-conformance-13]", async () => {
     const { host, real } = await directory();
     const before = await readFile(real("etc/shadow"), "utf8");
     for (const user of ["core", "root"]) await host.users.setPasswordHash(user, "$6$x$y", signal);
@@ -970,7 +970,7 @@ describe("the disk of a directory machine", () => {
     entry: file(`contents ${index}`),
   }));
 
-  test("200 files are one flush pass: every file once, every folder once, then nothing at all when they are the same", async () => {
+  test("200 files are one flush pass: every file once, every folder once, then nothing at all when they are the same [host-conformance-3]", async () => {
     const { disk, calls, countOf } = fallibleDisk();
     const { host } = await directoryWith(disk);
     await host.files.write([{ path: "/etc/many/first", entry: file("x") }], signal);
@@ -1023,7 +1023,7 @@ describe("the disk of a directory machine", () => {
     ["as root", false],
     ["without root", true],
   ] as const)(
-    "a process killed at any call leaves each path old or new, and nothing of its own for the next one, %s",
+    "a process killed at any call leaves each path old or new, and nothing of its own for the next one, %s [host-conformance-6]",
     async ([, withoutRoot]) => {
       if (process.geteuid?.() === 0 && withoutRoot) process.seteuid?.(nobody);
       try {

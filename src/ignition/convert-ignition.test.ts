@@ -206,7 +206,7 @@ describe("convertIgnition", () => {
     ],
     ["LUKS by a CEX card", "3.5.0", "storage.luks[0].cex", luks({ cex: { enabled: true } })],
     ["LUKS without one", "3.2.0", "storage.luks", luks({ cex: { enabled: false }, discard: false })],
-  ] as const)("%s can be said from %s on; below that %s is named", ([, lowest, path, value]) => {
+  ] as const)("%s can be said from %s on; below that %s is named [convert-ignition-1]", ([, lowest, path, value]) => {
     expect(accepts(value)).toBe(from(lowest));
     for (const target of servedVersions.slice(
       0,
@@ -219,11 +219,11 @@ describe("convertIgnition", () => {
     }
   });
 
-  test("spec 2 is not converted any more", () => {
+  test("spec 2 is not converted any more [convert-ignition-2]", () => {
     expect(accepts({ ignition: { version: "2.2.0" } })).toBe("");
   });
 
-  test("everything that would be lost is named at once, each with the lowest version that keeps it", () => {
+  test("everything that would be lost is named at once, each with the lowest version that keeps it [convert-ignition-3]", () => {
     const value = v3({
       kernelArguments: { shouldExist: ["a"] },
       ignition: { version: "3.5.0", proxy: { httpProxy: "http://p" } },
@@ -245,7 +245,7 @@ describe("convertIgnition", () => {
     ]);
   });
 
-  test("the lowest version that every loss needs keeps the whole config", () => {
+  test("the lowest version that every loss needs keeps the whole config [convert-ignition-4]", () => {
     const pieces = [
       { kernelArguments: { shouldExist: ["a"] } },
       { storage: { luks: [{ name: "a", device: "/dev/a", discard: true }] } },
@@ -268,7 +268,7 @@ describe("convertIgnition", () => {
     );
   });
 
-  test("Tang advertisements come through as they are, from 3.4 and to it", () => {
+  test("Tang advertisements come through as they are, from 3.4 and to it [convert-ignition-5]", () => {
     const tang = [{ url: "http://t", thumbprint: "x", advertisement: '{"keys":[]}' }];
     for (const version of ["3.4.0", "3.5.0"]) {
       for (const target of ["3.4.0", "3.5.0"])
@@ -281,7 +281,7 @@ describe("convertIgnition", () => {
     }
   });
 
-  test("there is no way down to 3.0 or to what does not exist", () => {
+  test("there is no way down to 3.0 or to what does not exist [convert-ignition-6]", () => {
     for (const target of ["3.0.0", "3.6.0", "2.1.0", ""])
       expect(convertIgnition(v3({}), target)).toMatchObject({
         verdict: "refused",
@@ -290,14 +290,14 @@ describe("convertIgnition", () => {
   });
 
   test.for(["3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"])(
-    "a config of %s can be had in every version that is served",
+    "a config of %s can be had in every version that is served [convert-ignition-7]",
     (version) => {
       expect(accepts(v3({ storage: { files: [{ path: "/a", contents: inline }] } }, version))).toBe(from("2.2.0"));
     },
   );
 
   test.for(["2.0.0", "2.1.0", "2.2.0", "2.3.0", "3.6.0", "3.6.0-experimental", "4.0.0", ""])(
-    "a config of %s can be had in none",
+    "a config of %s can be had in none [convert-ignition-8]",
     (version) => {
       expect(accepts(v3({}, version))).toBe("");
     },
@@ -394,11 +394,11 @@ describe("convertIgnition", () => {
         },
       },
     },
-  ])("in 2.2 $what", ({ value, config }) => {
+  ])("in 2.2 $what [convert-ignition-9]", ({ value, config }) => {
     expect(convertIgnition(value, "2.2.0")).toMatchObject({ verdict: "converted", config });
   });
 
-  test("in 2.2 no and nothing are the same, and neither is written", () => {
+  test("in 2.2 no and nothing are the same, and neither is written [convert-ignition-10]", () => {
     const converted = convertIgnition(
       v3({
         systemd: { units: [{ name: "a.service", mask: false }] },
@@ -413,7 +413,7 @@ describe("convertIgnition", () => {
     });
   });
 
-  test("in 2.2 appended texts become entries of their own", () => {
+  test("in 2.2 appended texts become entries of their own [convert-ignition-11]", () => {
     const value = v3({
       storage: {
         files: [{ path: "/a", overwrite: true, contents: { source: "data:,1" }, append: [{ source: "data:,2" }] }],
@@ -431,7 +431,7 @@ describe("convertIgnition", () => {
     });
   });
 
-  test("in 2.2 paths lie below their file system", () => {
+  test("in 2.2 paths lie below their file system [convert-ignition-12]", () => {
     const value = v3({
       storage: {
         filesystems: [{ device: "/dev/a", format: "xfs", path: "/var" }],

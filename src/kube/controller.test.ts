@@ -63,7 +63,7 @@ test.for([
   { title: "the server cannot be reached", failure: new McoError("MCO_KUBE_REQUEST_FAILED", {}) },
   { title: "the server is busy", failure: new KubeError(503, {}, "GET /") },
   { title: "the server does not know us for the moment", failure: new KubeError(401, {}, "GET /") },
-])("while $title, no object is called degraded", async ({ failure }) => {
+])("while $title, no object is called degraded [kube-controller-1]", async ({ failure }) => {
   expect([...(await statusesAfter(failure)).statuses]).toEqual(["False"]);
 });
 

@@ -46,7 +46,7 @@ async function start() {
   };
 }
 
-test("one leads at a time; an orderly end hands over within a retry", async () => {
+test("one leads at a time; an orderly end hands over within a retry [kube-leader-1]", async () => {
   const { story, candidate, pass } = await start();
   const a = candidate("a");
   await pass(1000);
@@ -58,7 +58,7 @@ test("one leads at a time; an orderly end hands over within a retry", async () =
   expect(story).toEqual(["a leads", "a ends", "b leads"]);
 });
 
-test("a leader that cannot renew stops before anyone else starts", async () => {
+test("a leader that cannot renew stops before anyone else starts [kube-leader-2]", async () => {
   const { story, candidate, pass } = await start();
   let cutOff = false;
   candidate("a", (handler) => async (request, signal) => {
@@ -73,7 +73,7 @@ test("a leader that cannot renew stops before anyone else starts", async () => {
   expect(story).toEqual(["a leads", "a ends", "b leads"]);
 });
 
-test("a leader whose requests hang stops before anyone else starts", async () => {
+test("a leader whose requests hang stops before anyone else starts [kube-leader-3]", async () => {
   const { story, candidate, pass } = await start();
   let hangs = false;
   candidate("a", (handler) => async (request, signal) => {
@@ -91,7 +91,7 @@ test("a leader whose requests hang stops before anyone else starts", async () =>
   expect(story).toEqual(["a leads", "a ends", "b leads"]);
 });
 
-test("an answer that comes late does not prolong a term: what counts is when the lease was renewed at the latest", async () => {
+test("an answer that comes late does not prolong a term: what counts is when the lease was renewed at the latest [kube-leader-4]", async () => {
   const { kernel, story, candidate, pass } = await start();
   let lateMs = 0;
   candidate("a", (handler) => async (request, signal) => {
@@ -110,7 +110,7 @@ test("an answer that comes late does not prolong a term: what counts is when the
   expect(story).toEqual(["a leads", "a ends"]);
 });
 
-test("a leader that sees the lease in other hands stops at once", async () => {
+test("a leader that sees the lease in other hands stops at once [kube-leader-5]", async () => {
   const { kernel, kube, story, candidate, pass } = await start();
   candidate("a");
   await pass(3000);
@@ -123,7 +123,7 @@ test("a leader that sees the lease in other hands stops at once", async () => {
   expect(story).toEqual(["a leads", "a ends"]);
 });
 
-test("a process that lost the lease waits for it again, and leads again", async () => {
+test("a process that lost the lease waits for it again, and leads again [kube-leader-6]", async () => {
   const { story, candidate, pass } = await start();
   let cutOff = false;
   candidate("a", (handler) => async (request, signal) => {
@@ -139,7 +139,7 @@ test("a process that lost the lease waits for it again, and leads again", async 
   expect(story).toEqual(["a leads", "a ends", "a leads"]);
 });
 
-test("the lease says who holds it, and counts transitions", async () => {
+test("the lease says who holds it, and counts transitions [kube-leader-7]", async () => {
   const { kernel, kube, candidate, pass } = await start();
   const a = candidate("a");
   await pass(5000);

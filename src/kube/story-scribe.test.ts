@@ -165,7 +165,7 @@ describe("a scribe on a machine", () => {
     expect(writes.every(({ body }) => body.includes("/metadata/resourceVersion"))).toBe(true);
   });
 
-  test("waits while the API server is away, and then sends the newest 200 lines in one write, with the times at which they were written", async () => {
+  test("waits while the API server is away, and then sends the newest 200 lines in one write, with the times at which they were written [kube-story-scribe-1]", async () => {
     const { scribe, trouble, writes, pass, object, disk, kernel } = await scene();
     trouble.between = () => () => Promise.reject(new Error("connection refused"));
     const began = kernel.clock.now();
@@ -303,7 +303,7 @@ describe("a scribe on a machine", () => {
     expect(scribe.counts.folded).toBe(3000);
   });
 
-  test("says nothing that looks like a secret, neither on the disk nor in the journal nor in a log", async () => {
+  test("says nothing that looks like a secret, neither on the disk nor in the journal nor in a log [kube-story-scribe-2]", async () => {
     const { scribe, trouble, disk, object, logged, pass } = await scene();
     const secrets = fc.sample(anySecret, { numRuns: 60, seed: 8 });
     trouble.disk = true;
@@ -319,7 +319,7 @@ describe("a scribe on a machine", () => {
 });
 
 describe("a scribe in a pod", () => {
-  test("keeps its lines in memory and appends at most once in ten seconds", async () => {
+  test("keeps its lines in memory and appends at most once in ten seconds [kube-story-scribe-3]", async () => {
     const { scribe, writes, disk, object, pass } = await scene({ component: true });
     for (let count = 0; count < 100; count += 1) {
       scribe.line(line("Updated", String(count)));
@@ -333,7 +333,7 @@ describe("a scribe in a pod", () => {
     expect([disk.length, scribe.lines.length]).toEqual([0, 100]);
   });
 
-  test("appends sooner when a large roll-out would fill the ring before its time: no line is lost", async () => {
+  test("appends sooner when a large roll-out would fill the ring before its time: no line is lost [kube-story-scribe-4]", async () => {
     const { scribe, writes, object, pass } = await scene({ component: true });
     const seen = new Set<number>();
     for (let second = 0; second < 20; second += 1) {
@@ -348,7 +348,7 @@ describe("a scribe in a pod", () => {
     expect(scribe.counts.dropped).toBe(0);
   });
 
-  test("writes nothing more once it has stopped", async () => {
+  test("writes nothing more once it has stopped [kube-story-scribe-5]", async () => {
     const { scribe, writes, pass } = await scene({ component: true });
     scribe.line(line("Updated", "1"));
     scribe.stop();

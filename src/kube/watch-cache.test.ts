@@ -150,7 +150,7 @@ describe("a watch cache", () => {
     stop();
   });
 
-  test("of an optional kind is empty while the server does not have it, asks seldom, and has what there is once it does", async () => {
+  test("of an optional kind is empty while the server does not have it, asks seldom, and has what there is once it does [kube-watch-cache-1]", async () => {
     let has = false;
     let lists = 0;
     const kernel = new Kernel(8);

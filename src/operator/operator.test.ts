@@ -16,7 +16,7 @@ import { isForbidden } from "../kube/kube-error.ts";
 import { systemClock } from "../ports/node/index.ts";
 
 describe("the operator", () => {
-  test("installs kinds, rights, settings, pools and components, and says how far it is", async () => {
+  test("installs kinds, rights, settings, pools and components, and says how far it is [operator-1]", async () => {
     const { kube } = await start();
     await installed(kube);
     const operator = await until(
@@ -53,7 +53,7 @@ describe("the operator", () => {
     await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, () => true);
   });
 
-  test("is degraded for as long as the base configurations cannot be made, and says why", async () => {
+  test("is degraded for as long as the base configurations cannot be made, and says why [operator-7]", async () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
@@ -91,7 +91,7 @@ describe("the operator", () => {
     );
   });
 
-  test("a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own", async () => {
+  test("a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own [operator-2]", async () => {
     const { kube, replaceOperator } = await start();
     await installed(kube);
     const controller = { name: objects.controller, namespace };
@@ -172,7 +172,7 @@ describe("the operator", () => {
     );
   });
 
-  test("the level of logs that the settings ask for is the operator's own and its components'", async () => {
+  test("the level of logs that the settings ask for is the operator's own and its components' [operator-8]", async () => {
     const { kube, logLevel } = await start();
     await installed(kube);
     const levelOf = ({
@@ -210,7 +210,7 @@ describe("the operator", () => {
     expect(logLevel()).toBe("info");
   });
 
-  test("the API server's authorities are handed on at once the first time, and later once they have stayed the same for a while", async () => {
+  test("the API server's authorities are handed on at once the first time, and later once they have stayed the same for a while [operator-9]", async () => {
     const { kube } = await start();
     await installed(kube);
     await kube.create(kubernetes.Namespace, {
@@ -263,7 +263,7 @@ describe("the operator", () => {
     expect(handed).toEqual(["one", "two"]);
   });
 
-  test("shows its image, one line on each pool, and writes nothing while nothing changes", async () => {
+  test("shows its image, one line on each pool, and writes nothing while nothing changes [operator-6]", async () => {
     const { kube } = await start();
     await installed(kube);
     const operator = await until(
@@ -312,7 +312,7 @@ describe("the operator", () => {
     expect(await settled()).toEqual(before);
   });
 
-  test("keeps the labels of its pools and leaves their spec alone", async () => {
+  test("keeps the labels of its pools and leaves their spec alone [operator-5]", async () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, MachineConfigPool, { name: "worker" }, () => true);
@@ -330,7 +330,7 @@ describe("the operator", () => {
     expect(pool.spec.maxUnavailable).toBe(3);
   });
 
-  test("a policy of the administrator comes into force", async () => {
+  test("a policy of the administrator comes into force [operator-3]", async () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, MachineConfiguration, { name: "cluster" }, () => true);
@@ -396,7 +396,7 @@ describe("the operator", () => {
       ]);
   });
 
-  test("on plain Kubernetes installs the policies whose kinds are there, and the NetworkPolicies", async () => {
+  test("on plain Kubernetes installs the policies whose kinds are there, and the NetworkPolicies [operator-11]", async () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-state-controller", namespace }, () => true);
@@ -417,7 +417,7 @@ describe("the operator", () => {
   test.for([
     { manager: "machine-config-operator", becomes: "taken over", names: "worker" },
     { manager: "somebody", becomes: "left alone", names: "theirs" },
-  ])("a policy of its name that $manager made is $becomes", async ({ manager, names: word }) => {
+  ])("a policy of its name that $manager made is $becomes [operator-12]", async ({ manager, names: word }) => {
     const name = "custom-machine-config-pool-selector";
     const { kube } = await start((admin) =>
       admin.apply(
@@ -450,7 +450,7 @@ describe("the operator", () => {
     else expect(says).not.toContain("conflict");
   });
 
-  test("a pool that selects otherwise since before there was a policy goes on, as long as its selector stays", async () => {
+  test("a pool that selects otherwise since before there was a policy goes on, as long as its selector stays [operator-10]", async () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, MachineConfigPool, { name: "worker" }, () => true);
@@ -483,7 +483,7 @@ describe("the operator", () => {
     ).rejects.toThrow("must select");
   });
 
-  test("a MachineConfigNode without a node goes", async () => {
+  test("a MachineConfigNode without a node goes [operator-4]", async () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, MachineConfigPool, { name: "worker" }, () => true);
@@ -512,7 +512,7 @@ describe("the operator", () => {
     expect(await kube.get(MachineStateJournal, { name: "bootstrap" })).toBeUndefined();
   });
 
-  test("the state process follows its switch, and its absence degrades nothing", async () => {
+  test("the state process follows its switch, and its absence degrades nothing [operator-14]", async () => {
     const { kube } = await start();
     await installed(kube);
     const deployment = { name: objects.state, namespace };
@@ -537,7 +537,7 @@ describe("the operator", () => {
     await until(kube, kubernetes.Deployment, deployment, ({ spec }) => spec?.replicas === 1);
   });
 
-  test("the builder is a pod of its own, there while some pool boots images and until it has cleaned up after the last", async () => {
+  test("the builder is a pod of its own, there while some pool boots images and until it has cleaned up after the last [operator-16]", async () => {
     const { kube } = await start();
     await installed(kube);
     const deployment = { name: objects.osBuilder, namespace };
@@ -662,7 +662,7 @@ describe("the operator", () => {
     await until(kube, kubernetes.Deployment, deployment, () => true);
   });
 
-  test("tells the book of the cluster which of its tasks fails, and when it works again, once each", async () => {
+  test("tells the book of the cluster which of its tasks fails, and when it works again, once each [operator-15]", async () => {
     const { kube, lines } = await start();
     await installed(kube);
     const { metadata } = await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
@@ -709,7 +709,7 @@ describe("the operator", () => {
     ]);
   });
 
-  test("a daemon writes about its own machine and about no other, and nothing but annotations of its node", async () => {
+  test("a daemon writes about its own machine and about no other, and nothing but annotations of its node [operator-13]", async () => {
     const { kube, as } = await start();
     await installed(kube);
     await until(kube, MachineConfigNode, { name: "worker-0" }, () => true);

@@ -12,64 +12,67 @@ const ofRuns = (Object.keys(failureClasses) as FailureClass[]).filter(
 );
 
 describe("every way to fail", () => {
-  test.for(ofRuns)("%s is told on the build, the pool, in events and in the book, with what to do", async (class_) => {
-    const failure: BuildFailure = {
-      class: class_,
-      step: "user:2",
-      exitCode: 1,
-      cause: "something went wrong",
-      excerpt: "the last\nlines",
-    };
-    const scene = await BuilderScene.make();
-    scene.backend.scripts = [
-      [
-        { forMs: 500, is: "running", step: "user:2" },
-        { is: "fails", failure },
-      ],
-      [{ forMs: 3_600_000, is: "running", step: "user:2" }, { is: "succeeds" }],
-    ];
-    await scene.act(() => scene.optIn());
-    scene.start();
-    await scene.pass(4000);
-    const [build] = await scene.builds();
-    const state = stateOfBuild(build ?? {});
-    const says = `user:2 failed on attempt 1/6: something went wrong. ${nextActionOf(failure)}.`;
-    const record = readFailure(build?.metadata.annotations?.[annotations.buildFailure]);
-    expect(record).toMatchObject({
-      class: class_,
-      step: "user:2",
-      attempt: 1,
-      exitCode: 1,
-      excerpt: "the last\nlines",
-      nextAction: nextActionOf(failure),
-      firstSeen: expect.stringMatching(/^2026-/) as string,
-      lastSeen: expect.stringMatching(/^2026-/) as string,
-    });
-    const { retry } = failureClasses[class_];
-    const { notes, of } = await scene.pool();
-    const told = await scene.events(retry === "permanent" ? "BuildFailed" : "BuildRetryScheduled");
-    expect(told[0]).toContain(says);
-    if (retry === "permanent") {
-      expect(state).toMatchObject({ phase: "Failed", reason: class_, message: says });
-      expect(of("ImageBuildDegraded")).toMatchObject({ status: "True", reason: class_, message: says });
-      expect(notes[annotations.buildRetries]).toBeUndefined();
-    } else {
-      expect(state).toMatchObject({ phase: "Building", reason: "RetryScheduled" });
-      expect(state.message).toContain(`previous: ${class_}: something went wrong`);
-      expect(notes[annotations.buildRetries]).toBe(retry === "infrastructure" || retry === "wait" ? undefined : "1");
-    }
-    const lines = scene.scribe.lines.filter(
-      ({ book, mark }) => book === `build/${build?.metadata.name}` && mark === "fail",
-    );
-    expect(lines[0]).toMatchObject({
-      chapter: "Building",
-      reason: "BuildStepFailed",
-      message: expect.stringContaining(says) as string,
-      data: { class: class_, step: "user:2" },
-      next: { action: nextActionOf(failure) },
-    });
-    if (retry === "permanent") expect(lines.at(-1)).toMatchObject({ chapter: "Failed", reason: "BuildFailed" });
-  });
+  test.for(ofRuns)(
+    "%s is told on the build, the pool, in events and in the book, with what to do [os-builder-failures-5]",
+    async (class_) => {
+      const failure: BuildFailure = {
+        class: class_,
+        step: "user:2",
+        exitCode: 1,
+        cause: "something went wrong",
+        excerpt: "the last\nlines",
+      };
+      const scene = await BuilderScene.make();
+      scene.backend.scripts = [
+        [
+          { forMs: 500, is: "running", step: "user:2" },
+          { is: "fails", failure },
+        ],
+        [{ forMs: 3_600_000, is: "running", step: "user:2" }, { is: "succeeds" }],
+      ];
+      await scene.act(() => scene.optIn());
+      scene.start();
+      await scene.pass(4000);
+      const [build] = await scene.builds();
+      const state = stateOfBuild(build ?? {});
+      const says = `user:2 failed on attempt 1/6: something went wrong. ${nextActionOf(failure)}.`;
+      const record = readFailure(build?.metadata.annotations?.[annotations.buildFailure]);
+      expect(record).toMatchObject({
+        class: class_,
+        step: "user:2",
+        attempt: 1,
+        exitCode: 1,
+        excerpt: "the last\nlines",
+        nextAction: nextActionOf(failure),
+        firstSeen: expect.stringMatching(/^2026-/) as string,
+        lastSeen: expect.stringMatching(/^2026-/) as string,
+      });
+      const { retry } = failureClasses[class_];
+      const { notes, of } = await scene.pool();
+      const told = await scene.events(retry === "permanent" ? "BuildFailed" : "BuildRetryScheduled");
+      expect(told[0]).toContain(says);
+      if (retry === "permanent") {
+        expect(state).toMatchObject({ phase: "Failed", reason: class_, message: says });
+        expect(of("ImageBuildDegraded")).toMatchObject({ status: "True", reason: class_, message: says });
+        expect(notes[annotations.buildRetries]).toBeUndefined();
+      } else {
+        expect(state).toMatchObject({ phase: "Building", reason: "RetryScheduled" });
+        expect(state.message).toContain(`previous: ${class_}: something went wrong`);
+        expect(notes[annotations.buildRetries]).toBe(retry === "infrastructure" || retry === "wait" ? undefined : "1");
+      }
+      const lines = scene.scribe.lines.filter(
+        ({ book, mark }) => book === `build/${build?.metadata.name}` && mark === "fail",
+      );
+      expect(lines[0]).toMatchObject({
+        chapter: "Building",
+        reason: "BuildStepFailed",
+        message: expect.stringContaining(says) as string,
+        data: { class: class_, step: "user:2" },
+        next: { action: nextActionOf(failure) },
+      });
+      if (retry === "permanent") expect(lines.at(-1)).toMatchObject({ chapter: "Failed", reason: "BuildFailed" });
+    },
+  );
 });
 
 test("a Secret that vanishes under a build is named, nothing is counted, and the build goes on when it is back", async () => {
@@ -191,7 +194,7 @@ describe("before an image counts it is looked at as machines will", () => {
         void (scene.backend.onImage = (image, request) => scene.registry.images.set(image, request.labels)),
       says: /can be booted/,
     },
-  ])("one $title fails as VerifyFailed, and is not rolled out", async ({ spoil, says }) => {
+  ])("one $title fails as VerifyFailed, and is not rolled out [os-builder-failures-1]", async ({ spoil, says }) => {
     const { scene, state, failure } = await after(spoil);
     expect(state.reason).toBe("RetryScheduled");
     expect(failure).toMatchObject({
@@ -202,7 +205,7 @@ describe("before an image counts it is looked at as machines will", () => {
     expect((await scene.config()).status?.currentImagePullSpec).toBeUndefined();
   });
 
-  test("with the credentials that machines have: the cluster's own, and none that builds use besides", async () => {
+  test("with the credentials that machines have: the cluster's own, and none that builds use besides [os-builder-failures-2]", async () => {
     const scene = await BuilderScene.make();
     await scene.act(() => scene.secret("base", "base-only.example.com"));
     await scene.act(() => scene.optIn("worker", {}, { baseImagePullSecret: { name: "base" } }));
@@ -213,7 +216,7 @@ describe("before an image counts it is looked at as machines will", () => {
     expect(Object.keys((JSON.parse(asNode?.pull ?? "{}") as { auths: object }).auths)).toEqual(["b.example.com"]);
   });
 
-  test("a registry that does not answer says nothing about the image: it is waited for, and nothing is counted", async () => {
+  test("a registry that does not answer says nothing about the image: it is waited for, and nothing is counted [os-builder-failures-3]", async () => {
     const scene = await BuilderScene.make();
     await scene.act(() => scene.optIn());
     scene.backend.onImage = () => undefined;
@@ -234,7 +237,7 @@ describe("before an image counts it is looked at as machines will", () => {
     expect(scene.backend.started).toHaveLength(1);
   });
 
-  test("a run that does not say which image it made is tried again", async () => {
+  test("a run that does not say which image it made is tried again [os-builder-failures-4]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [[{ is: "succeeds", digest: "latest" }], [{ is: "succeeds" }]];
     await scene.act(() => scene.optIn());

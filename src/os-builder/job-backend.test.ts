@@ -284,7 +284,7 @@ describe("builds in Jobs", () => {
     expect(first?.spec?.template.spec?.affinity).toBeUndefined();
   });
 
-  test("a run that is taken back goes, and nothing is left after the cleaning; cleaning again is no error", async () => {
+  test("a run that is taken back goes, and nothing is left after the cleaning; cleaning again is no error [os-builder-job-backend-1]", async () => {
     const { kube, backend, names } = await scene();
     const run = await backend.start(request, never);
     await kube.create<ConfigMap>(kubernetes.ConfigMap, {

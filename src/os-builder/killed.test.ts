@@ -97,7 +97,7 @@ async function ending(scene: BuilderScene) {
 }
 
 describe("a builder that is killed", () => {
-  test("after any write, or any word to what makes images, ends where one that lived ends, and leaves nothing behind", async () => {
+  test("after any write, or any word to what makes images, ends where one that lived ends, and leaves nothing behind [os-builder-killed-1]", async () => {
     const whole = await live(busyLife, -1);
     const expected = await ending(whole.scene);
     expect(expected).toMatchObject({
@@ -120,7 +120,7 @@ describe("a builder that is killed", () => {
     }
   });
 
-  test("while a pool opts out, ends its run and takes back what was told, all the same", async () => {
+  test("while a pool opts out, ends its run and takes back what was told, all the same [os-builder-killed-2]", async () => {
     const left = async ({ scene }: Awaited<ReturnType<typeof live>>) => {
       const { notes, of } = await scene.pool();
       return {
@@ -153,7 +153,7 @@ describe("a builder that is killed", () => {
       });
   });
 
-  test("while retries are counted, counts none twice", async () => {
+  test("while retries are counted, counts none twice [os-builder-killed-3]", async () => {
     const always = [
       { forMs: 500, is: "running" as const, step: "push" },
       { is: "fails" as const, failure: unavailable },
@@ -183,7 +183,7 @@ describe("a builder that is killed", () => {
     }
   });
 
-  test("leaves runs of builds that are gone by then to be ended by the next one", async () => {
+  test("leaves runs of builds that are gone by then to be ended by the next one [os-builder-killed-4]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
     await scene.act(() => scene.optIn());
@@ -202,7 +202,7 @@ describe("a builder that is killed", () => {
   });
 });
 
-test("of two builders one works; when it goes, the other goes on with its runs", async () => {
+test("of two builders one works; when it goes, the other goes on with its runs [os-builder-killed-5]", async () => {
   const scene = await BuilderScene.make();
   scene.backend.scripts = [[{ forMs: 60_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
   await scene.act(() => scene.optIn());

@@ -31,7 +31,7 @@ describe("opting in", () => {
     },
     { title: "a MachineOSConfig", ask: (scene: BuilderScene) => scene.optIn(), source: undefined },
   ])(
-    "by $title, without a word about what images hold, makes an image of all of the configuration",
+    "by $title, without a word about what images hold, makes an image of all of the configuration [os-builder-opt-in-1]",
     async ({ ask, source }) => {
       const scene = await BuilderScene.make();
       await scene.act(() => scene.buildConfig());
@@ -57,7 +57,7 @@ describe("opting in", () => {
     },
   );
 
-  test("the cluster's default has images of all pools made when the builder starts, without any event of a pool", async () => {
+  test("the cluster's default has images of all pools made when the builder starts, without any event of a pool [os-builder-opt-in-2]", async () => {
     const scene = await BuilderScene.make(["worker", "infra", "master"]);
     await scene.act(() => scene.buildConfig({ defaultOptIn: "true" }));
     scene.start();
@@ -165,7 +165,7 @@ describe("opting in", () => {
     expect(await scene.condition("InputsValid")).toMatchObject({ status: "True" });
   });
 
-  test("MachineOSConfigs of the Go operator are stamped os-only, once, and no image is made for what is rolled out", async () => {
+  test("MachineOSConfigs of the Go operator are stamped os-only, once, and no image is made for what is rolled out [os-builder-opt-in-7]", async () => {
     const scene = await BuilderScene.make();
     const image = `${repository}@sha256:${"9".repeat(64)}`;
     await scene.act(async () => {
@@ -253,7 +253,7 @@ describe("opting in", () => {
 });
 
 describe("opting out", () => {
-  test("a no ends the run, keeps the user's MachineOSConfig and says why; taking it away attaches again without a build", async () => {
+  test("a no ends the run, keeps the user's MachineOSConfig and says why; taking it away attaches again without a build [os-builder-opt-in-3]", async () => {
     const { scene, image } = await builtPool();
     scene.backend.scripts = [[{ forMs: 60_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
     await scene.act(() => scene.render("worker", { files: { "/etc/a": "2" } }));
@@ -285,7 +285,7 @@ describe("opting out", () => {
     expect(pool?.metadata.annotations?.[annotations.optOutAfter]).toBeUndefined();
   });
 
-  test("a label that is taken away takes the MachineOSConfig with it that was made for it, and everything that was told on the pool", async () => {
+  test("a label that is taken away takes the MachineOSConfig with it that was made for it, and everything that was told on the pool [os-builder-opt-in-4]", async () => {
     const scene = await BuilderScene.make();
     await scene.act(() => scene.buildConfig());
     await scene.act(() => scene.labelPool({ [layering]: "" }));
@@ -302,7 +302,7 @@ describe("opting out", () => {
     expect(scene.scribe.lines.filter(({ chapter }) => chapter === "OptOut")).toHaveLength(1);
   });
 
-  test("a deleted ConfigMap takes nothing back: it is told as what is wrong with the inputs", async () => {
+  test("a deleted ConfigMap takes nothing back: it is told as what is wrong with the inputs [os-builder-opt-in-5]", async () => {
     const scene = await BuilderScene.make(["worker", "infra"]);
     await scene.act(() => scene.buildConfig({ defaultOptIn: "true" }));
     await scene.act(() => scene.labelPool({ [layering]: "" }));
@@ -320,7 +320,7 @@ describe("opting out", () => {
     }
   });
 
-  test("a deleted MachineOSConfig leaves machines their images for a minute; made again in time it takes its image over without a build", async () => {
+  test("a deleted MachineOSConfig leaves machines their images for a minute; made again in time it takes its image over without a build [os-builder-opt-in-6]", async () => {
     const { scene, image } = await builtPool();
     await deleteConfig(scene);
     await scene.pass(5000);
@@ -339,7 +339,7 @@ describe("opting out", () => {
     expect((await scene.pool()).notes[annotations.optOutAfter]).toBeUndefined();
   });
 
-  test("a MachineOSConfig that is deleted during a build, and a pool that is, leave nothing of the run", async () => {
+  test("a MachineOSConfig that is deleted during a build, and a pool that is, leave nothing of the run [os-builder-opt-in-8]", async () => {
     for (const kind of ["config", "pool"] as const) {
       const scene = await BuilderScene.make();
       scene.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];

@@ -37,7 +37,7 @@ async function failedPool(failure: BuildFailure): Promise<BuilderScene> {
 }
 
 describe("asking for a rebuild", () => {
-  test("clears failed builds and what was kept of them, builds anew, and the request is there until that has succeeded", async () => {
+  test("clears failed builds and what was kept of them, builds anew, and the request is there until that has succeeded [os-builder-rebuild-1]", async () => {
     const scene = await failedPool(wrong);
     const [failed] = await scene.builds();
     expect(stateOfBuild(failed ?? {}).reason).toBe("UserStepFailed");
@@ -62,7 +62,7 @@ describe("asking for a rebuild", () => {
     expect(await scene.events("BuildDeleted")).toHaveLength(1);
   });
 
-  test("the request goes after a failure too, and the image in use stays", async () => {
+  test("the request goes after a failure too, and the image in use stays [os-builder-rebuild-5]", async () => {
     const { scene, image } = await builtPool();
     scene.backend.scripts = [fails(wrong)];
     await scene.act(() => scene.annotatePool({ [rebuildImage]: "" }));
@@ -74,7 +74,7 @@ describe("asking for a rebuild", () => {
     expect(scene.registry.deleted).toEqual([]);
   });
 
-  test("an image that comes out the same to the last byte is told so; its pullspec stays", async () => {
+  test("an image that comes out the same to the last byte is told so; its pullspec stays [os-builder-rebuild-9]", async () => {
     const { scene, image } = await builtPool();
     await scene.act(() => scene.annotatePool({ [rebuildImage]: "" }));
     await scene.pass(10_000);
@@ -83,7 +83,7 @@ describe("asking for a rebuild", () => {
     expect(await scene.events("RebuildUnchanged")).toHaveLength(1);
   });
 
-  test("a label of the pool and the later annotation of the MachineOSConfig ask as well, and one build serves both", async () => {
+  test("a label of the pool and the later annotation of the MachineOSConfig ask as well, and one build serves both [os-builder-rebuild-10]", async () => {
     const { scene } = await builtPool();
     scene.backend.scripts = [slow];
     await scene.act(() => scene.labelPool({ [rebuildImage]: "" }));
@@ -94,7 +94,7 @@ describe("asking for a rebuild", () => {
     expect((await scene.config()).metadata.annotations?.[annotations.rebuild]).toBeUndefined();
   });
 
-  test("one that was there before the pool was opted in is told to be of no use, stays, and goes with the first build", async () => {
+  test("one that was there before the pool was opted in is told to be of no use, stays, and goes with the first build [os-builder-rebuild-3]", async () => {
     const scene = await BuilderScene.make();
     await scene.act(() => scene.annotatePool({ [rebuildImage]: "x" }));
     scene.start();
@@ -108,7 +108,7 @@ describe("asking for a rebuild", () => {
     expect(scene.backend.started).toHaveLength(1);
   });
 
-  test("one that comes while the builder is away is taken up when it starts", async () => {
+  test("one that comes while the builder is away is taken up when it starts [os-builder-rebuild-2]", async () => {
     const { scene, process } = await builtPool();
     process.abort();
     await scene.pass(2000);
@@ -119,7 +119,7 @@ describe("asking for a rebuild", () => {
     expect((await scene.pool()).notes[rebuildImage]).toBeUndefined();
   });
 
-  test("the same request again is none; another one begins anew; taken away, the build goes on", async () => {
+  test("the same request again is none; another one begins anew; taken away, the build goes on [os-builder-rebuild-11]", async () => {
     const { scene } = await builtPool();
     scene.backend.scripts = [slow];
     await scene.act(() => scene.annotatePool({ [rebuildImage]: "a" }));
@@ -137,7 +137,7 @@ describe("asking for a rebuild", () => {
     expect((await scene.config()).metadata.annotations?.[rebuildActive]).toBeUndefined();
   });
 
-  test("while the first build runs, it counts as the rebuild", async () => {
+  test("while the first build runs, it counts as the rebuild [os-builder-rebuild-12]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [slow];
     await scene.act(() => scene.optIn());
@@ -149,7 +149,7 @@ describe("asking for a rebuild", () => {
     expect((await scene.pool()).notes[rebuildImage]).toBeUndefined();
   });
 
-  test("a configuration that comes during a rebuild is built by force as well, and the request goes when that ends", async () => {
+  test("a configuration that comes during a rebuild is built by force as well, and the request goes when that ends [os-builder-rebuild-13]", async () => {
     const { scene } = await builtPool();
     scene.backend.scripts = [slow];
     await scene.act(() => scene.annotatePool({ [rebuildImage]: "" }));
@@ -162,7 +162,7 @@ describe("asking for a rebuild", () => {
     expect((await scene.states()).at(-1)).toBe("rendered-worker-2 append Succeeded/Appended");
   });
 
-  test("opting out during a rebuild takes all of it back", async () => {
+  test("opting out during a rebuild takes all of it back [os-builder-rebuild-14]", async () => {
     const { scene } = await builtPool();
     scene.backend.scripts = [slow];
     await scene.act(() => scene.annotatePool({ [rebuildImage]: "", [buildRetries]: "1" }));
@@ -175,7 +175,7 @@ describe("asking for a rebuild", () => {
     expect(scene.backend.cancelled).toHaveLength(1);
   });
 
-  test("a pool that shares its image with another one rebuilds alone", async () => {
+  test("a pool that shares its image with another one rebuilds alone [os-builder-rebuild-15]", async () => {
     const { scene, image } = await builtPool({ pools: ["worker", "infra"] });
     await scene.act(() => scene.annotatePool({ [rebuildImage]: "" }));
     await scene.pass(10_000);
@@ -184,7 +184,7 @@ describe("asking for a rebuild", () => {
     expect((await scene.builds()).filter((build) => build.spec.machineOSConfig.name === "infra")).toHaveLength(1);
   });
 
-  test("a paused pool is built for", async () => {
+  test("a paused pool is built for [os-builder-rebuild-16]", async () => {
     const { scene } = await builtPool();
     await scene.act(() =>
       scene.kube.patch(scene.poolKind, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }),
@@ -197,7 +197,7 @@ describe("asking for a rebuild", () => {
 });
 
 describe("retries", () => {
-  test("a registry that takes no pushes: the counter goes from 1 to 5, the sixth failure degrades the pool, and an end of that mends it", async () => {
+  test("a registry that takes no pushes: the counter goes from 1 to 5, the sixth failure degrades the pool, and an end of that mends it [os-builder-rebuild-6]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [fails(unavailable)];
     await scene.act(() => scene.optIn());
@@ -234,7 +234,7 @@ describe("retries", () => {
     expect(await scene.events("BuildRecovered")).toHaveLength(1);
   });
 
-  test("a success at the third attempt takes the counter away", async () => {
+  test("a success at the third attempt takes the counter away [os-builder-rebuild-8]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [fails(unavailable), fails(unavailable), works];
     await scene.act(() => scene.optIn());
@@ -255,7 +255,7 @@ describe("retries", () => {
     expect((await scene.pool()).notes[buildRetries]).toBeUndefined();
   });
 
-  test("a class that trying again does not help stops at once, and leaves the counter as it was", async () => {
+  test("a class that trying again does not help stops at once, and leaves the counter as it was [os-builder-rebuild-17]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [fails(unavailable), fails(wrong)];
     await scene.act(() => scene.optIn());
@@ -268,7 +268,7 @@ describe("retries", () => {
     expect(scene.backend.started).toHaveLength(2);
   });
 
-  test("the limit is the MachineOSConfig's, else the cluster's; a counter that is no number is none, and is told", async () => {
+  test("the limit is the MachineOSConfig's, else the cluster's; a counter that is no number is none, and is told [os-builder-rebuild-7]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [fails(unavailable)];
     await scene.act(() => scene.configMap(objects.buildConfig, { maxBuildRetries: "1" }));
@@ -283,7 +283,7 @@ describe("retries", () => {
     expect(scene.backend.started.length).toBeGreaterThan(2);
   });
 
-  test("a new configuration counts from nothing", async () => {
+  test("a new configuration counts from nothing [os-builder-rebuild-4]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [fails(unavailable), fails(unavailable), works];
     await scene.act(() => scene.optIn());
@@ -295,7 +295,7 @@ describe("retries", () => {
     expect((await scene.pool()).notes[buildRetries]).toBeUndefined();
   });
 
-  test("a node that goes away under a build costs no retry; a run that somebody deletes is begun once more after a minute", async () => {
+  test("a node that goes away under a build costs no retry; a run that somebody deletes is begun once more after a minute [os-builder-rebuild-18]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [
       [
@@ -321,7 +321,7 @@ describe("retries", () => {
     expect(await scene.condition("UpToDate")).toMatchObject({ status: "False", reason: "BuildInterrupted" });
   });
 
-  test("a failure of an edited MachineOSConfig is behind it: the new key is built at once", async () => {
+  test("a failure of an edited MachineOSConfig is behind it: the new key is built at once [os-builder-rebuild-19]", async () => {
     const scene = await BuilderScene.make();
     scene.backend.scripts = [fails(wrong), works];
     await scene.act(() => scene.optIn("worker", {}, scene.steps("FROM os\nRUN false")));

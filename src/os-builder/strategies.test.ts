@@ -8,7 +8,7 @@ import { BuilderScene, builtPool } from "../../test/support/builder-scene.ts";
 const none = { [annotations.imageContent]: "os-only" };
 
 describe("what makes an image", () => {
-  test("the first image of a pool is published: on the MachineOSConfig, by digest, with the build that it is from", async () => {
+  test("the first image of a pool is published: on the MachineOSConfig, by digest, with the build that it is from [os-builder-strategies-1]", async () => {
     const { scene, image } = await builtPool();
     expect(scene.failures).toEqual([]);
     expect(await scene.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
@@ -31,7 +31,7 @@ describe("what makes an image", () => {
     ).toEqual(["Planned", "Prepared", "Building", "Building", "Building", "Building", "Verified", "Published"]);
   });
 
-  test("an os-only image of a file change is taken again: no run", async () => {
+  test("an os-only image of a file change is taken again: no run [os-builder-strategies-4]", async () => {
     const { scene, image } = await builtPool({ has: none });
     await scene.act(() => scene.render("worker", { files: { "/etc/a": "2" } }));
     await scene.pass(5000);
@@ -44,7 +44,7 @@ describe("what makes an image", () => {
     expect((await scene.config()).status?.machineOSBuild?.name).toBe((await scene.builds())[1]?.metadata.name);
   });
 
-  test("kernel arguments make no image", async () => {
+  test("kernel arguments make no image [os-builder-strategies-5]", async () => {
     const { scene, image } = await builtPool();
     await scene.act(() => scene.render("worker", { files: { "/etc/a": "1" }, spec: { kernelArguments: ["quiet"] } }));
     await scene.pass(5000);
@@ -53,7 +53,7 @@ describe("what makes an image", () => {
     expect((await scene.config()).status?.currentImagePullSpec).toBe(image);
   });
 
-  test("a file of a full image is laid on what custom steps have made; a repository that steps see has them run again", async () => {
+  test("a file of a full image is laid on what custom steps have made; a repository that steps see has them run again [os-builder-strategies-2]", async () => {
     const { scene } = await builtPool({
       spec: { containerFile: [{ containerfileArch: "NoArch", content: "FROM os\nRUN true" }] },
     });
@@ -70,7 +70,7 @@ describe("what makes an image", () => {
     expect((await scene.states())[2]).toBe("rendered-worker-3 build Succeeded/Ready");
   });
 
-  test("the renamed push secret makes no image, another repository does", async () => {
+  test("the renamed push secret makes no image, another repository does [os-builder-strategies-3]", async () => {
     const { scene } = await builtPool();
     await scene.act(() => scene.secret("push-2", "r.example.com"));
     const patch = (spec: object) =>
@@ -84,7 +84,7 @@ describe("what makes an image", () => {
     expect((await scene.config()).status?.currentImagePullSpec).toMatch(/^r\.example\.com\/other\/os@/);
   });
 
-  test("two pools with equal content and one repository make one image in one run; superseding the first pool's build does not end it", async () => {
+  test("two pools with equal content and one repository make one image in one run; superseding the first pool's build does not end it [os-builder-strategies-6]", async () => {
     const scene = await BuilderScene.make(["worker", "infra"]);
     for (const pool of ["worker", "infra"])
       await scene.act(() => scene.optIn(pool, {}, scene.steps("FROM os\nRUN true")));
@@ -204,7 +204,7 @@ describe("what makes an image", () => {
     ]);
   });
 
-  test("a pool with two architectures is refused by name", async () => {
+  test("a pool with two architectures is refused by name [os-builder-strategies-7]", async () => {
     const scene = await BuilderScene.make();
     await scene.act(() => scene.optIn());
     await scene.act(() => scene.node("w0", "worker"));
@@ -219,7 +219,7 @@ describe("what makes an image", () => {
     expect(await scene.builds()).toEqual([]);
   });
 
-  test("after A, B, A the image of A is rolled out again, without a run", async () => {
+  test("after A, B, A the image of A is rolled out again, without a run [os-builder-strategies-8]", async () => {
     const { scene, image } = await builtPool();
     await scene.act(() => scene.render("worker", { files: { "/etc/a": "2" } }));
     await scene.pass(10_000);
@@ -231,7 +231,7 @@ describe("what makes an image", () => {
     expect(await scene.builds()).toHaveLength(2);
   });
 
-  test("an image that the registry lost is built again once; a registry that is down has nothing built, and that is said", async () => {
+  test("an image that the registry lost is built again once; a registry that is down has nothing built, and that is said [os-builder-strategies-9]", async () => {
     const { scene, image } = await builtPool({ has: none });
     await scene.act(() => scene.render("worker", { base: "c" }));
     await scene.pass(10_000);
@@ -252,7 +252,7 @@ describe("what makes an image", () => {
     expect(scene.backend.started).toHaveLength(3);
   });
 
-  test("A, then B with an extension, then C without it: C gets the image of A", async () => {
+  test("A, then B with an extension, then C without it: C gets the image of A [os-builder-strategies-10]", async () => {
     const { scene, image } = await builtPool({ has: none });
     const extended = {
       extensions: ["usbguard"],
@@ -281,7 +281,7 @@ describe("what makes an image", () => {
     expect((await scene.states()).at(-1)).toBe("rendered-worker-4 build Succeeded/Ready");
   });
 
-  test("a new configuration ends the run for the old one, and says which one it is; a run that pushes is let finish and not published", async () => {
+  test("a new configuration ends the run for the old one, and says which one it is; a run that pushes is let finish and not published [os-builder-strategies-11]", async () => {
     const scene = await BuilderScene.make();
     await scene.act(() => scene.optIn());
     scene.backend.scripts = [
@@ -308,7 +308,7 @@ describe("what makes an image", () => {
     expect((await scene.config()).status?.machineOSBuild?.name).toBe((await scene.builds())[2]?.metadata.name);
   });
 
-  test("a new configuration with the same image attaches to the run, and becomes the one that is published", async () => {
+  test("a new configuration with the same image attaches to the run, and becomes the one that is published [os-builder-strategies-12]", async () => {
     const scene = await BuilderScene.make();
     await scene.act(() => scene.optIn("worker", none));
     scene.backend.scripts = [[{ forMs: 20_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
@@ -369,7 +369,7 @@ describe("what makes an image", () => {
     expect(await scene.builds()).toHaveLength(3);
   });
 
-  test("a build that somebody deletes though its image is rolled out is told again, without a run", async () => {
+  test("a build that somebody deletes though its image is rolled out is told again, without a run [os-builder-strategies-13]", async () => {
     const { scene, image } = await builtPool();
     const [build] = await scene.builds();
     await scene.act(() => scene.kube.delete(MachineOSBuild, { name: build?.metadata.name ?? "" }));

@@ -89,7 +89,7 @@ describe("faults", () => {
     { title: "a registry that sends a byte now and then", faults: [{ do: "trickle", everyMs: 20 }], again: 0 },
     { title: "wrong bytes, once", faults: [{ do: "garble" }], again: big.length },
   ] as const)(
-    "$title: the pull gets on, and no byte is fetched twice",
+    "$title: the pull gets on, and no byte is fetched twice [registry-pull-1]",
     async ({ faults, again }: { faults: readonly Fault[]; again: number }) => {
       const from = await registry();
       const digest = from.addImage("os/a", [{ bytes: big }]);
@@ -113,7 +113,7 @@ describe("faults", () => {
     expect(await store.has(sha256Of(big))).toBe(true);
   });
 
-  test("wrong bytes a second time are the end of it, and nothing of them is kept", async () => {
+  test("wrong bytes a second time are the end of it, and nothing of them is kept [registry-pull-5]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     const blob = sha256Of(layer().bytes);
@@ -131,7 +131,7 @@ describe("faults", () => {
     expect((await pull(`${from.host}/os/a@${digest}`, { store })).pulled.digest).toBe(digest);
   });
 
-  test("a manifest of another digest is never looked at", async () => {
+  test("a manifest of another digest is never looked at [registry-pull-4]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     from.manifests.set(digest, {
@@ -148,7 +148,7 @@ describe("faults", () => {
     { title: "an image that is not there", status: 404, code: "MCO_IMAGE_ABSENT" },
     { title: "a refusal", status: 403, code: "MCO_IMAGE_UNAUTHORIZED" },
     { title: "a registry that asks for what nobody has", status: 401, code: "MCO_IMAGE_UNAUTHORIZED" },
-  ])("$title is asked for once", async ({ status, code }) => {
+  ])("$title is asked for once [registry-pull-3]", async ({ status, code }) => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     from.plan("/manifests/", { do: "status", status, body: '{"errors":[{"code":"DENIED","message":"s3cret"}]}' });
@@ -158,7 +158,7 @@ describe("faults", () => {
     expect(from.seen.filter(({ target }) => target.includes("/manifests/")).length).toBe(1);
   });
 
-  test("a registry that stays away is asked six times, with growing waits", async () => {
+  test("a registry that stays away is asked six times, with growing waits [registry-pull-2]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     from.plan("/manifests/", ...Array.from({ length: 9 }, () => ({ do: "status", status: 502 }) as const));
@@ -371,7 +371,7 @@ describe("policy", () => {
     ["P-384", generateKeyPairSync("ec", { namedCurve: "P-384" })],
     ["RSA", generateKeyPairSync("rsa", { modulusLength: 2048 })],
     ["Ed25519", generateKeyPairSync("ed25519")],
-  ] as const)("a signature by a key of the policy (%s) is what an image needs", async ([, pair]) => {
+  ] as const)("a signature by a key of the policy (%s) is what an image needs [registry-pull-6]", async ([, pair]) => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     attachSignature(from, "os/a", digest, pair.privateKey);
@@ -385,7 +385,7 @@ describe("policy", () => {
     ).toBe(digest);
   });
 
-  test("without one nothing but manifests is fetched", async () => {
+  test("without one nothing but manifests is fetched [registry-pull-7]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     expect(await failure(pull(`${from.host}/os/a@${digest}`, { policy: signedBy(), keys }))).toMatchObject({
@@ -397,7 +397,7 @@ describe("policy", () => {
     expect(from.seen.filter(({ target }) => target.includes("/blobs/"))).toEqual([]);
   });
 
-  test("a signature of another image, by another key, or for another name is none", async () => {
+  test("a signature of another image, by another key, or for another name is none [registry-pull-8]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     const image = `${from.host}/os/a@${digest}`;
@@ -422,7 +422,7 @@ describe("policy", () => {
     expect(refusals.at(-1)).toBeUndefined();
   });
 
-  test("a signature over an index covers the manifest that it names", async () => {
+  test("a signature over an index covers the manifest that it names [registry-pull-9]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     const index = from.addManifest(
@@ -446,7 +446,7 @@ describe("policy", () => {
     });
   });
 
-  test("a signature whose bytes are others is a lie of the registry", async () => {
+  test("a signature whose bytes are others is a lie of the registry [registry-pull-10]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     attachSignature(from, "os/a", digest, ec.privateKey);
@@ -457,7 +457,7 @@ describe("policy", () => {
     });
   });
 
-  test("what is rejected is not even asked for", async () => {
+  test("what is rejected is not even asked for [registry-pull-11]", async () => {
     const from = await registry();
     const image = `${from.host}/os/a@sha256:${"1".repeat(64)}`;
     expect(await failure(pull(image, { policy: '{"default":[{"type":"reject"}]}' }))).toMatchObject({

@@ -34,7 +34,7 @@ async function schedule(
   return { waits, attempts, failed };
 }
 
-test("waits double from one second on, for half a minute in all, and six failures in a row are the end", async () => {
+test("waits double from one second on, for half a minute in all, and six failures in a row are the end [registry-retries-1]", async () => {
   const error = busy();
   expect(await schedule(Array.from({ length: 99 }, () => error))).toEqual({
     waits: [1000, 2000, 4000, 8000, 16_000],
@@ -43,26 +43,26 @@ test("waits double from one second on, for half a minute in all, and six failure
   });
 });
 
-test("each wait is spread by a fifth", async () => {
+test("each wait is spread by a fifth [registry-retries-2]", async () => {
   const ends = [busy(), busy(), busy()];
   expect((await schedule(ends, 0)).waits.map(Math.round)).toEqual([800, 1600, 3200]);
   expect((await schedule(ends, 1)).waits.map(Math.round)).toEqual([1200, 2400, 4800]);
 });
 
-test("what cannot get better is not tried again", async () => {
+test("what cannot get better is not tried again [registry-retries-3]", async () => {
   const refusal = new McoError("MCO_IMAGE_ABSENT", { retryable: false });
   expect(await schedule([refusal])).toEqual({ waits: [], attempts: 1, failed: refusal });
   const bug = new Error("bug");
   expect(await schedule([busy(), bug])).toMatchObject({ attempts: 2, failed: bug });
 });
 
-test("a registry may ask for a longer wait, but not for a very long one", async () => {
+test("a registry may ask for a longer wait, but not for a very long one [registry-retries-4]", async () => {
   expect(
     (await schedule([busy({ retryAfterMs: 5000 }), busy({ retryAfterMs: 10 }), busy({ retryAfterMs: 9e9 })])).waits,
   ).toEqual([5000, 2000, 60_000]);
 });
 
-test("a download that gets on may fail as often as it likes; one that does not may not", async () => {
+test("a download that gets on may fail as often as it likes; one that does not may not [registry-retries-5]", async () => {
   const failures = Array.from({ length: 20 }, () => busy());
   expect(
     await schedule(
@@ -82,7 +82,7 @@ test("a download that gets on may fail as often as it likes; one that does not m
   ).toBe(retrySchedule.failures);
 });
 
-test("who gives up waiting is heard", async () => {
+test("who gives up waiting is heard [registry-retries-6]", async () => {
   const stop = new AbortController();
   const reason = new Error("no longer wanted");
   const work = retried(() => Promise.reject(busy()), { clock: systemClock, random: systemRandom }, stop.signal);

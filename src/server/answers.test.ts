@@ -113,7 +113,7 @@ function scene(mostBytes?: number): Scene {
 const textOf = (answer: Answer) => (answer.verdict === "answer" ? answer.identity.body.toString() : answer.verdict);
 
 describe("answers that are kept ready", () => {
-  test("are made once, however many ask at once", async () => {
+  test("are made once, however many ask at once [server-answers-2]", async () => {
     const { source, answers, made } = scene();
     source.set("worker", "one");
     const all = await Promise.all(Array.from({ length: 100 }, () => answers.of("worker", "3.5.0")));
@@ -121,7 +121,7 @@ describe("answers that are kept ready", () => {
     expect(new Set(all.map((answer) => (answer.verdict === "answer" ? answer.identity.body : answer))).size).toBe(1);
   });
 
-  test("are made before anybody asks: the newest version, and those that somebody asked for before", async () => {
+  test("are made before anybody asks: the newest version, and those that somebody asked for before [server-answers-3]", async () => {
     const { source, answers, made, count } = scene();
     const stopping = new AbortController();
     source.set("worker", "one");
@@ -136,7 +136,7 @@ describe("answers that are kept ready", () => {
     stopping.abort();
   });
 
-  test("are never old: who asks after a change gets what has changed", async () => {
+  test("are never old: who asks after a change gets what has changed [server-answers-1]", async () => {
     const { source, answers } = scene();
     source.set("worker", "one");
     expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,one");
@@ -144,7 +144,7 @@ describe("answers that are kept ready", () => {
     expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,two");
   });
 
-  test("hold the credential before the last one for no longer than another is being made", async () => {
+  test("hold the credential before the last one for no longer than another is being made [server-answers-4]", async () => {
     const { source, answers, count } = scene();
     const stopping = new AbortController();
     answers.run(stopping.signal);
@@ -158,7 +158,7 @@ describe("answers that are kept ready", () => {
     stopping.abort();
   });
 
-  test("stay within their bytes: those that were asked for least recently go", async () => {
+  test("stay within their bytes: those that were asked for least recently go [server-answers-5]", async () => {
     const { source, answers, made } = scene(8000);
     const versions: readonly ServedVersion[] = ["3.5.0", "3.4.0", "3.3.0", "3.2.0"];
     for (let index = 0; index < 10; index += 1) source.set(`pool-${index}`, `text-${index}`);
@@ -173,14 +173,14 @@ describe("answers that are kept ready", () => {
     expect(made.length).toBe(before + 1);
   });
 
-  test("one that is larger than all of them together is served, and not kept", async () => {
+  test("one that is larger than all of them together is served, and not kept [server-answers-6]", async () => {
     const { source, answers } = scene(100);
     source.set("worker", "one");
     expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,one");
     expect([answers.bytes, answers.size]).toEqual([0, 0]);
   });
 
-  test("go with their pool", async () => {
+  test("go with their pool [server-answers-7]", async () => {
     const { source, answers, count } = scene();
     const stopping = new AbortController();
     source.set("infra", "one");
@@ -195,7 +195,7 @@ describe("answers that are kept ready", () => {
     stopping.abort();
   });
 
-  test("one pool that cannot be served keeps no other from it", async () => {
+  test("one pool that cannot be served keeps no other from it [server-answers-8]", async () => {
     const { source, answers } = scene();
     const stopping = new AbortController();
     source.set("bad", "one", { config: { ignition: { version: "9.9.9" } } });

@@ -96,7 +96,7 @@ class Folder {
 }
 
 describe("a folder in place of a cluster", () => {
-  test("serves the machines of the control plane, and no others", async () => {
+  test("serves the machines of the control plane, and no others [server-bootstrap-3]", async () => {
     const { source } = new Folder().source();
     expect(source.missing()).toEqual(["folder"]);
     await source.look();
@@ -112,7 +112,7 @@ describe("a folder in place of a cluster", () => {
     expect(source.pool("arbiter")).toEqual({ verdict: "absent" });
   });
 
-  test("reads what has changed, and nothing else", async () => {
+  test("reads what has changed, and nothing else [server-bootstrap-4]", async () => {
     const folder = new Folder();
     const { source, reads } = folder.source();
     await source.look();
@@ -171,7 +171,7 @@ describe("a folder in place of a cluster", () => {
         }),
       reason: "NotRendered",
     },
-  ])("is not ready with $title", async ({ spoil, reason, certificates = [] }) => {
+  ])("is not ready with $title [server-bootstrap-2]", async ({ spoil, reason, certificates = [] }) => {
     const folder = new Folder();
     spoil(folder);
     const { source } = folder.source(certificates);
@@ -179,7 +179,7 @@ describe("a folder in place of a cluster", () => {
     expect(source.pool("master")).toMatchObject({ verdict: "notReady", reason });
   });
 
-  test("a registry's certificate goes with it", async () => {
+  test("a registry's certificate goes with it [server-bootstrap-6]", async () => {
     const folder = new Folder();
     folder.write("certs/r.crt", "PEM");
     const { source } = folder.source([["r.example.com:5000", "certs/r.crt"]]);
@@ -212,7 +212,7 @@ describe("mco server bootstrap", () => {
     return { child, port, exited, log: () => log };
   };
 
-  test("serves over TLS with a token, tells its story, and ends in order", async () => {
+  test("serves over TLS with a token, tells its story, and ends in order [server-bootstrap-5]", async () => {
     const folder = new Folder();
     const authority = await testAuthority();
     const shown = await authority.server("127.0.0.1");
@@ -300,7 +300,7 @@ describe("mco server bootstrap", () => {
     expect(server.log()).toContain(says);
   });
 
-  test("the cluster's TLS profile is followed, and one that cannot be is refused", async () => {
+  test("the cluster's TLS profile is followed, and one that cannot be is refused [server-bootstrap-1]", async () => {
     const folder = new Folder();
     folder.put("api-server/api-server.yaml", {
       apiVersion: "config.openshift.io/v1",

@@ -68,7 +68,7 @@ const reasons = (outcomes: readonly ("booked" | AccessRefusal)[]) =>
   outcomes.map((outcome) => (outcome === "booked" ? outcome : outcome.reason));
 
 describe("uses of a token", () => {
-  test("that come while one is being stored are stored together", async () => {
+  test("that come while one is being stored are stored together [server-credentials-1]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 100 });
     const credentials = over(tokens);
@@ -87,7 +87,7 @@ describe("uses of a token", () => {
     );
   });
 
-  test("are refused where there are too many of them, one by one", async () => {
+  test("are refused where there are too many of them, one by one [server-credentials-2]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 2 });
     const credentials = over(tokens);
@@ -101,7 +101,7 @@ describe("uses of a token", () => {
     expect(tokens.objects.get(id)?.status?.uses).toBe(2);
   });
 
-  test("of two servers with old news never exceed what there is", async () => {
+  test("of two servers with old news never exceed what there is [server-credentials-3]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 5 });
     tokens.watched = new Map(tokens.objects);
@@ -123,7 +123,7 @@ describe("uses of a token", () => {
     expect(tokens.objects.get(id)?.status?.uses).toBe(5);
   });
 
-  test("that were given back can be had again, also by a server that has not heard of it", async () => {
+  test("that were given back can be had again, also by a server that has not heard of it [server-credentials-4]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 1 });
     const [one, two] = [over(tokens), over(tokens)];
@@ -137,7 +137,7 @@ describe("uses of a token", () => {
     expect(tokens.objects.get(id)?.status?.uses).toBe(1);
   });
 
-  test("are not given back for ever: connections that always break are no accident", async () => {
+  test("are not given back for ever: connections that always break are no accident [server-credentials-5]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 1 });
     const credentials = over(tokens);
@@ -153,7 +153,7 @@ describe("uses of a token", () => {
     expect(answered).toBe(11);
   });
 
-  test("of a token that was revoked meanwhile are refused", async () => {
+  test("of a token that was revoked meanwhile are refused [server-credentials-6]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { expiresAt: "2099-01-01T00:00:00Z" });
     const credentials = over(tokens);
@@ -163,7 +163,7 @@ describe("uses of a token", () => {
     expect(await credentials.book(use)).toMatchObject({ status: 401, reason: "Unauthorized" });
   });
 
-  test("are looked at when they are stored, not only when they are asked for", async () => {
+  test("are looked at when they are stored, not only when they are asked for [server-credentials-7]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { expiresAt: new Date(Date.parse("2026-01-01T00:00:00Z")).toISOString() });
     let now = Date.parse("2025-12-31T23:59:59Z");

@@ -4,7 +4,7 @@ import { heldClock } from "../../test/support/held-clock.ts";
 import { ServerScene, problemOf, pullSecret, shownBy } from "../../test/support/server-scene.ts";
 
 describe("paths lead where they say, or nowhere", () => {
-  test("with a token that opens everything there is to open", async () => {
+  test("with a token that opens everything there is to open [server-hardening-5]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
     const token = await scene.token("paths", "a", { expiresAt: "2099-01-01T00:00:00Z" });
@@ -86,7 +86,7 @@ describe("paths lead where they say, or nowhere", () => {
     `);
   });
 
-  test("asked for from outside, every path says the same whether there is such a pool or not", async () => {
+  test("asked for from outside, every path says the same whether there is such a pool or not [server-hardening-6]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
     const [one, other] = [await server.get({ path: "/config/worker" }), await server.get({ path: "/config/nothing" })];
@@ -96,7 +96,7 @@ describe("paths lead where they say, or nowhere", () => {
 });
 
 describe("floods", () => {
-  test("of one source are turned away, with the time to wait; a machine with a credential is told to come again", async () => {
+  test("of one source are turned away, with the time to wait; a machine with a credential is told to come again [server-hardening-2]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start({ limits: { burst: 3, perSecond: 0.1 } });
     const token = await scene.token("flood", "a", { expiresAt: "2099-01-01T00:00:00Z" });
@@ -109,7 +109,7 @@ describe("floods", () => {
     expect((await server.get({ path: "/healthz" })).status).toBe(200);
   });
 
-  test("of answers under way are turned away until there is room", async () => {
+  test("of answers under way are turned away until there is room [server-hardening-3]", async () => {
     const scene = await ServerScene.make();
     await scene.point("worker", await scene.render("worker", { "/etc/large": "x".repeat(1_000_000) }));
     const clock = heldClock();
@@ -118,7 +118,7 @@ describe("floods", () => {
     expect([got.status, problemOf(got).reason, got.headers["retry-after"]]).toEqual([503, "TooManyAnswers", "1"]);
   });
 
-  test("of refusals are a few lines in the journal, with how many they were", async () => {
+  test("of refusals are a few lines in the journal, with how many they were [server-hardening-4]", async () => {
     const scene = await ServerScene.make();
     const clock = heldClock();
     const server = await scene.start({ clock });
@@ -132,7 +132,7 @@ describe("floods", () => {
   });
 });
 
-test("a certificate that is replaced on the disk is shown without a restart, and a connection that is open goes on", async () => {
+test("a certificate that is replaced on the disk is shown without a restart, and a connection that is open goes on [server-hardening-1]", async () => {
   const scene = await ServerScene.make();
   const clock = heldClock();
   const server = await scene.start({ access: "insecure", clock });
@@ -165,7 +165,7 @@ test("a certificate that is replaced on the disk is shown without a restart, and
   expect(await answer).toMatch(/^HTTP\/1\.1 200/);
 });
 
-test("a server whose certificate has ended is not ready, and says that it ends before", async () => {
+test("a server whose certificate has ended is not ready, and says that it ends before [server-hardening-7]", async () => {
   const scene = await ServerScene.make();
   const clock = heldClock();
   const server = await scene.start({ clock });

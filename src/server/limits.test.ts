@@ -11,7 +11,7 @@ function limits(more: Partial<ConstructorParameters<typeof Limits>[1]> = {}) {
   return { made, pass: (milliseconds: number) => void (now += milliseconds) };
 }
 
-test("a source has its burst, then so many a second; others do not wait for it", () => {
+test("a source has its burst, then so many a second; others do not wait for it [server-limits-1]", () => {
   const { made, pass } = limits();
   expect([1, 2, 3, 4].map(() => made.take("192.0.2.1"))).toEqual([0, 0, 0, 1]);
   expect(made.take("192.0.2.2")).toBe(0);
@@ -27,20 +27,20 @@ test.for([
   ["::1", "0:0:0:0:1:2:3:4", true],
   ["fe80::1%eth0", "fe80::2", true],
   ["2001:0db8::1", "2001:db8::2", true],
-] as const)("%s and %s are one source: %s", ([one, other, same]) => {
+] as const)("%s and %s are one source: %s [server-limits-2]", ([one, other, same]) => {
   const { made } = limits({ burst: 1 });
   expect(made.take(one)).toBe(0);
   expect(made.take(other) > 0).toBe(same);
 });
 
-test("sources that are remembered have a bound, and who asks now is among them", () => {
+test("sources that are remembered have a bound, and who asks now is among them [server-limits-3]", () => {
   const { made } = limits({ sources: 10, burst: 1 });
   for (let index = 0; index < 1000; index += 1) made.take(`192.0.2.${index}`);
   expect(made.sources).toBe(10);
   expect(made.take("192.0.2.999")).toBeGreaterThan(0);
 });
 
-test("answers under way have a bound, and one that ended twice counts once", () => {
+test("answers under way have a bound, and one that ended twice counts once [server-limits-4]", () => {
   const { made } = limits();
   const [one, two] = [made.begin(), made.begin()];
   expect([made.begin(), made.underWay]).toEqual([undefined, 2]);

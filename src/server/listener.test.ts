@@ -62,7 +62,7 @@ function raw(
 const statusOf = (heard: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(heard)?.[1]);
 
 describe("TLS", () => {
-  test("1.2 and 1.3 are spoken, nothing older, and HTTP/1.1 alone", async () => {
+  test("1.2 and 1.3 are spoken, nothing older, and HTTP/1.1 alone [server-listener-2]", async () => {
     const it = await listening();
     for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
       const { socket } = await raw(it, { minVersion: version, maxVersion: version, ALPNProtocols: ["h2", "http/1.1"] });
@@ -75,7 +75,7 @@ describe("TLS", () => {
     await expect(raw(it, { ALPNProtocols: ["h2"] })).rejects.toThrow();
   });
 
-  test("Modern speaks 1.3 alone, and a list of ciphers is kept to", async () => {
+  test("Modern speaks 1.3 alone, and a list of ciphers is kept to [server-listener-3]", async () => {
     const modern = await listening(hello, {}, ["VersionTLS13", undefined]);
     await expect(raw(modern, { maxVersion: "TLSv1.2" })).rejects.toThrow();
     expect((await raw(modern)).socket.getProtocol()).toBe("TLSv1.3");
@@ -84,7 +84,7 @@ describe("TLS", () => {
     await expect(raw(one, { maxVersion: "TLSv1.2", ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256" })).rejects.toThrow();
   });
 
-  test("a new certificate is shown to new connections, and those that there are go on", async () => {
+  test("a new certificate is shown to new connections, and those that there are go on [server-listener-4]", async () => {
     const it = await listening();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -99,7 +99,7 @@ describe("TLS", () => {
     expect(shownBy(socket)).not.toBe(before);
   });
 
-  test("a certificate with the key of another is refused, and the one before stays", async () => {
+  test("a certificate with the key of another is refused, and the one before stays [server-listener-5]", async () => {
     const it = await listening();
     const before = shownBy((await raw(it)).socket);
     const [one, other] = [await it.authority.server("127.0.0.1"), await it.authority.server("127.0.0.1")];
@@ -107,7 +107,7 @@ describe("TLS", () => {
     expect(shownBy((await raw(it)).socket)).toBe(before);
   });
 
-  test("who speaks no TLS is not spoken to", async () => {
+  test("who speaks no TLS is not spoken to [server-listener-1]", async () => {
     const it = await listening();
     const error = await new Promise<Error>((resolve) => {
       const call = plainRequest({ host: "127.0.0.1", port: it.listener.port, path: "/config/worker" }, () =>
@@ -122,7 +122,7 @@ describe("TLS", () => {
 });
 
 describe("what reaches the port is bounded", () => {
-  test("headers, by their bytes and by their number", async () => {
+  test("headers, by their bytes and by their number [server-listener-6]", async () => {
     const it = await listening(hello, { headerBytes: 4096, headers: 20 });
     const large = await raw(it);
     large.socket.write(`GET / HTTP/1.1\r\nhost: a\r\nx-large: ${"x".repeat(8000)}\r\n\r\n`);
@@ -143,7 +143,7 @@ describe("what reaches the port is bounded", () => {
     expect(statusOf(await enough.closed)).toBe(200);
   });
 
-  test("bodies are refused, announced or not", async () => {
+  test("bodies are refused, announced or not [server-listener-7]", async () => {
     const it = await listening();
     for (const request of [
       "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello",
@@ -162,14 +162,14 @@ describe("what reaches the port is bounded", () => {
     "GET / HTTP/1.1\r\nhost: a\r\nbad header\r\n\r\n",
     "GET / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx",
     "\u0000\u0001\u0002\u0003\r\n\r\n",
-  ])("%j is no request", async (text) => {
+  ])("%j is no request [server-listener-8]", async (text) => {
     const it = await listening();
     const { socket, closed } = await raw(it);
     socket.write(text);
     expect(statusOf(await closed)).toBe(400);
   });
 
-  test("who sends headers slowly, or none, is let go", async () => {
+  test("who sends headers slowly, or none, is let go [server-listener-9]", async () => {
     const it = await listening(hello, { headersMs: 50 });
     const [silent, slow] = [await raw(it), await raw(it)];
     slow.socket.write("GET / HTTP/1.1\r\nhost:");
@@ -180,7 +180,7 @@ describe("what reaches the port is bounded", () => {
     await new Promise<void>((resolve) => bare.once("close", () => resolve()).resume());
   });
 
-  test("who takes an answer too slowly loses it, and it is told that it did not arrive", async () => {
+  test("who takes an answer too slowly loses it, and it is told that it did not arrive [server-listener-10]", async () => {
     const body = Buffer.alloc(64 * 1024 * 1024, "x");
     let tell: (how: "whole" | "broken") => void = () => undefined;
     const how = new Promise<"whole" | "broken">((resolve) => (tell = resolve));
@@ -196,7 +196,7 @@ describe("what reaches the port is bounded", () => {
     expect((await closed).length).toBeLessThan(body.length);
   });
 
-  test("a large answer arrives whole, and that is told once", async () => {
+  test("a large answer arrives whole, and that is told once [server-listener-11]", async () => {
     const body = Buffer.alloc(5 * 1024 * 1024, "0123456789");
     const told: string[] = [];
     const it = await listening(() =>
@@ -209,7 +209,7 @@ describe("what reaches the port is bounded", () => {
     await vi.waitFor(() => expect(told).toEqual(["whole"]), { timeout: 10_000, interval: 5 });
   });
 
-  test("connections, of one source and of all", async () => {
+  test("connections, of one source and of all [server-listener-12]", async () => {
     const it = await listening(hello, { connectionsOfOneSource: 2 });
     await raw(it);
     await raw(it);
@@ -220,7 +220,7 @@ describe("what reaches the port is bounded", () => {
     await expect(raw(all)).rejects.toThrow();
   });
 
-  test("connections that nothing comes on are closed", async () => {
+  test("connections that nothing comes on are closed [server-listener-13]", async () => {
     const it = await listening(hello, { idleMs: 30 });
     const { socket, closed } = await raw(it);
     socket.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -228,7 +228,7 @@ describe("what reaches the port is bounded", () => {
   });
 });
 
-test("closing takes no new connections, and lets an answer under way end", async () => {
+test("closing takes no new connections, and lets an answer under way end [server-listener-14]", async () => {
   let answer: (given: ConfigAnswer) => void = () => undefined;
   let asked: () => void = () => undefined;
   const isAsked = new Promise<void>((resolve) => (asked = resolve));
@@ -246,7 +246,7 @@ test("closing takes no new connections, and lets an answer under way end", async
   await closing;
 });
 
-test("closing does not wait for ever", async () => {
+test("closing does not wait for ever [server-listener-15]", async () => {
   const it = await listening(() => new Promise<ConfigAnswer>(() => undefined));
   const { socket, closed } = await raw(it);
   socket.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");

@@ -24,7 +24,7 @@ const kubeconfigIn = (text: string) =>
 const forAll = { pool: "worker", expiresAt: "2099-01-01T00:00:00Z" };
 
 describe("what is answered", () => {
-  test("a machine with a token is given the configuration of its pool, with a credential to join by", async () => {
+  test("a machine with a token is given the configuration of its pool, with a credential to join by [server-served-answers-5]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
     const token = await scene.token("one", "a", { maxUses: 1 });
@@ -56,14 +56,14 @@ describe("what is answered", () => {
     { accept: ignition("3.1.0"), version: "3.1.0" },
     { accept: ignition("3.4.0"), version: "3.4.0" },
     { accept: ignition("3.6.0"), version: "3.5.0" },
-  ])("$accept is answered in $version", async ({ accept, version }) => {
+  ])("$accept is answered in $version [server-served-answers-6]", async ({ accept, version }) => {
     const scene = await ServerScene.make();
     const server = await scene.start({ access: "insecure" });
     const got = await server.get({ headers: accept === undefined ? {} : { accept } });
     expect((JSON.parse(got.text) as Config).ignition.version).toBe(version);
   });
 
-  test("every status that there is, each with a body that says why", async () => {
+  test("every status that there is, each with a body that says why [server-served-answers-1]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
     const token = await scene.token("all", "a", forAll);
@@ -105,7 +105,7 @@ describe("what is answered", () => {
     expect((await server.get({ path: "/healthz" })).status).toBe(200);
   });
 
-  test("HEAD says what GET would, without a body, and uses nothing up", async () => {
+  test("HEAD says what GET would, without a body, and uses nothing up [server-served-answers-2]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
     const token = await scene.token("head", "a", { maxUses: 1 });
@@ -120,7 +120,7 @@ describe("what is answered", () => {
       expect((await server.get({ path, method: "HEAD" })).body.length, path).toBe(0);
   });
 
-  test("what a client has already is not sent again, and uses nothing up", async () => {
+  test("what a client has already is not sent again, and uses nothing up [server-served-answers-3]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
     const token = await scene.token("etag", "a", { maxUses: 2 });
@@ -142,7 +142,7 @@ describe("what is answered", () => {
     { encoding: "*", zipped: true },
     { encoding: "gzip;q=0, identity", zipped: false },
     { encoding: "identity", zipped: false },
-  ])("with Accept-Encoding $encoding", async ({ encoding, zipped }) => {
+  ])("with Accept-Encoding $encoding [server-served-answers-4]", async ({ encoding, zipped }) => {
     const scene = await ServerScene.make();
     const server = await scene.start({ access: "insecure" });
     const plain = await server.get();
@@ -154,7 +154,7 @@ describe("what is answered", () => {
 });
 
 describe("what has changed is answered anew", () => {
-  test("another configuration of the pool, other settings, other authorities", async () => {
+  test("another configuration of the pool, other settings, other authorities [server-served-answers-7]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start({ access: "insecure" });
     await scene.point("worker", await scene.render("worker", { "/etc/a": "changed" }));
@@ -171,7 +171,7 @@ describe("what has changed is answered anew", () => {
     await server.until({}, ({ text }) => kubeconfigIn(text).includes(btoa("ca-2")));
   });
 
-  test("a pool that is new is served, and one that is gone is not", async () => {
+  test("a pool that is new is served, and one that is gone is not [server-served-answers-8]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start({ access: "insecure" });
     expect((await server.get({ path: "/config/infra" })).status).toBe(404);
@@ -181,7 +181,7 @@ describe("what has changed is answered anew", () => {
     await server.until({ path: "/config/infra" }, ({ status }) => status === 404);
   });
 
-  test("while a new configuration is on its way, the one before is served and nobody is turned away", async () => {
+  test("while a new configuration is on its way, the one before is served and nobody is turned away [server-served-answers-9]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start({ access: "insecure" });
     const before = new Set<number>();
@@ -193,7 +193,7 @@ describe("what has changed is answered anew", () => {
     expect([...before]).toEqual([200]);
   });
 
-  test("the credential in the kubeconfig is another one before twenty minutes have passed", async () => {
+  test("the credential in the kubeconfig is another one before twenty minutes have passed [server-served-answers-10]", async () => {
     const scene = await ServerScene.make();
     const clock = heldClock();
     const server = await scene.start({ access: "insecure", clock });

@@ -45,7 +45,7 @@ function scene() {
   return { teller, scribe, pass };
 }
 
-test("each answer is a line, with who got what; more than anybody can read are a number", async () => {
+test("each answer is a line, with who got what; more than anybody can read are a number [server-tell-requests-1]", async () => {
   const { teller, scribe, pass } = scene();
   for (let index = 0; index < 1000; index += 1) teller.tell({ ...served, requester: `192.0.2.${index}` });
   expect(scribe.lines.length).toBe(150);
@@ -73,7 +73,7 @@ test("each answer is a line, with who got what; more than anybody can read are a
   expect(scribe.lines.at(-1)?.data).toMatchObject({ requester: "192.0.2.1" });
 });
 
-test("refusals that go on are told more and more seldom, and none of them is lost", async () => {
+test("refusals that go on are told more and more seldom, and none of them is lost [server-tell-requests-2]", async () => {
   const { teller, scribe, pass } = scene();
   let sent = 0;
   for (let minute = 0; minute < 24 * 60; minute += 1) {

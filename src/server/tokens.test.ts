@@ -6,7 +6,7 @@ import { ServerScene, type Got, problemOf, pullSecret, tokenText } from "../../t
 const refusalOf = (got: Got) => [got.status, problemOf(got).reason, got.headers["www-authenticate"]];
 
 describe("who is served", () => {
-  test("nobody without a credential, and every wrong one is answered alike", async () => {
+  test("nobody without a credential, and every wrong one is answered alike [server-tokens-2]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
     const token = await scene.token("right", "a", { maxUses: 5 });
@@ -24,7 +24,7 @@ describe("who is served", () => {
     expect((await server.get({ token })).status).toBe(200);
   });
 
-  test("a right secret is told why it opens nothing", async () => {
+  test("a right secret is told why it opens nothing [server-tokens-3]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
     expect(
@@ -45,7 +45,7 @@ describe("who is served", () => {
     ).toEqual([401, "", "Bearer"]);
   });
 
-  test("a token that was revoked opens nothing from then on", async () => {
+  test("a token that was revoked opens nothing from then on [server-tokens-4]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start();
     const token = await scene.token("gone", "a", { expiresAt: "2099-01-01T00:00:00Z" });
@@ -55,7 +55,7 @@ describe("who is served", () => {
     expect(refusalOf(await server.get({ token }))).toEqual([401, "Unauthorized", "Bearer"]);
   });
 
-  test("two servers never give more than there is, whoever is first", async () => {
+  test("two servers never give more than there is, whoever is first [server-tokens-5]", async () => {
     const scene = await ServerScene.make();
     const [one, two] = [await scene.start(), await scene.start()];
     const token = await scene.token("race", "a", { maxUses: 3 });
@@ -68,7 +68,7 @@ describe("who is served", () => {
     expect(await scene.uses(token)).toBe(3);
   });
 
-  test("when a use cannot be stored nothing is served, and the machine is told to come again", async () => {
+  test("when a use cannot be stored nothing is served, and the machine is told to come again [server-tokens-7]", async () => {
     const scene = await ServerScene.make();
     let isAway = false;
     const server = await scene.start({
@@ -90,7 +90,7 @@ describe("who is served", () => {
     expect((await server.get({ token })).status).toBe(200);
   });
 
-  test("a use whose answer never arrived is given back", async () => {
+  test("a use whose answer never arrived is given back [server-tokens-6]", async () => {
     const scene = await ServerScene.make();
     await scene.point("worker", await scene.render("worker", { "/etc/large": "x".repeat(900_000) }));
     const server = await scene.start();
@@ -112,7 +112,7 @@ describe("who is served", () => {
     expect(await scene.uses(token)).toBe(1);
   });
 
-  test("a client certificate opens the pool that its organization names", async () => {
+  test("a client certificate opens the pool that its organization names [server-tokens-8]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start({ clientCa: true });
     const worker = await scene.authority.client("a-machine", ["machineconfiguration.openshift.io:pool:worker"]);
@@ -134,7 +134,7 @@ describe("who is served", () => {
     expect(refusalOf(await server.get({ client: stranger }))).toEqual([401, "Unauthorized", "Bearer"]);
   });
 
-  test("in insecure mode everybody is served, and it says so", async () => {
+  test("in insecure mode everybody is served, and it says so [server-tokens-9]", async () => {
     const scene = await ServerScene.make();
     const server = await scene.start({ access: "insecure" });
     expect((await server.get()).text).toContain(pullSecret);
@@ -144,7 +144,7 @@ describe("who is served", () => {
   });
 });
 
-test("no secret is in a refusal, a log or a story", async () => {
+test("no secret is in a refusal, a log or a story [server-tokens-1]", async () => {
   const scene = await ServerScene.make();
   const server = await scene.start();
   const token = await scene.token("quiet", "s", { maxUses: 1 });

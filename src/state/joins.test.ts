@@ -14,7 +14,7 @@ const served = (requester: string): StoryLine => ({
   data: { requester, config: "rendered-worker-1" },
 });
 
-test("a machine that was served and does not join is overdue after half an hour: once in its pool's book, once as an event, and as a figure until it has joined", async () => {
+test("a machine that was served and does not join is overdue after half an hour: once in its pool's book, once as an event, and as a figure until it has joined [state-joins-1]", async () => {
   const scene = await StateScene.make();
   let running = scene.start();
   await scene.pass(5000);

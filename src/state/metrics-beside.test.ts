@@ -140,7 +140,7 @@ const samplesOf = (text: string) =>
  */
 const isTime = (sample: string) => /^mcc_|_running_seconds|_seconds_sum/.test(sample);
 
-test("every figure of the controller is the same whether somebody keeps books or not", async () => {
+test("every figure of the controller is the same whether somebody keeps books or not [state-metrics-beside-1]", async () => {
   const [off, on] = [await figures(false), await figures(true)];
   const [without, beside] = [samplesOf(off.text), samplesOf(on.text)];
   // The books were kept, and there was something to measure.

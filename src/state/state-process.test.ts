@@ -51,7 +51,7 @@ async function update(scene: StateScene, node: string, target: string, pauseMs =
 }
 
 describe("the books of nodes", () => {
-  test("hold an update as one chapter, written once when it opens and once when it closes", async () => {
+  test("hold an update as one chapter, written once when it opens and once when it closes [state-process-8]", async () => {
     const scene = await StateScene.make();
     const daemon = await scene.act(() => scene.node("worker-0"));
     scene.start();
@@ -83,7 +83,7 @@ describe("the books of nodes", () => {
   });
 
   test.for([1, 2, 3, 4])(
-    "hold every line once, and numbers without a hole, though the process is killed and stopped again and again (%i)",
+    "hold every line once, and numbers without a hole, though the process is killed and stopped again and again (%i) [state-process-9]",
     async (seed) => {
       const chance = new Kernel(seed);
       const scene = await StateScene.make();
@@ -128,7 +128,7 @@ describe("the books of nodes", () => {
     },
   );
 
-  test("take from a node's journal only what is about that node; the rest is left out and counted", async () => {
+  test("take from a node's journal only what is about that node; the rest is left out and counted [state-process-10]", async () => {
     const scene = await StateScene.make();
     const daemon = await scene.act(() => scene.node("worker-0"));
     await scene.act(() => scene.node("worker-1"));
@@ -156,7 +156,7 @@ describe("the books of nodes", () => {
     expect(controller.metrics()).toContain('mco_journal_foreign_lines_total{component="daemon"} 3');
   });
 
-  test("tell of an update that nobody tells of, as far as it is seen", async () => {
+  test("tell of an update that nobody tells of, as far as it is seen [state-process-7]", async () => {
     const scene = await StateScene.make();
     await scene.act(() => scene.node("worker-0"));
     scene.start();
@@ -202,7 +202,7 @@ describe("what was missed", () => {
     );
   }
 
-  test("while the process was away is a gap with its count, in the book, in the cluster's and in StateKeeping", async () => {
+  test("while the process was away is a gap with its count, in the book, in the cluster's and in StateKeeping [state-process-15]", async () => {
     const scene = await StateScene.make();
     await scene.act(() => scene.node("worker-0"));
     await overflown(scene, 30, 4);
@@ -219,7 +219,7 @@ describe("what was missed", () => {
     expect(await scene.condition("StateKeeping")).toMatchObject({ status: "True", reason: "AsExpected" });
   });
 
-  test("is nothing while the process was there, however often it was started anew", async () => {
+  test("is nothing while the process was there, however often it was started anew [state-process-16]", async () => {
     const scene = await StateScene.make();
     const daemon = await scene.act(() => scene.node("worker-0"));
     const first = scene.start("state-1");
@@ -291,7 +291,7 @@ describe("a child", () => {
   });
 
   test.for(stateChildren)(
-    "%s that ends again and again takes no other with it, and StateKeeping names it",
+    "%s that ends again and again takes no other with it, and StateKeeping names it [state-process-1]",
     async (broken) => {
       const scene = await StateScene.make();
       await scene.act(() => scene.well());
@@ -363,7 +363,7 @@ describe("a child", () => {
     },
   );
 
-  test("is switched by itself, while the process runs", async () => {
+  test("is switched by itself, while the process runs [state-process-2]", async () => {
     const scene = await StateScene.make();
     await scene.act(() => scene.well());
     const daemon = await scene.act(() => scene.node("worker-0"));
@@ -396,7 +396,7 @@ describe("a child", () => {
 });
 
 describe("the switch", () => {
-  test("off in the middle of an update loses nothing that the journals hold: switched on again, the chapter is whole", async () => {
+  test("off in the middle of an update loses nothing that the journals hold: switched on again, the chapter is whole [state-process-3]", async () => {
     const scene = await StateScene.make();
     const daemon = await scene.act(() => scene.node("worker-0"));
     const { controller } = scene.start();
@@ -423,7 +423,7 @@ describe("the switch", () => {
     expect(chapter?.entries.map(({ seq }) => seq)).toEqual([...begun, ...rest].map((_, index) => index + 1));
   });
 
-  test("an orderly stop says Off in every condition of its own, and in no other; a kill says nothing", async () => {
+  test("an orderly stop says Off in every condition of its own, and in no other; a kill says nothing [state-process-4]", async () => {
     const scene = await StateScene.make();
     await scene.act(() => scene.well());
     const first = scene.start("state-1");
@@ -502,7 +502,7 @@ describe("what happened before the cluster", () => {
     },
   ];
 
-  test("is in the book of the cluster and of the control plane's nodes once, however often the process starts", async () => {
+  test("is in the book of the cluster and of the control plane's nodes once, however often the process starts [state-process-5]", async () => {
     const scene = await StateScene.make();
     await scene.act(() => scene.journal("bootstrap"));
     await scene.act(() => scene.node("master-0", "master"));
@@ -567,27 +567,30 @@ describe("what happened before the cluster", () => {
       },
       says: { status: "False", reason: "InProgress" },
     },
-  ])("is told as not known when its journal is $title, and everything else goes on", async ({ prepare, says }) => {
-    const scene = await StateScene.make();
-    await scene.act(async () => prepare(scene) as Promise<unknown>);
-    const daemon = await scene.act(() => scene.node("worker-0"));
-    const { controller } = scene.start();
-    await scene.pass(60_000);
-    expect(await scene.condition("BootstrapComplete")).toMatchObject(says);
-    expect(stateChildren.map((name) => controller.children[name].is)).toEqual([
-      "running",
-      "running",
-      "running",
-      "running",
-    ]);
-    await scene.act(() => daemon.tell(...drift("worker-0")));
-    await scene.pass(60_000);
-    expect(await scene.chapters("node/worker-0")).toHaveLength(1);
-  });
+  ])(
+    "is told as not known when its journal is $title, and everything else goes on [state-process-6]",
+    async ({ prepare, says }) => {
+      const scene = await StateScene.make();
+      await scene.act(async () => prepare(scene) as Promise<unknown>);
+      const daemon = await scene.act(() => scene.node("worker-0"));
+      const { controller } = scene.start();
+      await scene.pass(60_000);
+      expect(await scene.condition("BootstrapComplete")).toMatchObject(says);
+      expect(stateChildren.map((name) => controller.children[name].is)).toEqual([
+        "running",
+        "running",
+        "running",
+        "running",
+      ]);
+      await scene.act(() => daemon.tell(...drift("worker-0")));
+      await scene.pass(60_000);
+      expect(await scene.chapters("node/worker-0")).toHaveLength(1);
+    },
+  );
 });
 
 describe("what is written", () => {
-  test("in an idle cluster of 50 machines is less than one object a minute, and at rest nothing", async () => {
+  test("in an idle cluster of 50 machines is less than one object a minute, and at rest nothing [state-process-18]", async () => {
     const scene = await StateScene.make();
     await scene.act(() => scene.well());
     for (let index = 0; index < 50; index += 1) await scene.act(() => scene.node(`worker-${index}`));
@@ -599,7 +602,7 @@ describe("what is written", () => {
     expect(scene.writes.slice(from).map(({ kind, name }) => `${kind}/${name}`)).toEqual([]);
   });
 
-  test("of an index is one write at once when the book is new, and then one in ten minutes at most", async () => {
+  test("of an index is one write at once when the book is new, and then one in ten minutes at most [state-process-19]", async () => {
     const scene = await StateScene.make();
     const daemon = await scene.act(() => scene.node("worker-0"));
     scene.start("state-0", patientLease);
@@ -625,7 +628,7 @@ describe("what is written", () => {
     expect((await scene.index("node.worker-0"))?.prunedThrough).toBe(35);
   });
 
-  test("says the counters of a book upwards only, over kills and pruning", async () => {
+  test("says the counters of a book upwards only, over kills and pruning [state-process-17]", async () => {
     const scene = await StateScene.make();
     const daemon = await scene.act(() => scene.node("worker-0"));
     let running = scene.start("state-0");
@@ -689,7 +692,7 @@ describe("the end of a book", () => {
 });
 
 describe("health", () => {
-  test("of a component that stops being well is a condition at once and a chapter of the cluster's book", async () => {
+  test("of a component that stops being well is a condition at once and a chapter of the cluster's book [state-process-12]", async () => {
     const scene = await StateScene.make();
     await scene.act(() => scene.well());
     const { controller } = scene.start();
@@ -718,7 +721,7 @@ describe("health", () => {
     expect(controller.metrics()).toContain('mco_health{component="Controller"} 1');
   });
 
-  test("is owned item by item: the operator's conditions and those of the state process have an owner each", async () => {
+  test("is owned item by item: the operator's conditions and those of the state process have an owner each [state-process-13]", async () => {
     const scene = await StateScene.make();
     await scene.act(() => scene.well());
     scene.start();
@@ -735,7 +738,7 @@ describe("health", () => {
     expect(conditionOf(settings?.status?.conditions, "BootstrapComplete")?.status).toBe("False");
   });
 
-  test("tells of a component only what the tables of the cluster's book have", () => {
+  test("tells of a component only what the tables of the cluster's book have [state-process-14]", () => {
     for (const { chapter, reasons } of Object.values(healthChapters)) {
       const allowed: readonly string[] = stories.cluster[chapter].Degraded;
       for (const reason of [...reasons, "Recovered"]) expect(allowed, `${chapter} ${reason}`).toContain(reason);
@@ -744,7 +747,7 @@ describe("health", () => {
 });
 
 describe("figures", () => {
-  test("count chapters as they close, and show what is stored and open", async () => {
+  test("count chapters as they close, and show what is stored and open [state-process-11]", async () => {
     const scene = await StateScene.make();
     await scene.act(() => scene.well());
     const daemon = await scene.act(() => scene.node("worker-0"));

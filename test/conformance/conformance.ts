@@ -1,24 +1,24 @@
-import { type Row, type Section, type Shown, weaknesses } from "./row-kit.ts";
+import { type Row, type Section, weaknesses } from "./row-kit.ts";
 
 /** How a test ended when it was last run for the document. */
 export type Outcome = "passed" | "failed" | "skipped";
-/** Full names of the tests of each file, as vitest sees them. */
-export type KnownTests = ReadonlyMap<string, readonly string[]>;
-/** File → full name → how it ended. */
-export type Outcomes = Readonly<Record<string, Readonly<Record<string, Outcome>>>>;
+/** Id of a test → the file that spells it. */
+export type KnownTests = ReadonlyMap<string, string>;
+/** Id of a test → how it ended. */
+export type Outcomes = Readonly<Record<string, Outcome>>;
 
 const rowsOf = (sections: readonly Section[]): readonly Row[] => sections.flatMap(({ rows }) => rows);
 
-/** Files that rows name, sorted. */
-export const filesOf = (sections: readonly Section[]): readonly string[] =>
-  [...new Set(rowsOf(sections).flatMap(({ shown }) => shown.map(({ file }) => file)))].toSorted();
+/** The id at the end of a title; `undefined` for a test that no rule names. */
+export const idOf = (title: string): string | undefined => / \[([a-z0-9-]+-\d+)\]$/.exec(title)?.[1];
 
-/** Names that a row means by one title. */
-function namesOf({ title }: Shown, names: readonly string[]): readonly string[] {
-  return title.endsWith("*")
-    ? names.filter((name) => name.startsWith(title.slice(0, -1)))
-    : names.filter((name) => name === title);
-}
+/** Ids that the source of a test spells. */
+export const idsIn = (source: string): readonly string[] =>
+  [...source.matchAll(/ \[([a-z0-9-]+-\d+)\]["`],/g)].map(([, id = ""]) => id);
+
+/** Ids that rows name, sorted. */
+export const namedIds = (sections: readonly Section[]): readonly string[] =>
+  [...new Set(rowsOf(sections).flatMap(({ shown }) => shown))].toSorted();
 
 /**
  * What is wrong with the rows themselves: an id twice, a row without a test or a reason, a test that does not exist.
@@ -33,53 +33,44 @@ export function problemsOf(sections: readonly Section[], known: KnownTests): rea
     if (skipped !== undefined && skipped.trim() === "") problems.push("is skipped without a reason");
     if (skipped !== undefined && shown.length > 0) problems.push("is skipped and has a test");
     if (skipped === undefined && shown.length === 0) problems.push("has no test and no reason");
-    for (const each of shown)
-      if (namesOf(each, known.get(each.file) ?? []).length === 0)
-        problems.push(`names a test that does not exist: ${each.file} > ${each.title}`);
+    for (const each of shown) if (!known.has(each)) problems.push(`names a test that does not exist: ${each}`);
     return problems.map((problem) => `row ${id}: ${problem}`);
   });
 }
 
-/** Rows whose tests did not all pass when they were last run. A name that two tests share counts as its worst. */
-export function unproven(sections: readonly Section[], known: KnownTests, outcomes: Outcomes): readonly string[] {
+/** Rows whose tests did not all pass when they were last run. */
+export function unproven(sections: readonly Section[], outcomes: Outcomes): readonly string[] {
   return rowsOf(sections).flatMap(({ id, shown }) =>
-    shown.flatMap((each) =>
-      namesOf(each, known.get(each.file) ?? []).flatMap((name) => {
-        const outcome = outcomes[each.file]?.[name];
-        return outcome === "passed" ? [] : [`row ${id}: ${each.file} > ${name}: ${outcome ?? "never run"}`];
-      }),
-    ),
+    shown.flatMap((each) => {
+      const outcome = outcomes[each];
+      return outcome === "passed" ? [] : [`row ${id}: ${each}: ${outcome ?? "never run"}`];
+    }),
   );
 }
 
-/** Whether a row names this test. */
-export const isNamed = (sections: readonly Section[], file: string, name: string): boolean =>
-  rowsOf(sections).some(({ shown }) => shown.some((each) => each.file === file && namesOf(each, [name]).length > 0));
-
 /** Of all outcomes those of tests that rows name, in a fixed order. */
-export function recorded(sections: readonly Section[], outcomes: Outcomes): Outcomes {
-  const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]) => (a < b ? -1 : a > b ? 1 : 0);
-  return Object.fromEntries(
-    filesOf(sections).map((file) => [
-      file,
-      Object.fromEntries(
-        Object.entries(outcomes[file] ?? {})
-          .filter(([name]) => isNamed(sections, file, name))
-          .toSorted(byName),
-      ),
-    ]),
+export const recorded = (sections: readonly Section[], outcomes: Outcomes): Outcomes =>
+  Object.fromEntries(
+    namedIds(sections).flatMap((id) => {
+      const outcome = outcomes[id];
+      return outcome === undefined ? [] : [[id, outcome] as const];
+    }),
   );
+
+/**
+ * Several tests may carry one id: the rows of a table, and a suite that is run against several things. One that fails
+ * fails all; one that is skipped here counts only where none passed.
+ */
+export function together(before: Outcome | undefined, next: Outcome): Outcome {
+  if (before === "failed" || next === "failed") return "failed";
+  return before === "passed" || next === "passed" ? "passed" : "skipped";
 }
 
 type Result = Outcome | "left out";
 
 function resultOf({ shown, skipped }: Row, outcomes: Outcomes): Result {
   if (skipped !== undefined) return "left out";
-  const all = shown.flatMap((each) => {
-    const of = outcomes[each.file] ?? {};
-    const names = namesOf(each, Object.keys(of));
-    return names.length === 0 ? ["failed" as const] : names.map((name) => of[name] ?? "failed");
-  });
+  const all = shown.map((id) => outcomes[id] ?? "failed");
   return all.includes("failed") ? "failed" : all.includes("skipped") ? "skipped" : "passed";
 }
 
@@ -101,7 +92,7 @@ export function documentOf(sections: readonly Section[], outcomes: Outcomes): st
     const lines = rows.map((row) => {
       const tests =
         row.skipped === undefined
-          ? row.shown.map(({ file, title: name }) => `\`${file}\` ${cell(name)}`).join("<br>")
+          ? row.shown.map((each) => `\`${each}\``).join(" ")
           : `*left out: ${cell(row.skipped)}*`;
       return `| ${row.id} | ${cell(row.does)} | ${row.skipped === undefined ? row.as : ""} | ${tests} | ${resultOf(row, outcomes)} |`;
     });
@@ -118,7 +109,7 @@ export function documentOf(sections: readonly Section[], outcomes: Outcomes): st
   return (
     [
       "# What machines and control plane do, rule by rule",
-      'Each rule of the reference (openshift/machine-config-operator), in our words, with the tests that show what this suite does there. "As reference" is the same; "ours" is another thing on purpose, with the weakness of the reference that it removes, if it is one of those listed at the end. A test is named as vitest prints it; `*` stands for all that begin so.',
+      'Each rule of the reference (openshift/machine-config-operator), in our words, with the tests that show what this suite does there. "As reference" is the same; "ours" is another thing on purpose, with the weakness of the reference that it removes, if it is one of those listed at the end. A test is named by the id at the end of its title: `make test ARGS="-t daemon-update-1"` runs it.',
       "Written by `make conformance`, which runs these tests, from `test/conformance/rows.ts` and `control-plane-rows.ts`. Sections without a letter are a machine's, `C` is the control plane's. `make check` fails when a rule has neither a test nor a reason, when a test does not exist, when one did not pass, or when this page is out of date.",
       `| section | rules | ${results.join(" | ")} |\n| --- | --- | ${results.map(() => "---").join(" | ")} |\n${counts.map(({ id, title, of }) => `| ${id} ${title} | ${of.reduce((sum, each) => sum + each, 0)} | ${of.join(" | ")} |`).join("\n")}\n| all | ${total.reduce((sum, each) => sum + each, 0)} | ${total.join(" | ")} |`,
       ...parts,

@@ -1,27 +1,5 @@
-import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
-
-/**
- * What is measured, told as figures, and shown by simulation. `C15` is that section of the reference's behaviour as it
- * was written down for this suite; `i.1` and its like are this suite's own acceptance scenarios for MachineConfigNodes
- * and pools; `sim` is the simulation.
- *
- * Source of what the reference does: openshift/machine-config-operator pkg/controller/common/metrics.go,
- * pkg/daemon/metrics.go and install/0000_90_machine-config_01_prometheus-rules.yaml (main).
- */
-const metrics = inFile("src/core/metrics/metrics.test.ts", "metrics");
-const meter = inFile("src/core/metrics/rollout-meter.test.ts", "what roll-outs take");
-const alerts = inFile("src/core/metrics/alerts.test.ts", "alerts");
-const budget = inFile("test/simulation/write-budget.test.ts", "an update with drain and reboot");
-const outcome = inFile("test/simulation/write-budget.test.ts", "an update without reboot");
-const phases = inFile("src/core/books/update-conditions.test.ts", "withPhases");
-const status = inFile("src/core/pool/pool-status.test.ts", "poolStatus");
-const planted = inFile("test/simulation/planted-bugs.test.ts", "a planted bug is found");
-const seeds = [
-  ...inFile("test/simulation/seeds-even.test.ts")(
-    "whatever happens in which order, no invariant is broken (even seeds)",
-  ),
-  ...inFile("test/simulation/seeds-odd.test.ts")("whatever happens in which order, no invariant is broken (odd seeds)"),
-];
+import { type Section, better, tests, ours, same, skip } from "./row-kit.ts";
+const seeds = [...tests("simulation-seeds-even-1"), ...tests("simulation-seeds-odd-1")];
 
 export const measured: readonly Section[] = [
   {
@@ -31,77 +9,47 @@ export const measured: readonly Section[] = [
       same(
         "C15 counts",
         "How many machines a pool has, how many are updated, degraded, out of service.",
-        metrics("say of every pool how many machines it has and how they are, and name machines whose drain is late"),
+        tests("metrics-2"),
       ),
-      same(
-        "C15 mcc_drain_err",
-        "Machines whose drain takes longer than their pool allows.",
-        metrics("say of every pool how many machines it has and how they are, and name machines whose drain is late"),
-      ),
+      same("C15 mcc_drain_err", "Machines whose drain takes longer than their pool allows.", tests("metrics-2")),
       ours(
         "C15 mco_state",
         "One sample for each machine that is there, and none for those that are gone: the label set does not grow.",
-        metrics("name every machine once, and those only that are there"),
+        tests("metrics-3"),
       ),
-      same(
-        "C15 mcc_pool_alert",
-        "A machine of the control plane that a custom pool selects.",
-        metrics(
-          "tell of a machine of the control plane that a custom pool selects, of a chosen OS image, and that nobody looks at boot images",
-        ),
-      ),
-      same(
-        "C15 os_image_url_override",
-        "Pools whose OS image was chosen.",
-        metrics(
-          "tell of a machine of the control plane that a custom pool selects, of a chosen OS image, and that nobody looks at boot images",
-        ),
-      ),
-      same(
-        "C15 boot images",
-        "That nobody looks how old boot images are.",
-        metrics(
-          "tell of a machine of the control plane that a custom pool selects, of a chosen OS image, and that nobody looks at boot images",
-        ),
-      ),
+      same("C15 mcc_pool_alert", "A machine of the control plane that a custom pool selects.", tests("metrics-4")),
+      same("C15 os_image_url_override", "Pools whose OS image was chosen.", tests("metrics-4")),
+      same("C15 boot images", "That nobody looks how old boot images are.", tests("metrics-4")),
       ours(
         "C15 mcc_sub_controller_state",
         "When looks of each controller last ended in which way; without a label for the object, of which there is no end.",
-        alerts("no metric is described twice or without words"),
+        tests("metrics-alerts-1"),
       ),
       same(
         "C15 mcd",
         "The daemon's own figures, with words of a closed list where the reference puts texts.",
-        inFile(
-          "src/daemon/status-handler.test.ts",
-          "what a daemon tells its own machine",
-        )("its figures carry the reference's names, and words of a closed list in place of texts"),
+        tests("daemon-status-handler-1"),
       ),
       better(
         "S7",
         "C15 waiting",
         "How many machines wait, by why, and in which phase the others are.",
-        metrics("count the machines that wait by why, and each machine's phase"),
+        tests("metrics-5"),
       ),
       ours(
         "C15 roll-out",
         "How long roll-outs take, and took; what several changes cost together that they would have cost one by one.",
-        meter("*"),
+        tests("metrics-rollout-meter-1", "metrics-rollout-meter-2", "metrics-rollout-meter-3"),
       ),
       ours(
         "C15 who",
         "Figures are given to whom the API server says may read them; the server's own rules of who are its RBAC.",
-        inFile(
-          "test/scenario/install.test.ts",
-          "kubectl apply -k install/",
-        )(
-          "who may get /metrics reads them, and nobody else; what the Prometheus operator is told names metrics that are there",
-        ),
+        tests("scenario-install-2"),
       ),
       ours(
         "C15 alerts",
         "Every alert names metrics that there are, and says what it means, how to see it and what to do.",
-        alerts("*"),
+        tests("metrics-alerts-2", "metrics-alerts-3", "metrics-alerts-4", "metrics-alerts-5", "metrics-alerts-1"),
       ),
       skip("C15 ocl", "Figures of builds.", "images that are built on the cluster are another part of the suite"),
       skip(
@@ -118,47 +66,35 @@ export const measured: readonly Section[] = [
       ours(
         "i.1 walk",
         "An update with drain and reboot goes through its conditions in order; the time of each moves exactly with its status.",
-        budget(
-          "walks through the conditions in order, and back to rest",
-          "moves the time of a condition exactly when its status changes",
-        ),
+        tests("simulation-write-budget-1", "simulation-write-budget-2"),
       ),
       ours(
         "i.1 writes",
         "It writes the MachineConfigNode at most 8 times, the Node 6 times, for its drain 4 times, its target once, its journal 4 times, 25 times in all with its chapter, and sends at most 40 KiB.",
-        budget(
-          "writes no more to each object than its budget allows, and the target once",
-          "sends at most 40 KiB for each machine, its chapter included; the journal of the controllers is everybody's, and gets one append in ten seconds",
-        ),
+        tests("simulation-write-budget-3", "simulation-write-budget-4"),
       ),
       ours(
         "i.2",
         "What an update did not need, and what it did in place of a reboot, stays readable after it.",
-        outcome("*"),
-        phases("the end says what the run did not need and what it did last"),
+        tests("simulation-write-budget-5", "simulation-write-budget-6"),
+        tests("books-update-conditions-7"),
       ),
       ours(
         "i.6",
         "A machine that somebody cordoned, or that joins, keeps its pool updated, and is named.",
-        status("a machine that somebody else cordoned *", "a machine that just joins keeps the poo*"),
+        tests("pool-status-1"),
       ),
-      ours(
-        "i.7",
-        "A MachineConfigNode without conditions hides no machine.",
-        status("a MachineConfigNode without conditions hides none of the machines after it"),
-      ),
+      ours("i.7", "A MachineConfigNode without conditions hides no machine.", tests("pool-status-2")),
       ours(
         "i.8",
         "A machine that is degraded by one source and done by the other is shown once.",
-        status(
-          "a machine that says in its MachineConfigNode that it is degraded is shown once, whatever its annotations say",
-        ),
+        tests("pool-status-3"),
       ),
       ours(
         "i.21",
         "Two writers of one MachineConfigNode lose no condition, and parents agree with their children in every version.",
         seeds,
-        planted("invariant 25: *"),
+        tests("simulation-planted-bugs-1"),
       ),
     ],
   },
@@ -175,65 +111,59 @@ export const measured: readonly Section[] = [
         "sim budget",
         "No healthy machine is taken while as many as the budget allows are away, and none of the control plane beside another.",
         seeds,
-        planted("invariant 1: *", "invariant 2: *"),
+        tests("simulation-planted-bugs-1"),
       ),
       ours(
         "sim drain",
         "No pod goes against its budget; no reboot without its drain.",
         seeds,
-        planted("invariant 3: *", "invariant 6: *"),
+        tests("simulation-planted-bugs-1"),
       ),
       ours(
         "sim status",
         "At quiet times a pool's status is what follows from all objects as they are; processes that start anew move no count.",
         seeds,
-        planted("invariant 15: *"),
+        tests("simulation-planted-bugs-1"),
       ),
       ours(
         "sim quarantine",
         "No healthy machine is given a target that another went back from.",
         seeds,
-        planted("invariant 9: *"),
+        tests("simulation-planted-bugs-1"),
       ),
-      ours("sim paused", "No machine of a paused pool is taken.", seeds, planted("invariant 16: *")),
+      ours("sim paused", "No machine of a paused pool is taken.", seeds, tests("simulation-planted-bugs-1")),
       better(
         "P1",
         "sim cure",
         "A machine that is out of service gets the newest target with the first healthy ones.",
         seeds,
-        planted("invariant 19: *"),
+        tests("simulation-planted-bugs-1"),
       ),
       ours(
         "sim end",
         "Once faults stop, every machine ends on the newest target and stays there.",
         seeds,
-        planted("invariant 18: *"),
+        tests("simulation-planted-bugs-1"),
       ),
       ours(
         "sim lines",
         "A story line that a machine has settled comes to its journal once, in its writer's order, and as it was written down.",
         seeds,
-        planted("invariant 21: *"),
+        tests("simulation-planted-bugs-1"),
       ),
       ours(
         "sim twice",
         "Of an update nothing is told twice, however often a daemon looks and whatever starts it again.",
         seeds,
-        planted("invariant 23: *"),
+        tests("simulation-planted-bugs-1"),
       ),
       ours(
         "sim stories",
         "The story of a machine's last update ends when the update does, and well.",
         seeds,
-        planted("invariant 22: *"),
+        tests("simulation-planted-bugs-1"),
       ),
-      ours(
-        "sim same",
-        "The same seed gives the same run, event for event.",
-        inFile("test/simulation/determinism.test.ts")(
-          "the same seed gives the same run, event for event, and another seed another one",
-        ),
-      ),
+      ours("sim same", "The same seed gives the same run, event for event.", tests("simulation-determinism-1")),
     ],
   },
 ];

@@ -1,46 +1,4 @@
-import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
-
-/**
- * What the operator does, and how certificates reach machines, rule by rule. `C8.1` is section 8.1 of the reference's
- * control plane as it was written down for this suite, `12.2` section 12.2 of its daemon.
- *
- * Source of what the reference does: openshift/machine-config-operator pkg/operator, manifests,
- * pkg/daemon/certificate_writer.go (main).
- */
-const operator = inFile("src/operator/operator.test.ts", "the operator");
-const scenario = inFile("test/scenario/operator.test.ts", "the operator of a cluster");
-const install = inFile("test/scenario/install.test.ts", "kubectl apply -k install/");
-const release = inFile("test/scenario/release.test.ts", "a new release");
-const openShift = inFile("test/scenario/cluster-config.test.ts", "on a cluster with OpenShift's own settings");
-const admission = inFile(
-  "test/scenario/cluster-config.test.ts",
-  "on a cluster with OpenShift's own settings",
-  "admission",
-);
-const onPlain = inFile("src/core/render/controller-config-of.test.ts", "ControllerConfig on plain Kubernetes");
-const whereKinds = inFile(
-  "src/core/render/controller-config-of.test.ts",
-  "ControllerConfig where there are kinds of config.openshift.io",
-);
-const authorities = inFile("src/core/render/controller-config-of.test.ts", "authorities in ControllerConfig");
-const fence = inFile("src/core/render/controller-config-of.test.ts", "the fence before rendering");
-const settings = inFile("src/core/operator/machine-configuration-status.test.ts", "the settings in force");
-const required = inFile("src/core/operator/operator-report.test.ts", "pools that an upgrade waits for");
-const beside = inFile(
-  "src/core/operator/operator-report.test.ts",
-  "what a ClusterOperator shows beside its conditions",
-);
-const pullSecret = inFile("src/core/build/internal-pull-secret.test.ts");
-const network = inFile("src/core/render/service-network.test.ts");
-const bundles = inFile("src/core/certificates/certificate-facts.test.ts", "a bundle");
-const machineFiles = inFile(
-  "src/core/certificates/machine-certificates.test.ts",
-  "what a machine has from ControllerConfig itself",
-);
-const writer = inFile("src/daemon/certificates.test.ts");
-const rpmOstree = inFile("src/host/rpm-ostree/rpm-ostree-host.test.ts", "a machine with rpm-ostree");
-const kubeconfig = inFile("src/core/render/kubeconfig-authorities.test.ts");
-const leader = inFile("src/kube/leader.test.ts");
+import { type Section, better, tests, ours, same, skip } from "./row-kit.ts";
 
 export const operatorRules: readonly Section[] = [
   {
@@ -50,23 +8,26 @@ export const operatorRules: readonly Section[] = [
       ours(
         "C0 lease",
         "Leases of 15, 10 and 2 seconds, given back on TERM, with flags for other figures.",
-        leader("*"),
+        tests(
+          "kube-leader-1",
+          "kube-leader-2",
+          "kube-leader-3",
+          "kube-leader-4",
+          "kube-leader-5",
+          "kube-leader-6",
+          "kube-leader-7",
+        ),
       ),
       same(
         "C0 fence",
         "Nothing is rendered before the ControllerConfig is of this very version and its base configurations are complete.",
-        fence("*"),
+        tests("render-controller-config-of-7", "render-controller-config-of-8"),
       ),
       better(
         "F12",
         "C0 gates",
         "Kinds that come and go on a server are watched as they do; no process ends for it.",
-        inFile(
-          "src/kube/watch-cache.test.ts",
-          "a watch cache",
-        )(
-          "of an optional kind is empty while the server does not have it, asks seldom, and has what there is once it does",
-        ),
+        tests("kube-watch-cache-1"),
       ),
     ],
   },
@@ -78,68 +39,61 @@ export const operatorRules: readonly Section[] = [
         "F3",
         "C8.1 tasks",
         "Tasks in order, each with its own outcome: one that fails or waits is told of and keeps no other from its work.",
-        openShift("a broken bundle changes no machine, is told of, and keeps nothing else waiting"),
-        operator("installs kinds, rights, settings, pools and components, and says how far it is"),
+        tests("scenario-cluster-config-1"),
+        tests("operator-1"),
       ),
       ours(
         "C8.1 order",
         "A new version rolls out its controller, then its settings, then its daemons.",
-        operator(
-          "a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own",
-        ),
+        tests("operator-2"),
       ),
       same(
         "C8.1 images",
         "Images of another version are not touched: machines keep theirs until the operator of that release runs.",
-        inFile("src/core/render/release-of.test.ts", "the OS image of a release")("*"),
-        operator(
-          "a new version rolls out its controller, then its settings, then the daemons, and takes nothing of a release that is not its own",
-        ),
-        release("whose operator does not run yet moves nothing, and is told of"),
+        tests("render-release-of-1", "render-release-of-2"),
+        tests("operator-2"),
+        tests("scenario-release-1"),
       ),
       same(
         "C8.1 release",
         "A new OS image in machine-config-osimageurl moves every pool and rolls every machine, as an entry like any other, which `mco plan` tells before.",
-        release(
-          "moves the OS image of every pool and rolls every node, as mco plan said it would, as an entry like any other",
-        ),
+        tests("scenario-release-2"),
       ),
       same(
         "C8.1 overridden",
         "A pool with an OS image of its own keeps it; a paused one is rendered and goes on when it is no longer paused.",
-        release(
-          "reaches a pool that keeps an OS image of its own only once it lets go of it, and a paused one once it goes on",
-        ),
+        tests("scenario-release-3"),
       ),
       same(
         "C8.1 MachineConfiguration",
         "Made when it is missing; the policies in force, boot images and skew stand in its status.",
-        operator("a policy of the administrator comes into force"),
-        settings("*"),
+        tests("operator-3"),
+        tests(
+          "operator-machine-configuration-status-1",
+          "operator-machine-configuration-status-2",
+          "operator-machine-configuration-status-3",
+          "operator-machine-configuration-status-4",
+          "operator-machine-configuration-status-5",
+          "operator-machine-configuration-status-6",
+        ),
       ),
       same(
         "C8.1 MachineConfigNode",
         "One for each node of a pool; those without a node go.",
-        operator("a MachineConfigNode without a node goes"),
-        scenario("removes a MachineConfigNode that no machine stands behind"),
+        tests("operator-4"),
+        tests("scenario-operator-1"),
       ),
       same(
         "C8.1 pools",
         "The built-in pools are made, and keep their labels; their spec belongs to the administrator.",
-        operator("keeps the labels of its pools and leaves their spec alone"),
-        scenario("gives its pools their labels back, and leaves their spec to the administrator"),
+        tests("operator-5"),
+        tests("scenario-operator-2"),
       ),
-      ours(
-        "C8.1 idle",
-        "Nothing is written while nothing changes.",
-        operator("shows its image, one line on each pool, and writes nothing while nothing changes"),
-      ),
+      ours("C8.1 idle", "Nothing is written while nothing changes.", tests("operator-6")),
       ours(
         "C8.1 removal",
         "Whoever removes the suite's namespace removes what the suite made, and the machines run on as they are.",
-        install(
-          "kubectl delete -k leaves the machines as they are and takes everything of the suite, and it can be installed again",
-        ),
+        tests("scenario-install-1"),
       ),
       skip(
         "C8.1 server",
@@ -160,26 +114,24 @@ export const operatorRules: readonly Section[] = [
       same(
         "C8.2 initial",
         "Before anybody looked everything is False, and Upgradeable unknown.",
-        beside("nothing is claimed before anybody looked"),
+        tests("operator-report-1"),
       ),
       same(
         "C8.2 Degraded",
         "A task that fails makes it Degraded with the task and its reason, with an event that is counted, not repeated.",
-        operator("is degraded for as long as the base configurations cannot be made, and says why"),
-        scenario(
-          "is degraded, with the reason, for as long as nobody says what OS machines run; a second time is counted in the event",
-        ),
+        tests("operator-7"),
+        tests("scenario-operator-3"),
       ),
       same(
         "C8.2 versions",
         "Release and image of the operator, which move together once everything has arrived.",
-        beside("release and image move together, and neither before everything has arrived"),
+        tests("operator-report-2"),
       ),
       same(
         "C8.2 extension",
         "One line on each pool, and what went wrong last.",
-        beside("one line on each pool, and the last errors while there are any"),
-        operator("shows its image, one line on each pool, and writes nothing while nothing changes"),
+        tests("operator-report-3"),
+        tests("operator-6"),
       ),
       skip(
         "C8.2 EvaluationConditionsDetected",
@@ -196,23 +148,18 @@ export const operatorRules: readonly Section[] = [
         "F3",
         "C8.3 wait",
         "Nobody sleeps for them: the answer is that of the moment, and the next news brings the next one.",
-        required("*"),
+        tests("operator-report-4"),
       ),
-      better(
-        "F4",
-        "C8.3 others",
-        "A pool that somebody added keeps no upgrade waiting.",
-        required("are not those that somebody added"),
-      ),
+      better("F4", "C8.3 others", "A pool that somebody added keeps no upgrade waiting.", tests("operator-report-4")),
       same(
         "C8.3 paused",
         "A required pool that is paused with updates waiting is an error, which says what to do.",
-        required("are no matter of time when one is p*"),
+        tests("operator-report-4"),
       ),
       same(
         "C8.3 image",
         "A pool counts once what it is at was rendered with the release's OS image, unless somebody chose another one.",
-        required("have not when they are at what the *", "have when somebody chose their OS i*"),
+        tests("operator-report-4"),
       ),
     ],
   },
@@ -223,20 +170,18 @@ export const operatorRules: readonly Section[] = [
       same(
         "C8.4 log",
         "operatorLogLevel is the level of the operator, at once, and of its components.",
-        operator("the level of logs that the settings ask for is the operator's own and its components'"),
-        inFile("src/ports/node/json-logger.test.ts")(
-          "a level that is asked for every line counts at once, for loggers that were there before as well",
-        ),
+        tests("operator-8"),
+        tests("node-json-logger-1"),
       ),
       ours(
         "C8.4 boot images",
         "No boot images are managed; who asks for it is told so in a condition.",
-        settings("boot images: who asks for *"),
+        tests("operator-machine-configuration-status-3"),
       ),
       same(
         "C8.4 skew",
         "A skew that the administrator states is the one in force, else none is enforced.",
-        settings("a skew that the administrator states by hand is the one in force"),
+        tests("operator-machine-configuration-status-2"),
       ),
     ],
   },
@@ -247,87 +192,76 @@ export const operatorRules: readonly Section[] = [
       same(
         "C10.1 network",
         "The tenth address of the first service network, the families of all, and the type of the network as the network operator says it.",
-        network("the address of the cluster's DNS > in *", "networks *"),
-        whereKinds("says what they say", "networks: *"),
+        tests("render-service-network-1", "render-service-network-2"),
+        tests("render-controller-config-of-9", "render-controller-config-of-10"),
       ),
       ours(
         "C10.1 plain",
         "On plain Kubernetes its own objects: the DNS service, whom the API server believes its clients by, the root certificate; defaults for the rest.",
-        onPlain("*"),
+        tests(
+          "render-controller-config-of-11",
+          "render-controller-config-of-12",
+          "render-controller-config-of-13",
+          "render-controller-config-of-14",
+        ),
       ),
       ours(
         "C10.1 waits",
         "Where the server has a kind, an object of it that is missing is waited for; nothing falls back to a default because an answer is missing.",
-        whereKinds("waits for *", "does not need the kinds that the server does not have"),
-        openShift("nothing is written before every setting is there, and then it is what they say"),
+        tests("render-controller-config-of-15", "render-controller-config-of-16"),
+        tests("scenario-cluster-config-2"),
       ),
       ours(
         "C10.1 embedded",
         "Embedded objects are without what changes whenever somebody touches them.",
-        whereKinds("is the same when nothing but a resource version moved"),
+        tests("render-controller-config-of-17"),
       ),
       same(
         "C10.1 bring-up",
         "During bring-up kubelets keep what they were installed with, with its signer as it is now; after it they get the cluster's authorities.",
-        authorities(
-          "during bring-up kubelets keep what they were installed with, with its signer as it is now; after it they get the cluster's",
-        ),
+        tests("render-controller-config-of-18"),
       ),
       better(
         "C20",
         "C10.1 signer",
         "A bundle with something else than certificates in it comes to an end.",
-        authorities("an initial bundle with something else than certificates in it comes to an end"),
-        bundles("is read to its end, whatever else stands in it"),
+        tests("render-controller-config-of-19"),
+        tests("certificates-certificate-facts-1"),
       ),
       same(
         "C10.1 root",
         "The config server's own authority before the cluster's.",
-        authorities("the config server's own comes before the cluster's"),
+        tests("render-controller-config-of-20"),
       ),
       same(
         "C10.1 trust",
         "The user's bundle and the proxy's, which must be PEM.",
-        authorities(
-          "the user's and the proxy's come together, each in lines of its own, and the same one once",
-          "a bundle that *",
-        ),
+        tests("render-controller-config-of-21", "render-controller-config-of-22"),
       ),
       ours(
         "C10.1 broken",
         "A value that cannot be read stays what it was, is told of without its contents, and keeps other certificates from nothing.",
-        authorities("a bundle that *", "one that is gone after bring-up stays what it was, and somebody is told"),
-        openShift("a broken bundle changes no machine, is told of, and keeps nothing else waiting"),
+        tests("render-controller-config-of-22", "render-controller-config-of-23"),
+        tests("scenario-cluster-config-1"),
       ),
       better(
         "C21",
         "C10.1 registries",
         "Certificates of registries by file name, and their union for others, which is empty when the last one goes.",
-        authorities(
-          "registries' are carried by file name, whether they were written as text, base64 or bytes; the last one that goes leaves none",
-        ),
-        openShift("certificates reach a machine whose pool is paused, without drain, reboot or another configuration"),
+        tests("render-controller-config-of-24"),
+        tests("scenario-cluster-config-3"),
       ),
-      better(
-        "C25",
-        "C10.1 inputs",
-        "What was read is not changed.",
-        authorities("nothing of what was read is changed"),
-      ),
+      better("C25", "C10.1 inputs", "What was read is not changed.", tests("render-controller-config-of-25")),
       same(
         "C10.1 pull secret",
         "Where there is an internal registry: the puller's credentials and the cluster's, the internal registry's under its public name as well.",
-        pullSecret("*"),
-        openShift(
-          "credentials for the cluster's own registry are merged once there is one, reach the machine as root's alone, and are told to nobody",
-        ),
+        tests("build-internal-pull-secret-1", "build-internal-pull-secret-2", "build-internal-pull-secret-3"),
+        tests("scenario-cluster-config-4"),
       ),
       same(
         "C10.1 cloud",
         "cloud.conf and its authority, where machines need them.",
-        whereKinds(
-          "cloud.conf and its authority are carried; where machines need one and it is missing, they keep theirs and somebody is told",
-        ),
+        tests("render-controller-config-of-26"),
       ),
     ],
   },
@@ -339,9 +273,7 @@ export const operatorRules: readonly Section[] = [
         "F3",
         "C10.2 settle",
         "They are handed to machines once they have stayed the same for a minute; nobody sleeps for it.",
-        operator(
-          "the API server's authorities are handed on at once the first time, and later once they have stayed the same for a while",
-        ),
+        tests("operator-9"),
       ),
     ],
   },
@@ -352,49 +284,45 @@ export const operatorRules: readonly Section[] = [
       ours(
         "C13 pool selector",
         "A pool of one's own selects worker; a pool that was there before goes on being rendered.",
-        admission("a pool of one's own builds on the worker pool"),
-        operator(
-          "a pool that selects otherwise since before there was a policy goes on, as long as its selector stays",
-        ),
+        tests("scenario-cluster-config-5"),
+        tests("operator-10"),
       ),
       ours(
         "C13 installed",
         "Policies are installed whose kinds and parameters are there: one without them would only stand in the way.",
-        operator("on plain Kubernetes installs the policies whose kinds are there, and the NetworkPolicies"),
+        tests("operator-11"),
       ),
       ours(
         "C13 stream",
         "A pool names a stream that there is; the policy is there once the streams are.",
-        admission("a pool names a stream that there is"),
+        tests("scenario-cluster-config-6"),
       ),
       same(
         "C13 MachineConfiguration",
         "There is one, and boot images are managed only on platforms that can.",
-        admission("there is one MachineConfiguration, and boot images are managed only where they can be"),
+        tests("scenario-cluster-config-7"),
       ),
       same(
         "C13 deletions",
         "Streams stay; a bundle of releases stays while the cluster runs one of them.",
-        admission("streams stay, and a bundle of releases stays while the cluster runs one of them"),
+        tests("scenario-cluster-config-8"),
       ),
       ours(
         "C13 NetworkPolicies",
         "Five of them, which only the operator changes and nobody deletes, but their namespace can go.",
-        admission("the suite's NetworkPolicies are the operator's; others in its namespace are anybody's"),
-        install(
-          "kubectl delete -k leaves the machines as they are and takes everything of the suite, and it can be installed again",
-        ),
+        tests("scenario-cluster-config-9"),
+        tests("scenario-install-1"),
       ),
       ours(
         "C13 taken over",
         "What the reference's operator made under these names is taken over from it; what anybody else holds is left, and told of.",
-        operator("a policy of its name that *"),
+        tests("operator-12"),
       ),
       same(
         "C13 own node",
         "A daemon writes about its own machine and no other, and nothing but annotations of its node.",
-        admission("a daemon's token writes about its own machine and about no other"),
-        operator("a daemon writes about its own machine and about no other, and nothing but annotations of its node"),
+        tests("scenario-cluster-config-10"),
+        tests("operator-13"),
       ),
     ],
   },
@@ -405,20 +333,18 @@ export const operatorRules: readonly Section[] = [
       same(
         "12.1 news",
         "A change of ControllerConfig is on the disk soon after, whether the pool is paused or not, without drain, reboot or another configuration.",
-        openShift("certificates reach a machine whose pool is paused, without drain, reboot or another configuration"),
-        writer(
-          "a machine has the cluster's authorities soon after they change, each file is written when it differs and at no other time",
-        ),
+        tests("scenario-cluster-config-3"),
+        tests("daemon-certificates-2"),
       ),
       ours(
         "12.1 level",
         "What is on the disk is compared, not what was seen before: no annotations are kept for it, and what somebody changed is put right.",
-        writer("what somebody changes on the disk is put right at the next look, mode and owner left as they are"),
+        tests("daemon-certificates-1"),
       ),
       ours(
         "12.1 crash",
         "A writer that fails anywhere gets there all the same, and forgets nothing that it wrote.",
-        writer("a writer that fails at any effect gets there all the same, and forgets nothing that it wrote"),
+        tests("daemon-certificates-4"),
       ),
     ],
   },
@@ -429,65 +355,47 @@ export const operatorRules: readonly Section[] = [
       same(
         "12.2 files",
         "The kubelet's authorities, the cloud's, registries', with a line feed at the end; a file that is there keeps its mode.",
-        machineFiles("has the reference's paths, a line feed at its end, and modes that credentials deserve"),
-        writer("what somebody changes on the disk is put right at the next look, mode and owner left as they are"),
+        tests("machine-certificates-1"),
+        tests("daemon-certificates-1"),
       ),
       better(
         "W13",
         "12.2 credentials",
         "The merged pull secret is root's alone.",
-        machineFiles("has the reference's paths, a line feed at its end, and modes that credentials deserve"),
-        openShift(
-          "credentials for the cluster's own registry are merged once there is one, reach the machine as root's alone, and are told to nobody",
-        ),
+        tests("machine-certificates-1"),
+        tests("scenario-cluster-config-4"),
       ),
       better(
         "W15",
         "12.2 registries",
         "Only what the writer put there is taken away; what others put there stays, and what a MachineConfig names is as that says.",
-        writer(
-          "a registry's certificate goes when the cluster has it no longer; those that others put there stay, a MachineConfig's as it says",
-        ),
+        tests("daemon-certificates-5"),
       ),
       ours(
         "12.2 unreadable",
         "What is no certificate is not written: a kubelet that believes nobody is worse than one that believes an old authority.",
-        writer("what cannot be read leaves the machine with what it has"),
-        machineFiles("a kubelet's authorities that are none*", "credentials that are no JSON*"),
+        tests("daemon-certificates-6"),
+        tests("machine-certificates-2"),
       ),
-      ours(
-        "12.2 names",
-        "A registry's name cannot lead out of its folder.",
-        machineFiles("no file outside of its folder comes*"),
-      ),
+      ours("12.2 names", "A registry's name cannot lead out of its folder.", tests("machine-certificates-3")),
       same(
         "12.2 drift",
         "No plan writes, compares or takes away what is the writer's.",
-        writer(
-          "no plan writes, compares or takes away what is the writer's: a configuration is as old there as it is itself",
-        ),
+        tests("daemon-certificates-3"),
       ),
       same(
         "12.3 kubeconfig",
         "A kubeconfig gets the API server's new authorities, and everything else in it stays; the kubelet is started again once for it.",
-        kubeconfig("*"),
-        writer(
-          "a kubelet believes new authorities of the API server, and is started again once for it, also when the daemon dies in between",
-        ),
-        openShift("the API server's authorities reach a machine's kubeconfig"),
+        tests("render-kubeconfig-authorities-1", "render-kubeconfig-authorities-2", "render-kubeconfig-authorities-3"),
+        tests("daemon-certificates-7"),
+        tests("scenario-cluster-config-11"),
       ),
       skip(
         "12.3 deferred",
         "The kubelet is started again at once, whichever signer is new.",
         "pods do not notice it, and a restart that is put off has to be remembered by somebody",
       ),
-      same(
-        "12.4",
-        "Pulls of OS images use the merged secret where it is valid JSON.",
-        rpmOstree(
-          "lets pulls use the merged pull secret when that is one, else the kubelet's, and the proxy without showing its password",
-        ),
-      ),
+      same("12.4", "Pulls of OS images use the merged secret where it is valid JSON.", tests("rpm-ostree-host-18")),
     ],
   },
 ];

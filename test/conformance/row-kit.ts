@@ -11,15 +11,10 @@ export interface Row {
    * it is one of those.
    */
   readonly as: "reference" | "ours" | `ours (${Weakness})`;
-  readonly shown: readonly Shown[];
+  /** Ids of tests: what stands in brackets at the end of a title. */
+  readonly shown: readonly string[];
   /** Why no test shows it. */
   readonly skipped?: string;
-}
-
-/** A test by its file and its full name as vitest prints it; one that ends with `*` stands for all that begin so. */
-export interface Shown {
-  readonly file: string;
-  readonly title: string;
 }
 
 /** Weaknesses of the reference that rules remove. */
@@ -95,28 +90,30 @@ export interface Section {
   readonly rows: readonly Row[];
 }
 
-/** Tests of one file, and of one group in it where one is named. */
-export const inFile =
-  (file: string, ...groups: readonly string[]) =>
-  (...titles: readonly string[]): readonly Shown[] =>
-    titles.map((title) => ({ file, title: [...groups, title].join(" > ") }));
+/** Tests by the ids at the end of their titles: `[daemon-update-1]`. */
+export const tests = (...ids: readonly string[]): readonly string[] => ids;
 
 /** As the reference. */
-export const same = (id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({
+export const same = (id: string, does: string, ...shown: readonly (readonly string[])[]): Row => ({
   id,
   does,
   as: "reference",
   shown: shown.flat(),
 });
 /** Another thing on purpose. */
-export const ours = (id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({
+export const ours = (id: string, does: string, ...shown: readonly (readonly string[])[]): Row => ({
   id,
   does,
   as: "ours",
   shown: shown.flat(),
 });
 /** Ours, and the weakness of the reference that it removes. */
-export const better = (weakness: Weakness, id: string, does: string, ...shown: readonly (readonly Shown[])[]): Row => ({
+export const better = (
+  weakness: Weakness,
+  id: string,
+  does: string,
+  ...shown: readonly (readonly string[])[]
+): Row => ({
   id,
   does,
   as: `ours (${weakness})`,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Outcomes, documentOf, isNamed, problemsOf, recorded, unproven } from "./conformance.ts";
+import { type Outcomes, documentOf, idOf, idsIn, problemsOf, recorded, together, unproven } from "./conformance.ts";
 import { type Row, type Section, weaknesses } from "./row-kit.ts";
 import { sections } from "./rows.ts";
 
@@ -7,16 +7,18 @@ const row = (change: Partial<Row>): readonly Section[] => [
   {
     id: "1",
     title: "t",
-    rows: [{ id: "1 a", does: "It does.", as: "reference", shown: [{ file: "a.test.ts", title: "one" }], ...change }],
+    rows: [{ id: "1 a", does: "It does.", as: "reference", shown: ["a-1"], ...change }],
   },
 ];
-const known = new Map([["a.test.ts", ["one", "two > a", "two > b"]]]);
-const passed: Outcomes = { "a.test.ts": { one: "passed", "two > a": "passed", "two > b": "passed" } };
+const known = new Map([
+  ["a-1", "a.test.ts"],
+  ["a-2", "a.test.ts"],
+]);
+const passed: Outcomes = { "a-1": "passed", "a-2": "passed" };
 
 describe("rules and their tests", () => {
-  test("a rule with a test that exists, or with all of a group, is in order", () => {
+  test("a rule with a test that exists is in order", () => {
     expect(problemsOf(row({}), known)).toEqual([]);
-    expect(problemsOf(row({ shown: [{ file: "a.test.ts", title: "two > *" }] }), known)).toEqual([]);
     expect(problemsOf(row({ shown: [], skipped: "it needs a moon" }), known)).toEqual([]);
   });
 
@@ -24,21 +26,7 @@ describe("rules and their tests", () => {
     { title: "without a test or a reason", change: { shown: [] }, says: "has no test and no reason" },
     { title: "with an empty reason", change: { shown: [], skipped: " " }, says: "is skipped without a reason" },
     { title: "with a test and a reason", change: { skipped: "it is late" }, says: "is skipped and has a test" },
-    {
-      title: "with a wrong title",
-      change: { shown: [{ file: "a.test.ts", title: "onee" }] },
-      says: "a.test.ts > onee",
-    },
-    {
-      title: "with the title of a group only",
-      change: { shown: [{ file: "a.test.ts", title: "two" }] },
-      says: "a.test.ts > two",
-    },
-    {
-      title: "with a file that is not there",
-      change: { shown: [{ file: "b.test.ts", title: "*" }] },
-      says: "b.test.ts > *",
-    },
+    { title: "with a test that is not there", change: { shown: ["a-3"] }, says: "does not exist: a-3" },
     { title: "that says nothing", change: { does: "" }, says: "does not say what happens" },
   ])("a rule $title is found", ({ change, says }) => {
     expect(problemsOf(row(change), known)).toEqual([expect.stringContaining(says)]);
@@ -49,15 +37,28 @@ describe("rules and their tests", () => {
   });
 
   test("a test that did not pass, or was never run, proves nothing", () => {
-    expect(unproven(row({}), known, passed)).toEqual([]);
-    expect(unproven(row({}), known, { "a.test.ts": { one: "skipped" } })).toEqual([
-      "row 1 a: a.test.ts > one: skipped",
-    ]);
+    expect(unproven(row({}), passed)).toEqual([]);
+    expect(unproven(row({}), { "a-1": "skipped" })).toEqual(["row 1 a: a-1: skipped"]);
+    expect(unproven(row({ shown: ["a-1", "a-2"] }), { "a-1": "passed" })).toEqual(["row 1 a: a-2: never run"]);
+  });
+
+  test("an id is what stands in brackets at the end of a title, in the source and in a report", () => {
+    expect(idOf("a machine that joins gets its pool [daemon-join-12]")).toBe("daemon-join-12");
+    expect(idOf("a title [with brackets]")).toBeUndefined();
     expect(
-      unproven(row({ shown: [{ file: "a.test.ts", title: "two > *" }] }), known, {
-        "a.test.ts": { "two > a": "passed" },
-      }),
-    ).toEqual(["row 1 a: a.test.ts > two > b: never run"]);
+      idsIn('test("one [a-1]", () => {}); test.for(rows)("$title [a-2]", f); test(`three ${x} [a-b-3]`, f);'),
+    ).toEqual(["a-1", "a-2", "a-b-3"]);
+  });
+
+  test.for([
+    [undefined, "passed", "passed"],
+    ["passed", "skipped", "passed"],
+    ["skipped", "passed", "passed"],
+    ["passed", "failed", "failed"],
+    ["failed", "passed", "failed"],
+    [undefined, "skipped", "skipped"],
+  ] as const)("%s and %s under one id are together %s", ([before, next, both]) => {
+    expect(together(before, next)).toBe(both);
   });
 
   test("the document counts, names reasons, and is the same for the same results", () => {
@@ -72,17 +73,15 @@ describe("rules and their tests", () => {
       ],
       passed,
     );
-    expect(text).toContain("| 1 a | It does. | reference | `a.test.ts` one | passed |");
+    expect(text).toContain("| 1 a | It does. | reference | `a-1` | passed |");
     expect(text).toContain("| 2 a | It \\| does not. |  | *left out: it needs a moon* | left out |");
     expect(text).toContain("| all | 2 | 1 | 0 | 0 | 1 |");
-    expect(documentOf(row({}), { "a.test.ts": { one: "failed" } })).toContain("| failed |");
-    expect(documentOf(row({}), {})).toContain("`a.test.ts` one | failed |");
+    expect(documentOf(row({}), { "a-1": "failed" })).toContain("| failed |");
+    expect(documentOf(row({}), {})).toContain("`a-1` | failed |");
   });
 
   test("only what rules name is kept of a run", () => {
-    expect(recorded(row({}), passed)).toEqual({ "a.test.ts": { one: "passed" } });
-    expect(isNamed(row({}), "a.test.ts", "one")).toBe(true);
-    expect(isNamed(row({}), "a.test.ts", "two > a")).toBe(false);
+    expect(recorded(row({}), passed)).toEqual({ "a-1": "passed" });
   });
 
   test("every weakness that is listed is removed by a rule with a test", () => {

@@ -6,44 +6,7 @@ import { operatorRules } from "./operator-rows.ts";
 import { imageBuilds } from "./image-rows.ts";
 import { configServer } from "./server-rows.ts";
 import { stateKeeping } from "./state-rows.ts";
-import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
-
-/**
- * What a machine goes through, rule by rule, in the numbering of the reference's behaviour as it was written down for
- * this suite: start-up (3), first boot (4), steady state (5), differences (6), what follows a change (7), an update
- * (8), the disk (9), the operating system (10). Each rule names the tests that show what this suite does there.
- *
- * Source of what the reference does: openshift/machine-config-operator pkg/daemon (main).
- */
-const startUp = inFile("src/daemon/start-up.test.ts");
-const update = inFile("src/daemon/update.test.ts");
-const anUpdate = inFile("src/daemon/update.test.ts", "an update");
-const cannotTake = inFile("src/daemon/update.test.ts", "what a machine cannot take");
-const system = inFile("src/daemon/update.test.ts", "the system of a machine");
-const disk = inFile("src/daemon/disk.test.ts");
-const writesCertificates = inFile("src/daemon/certificates.test.ts");
-const looks = inFile("src/daemon/looks.test.ts");
-const tables = inFile("test/conformance/tables.test.ts");
-const plan = inFile("src/core/machine/plan-node.test.ts", "planNode");
-const reconciled = inFile("src/core/config/reconcilable.test.ts", "reconcile");
-const policies = inFile("src/core/config/disruption-policy.test.ts");
-const firstBoot = inFile("src/daemon/first-boot.test.ts", "a first boot");
-const converge = inFile("src/daemon/converge.test.ts", "a daemon on a machine");
-const rpmOstree = inFile("src/host/rpm-ostree/rpm-ostree-host.test.ts", "a machine with rpm-ostree");
-const readsRpmOstree = inFile("src/host/rpm-ostree/rpm-ostree-host.test.ts", "what rpm-ostree says");
-const drivers = inFile("src/host/conformance.test.ts");
-const everyDriver = inFile("src/host/conformance.test.ts", "every host driver: memory");
-const crashEven = inFile("test/crash/effects-even.test.ts");
-const crashOdd = inFile("test/crash/effects-odd.test.ts");
-const planted = inFile("test/crash/planted-bugs.test.ts", "a planted bug is found");
-const pairs = inFile("test/crash/pairs.test.ts");
-const vectors = inFile("test/vectors/vectors.test.ts", "the answers of the reference");
-const controllers = inFile("src/controller/controllers.test.ts");
-const renders = inFile("src/core/render/render-for-pool.test.ts", "renderForPool");
-const rendersPool = inFile("src/core/render/render-pool.test.ts", "renderPool");
-const storage = inFile("src/core/config/irreconcilable-changes.test.ts", "irreconcilableChanges");
-const retries = inFile("src/registry/retries.test.ts");
-const pulls = inFile("src/registry/pull.test.ts");
+import { type Section, better, tests, ours, same, skip } from "./row-kit.ts";
 
 const firstBootUnits =
   "units of the first boot belong to the templates and images of a CoreOS cluster; this suite brings the command that they run";
@@ -57,29 +20,23 @@ const machine: readonly Section[] = [
     id: "3.1",
     title: "Start-up: the first look",
     rows: [
-      same(
-        "3.1 gone",
-        "A machine whose Node is being deleted is left alone.",
-        looks("a look > at a machine whose Node goes away touches nothing"),
-      ),
+      same("3.1 gone", "A machine whose Node is being deleted is left alone.", tests("daemon-looks-1")),
       better(
         "W24",
         "3.1 queued",
         "While the machine is going down nothing is begun; one that does not go down within two minutes is asked again, told of and counted.",
-        update("a reboot > that does not come is asked for again, told, and counted"),
+        tests("daemon-update-1"),
       ),
       ours(
         "3.1 pool",
         "The pool is not asked for: the target stands on the Node, and other machines' configurations are never read.",
-        update(
-          "an idle machine > asks the API server next to nothing, reads its own node and its own configurations only, and writes nothing",
-        ),
+        tests("daemon-update-2"),
       ),
       same(
         "3.1 rebooted",
         "A reboot that was announced is told as done by the first look of another boot, not by another process in the same one.",
-        looks("a look > after a reboot takes back what was said of it, once the machine has really gone down"),
-        update("a reboot > is not taken for done by a daemon that starts before the machine has gone down"),
+        tests("daemon-looks-2"),
+        tests("daemon-update-3"),
       ),
       skip(
         "3.1 fsync",
@@ -89,41 +46,28 @@ const machine: readonly Section[] = [
       same(
         "3.1 secret",
         "The cluster's merged pull secret is written as soon as the daemon runs, whatever state the machine is in.",
-        writesCertificates(
-          "what somebody changes on the disk is put right at the next look, mode and owner left as they are",
-        ),
+        tests("daemon-certificates-1"),
       ),
       same(
         "3.1 1",
         "What was left of a first boot that did not end is put aside: from here on the daemon does it.",
-        startUp(
-          "a machine that joins > with annotations from the config server takes them over, and the file is put aside once it is done",
-        ),
+        tests("daemon-start-up-1"),
       ),
       same(
         "3.1 2",
         "Ignition's own presets are removed, so that later presets are the vendor's.",
-        startUp(
-          "a machine that joins > with annotations from the config server takes them over, and the file is put aside once it is done",
-        ),
+        tests("daemon-start-up-1"),
       ),
       skip(
         "3.1 3",
         "Names of network interfaces are left as they are.",
         "it needs RHEL's nmstatectl on the way from RHEL 9 to 10; no driver of ours runs there",
       ),
-      same(
-        "3.1 4",
-        "What fails is told as Degraded and tried again, ever more rarely.",
-        update("a service that fails > what was paid before it is not paid again"),
-      ),
+      same("3.1 4", "What fails is told as Degraded and tried again, ever more rarely.", tests("daemon-update-4")),
       same(
         "3.1 5",
         "Once the machine is where it should be it is told as resumed, and its files are watched.",
-        anUpdate(
-          "goes through its conditions in order, each once, in at most eight writes",
-          "that reboots writes down what it owes before it changes anything, and closes the ledger last",
-        ),
+        tests("daemon-update-5", "daemon-update-6"),
       ),
     ],
   },
@@ -134,160 +78,98 @@ const machine: readonly Section[] = [
       same(
         "3.2 a",
         "Annotations that are missing come from the file that the machine was served; those of others in it do not.",
-        startUp(
-          "a machine that joins > with annotations from the config server takes them over, and the file is put aside once it is done",
-        ),
+        tests("daemon-start-up-1"),
       ),
-      same(
-        "3.2 a, no file",
-        "Without that file they come from the machine's disk.",
-        startUp("a machine with a history > gets its annotations back when they are lost"),
-      ),
+      same("3.2 a, no file", "Without that file they come from the machine's disk.", tests("daemon-start-up-2")),
       better(
         "W5",
         "3.2 a, nothing",
         "A configuration that nobody can show is told as Degraded; the force file applies the target over what is there.",
-        startUp(
-          "a machine that another daemon kept > and whose configuration nobody can show says so, and touches nothing until somebody decides",
-        ),
+        tests("daemon-start-up-3"),
       ),
       same(
         "3.2 b, failure",
         "Why the last shutdown could not finalise what was staged is mirrored into an annotation and told.",
-        startUp(
-          "a boot that is not the one that was asked for > because what was staged was not finalised: it is staged again, and the failure is told",
-        ),
+        tests("daemon-start-up-4"),
       ),
       ours(
         "3.2 b, bootstrap",
         "A machine with a bootstrap configuration that the cluster does not have goes on from the one that it was served to the one that it should have.",
-        startUp(
-          "a machine that joins > with a bootstrap configuration that the cluster does not have goes on to the one it should have",
-        ),
+        tests("daemon-start-up-5"),
       ),
       better(
         "W16",
         "3.2 b, difference",
         "No file with the difference is written: it would quote contents that may be secret.",
-        disk(
-          "what a machine says of itself > after it joined: whole configurations are its own to read, and no file with differences of contents is written",
-        ),
+        tests("daemon-disk-1"),
       ),
-      ours(
-        "3.2 c",
-        "No system is thrown away at the start: the one before may be needed.",
-        startUp("a machine that another daemon kept > is taken over by its annotation when the disk says nothing"),
-      ),
+      ours("3.2 c", "No system is thrown away at the start: the one before may be needed.", tests("daemon-start-up-6")),
       better(
         "W27",
         "3.2 d, another system",
         "A machine that joins with another system than it should have gets it undrained, with its arguments and packages.",
-        startUp(
-          "a machine that joins > whose first boot did not get to the system gets it undrained, and is drained from then on",
-        ),
+        tests("daemon-start-up-7"),
       ),
-      same(
-        "3.2 d, same",
-        "One that has it already only puts the served file aside.",
-        startUp(
-          "a machine that joins > with annotations from the config server takes them over, and the file is put aside once it is done",
-        ),
-      ),
-      same(
-        "3.2 e",
-        "The disk is believed before the annotation.",
-        startUp("a machine with a history > believes its disk, not annotations that came back from an old backup"),
-      ),
+      same("3.2 d, same", "One that has it already only puts the served file aside.", tests("daemon-start-up-1")),
+      same("3.2 e", "The disk is believed before the annotation.", tests("daemon-start-up-8")),
       same(
         "3.2 f",
         "The force file skips what would stop an update and applies the target again, also an equal one.",
-        anUpdate("that the force file asks for again is applied anew, with a reboot, and the file goes"),
+        tests("daemon-update-7"),
       ),
       same(
         "3.2 g",
         "A machine that differs from what it was proven to have says so, in an event and as Degraded.",
-        startUp("a machine with a history > that drifted while it was down says so, and keeps what somebody did"),
+        tests("daemon-start-up-9"),
       ),
       better(
         "W13",
         "3.2 h",
         "What a machine joined with is written down as its current configuration once it is proven, readable for root only.",
-        disk(
-          "what a machine says of itself > after it joined: whole configurations are its own to read, and no file with differences of contents is written",
-        ),
+        tests("daemon-disk-1"),
       ),
-      same(
-        "3.2 i, packages",
-        "Packages that did not arrive keep the machine from Done.",
-        system("packages that did not arrive keep the machine from saying that it is done"),
-      ),
+      same("3.2 i, packages", "Packages that did not arrive keep the machine from Done.", tests("daemon-update-8")),
       better(
         "W11",
         "3.2 i, uncordon",
         "The machine is Done when it is; that it is put back into service is asked for, only where we took it out, and not waited for.",
-        anUpdate(
-          "with action Drain empties the machine, acts, and puts it back, without a reboot",
-          "leaves somebody else's cordon alone",
-        ),
+        tests("daemon-update-9", "daemon-update-10"),
       ),
-      same(
-        "3.2 i, report",
-        "Disks that differ for good from the configuration are reported.",
-        disk(
-          "what a machine says of itself > where its disks differ for good from its configuration, and no more once they do not",
-        ),
-      ),
+      same("3.2 i, report", "Disks that differ for good from the configuration are reported.", tests("daemon-disk-2")),
       same(
         "3.2 j",
         "A machine that booted with something else than its target says so and is brought to it.",
-        startUp(
-          "a boot that is not the one that was asked for > because somebody chose another system in the boot menu: it comes back by itself, drained, with all that belongs to it",
-        ),
+        tests("daemon-start-up-10"),
       ),
       better(
         "W5",
         "3.2 not finalised",
         "A system that was not finalised is staged again, three times at most; then the machine goes back, configuration and system together, and says why.",
-        startUp(
-          "a boot that is not the one that was asked for > because what was staged was not finalised: it is staged again, and the failure is told",
-          "a boot that is not the one that was asked for > again and again: after three reboots the machine goes back, config and system together, and says why",
-        ),
+        tests("daemon-start-up-4", "daemon-start-up-11"),
       ),
       better(
         "W5",
         "3.2 edited",
         "An edited file makes the machine Degraded until it is undone, forced, or another configuration is chosen: that one does not wait.",
-        startUp("a machine with a history > that drifted while it was down says so, and keeps what somebody did"),
+        tests("daemon-start-up-9"),
       ),
-      same(
-        "3.2 lost",
-        "A lost annotation is rebuilt.",
-        startUp("a machine with a history > gets its annotations back when they are lost"),
-      ),
+      same("3.2 lost", "A lost annotation is rebuilt.", tests("daemon-start-up-2")),
       same(
         "3.2 restored",
         "After a restored backup of the cluster the machine goes from what its disk has to what it is told.",
-        startUp("a machine with a history > believes its disk, not annotations that came back from an old backup"),
+        tests("daemon-start-up-8"),
       ),
       ours(
         "3.2 no record",
         "A machine without a record of its own is taken over by its annotation, and has a record from then on.",
-        startUp("a machine that another daemon kept > is taken over by its annotation when the disk says nothing"),
+        tests("daemon-start-up-6"),
       ),
       same(
         "3.2 moved",
         "A target that changes during the reboot is gone to at once, without a return into service.",
-        startUp(
-          "a machine with a history > that was told of another target while it rebooted goes straight on to it, still out of service",
-        ),
+        tests("daemon-start-up-12"),
       ),
-      same(
-        "3.2 healed",
-        "A machine that was Degraded and is well says so.",
-        update(
-          "an idle machine > that somebody changes says at once what differs, and is well again when it is undone",
-        ),
-      ),
+      same("3.2 healed", "A machine that was Degraded and is well says so.", tests("daemon-update-11")),
     ],
   },
   {
@@ -297,27 +179,22 @@ const machine: readonly Section[] = [
       ours(
         "3.3 current",
         "Current: our own documents, then the reference's file, then the annotation, then what was served.",
-        startUp(
-          "a machine with a history > believes its disk, not annotations that came back from an old backup",
-          "a machine that another daemon kept > is taken over from its disk, with the originals that the other one kept",
-          "a machine that another daemon kept > is taken over by its annotation when the disk says nothing",
-          "a machine that joins > with annotations from the config server takes them over, and the file is put aside once it is done",
-        ),
+        tests("daemon-start-up-8", "daemon-start-up-13", "daemon-start-up-6", "daemon-start-up-1"),
       ),
       same(
         "3.3 desired",
         "Desired: the annotation alone; without one, or without the configuration that it names, nothing happens.",
-        looks("a look > waits for a target that is not chosen, or that nobody has made yet"),
+        tests("daemon-looks-3"),
       ),
       ours(
         "3.3 state",
         "The state annotation is written for others; the daemon looks at the machine.",
-        looks("a look > at a machine that is well and does not say so makes it say so, and does nothing else"),
+        tests("daemon-looks-4"),
       ),
       ours(
         "3.3 newer",
         "Documents of a newer daemon stop an older one before it touches anything.",
-        startUp("documents of a newer daemon stop this one before it touches anything"),
+        tests("daemon-start-up-14"),
       ),
     ],
   },
@@ -329,10 +206,7 @@ const machine: readonly Section[] = [
       same(
         "4.1 first boot",
         "The command does nothing without the file of a first boot, and puts the file aside at its end.",
-        firstBoot(
-          "without a file of a first boot does nothing",
-          "that needs nothing but what Ignition did is complete at once, without a reboot",
-        ),
+        tests("daemon-first-boot-1", "daemon-first-boot-2"),
       ),
       skip("4.1 target", "Nor is the target behind which units of platforms wait.", firstBootUnits),
       skip(
@@ -343,10 +217,7 @@ const machine: readonly Section[] = [
       ours(
         "4.1 without",
         "A machine whose image has no such units joins as it is, and the daemon does what is missing.",
-        startUp(
-          "a machine that joins > without anything meets its first configuration through the daemon, folders, links and appended files too",
-          "a machine that joins > whose first boot did not get to the system gets it undrained, and is drained from then on",
-        ),
+        tests("daemon-start-up-15", "daemon-start-up-7"),
       ),
     ],
   },
@@ -357,7 +228,7 @@ const machine: readonly Section[] = [
       ours(
         "4.2 1",
         "It reads the configuration with which the machine was started, whole where it was served whole.",
-        firstBoot("stages image, arguments, packages and kernel in one deployment, and reboots once"),
+        tests("daemon-first-boot-3"),
       ),
       skip(
         "4.2 2",
@@ -367,40 +238,29 @@ const machine: readonly Section[] = [
       ours(
         "4.2 3",
         "What the machine has is observed, not guessed from a made-up older configuration.",
-        firstBoot("stages image, arguments, packages and kernel in one deployment, and reboots once"),
+        tests("daemon-first-boot-3"),
       ),
-      same(
-        "4.2 4",
-        "Nothing to do: the file goes, and there is no reboot.",
-        firstBoot("that needs nothing but what Ignition did is complete at once, without a reboot"),
-      ),
+      same("4.2 4", "Nothing to do: the file goes, and there is no reboot.", tests("daemon-first-boot-2")),
       ours(
         "4.2 5",
         "Everything for the next boot is staged as one deployment; a machine that cannot take it is told by name and joins anyway.",
-        firstBoot(
-          "stages image, arguments, packages and kernel in one deployment, and reboots once",
-          "refuses a kernel in the wrong FIPS mode without touching anything, and lets the machine join to tell it",
-        ),
+        tests("daemon-first-boot-3", "daemon-first-boot-4"),
       ),
       ours(
         "4.2 6",
         "The file is put aside before the machine goes down: from then on the ledger knows what is left.",
-        firstBoot("that loses its power half-way starts again and ends the same"),
+        tests("daemon-first-boot-5"),
       ),
-      same(
-        "4.2 7",
-        "Then the machine reboots, once.",
-        firstBoot("stages image, arguments, packages and kernel in one deployment, and reboots once"),
-      ),
+      same("4.2 7", "Then the machine reboots, once.", tests("daemon-first-boot-3")),
       same(
         "4.2 fails",
         "What fails is tried again every minute, for as long as it takes.",
-        firstBoot("is tried again for as long as something fails"),
+        tests("daemon-first-boot-6"),
       ),
       ours(
         "4.2 mode",
         "No API server, no drain; the ordinary policies, of which none spares a reboot for a system.",
-        converge("that joins does not drain; later a reboot is drained for first"),
+        tests("daemon-converge-1"),
       ),
     ],
   },
@@ -411,68 +271,52 @@ const machine: readonly Section[] = [
       same(
         "5 1",
         "The same as at the start: nothing for a Node that goes, nothing while the machine goes down.",
-        looks("a look > at a machine whose Node goes away touches nothing"),
-        update("a reboot > that does not come is asked for again, told, and counted"),
+        tests("daemon-looks-1"),
+        tests("daemon-update-1"),
       ),
       better(
         "W23",
         "5 2",
         "While a drain is waited for the target is read again: one that goes back puts the machine into service untouched.",
-        anUpdate(
-          "whose target moves while it waits for a drain goes to the newer one; back to the old one, it is put back into service untouched",
-        ),
+        tests("daemon-update-12"),
       ),
       same(
         "5 3, disk differs",
         "Where the disk and the annotation name different configurations the machine goes from the disk's.",
-        startUp("a machine with a history > believes its disk, not annotations that came back from an old backup"),
+        tests("daemon-start-up-8"),
       ),
-      same(
-        "5 3, no record",
-        "Without a record of its own the annotation's is taken.",
-        startUp("a machine that another daemon kept > is taken over by its annotation when the disk says nothing"),
-      ),
+      same("5 3, no record", "Without a record of its own the annotation's is taken.", tests("daemon-start-up-6")),
       same(
         "5 3, equal",
         "Equal and Done: nothing happens, and next to nothing is asked.",
-        update(
-          "an idle machine > asks the API server next to nothing, reads its own node and its own configurations only, and writes nothing",
-        ),
-        plan("asks for nothing when the machine has the target"),
+        tests("daemon-update-2"),
+        tests("machine-plan-node-1"),
       ),
       same(
         "5 3, equal, not Done",
         "Equal and not Done: the machine is looked at, and says Done when it is.",
-        looks("a look > at a machine that is well and does not say so makes it say so, and does nothing else"),
+        tests("daemon-looks-4"),
       ),
-      same(
-        "5 4",
-        "An update that begins is told at once.",
-        anUpdate("goes through its conditions in order, each once, in at most eight writes"),
-      ),
+      same("5 4", "An update that begins is told at once.", tests("daemon-update-5")),
       better(
         "W5",
         "5 5",
         "Drift stops a machine that is where it should be; a new target is not kept waiting by it.",
-        startUp("a machine with a history > that drifted while it was down says so, and keeps what somebody did"),
-        crashOdd("drift is overtaken by a new target"),
+        tests("daemon-start-up-9"),
+        tests("crash-effects-1"),
       ),
-      same(
-        "5 6",
-        "While it is updated its files are not watched for drift.",
-        anUpdate("that reboots writes down what it owes before it changes anything, and closes the ledger last"),
-      ),
+      same("5 6", "While it is updated its files are not watched for drift.", tests("daemon-update-6")),
       same(
         "5 irreconcilable",
         "What a machine cannot take makes it Unreconcilable; another target heals it.",
-        cannotTake(refusedTitle("disks")),
+        tests("daemon-update-13"),
       ),
       better(
         "W8",
         "5 errors",
         "Any other failure makes it Degraded; it waits longer and longer, and its own words do not wake it.",
-        update("a service that fails > what was paid before it is not paid again"),
-        planted("patient: every failure changes the Node, and eve…"),
+        tests("daemon-update-4"),
+        tests("crash-planted-bugs-1"),
       ),
     ],
   },
@@ -483,70 +327,34 @@ const machine: readonly Section[] = [
       same(
         "6.1 os",
         "Another image; the same one again where the force file asks.",
-        tables("what counts as different > another image"),
-        anUpdate("that the force file asks for again is applied anew, with a reboot, and the file goes"),
+        tests("conformance-tables-1"),
+        tests("daemon-update-7"),
       ),
       better(
         "W20",
         "6.1 kernel arguments",
         "Other arguments; not another order of the same, nor another way to list them.",
-        tables(
-          "what counts as different > other kernel arguments",
-          "what counts as different > kernel arguments in another order",
-          "what counts as different > no kernel arguments, and an empty list",
-        ),
-        looks(
-          "another spelling of the same > kernel arguments in one entry or in several change nothing",
-          "another spelling of the same > kernel arguments in another order change nothing",
-        ),
+        tests("conformance-tables-1"),
+        tests("daemon-looks-5", "daemon-looks-6"),
       ),
-      same("6.1 fips", "The flag.", tables("what counts as different > FIPS mode")),
-      better(
-        "W21",
-        "6.1 accounts",
-        "Keys and passwords, each by itself.",
-        tables("what counts as different > a key", "what counts as different > a password"),
-      ),
+      same("6.1 fips", "The flag.", tests("conformance-tables-1")),
+      better("W21", "6.1 accounts", "Keys and passwords, each by itself.", tests("conformance-tables-1")),
       better(
         "W20",
         "6.1 files",
         "Contents, mode and owner as they will be on the disk; no order, no spelling.",
-        tables(
-          "what counts as different > a file",
-          "what counts as different > files in another order",
-          "what counts as different > contents in another spelling",
-        ),
-        disk(
-          "a file is written > only when it differs: another spelling or order of the same is no change, and reboots nobody",
-        ),
+        tests("conformance-tables-1"),
+        tests("daemon-disk-3"),
       ),
-      better(
-        "W20",
-        "6.1 units",
-        "Text, drop-ins, mask and enablement; no order.",
-        tables("what counts as different > a unit", "what counts as different > units in another order"),
-      ),
-      same(
-        "6.1 kernel type",
-        "The type; no name and `default` are the same.",
-        tables(
-          "what counts as different > another kernel type",
-          "what counts as different > the default kernel by name",
-        ),
-      ),
-      better(
-        "W20",
-        "6.1 extensions",
-        "Which ones; no order.",
-        tables("what counts as different > extensions", "what counts as different > extensions in another order"),
-        looks("another spelling of the same > extensions in another order change nothing"),
-      ),
+      better("W20", "6.1 units", "Text, drop-ins, mask and enablement; no order.", tests("conformance-tables-1")),
+      same("6.1 kernel type", "The type; no name and `default` are the same.", tests("conformance-tables-1")),
+      better("W20", "6.1 extensions", "Which ones; no order.", tests("conformance-tables-1"), tests("daemon-looks-7")),
       skip("6.1 image mode", "An image that was built on the cluster counts as the system's image.", imageMode),
       skip("6.1 revert", "Going back from such an image is another system's image.", imageMode),
       same(
         "6.1 changed",
         "Changed paths and units are found as the reference finds them, in a fixed order.",
-        vectors("every case of kind diff is answered as the reference does"),
+        tests("vectors-1"),
       ),
     ],
   },
@@ -558,112 +366,88 @@ const machine: readonly Section[] = [
         "W21",
         "6.2 order",
         "All findings are told, not only the first, each with its field and what would lift it.",
-        reconciled("several things change"),
+        tests("config-reconcilable-1"),
       ),
       same(
         "6.2 valid",
         "The new configuration must be valid; an older one need not be.",
-        reconciled("the new config is invalid", "an old config that later rules refuse does not stand in the way"),
+        tests("config-reconcilable-1", "config-reconcilable-2"),
       ),
-      same("6.2 groups", "Groups do not change.", reconciled("groups change"), cannotTake(refusedTitle("groups"))),
-      same(
-        "6.2 users",
-        "Nobody but core changes.",
-        reconciled("another user comes"),
-        cannotTake(refusedTitle("another user than core")),
-      ),
-      same(
-        "6.2 core's keys",
-        "Core keeps a key or a password, or goes altogether.",
-        reconciled("core loses its keys", "core goes altogether", "core gets a password only", "keys change"),
-      ),
-      same("6.2 core's fields", "Nothing else of core changes.", reconciled("core gets a shell")),
+      same("6.2 groups", "Groups do not change.", tests("config-reconcilable-1"), tests("daemon-update-13")),
+      same("6.2 users", "Nobody but core changes.", tests("config-reconcilable-1"), tests("daemon-update-13")),
+      same("6.2 core's keys", "Core keeps a key or a password, or goes altogether.", tests("config-reconcilable-1")),
+      same("6.2 core's fields", "Nothing else of core changes.", tests("config-reconcilable-1")),
       same(
         "6.2 Ignition's arguments",
         "Ignition's own kernel arguments do not change.",
-        reconciled("Ignition's own kernel arguments change"),
+        tests("config-reconcilable-1"),
       ),
       same(
         "6.2 disks",
         "Disks, file systems and RAID do not change, unless the administrator allows it by name.",
-        reconciled("disks change", "an administrator can allow changes of storage"),
-        cannotTake(
-          refusedTitle("disks"),
-          "a change of disks that the administrator allowed is taken, and the disks stay",
-        ),
+        tests("config-reconcilable-1", "config-reconcilable-3"),
+        tests("daemon-update-13", "daemon-update-14"),
       ),
-      same(
-        "6.2 folders",
-        "Folders do not change.",
-        reconciled("folders change"),
-        cannotTake(refusedTitle("a directory that comes later")),
-      ),
+      same("6.2 folders", "Folders do not change.", tests("config-reconcilable-1"), tests("daemon-update-13")),
       same(
         "6.2 links",
         "Links do not come or change; all of them may go.",
-        reconciled("links come", "links go"),
-        cannotTake(refusedTitle("a link that comes later")),
+        tests("config-reconcilable-1"),
+        tests("daemon-update-13"),
       ),
-      same(
-        "6.2 append",
-        "Nothing is appended to.",
-        reconciled("a file is appended to"),
-        cannotTake(refusedTitle("a file that is appended to")),
-      ),
+      same("6.2 append", "Nothing is appended to.", tests("config-reconcilable-1"), tests("daemon-update-13")),
       same(
         "6.2 force file",
         "The force file cannot be shipped.",
-        reconciled("the force file is written"),
-        cannotTake(refusedTitle("the force file")),
+        tests("config-reconcilable-1"),
+        tests("daemon-update-13"),
       ),
-      same(
-        "6.2 fips",
-        "FIPS mode is not switched.",
-        reconciled("FIPS changes"),
-        cannotTake(refusedTitle("FIPS mode, switched")),
-      ),
+      same("6.2 fips", "FIPS mode is not switched.", tests("config-reconcilable-1"), tests("daemon-update-13")),
       same(
         "6.2 fips, machine",
         "Nor does a machine whose kernel runs in the other mode get it.",
-        reconciled("a machine with another FIPS mode is not brought to a config"),
+        tests("config-reconcilable-4"),
       ),
       better(
         "W19",
         "6.2 accepted silently",
         "LUKS and contents from elsewhere are refused before the drain, where the reference ignores or fails on them after it.",
-        reconciled("what the reference would fail on after the drain is refused before it"),
-        cannotTake(refusedTitle("LUKS, which the reference ignores"), refusedTitle("contents from elsewhere")),
+        tests("config-reconcilable-5"),
+        tests("daemon-update-13"),
       ),
       ours(
         "6.2 machine",
         "So is what this one machine cannot have: an owner that it does not know, a kernel, packages, more bytes than are free.",
-        cannotTake(
-          refusedTitle("an owner that it does not have"),
-          refusedTitle("a kernel that it cannot have"),
-          refusedTitle("extensions, where packages cannot be la…"),
-          refusedTitle("more bytes than are free"),
-        ),
+        tests("daemon-update-13"),
       ),
       same(
         "6.2 outcome",
         "Told by condition, event and state; nothing was touched, and another target heals it.",
-        cannotTake(refusedTitle("disks")),
+        tests("daemon-update-13"),
       ),
       same(
         "6.2 render",
         "The same rules stop a configuration before it is given to any machine.",
-        renders("*"),
-        controllers(
-          "base configurations and rendering > what running machines could not follow degrades the pool with the member's name, until the administrator allows it",
+        tests(
+          "render-for-pool-1",
+          "render-for-pool-2",
+          "render-for-pool-3",
+          "render-for-pool-4",
+          "render-for-pool-5",
+          "render-for-pool-6",
         ),
+        tests("controllers-1"),
       ),
       same(
         "6.2 report",
         "Where disks differ for good from the configuration, the MachineConfigNode says it, without what opens encrypted disks.",
-        storage("*"),
-        disk(
-          "what a machine says of itself > where its disks differ for good from its configuration, and no more once they do not",
+        tests(
+          "config-irreconcilable-changes-1",
+          "config-irreconcilable-changes-2",
+          "config-irreconcilable-changes-3",
+          "config-irreconcilable-changes-4",
         ),
+        tests("daemon-disk-2"),
       ),
     ],
   },
@@ -675,34 +459,12 @@ const machine: readonly Section[] = [
         "W32",
         "7.1 waits",
         "Policies that somebody has just written are waited for; after two minutes it is told, and it goes on by itself once they are merged.",
-        anUpdate("does not begin before the operator has merged the policies that somebody has just written"),
+        tests("daemon-update-15"),
       ),
-      same(
-        "7.1 force",
-        "The force file: a reboot, and the file goes.",
-        anUpdate("that the force file asks for again is applied anew, with a reboot, and the file goes"),
-      ),
-      same(
-        "7.1 system",
-        "Image, arguments, FIPS, kernel, packages: a reboot.",
-        tables(
-          "without a word of the user > the system",
-          "without a word of the user > kernel arguments",
-          "without a word of the user > FIPS mode",
-          "without a word of the user > the kernel type",
-          "without a word of the user > extensions",
-        ),
-      ),
-      same(
-        "7.1 nothing",
-        "No file, unit or account changed: nothing.",
-        tables("without a word of the user > nothing that changed asks for nothing"),
-      ),
-      same(
-        "7.1 otherwise",
-        "Everything else is asked of the policies.",
-        policies("consequencesOf > users replace defaults in their place and add others"),
-      ),
+      same("7.1 force", "The force file: a reboot, and the file goes.", tests("daemon-update-7")),
+      same("7.1 system", "Image, arguments, FIPS, kernel, packages: a reboot.", tests("conformance-tables-2")),
+      same("7.1 nothing", "No file, unit or account changed: nothing.", tests("conformance-tables-3")),
+      same("7.1 otherwise", "Everything else is asked of the policies.", tests("config-disruption-policy-1")),
     ],
   },
   {
@@ -712,45 +474,27 @@ const machine: readonly Section[] = [
       same(
         "7.2 1",
         "The longest policy above a file counts; `/` counts for nothing, and a slash at the end leaves out the folder itself. Without one: a reboot.",
-        policies("filePolicyFor > *", "consequencesOf > a file that no policy names reboots"),
+        tests("config-disruption-policy-2", "config-disruption-policy-3"),
       ),
       same(
         "7.2 2",
         "A unit's policy is the one of its name; without one, a reboot. A plain file below a unit's folder counts as a file.",
-        tables(
-          "without a word of the user > any other unit",
-          "a drop-in that is a plain file > counts as the file that it is, not as its unit",
-        ),
+        tests("conformance-tables-2", "conformance-tables-4"),
       ),
-      same(
-        "7.2 3",
-        "Keys and passwords have one policy together.",
-        tables("without a word of the user > SSH keys", "without a word of the user > a password"),
-      ),
+      same("7.2 3", "Keys and passwords have one policy together.", tests("conformance-tables-2")),
       better(
         "W21",
         "7.2 4",
         "A reboot covers everything; what it covers is still explained.",
-        policies(
-          "consequencesOf > a reboot covers everything",
-          "consequencesOf > what a reboot covers is still explained",
-        ),
+        tests("config-disruption-policy-3", "config-disruption-policy-4"),
       ),
-      same(
-        "7.2 5",
-        "Doing nothing says nothing beside something.",
-        policies("consequencesOf > nothing is said beside something"),
-      ),
+      same("7.2 5", "Doing nothing says nothing beside something.", tests("config-disruption-policy-3")),
       better(
         "W4",
         "7.2 6",
         "Each action once, in a fixed order: daemon-reload, reloads, restarts; a restart spares the reload.",
-        policies(
-          "consequencesOf > each action happens once, the daemon is…",
-          "consequencesOf > a restart makes a reload of the same un…",
-          "consequencesOf > the result does not depend on the order of changes",
-        ),
-        anUpdate("of files that ask for the same restart:…"),
+        tests("config-disruption-policy-3", "config-disruption-policy-5"),
+        tests("daemon-update-16"),
       ),
     ],
   },
@@ -758,83 +502,44 @@ const machine: readonly Section[] = [
     id: "7.3",
     title: "What follows a change: without a word of the user",
     rows: [
-      same(
-        "7.3 pull secret",
-        "The kubelet's pull secret: nothing.",
-        tables("without a word of the user > the kubelet's pull secret"),
-      ),
-      same(
-        "7.3 key",
-        "The key of image signatures: crio reloads.",
-        tables("without a word of the user > the key of image signatures"),
-      ),
-      same(
-        "7.3 policy",
-        "The signature policy: crio reloads.",
-        tables("without a word of the user > the signature policy"),
-      ),
+      same("7.3 pull secret", "The kubelet's pull secret: nothing.", tests("conformance-tables-2")),
+      same("7.3 key", "The key of image signatures: crio reloads.", tests("conformance-tables-2")),
+      same("7.3 policy", "The signature policy: crio reloads.", tests("conformance-tables-2")),
       same(
         "7.3 registries",
         "registries.conf: crio reloads, after a drain where pods could get other images.",
-        policies("consequencesOf > registries.conf drains only when pods could get other images"),
-        crashEven("a registry is taken away, which drains …"),
-        crashOdd("registries.conf changes so that crio on…"),
+        tests("config-disruption-policy-6"),
+        tests("crash-effects-1"),
+        tests("crash-effects-1"),
       ),
-      same(
-        "7.3 stores",
-        "Signature stores of registries: crio reloads.",
-        tables("without a word of the user > signature stores of registries"),
-      ),
-      same("7.3 crio", "crio's policies: crio reloads.", tables("without a word of the user > crio's policies")),
-      same("7.3 network", "Network states: nothing.", tables("without a word of the user > network states")),
+      same("7.3 stores", "Signature stores of registries: crio reloads.", tests("conformance-tables-2")),
+      same("7.3 crio", "crio's policies: crio reloads.", tests("conformance-tables-2")),
+      same("7.3 network", "Network states: nothing.", tests("conformance-tables-2")),
       same(
         "7.3 authorities",
         "The user's certificate authorities: they are taken over, and crio restarts.",
-        tables("without a word of the user > the user's certificate authorities"),
+        tests("conformance-tables-2"),
       ),
-      same(
-        "7.3 credential providers",
-        "Credential providers: the kubelet restarts.",
-        tables("without a word of the user > credential providers"),
-      ),
-      same(
-        "7.3 drop-in",
-        "Their drop-in of the kubelet: the kubelet restarts with it.",
-        tables("without a word of the user > their drop-in of the kubelet"),
-      ),
-      same(
-        "7.3 local registry",
-        "The local registry's files: it restarts.",
-        tables(
-          "without a word of the user > the local registry's folder",
-          "without a word of the user > the local registry's loader",
-        ),
-      ),
-      same(
-        "7.3 its authority",
-        "The local registry's authority: it is taken over.",
-        tables("without a word of the user > the local registry's authority"),
-      ),
-      same(
-        "7.3 its unit",
-        "The local registry's unit: it restarts with it.",
-        tables("without a word of the user > the local registry's unit"),
-      ),
-      same("7.3 keys", "SSH keys: nothing.", tables("without a word of the user > SSH keys")),
+      same("7.3 credential providers", "Credential providers: the kubelet restarts.", tests("conformance-tables-2")),
+      same("7.3 drop-in", "Their drop-in of the kubelet: the kubelet restarts with it.", tests("conformance-tables-2")),
+      same("7.3 local registry", "The local registry's files: it restarts.", tests("conformance-tables-2")),
+      same("7.3 its authority", "The local registry's authority: it is taken over.", tests("conformance-tables-2")),
+      same("7.3 its unit", "The local registry's unit: it restarts with it.", tests("conformance-tables-2")),
+      same("7.3 keys", "SSH keys: nothing.", tests("conformance-tables-2")),
       same(
         "7.3 merged",
         "A user's entry takes the place of the default of the same path or name; others follow.",
-        policies("consequencesOf > users replace defaults in their place and add others"),
+        tests("config-disruption-policy-1"),
       ),
       same(
         "7.3 limits",
         "Fifty entries, ten actions; Reboot and None stand alone; units have a suffix; Special is not for users.",
-        tables("what users may not write as a policy > *"),
+        tests("conformance-tables-5"),
       ),
       same(
         "7.3 kubelet's authority",
         "The kubelet's authority has no policy: a MachineConfig that changes it reboots.",
-        tables("without a word of the user > the kubelet's authority"),
+        tests("conformance-tables-2"),
       ),
     ],
   },
@@ -845,87 +550,50 @@ const machine: readonly Section[] = [
       same(
         "7.4 drain",
         "A drain comes before a reboot, before the action Drain, and before an unsafe registries.conf; else none.",
-        plan("a file that no policy names: drain firs…"),
-        anUpdate("with action Drain empties the machine, acts, and puts it back, without a reboot"),
-        crashEven("a registry is taken away, which drains …"),
-        crashOdd("registries.conf changes so that crio on…"),
+        tests("machine-plan-node-2"),
+        tests("daemon-update-9"),
+        tests("crash-effects-1"),
+        tests("crash-effects-1"),
       ),
-      same(
-        "7.4 search",
-        "Safe: the search list only grows at its end.",
-        policies(
-          "registriesDrain > longer search",
-          "registriesDrain > other search",
-          "registriesDrain > shorter search",
-        ),
-      ),
-      same("7.4 removed", "Safe: no registry goes.", policies("registriesDrain > a registry goes")),
+      same("7.4 search", "Safe: the search list only grows at its end.", tests("config-disruption-policy-7")),
+      same("7.4 removed", "Safe: no registry goes.", tests("config-disruption-policy-7")),
       same(
         "7.4 known",
         "Safe: what is said of a known registry stays; mirrors only come, for digests, or become for digests.",
-        policies(
-          "registriesDrain > a registry is blocked",
-          "registriesDrain > a mirror goes",
-          "registriesDrain > a mirror for digests comes",
-          "registriesDrain > a mirror for tags comes",
-          "registriesDrain > a mirror becomes one for digests",
-          "registriesDrain > a mirror becomes one for all",
-        ),
+        tests("config-disruption-policy-7"),
       ),
-      same(
-        "7.4 added",
-        "Safe: a new registry is for digests only.",
-        policies(
-          "registriesDrain > a registry comes",
-          "registriesDrain > a registry for digests comes",
-          "registriesDrain > a registry with mirrors for digests comes",
-        ),
-      ),
+      same("7.4 added", "Safe: a new registry is for digests only.", tests("config-disruption-policy-7")),
       better(
         "W32",
         "7.4 unreadable",
         "No file counts as empty, compressed contents are read, and a file that cannot be read drains; the update goes on.",
-        policies("registriesDrain > nothing", "registriesDrain > text that is not understood"),
-        looks("registries.conf that comes compressed is read like any other"),
+        tests("config-disruption-policy-7"),
+        tests("daemon-looks-8"),
       ),
       same(
         "7.4 Reboot",
         "Reboot: announced on the Node and by condition, in an event, and asked for.",
-        anUpdate(
-          "that reboots writes down what it owes before it changes anything, and closes the ledger last",
-          "goes through its conditions in order, each once, in at most eight writes",
-        ),
+        tests("daemon-update-6", "daemon-update-5"),
       ),
-      same(
-        "7.4 None",
-        "None: an event says that no reboot was needed.",
-        anUpdate("of a file without consequences: written…"),
-      ),
+      same("7.4 None", "None: an event says that no reboot was needed.", tests("daemon-update-16")),
       same(
         "7.4 Restart",
         "Restart: the service is started anew; certificate authorities by program where their unit is missing.",
-        anUpdate("of a file with a daemon-reload and a re…"),
-        rpmOstree("takes new certificate authorities over by program where it has no unit for that"),
+        tests("daemon-update-16"),
+        tests("rpm-ostree-host-1"),
       ),
-      same(
-        "7.4 Reload",
-        "Reload and daemon-reload: with an event.",
-        anUpdate("of a file with a reload: the service re…", "of a file with a daemon-reload and a re…"),
-      ),
+      same("7.4 Reload", "Reload and daemon-reload: with an event.", tests("daemon-update-16")),
       better(
         "W4",
         "7.4 failure",
         "An action that fails is told and tried again by itself; the disk stays as it is, and what was done before it is not done again.",
-        update(
-          "a service that fails > its reload is no success because systemctl says so; what is on the disk stays, and it is tried again until it works",
-          "a service that fails > what was paid before it is not paid again",
-        ),
+        tests("daemon-update-17", "daemon-update-4"),
       ),
       same(
         "7.4 finish",
         "Without a reboot the machine is Done at once; a target that moved meanwhile is gone to next.",
-        anUpdate("of a file without consequences: written…"),
-        crashOdd("another target comes while the first is…"),
+        tests("daemon-update-16"),
+        tests("crash-effects-1"),
       ),
     ],
   },
@@ -936,14 +604,14 @@ const machine: readonly Section[] = [
       ours(
         "7.5 rules",
         "They decide nothing here. For comparison with the reference they are known, order or not.",
-        tables("the rules before policies, which this suite only compares with > *"),
-        vectors("every case of kind diff is answered as the reference does"),
+        tests("conformance-tables-6"),
+        tests("vectors-1"),
       ),
       ours(
         "7.5 first boot",
         "First boot and joining go by the ordinary policies: what they would spare needs no reboot there either.",
-        firstBoot("that needs nothing but what Ignition did is complete at once, without a reboot"),
-        converge("that joins does not drain; later a reboot is drained for first"),
+        tests("daemon-first-boot-2"),
+        tests("daemon-converge-1"),
       ),
     ],
   },
@@ -951,110 +619,72 @@ const machine: readonly Section[] = [
     id: "8",
     title: "The steps of the reference's update, and what became of them",
     rows: [
-      same(
-        "8 1",
-        "A machine without a configuration goes from nothing.",
-        plan("a machine without an earlier configuration reboots undrained"),
-      ),
+      same("8 1", "A machine without a configuration goes from nothing.", tests("machine-plan-node-3")),
       skip("8 2", "Going back from an image that was built on the cluster prepares nothing.", imageMode),
       same(
         "8 3",
         "The state is Working while it works, and stays what it was while it only tries again.",
-        startUp(
-          "a boot that is not the one that was asked for > because somebody chose another system in the boot menu: it comes back by itself, drained, with all that belongs to it",
-        ),
-        update("a service that fails > what was paid before it is not paid again"),
+        tests("daemon-start-up-10"),
+        tests("daemon-update-4"),
       ),
       better(
         "W25",
         "8 4",
         "No signal is held off: a daemon may end, or be killed, at any moment, and the next one goes on; commands that do not end are ended.",
-        crashEven("*"),
-        crashOdd("*"),
-        inFile(
-          "src/host/rpm-ostree/rpm-ostree-host.test.ts",
-          "commands of a machine",
-        )("that do not end are ended, and say that trying again can help"),
+        tests("crash-effects-1"),
+        tests("crash-effects-1"),
+        tests("rpm-ostree-host-2"),
       ),
-      ours(
-        "8 5",
-        "The pool is not asked for; conditions say how it ended.",
-        anUpdate("goes through its conditions in order, each once, in at most eight writes"),
-      ),
+      ours("8 5", "The pool is not asked for; conditions say how it ended.", tests("daemon-update-5")),
       ours(
         "8 6",
         "A configuration that cannot be read is refused by name, and nothing is touched.",
-        reconciled("the new config is invalid"),
-        cannotTake(refusedTitle("contents from elsewhere")),
+        tests("config-reconcilable-1"),
+        tests("daemon-update-13"),
       ),
-      same(
-        "8 7",
-        "What an administrator has allowed is read before the judgement.",
-        cannotTake("a change of disks that the administrator allowed is taken, and the disks stay"),
-      ),
-      same(
-        "8 8",
-        "The judgement comes before anything is touched.",
-        cannotTake(refusedTitle("disks"), "keys in a folder that belongs to somebody else"),
-      ),
+      same("8 7", "What an administrator has allowed is read before the judgement.", tests("daemon-update-14")),
+      same("8 8", "The judgement comes before anything is touched.", tests("daemon-update-13", "daemon-update-18")),
       better(
         "W21",
         "8 9",
         "What will be done, and why, is told before it is done.",
-        anUpdate("of a file without consequences: written…"),
-        plan("every consequence names its cause"),
+        tests("daemon-update-16"),
+        tests("machine-plan-node-4"),
       ),
       same(
         "8 10",
         "Whether to drain follows from the plan; the only machine of a control plane is not drained.",
-        plan("the only control-plane machine reboots undrained"),
-        crashOdd("the only control-plane machine reboots …"),
+        tests("machine-plan-node-5"),
+        tests("crash-effects-1"),
       ),
-      same(
-        "8 11",
-        "The condition says prepared, with the version that is gone to.",
-        anUpdate("goes through its conditions in order, each once, in at most eight writes"),
-      ),
+      same("8 11", "The condition says prepared, with the version that is gone to.", tests("daemon-update-5")),
       better(
         "W23",
         "8 12",
         "The drain; a machine that is not updated after all is put back into service.",
-        anUpdate(
-          "whose target moves while it waits for a drain goes to the newer one; back to the old one, it is put back into service untouched",
-        ),
-        planted("drainFirst: the daemon believes that a drain is don…", "cordon: the uncordon is never asked for"),
+        tests("daemon-update-12"),
+        tests("crash-planted-bugs-1"),
       ),
-      same(
-        "8 13",
-        "Conditions say what is being written and staged.",
-        anUpdate("goes through its conditions in order, each once, in at most eight writes"),
-      ),
+      same("8 13", "Conditions say what is being written and staged.", tests("daemon-update-5")),
       better(
         "W3",
         "8 14",
         "Files and units come after the ledger is open and the system is staged; half-written is not lost but gone on with.",
-        planted("ledgerFirst: a file is written before the ledger is …"),
-        pairs("two or three faults in one life, wherever they fall, leave the machine on its target"),
+        tests("crash-planted-bugs-1"),
+        tests("crash-pairs-1"),
       ),
       ours(
         "8 15",
         "The kubeconfig is made unreadable for others at the first look; that it is absent stops nobody.",
-        startUp(
-          "a machine that another daemon kept > is taken over from its disk, with the originals that the other one kept",
-        ),
+        tests("daemon-start-up-13"),
       ),
-      same(
-        "8 16",
-        "Then the keys.",
-        plan("SSH keys: no disruption"),
-        disk("the account core > gets the keys of all listed entries in one file of its own, without a reboot"),
-      ),
-      same("8 17", "Then the password.", disk("the account core > gets a password and is locked again, not left open")),
+      same("8 16", "Then the keys.", tests("machine-plan-node-2"), tests("daemon-disk-4")),
+      same("8 17", "Then the password.", tests("daemon-disk-5")),
       better(
         "W2",
         "8 18",
         "The system was staged before them: it has no effect until the boot, so nothing has to be undone.",
-        plan("kernel arguments: staged before anythin…"),
+        tests("machine-plan-node-2"),
       ),
       skip(
         "8 19",
@@ -1065,43 +695,30 @@ const machine: readonly Section[] = [
         "W5",
         "8 20",
         "The current configuration is written when it is proven, never before; there is no file of a current image while no image is built on the cluster.",
-        anUpdate("that reboots writes down what it owes before it changes anything, and closes the ledger last"),
-        looks("a look > leaves the documents that going back needs, whole and without the API server"),
+        tests("daemon-update-6"),
+        tests("daemon-looks-9"),
       ),
-      same(
-        "8 21",
-        "Conditions say what is done.",
-        anUpdate("goes through its conditions in order, each once, in at most eight writes"),
-      ),
-      same(
-        "8 22",
-        "Then the actions, or the reboot.",
-        anUpdate(
-          "of a file with a daemon-reload and a re…",
-          "that reboots writes down what it owes before it changes anything, and closes the ledger last",
-        ),
-      ),
+      same("8 21", "Conditions say what is done.", tests("daemon-update-5")),
+      same("8 22", "Then the actions, or the reboot.", tests("daemon-update-16", "daemon-update-6")),
       better(
         "W6",
         "8 undo",
         "There is no undo beside going back: the same planner with the previous configuration as target; the system's undo is to throw away what is staged.",
-        converge("gets a configuration and loses it again: the disk is what it was, byte for byte"),
-        system("what is staged and superseded before the reboot is thrown away"),
-        crashEven("the OS image, kernel arguments, account…"),
+        tests("daemon-converge-2"),
+        tests("daemon-update-19"),
+        tests("crash-effects-1"),
       ),
       better(
         "W4",
         "8 late failure",
         "A failing service or a slow return into service rolls nothing back.",
-        update(
-          "a service that fails > its reload is no success because systemctl says so; what is on the disk stays, and it is tried again until it works",
-        ),
+        tests("daemon-update-17"),
       ),
       ours(
         "8 left behind",
         "Degraded with a reason, or Done without one; what failed is tried again from where it stopped.",
-        update("a service that fails > what was paid before it is not paid again"),
-        looks("a look > at a machine that is well and does not say so makes it say so, and does nothing else"),
+        tests("daemon-update-4"),
+        tests("daemon-looks-4"),
       ),
     ],
   },
@@ -1112,83 +729,52 @@ const machine: readonly Section[] = [
       ours(
         "8.1 1",
         "Images are fetched first: a failure costs no pod its place.",
-        system(
-          "an image is fetched before the drain; one that cannot be had costs no pod its place, and is tried again",
-        ),
-        plan("an OS image"),
+        tests("daemon-update-20"),
+        tests("machine-plan-node-2"),
       ),
       ours(
         "8.1 2",
         "Everything is decoded and judged before the drain: accounts, space, abilities, signatures.",
-        cannotTake(
-          refusedTitle("more bytes than are free"),
-          refusedTitle("an owner that it does not have"),
-          refusedTitle("contents from elsewhere"),
-        ),
-        rpmOstree("tells MCO_IMAGE_REFUSED when a pull ends with: Source image rejected: A signature was …"),
+        tests("daemon-update-13"),
+        tests("rpm-ostree-host-3"),
       ),
       ours(
         "8.1 3",
         "The drain, if the plan disrupts; the target is read again while it is waited for.",
-        anUpdate(
-          "whose target moves while it waits for a drain goes to the newer one; back to the old one, it is put back into service untouched",
-        ),
+        tests("daemon-update-12"),
       ),
       ours(
         "8.1 4",
         "The ledger: what is owed, what was there before, the target whole, the boot.",
-        anUpdate("that reboots writes down what it owes before it changes anything, and closes the ledger last"),
-        planted(
-          "ledgerFirst: a file is written before the ledger is …",
-          "debts: debts live in memory only: a new daemon…",
-        ),
+        tests("daemon-update-6"),
+        tests("crash-planted-bugs-1"),
       ),
       ours(
         "8.1 5",
         "The next system, as one staged deployment.",
-        system(
-          "extensions bring their packages and a kernel type its kernel, in one reboot; both go again with their configuration",
-        ),
-        everyDriver(
-          "staging changes nothing until an orderly boot, which merges /etc three ways",
-          "a power cut finalises nothing: the staged deployment is gone and /etc is as it was",
-        ),
+        tests("daemon-update-21"),
+        tests("host-conformance-1", "host-conformance-2"),
       ),
       ours(
         "8.1 6",
         "Files, then units, only where they differ, in one pass over the disk.",
-        anUpdate("of two hundred files is one pass over the disk; two hundred that stay cost nothing"),
-        drivers(
-          "the disk of a directory machine > 200 files are one flush pass: every file once, every folder once, then nothing at all when they are the same",
-        ),
+        tests("daemon-update-22"),
+        tests("host-conformance-3"),
       ),
-      ours(
-        "8.1 7",
-        "Then accounts.",
-        crashEven("a machine joins with files, units, keys…"),
-        crashOdd("keys and a password change without a re…"),
-      ),
+      ours("8.1 7", "Then accounts.", tests("crash-effects-1"), tests("crash-effects-1")),
       ours(
         "8.1 8",
         "The reboot pays every debt; else each action once, crossed out as it is paid.",
-        plan("debts of an interrupted update are paid, also when the disk is right already"),
-        planted(
-          "debts: a reload is forgotten",
-          "debts: a service is restarted twice",
-          "debts: a daemon-reload is forgotten",
-        ),
+        tests("machine-plan-node-6"),
+        tests("crash-planted-bugs-1"),
       ),
       skip("8.1 9", "What the image carries needs no settling at boot.", imageMode),
       ours(
         "8.1 10, boot",
         "Proof: the machine boots what it should, with its packages, and its services have not failed; a system that does not boot is gone back from.",
-        startUp(
-          "a boot that is not the one that was asked for > again and again: after three reboots the machine goes back, config and system together, and says why",
-        ),
-        system("packages that did not arrive keep the machine from saying that it is done"),
-        update(
-          "a service that fails > its reload is no success because systemctl says so; what is on the disk stays, and it is tried again until it works",
-        ),
+        tests("daemon-start-up-11"),
+        tests("daemon-update-8"),
+        tests("daemon-update-17"),
       ),
       skip(
         "8.1 10, window",
@@ -1198,29 +784,24 @@ const machine: readonly Section[] = [
       ours(
         "8.1 10, refused",
         "What was gone back from is not tried again until somebody lifts it or chooses another target.",
-        startUp(
-          "a boot that is not the one that was asked for > another target lifts a refusal by itself",
-          "a boot that is not the one that was asked for > on a machine that has nothing to go back to ends in a sentence, not in a loop of reboots",
-        ),
+        tests("daemon-start-up-16", "daemon-start-up-17"),
       ),
       ours(
         "8.1 11",
         "The current configuration is written and the ledger closed last.",
-        anUpdate("that reboots writes down what it owes before it changes anything, and closes the ledger last"),
-        planted("whole: the ledger is closed before the reboot", "claims: the target is claimed when the update b…"),
+        tests("daemon-update-6"),
+        tests("crash-planted-bugs-1"),
       ),
       ours(
         "8.1 secrets",
         "Pull secrets and certificates are written whenever they change, by a loop of their own, and are no step of an update.",
-        writesCertificates(
-          "a machine has the cluster's authorities soon after they change, each file is written when it differs and at no other time",
-        ),
+        tests("daemon-certificates-2"),
       ),
       ours(
         "8.1 after",
         "Done, and the return into service if we took it out.",
-        anUpdate("leaves somebody else's cordon alone"),
-        planted("cordon: the daemon lifts whatever cordon there …"),
+        tests("daemon-update-10"),
+        tests("crash-planted-bugs-1"),
       ),
     ],
   },
@@ -1232,15 +813,10 @@ const machine: readonly Section[] = [
         "W9",
         "9.1 order",
         "Links of a unit that changes go before its text and come after it; only what differs is written.",
-        plan("a unit that changes its text: old links…"),
-        anUpdate("of two hundred files is one pass over the disk; two hundred that stay cost nothing"),
+        tests("machine-plan-node-2"),
+        tests("daemon-update-22"),
       ),
-      same(
-        "9.1 leaked links",
-        "No link of a unit outlives it.",
-        disk("a unit > that goes leaves no file and no link"),
-        everyDriver("disabling takes the folder of links away that enabling made"),
-      ),
+      same("9.1 leaked links", "No link of a unit outlives it.", tests("daemon-disk-6"), tests("host-conformance-4")),
     ],
   },
   {
@@ -1250,64 +826,45 @@ const machine: readonly Section[] = [
       same(
         "9.2 1",
         "The kubelet's authority, the cloud's and the merged pull secret are left out of updates.",
-        writesCertificates(
-          "no plan writes, compares or takes away what is the writer's: a configuration is as old there as it is itself",
-        ),
+        tests("daemon-certificates-3"),
       ),
       same(
         "9.2 2",
         "A file that appends is refused, except to a machine that starts with it.",
-        cannotTake(refusedTitle("a file that is appended to")),
-        startUp(
-          "a machine that joins > without anything meets its first configuration through the daemon, folders, links and appended files too",
-        ),
+        tests("daemon-update-13"),
+        tests("daemon-start-up-15"),
       ),
       same(
         "9.2 3",
         "No source is an empty file; data URLs are read, plain or base64, compressed or not; nothing else.",
-        disk(
-          "a file is written > without contents: empty",
-          "a file is written > plain",
-          "a file is written > base64",
-          "a file is written > compressed",
-        ),
-        cannotTake(refusedTitle("contents from elsewhere")),
+        tests("daemon-disk-7"),
+        tests("daemon-update-13"),
       ),
       same(
         "9.2 4",
         "The mode that is given, or 0644; folders that are missing on the way are made 0755.",
-        disk(
-          "a file is written > plain",
-          "a file is written > in the place of a link, and folders on its way are root's and 0755; the link comes back",
-        ),
-        everyDriver(
-          "many are written at once, the last one of a path counts, and folders on the way have the owner that is asked for",
-        ),
+        tests("daemon-disk-7", "daemon-disk-8"),
+        tests("host-conformance-5"),
       ),
       better(
         "W19",
         "9.2 5",
         "The owner by number, else by name, else root; a name that the machine does not know is refused before the drain.",
-        disk("a file is written > owned by number", "a file is written > owned by name"),
-        cannotTake(refusedTitle("an owner that it does not have")),
+        tests("daemon-disk-7"),
+        tests("daemon-update-13"),
       ),
       same(
         "9.2 6",
         "What was there before is remembered first.",
-        converge("restores a file that somebody had before it was managed"),
-        planted("whole: the previous configuration is not repla…"),
+        tests("daemon-converge-3"),
+        tests("crash-planted-bugs-1"),
       ),
       better(
         "W3",
         "9.2 7",
         "Each file is replaced whole and durably, its folder too; a link in its place is replaced, not followed.",
-        disk(
-          "a file is written > in the place of a link, and folders on its way are root's and 0755; the link comes back",
-        ),
-        drivers(
-          "the disk of a directory machine > a process killed at any call leaves each path old or new, and nothing of its own for the next one, as root",
-          "a directory machine > a link planted inside never leads out of it",
-        ),
+        tests("daemon-disk-8"),
+        tests("host-conformance-6", "host-conformance-7"),
       ),
     ],
   },
@@ -1319,151 +876,87 @@ const machine: readonly Section[] = [
         "W9",
         "9.3 where",
         "It is kept with the ledger, outside of /etc, and costs no process for a file.",
-        converge("restores a file that somebody had before it was managed"),
-        drivers("a directory machine > keeps its ledger, and its own files, for root only"),
-        rpmOstree("that nothing changes costs no process to look at, and 200 of its files neither process nor write"),
+        tests("daemon-converge-3"),
+        tests("host-conformance-8"),
+        tests("rpm-ostree-host-4"),
       ),
       same(
         "9.3 stamp",
         "Where the reference stamped that nothing was there, nothing was.",
-        startUp(
-          "a machine that another daemon kept > is taken over from its disk, with the originals that the other one kept",
-        ),
+        tests("daemon-start-up-13"),
       ),
-      same(
-        "9.3 copy",
-        "Where the reference kept a copy, that was there.",
-        startUp(
-          "a machine that another daemon kept > is taken over from its disk, with the originals that the other one kept",
-        ),
-      ),
+      same("9.3 copy", "Where the reference kept a copy, that was there.", tests("daemon-start-up-13")),
       same(
         "9.3 none, vendor's",
         "Without either, what the image ships was there.",
-        startUp(
-          "a machine that joins > with annotations from the config server takes them over, and the file is put aside once it is done",
-        ),
-        everyDriver("what the image ships in /etc is there, and known as the vendor's after a change"),
+        tests("daemon-start-up-1"),
+        tests("host-conformance-9"),
       ),
-      same(
-        "9.3 none, nobody's",
-        "Or nothing.",
-        disk(
-          "a file is written > and taken away with its configuration: what the image ships comes back, what nobody had goes",
-        ),
-      ),
+      same("9.3 none, nobody's", "Or nothing.", tests("daemon-disk-9")),
     ],
   },
   {
     id: "9.4",
     title: "The disk: what goes",
     rows: [
-      same(
-        "9.4 1",
-        "What nobody had before is removed.",
-        disk(
-          "a file is written > and taken away with its configuration: what the image ships comes back, what nobody had goes",
-        ),
-      ),
-      same(
-        "9.4 2",
-        "What somebody had before comes back, as it was.",
-        converge(
-          "restores a file that somebody had before it was managed",
-          "gets a configuration and loses it again: the disk is what it was, byte for byte",
-        ),
-      ),
-      same(
-        "9.4 3",
-        "What the new configuration has as a drop-in stays.",
-        disk("a file is written > that the new configuration has as a drop-in stays, whoever named it before"),
-      ),
-      same(
-        "9.4 4",
-        "That it is gone already is no failure.",
-        everyDriver("an absent path reads as undefined, and removing it is no error"),
-      ),
+      same("9.4 1", "What nobody had before is removed.", tests("daemon-disk-9")),
+      same("9.4 2", "What somebody had before comes back, as it was.", tests("daemon-converge-3", "daemon-converge-2")),
+      same("9.4 3", "What the new configuration has as a drop-in stays.", tests("daemon-disk-10")),
+      same("9.4 4", "That it is gone already is no failure.", tests("host-conformance-10")),
       ours(
         "9.4 kept",
         "No path is left out: certificates that a MachineConfig brought go with it.",
-        disk(
-          "a file is written > and taken away with its configuration: what the image ships comes back, what nobody had goes",
-        ),
-        crashOdd("everything comes and goes again, and no…"),
+        tests("daemon-disk-9"),
+        tests("crash-effects-1"),
       ),
       same(
         "9.4 drop-ins",
         "Drop-ins that go are treated like files; a folder that this empties and that we made goes too.",
-        disk("a unit > gets drop-ins, loses an emptied one, and its folder goes with the last"),
+        tests("daemon-disk-11"),
       ),
       ours(
         "9.4 units",
         "A unit that goes has the enablement that it had before, and no link; a unit of the image is enabled again if it was.",
-        disk(
-          "a unit > that goes leaves no file and no link",
-          "a unit > of the image is disabled, and enabled again as it was when nobody speaks of it",
-        ),
+        tests("daemon-disk-6", "daemon-disk-12"),
       ),
-      ours(
-        "9.4 text only",
-        "A unit that loses only its text loses its file.",
-        disk("a unit > whose text goes while it stays named is…"),
-      ),
+      ours("9.4 text only", "A unit that loses only its text loses its file.", tests("daemon-disk-6")),
     ],
   },
   {
     id: "9.5",
     title: "The disk: units",
     rows: [
-      same(
-        "9.5 mask",
-        "Masked: a link to /dev/null, whatever text it has.",
-        disk("a unit > that is masked is a link to /dev/null, …"),
-      ),
+      same("9.5 mask", "Masked: a link to /dev/null, whatever text it has.", tests("daemon-disk-6")),
       same(
         "9.5 text",
         "With text: a file; old links go before the text changes.",
-        disk("a unit > with text is a file, enabled as it says", "a unit > with other text is enabled by the links…"),
-        plan("a unit that changes its text: old links…"),
+        tests("daemon-disk-6"),
+        tests("machine-plan-node-2"),
       ),
       same(
         "9.5 unmask",
         "Not masked, no text: nothing in its place.",
-        disk("a unit > whose mask is lifted has nothing in its…"),
-        crashOdd("a mask is lifted"),
+        tests("daemon-disk-6"),
+        tests("crash-effects-1"),
       ),
-      same(
-        "9.5 neither",
-        "Neither: left as it is, but for its enablement.",
-        disk("a unit > of the image is disabled, and enabled again as it was when nobody speaks of it"),
-      ),
-      same(
-        "9.5 drop-ins",
-        "Drop-ins are files; an emptied one is removed.",
-        disk("a unit > gets drop-ins, loses an emptied one, and its folder goes with the last"),
-      ),
+      same("9.5 neither", "Neither: left as it is, but for its enablement.", tests("daemon-disk-12")),
+      same("9.5 drop-ins", "Drop-ins are files; an emptied one is removed.", tests("daemon-disk-11")),
       same(
         "9.5 enablement",
         "Enabled and disabled as it says; one that nobody has is passed over.",
-        disk(
-          "a unit > with text is a file, enabled as it says",
-          "a unit > with text is a file, disabled as it says",
-          "a unit > that nobody has is not enabled, and sto…",
-        ),
+        tests("daemon-disk-6"),
       ),
       same(
         "9.5 presets",
         "Without a word of it, the vendor's presets decide.",
-        plan("a unit whose enablement nobody decides …"),
-        everyDriver("presets decide what nobody else does: the first line that speaks of a unit"),
+        tests("machine-plan-node-2"),
+        tests("host-conformance-11"),
       ),
       ours(
         "9.5 one by one",
         "Units are enabled one by one: one that nobody has stops no other.",
-        disk("a unit > that nobody has is not enabled, and stops no other"),
-        everyDriver(
-          "a unit that is absent or masked is neither enabled nor started, and disabling one that is gone is no error",
-        ),
+        tests("daemon-disk-13"),
+        tests("host-conformance-12"),
       ),
     ],
   },
@@ -1474,24 +967,11 @@ const machine: readonly Section[] = [
       same(
         "9.6 keys",
         "All listed keys go into one file of core, one a line, 0600, in folders of core that are 0700.",
-        disk("the account core > gets the keys of all listed entries in one file of its own, without a reboot"),
+        tests("daemon-disk-4"),
       ),
-      same(
-        "9.6 gone",
-        "They go with their configuration.",
-        disk("the account core > loses its keys with the last entry"),
-      ),
-      same(
-        "9.6 no core",
-        "A machine without core is passed over.",
-        disk("the account core > that a machine does not have is nobody's loss"),
-      ),
-      better(
-        "W15",
-        "9.6 other's folder",
-        "A folder of somebody else is refused and stays.",
-        cannotTake("keys in a folder that belongs to somebody else"),
-      ),
+      same("9.6 gone", "They go with their configuration.", tests("daemon-disk-14")),
+      same("9.6 no core", "A machine without core is passed over.", tests("daemon-disk-15")),
+      better("W15", "9.6 other's folder", "A folder of somebody else is refused and stays.", tests("daemon-update-18")),
     ],
   },
   {
@@ -1502,17 +982,15 @@ const machine: readonly Section[] = [
         "W14",
         "9.7 set",
         "A hash that differs is set, and no command line shows it.",
-        disk("the account core > gets a password and is locked again, not left open"),
-        rpmOstree("gets passwords by the standard input of its own program, and no word of them anywhere else"),
+        tests("daemon-disk-5"),
+        tests("rpm-ostree-host-5"),
       ),
       better(
         "W14",
         "9.7 gone",
         "A password that goes leaves the account locked, as it was before; never an empty password.",
-        disk("the account core > gets a password and is locked again, not left open"),
-        drivers(
-          "a directory machine > setting a password and taking it away leaves the shadow database byte for byte as it was",
-        ),
+        tests("daemon-disk-5"),
+        tests("host-conformance-13"),
       ),
     ],
   },
@@ -1524,16 +1002,14 @@ const machine: readonly Section[] = [
         "W10",
         "10.1 when",
         "Only when the machine does not boot what it should; a realtime kernel alone is no reason.",
-        looks("a realtime kernel is no reason to fetch or stage anything"),
-        rpmOstree("that nothing changes costs no process to look at, and 200 of its files neither process nor write"),
+        tests("daemon-looks-10"),
+        tests("rpm-ostree-host-4"),
       ),
       same(
         "10.1 events",
         "Events say what is staged, that it is, and that it booted; written before the machine goes down.",
-        anUpdate("that reboots writes down what it owes before it changes anything, and closes the ledger last"),
-        startUp(
-          "a boot that is not the one that was asked for > because what was staged was not finalised: it is staged again, and the failure is told",
-        ),
+        tests("daemon-update-6"),
+        tests("daemon-start-up-4"),
       ),
     ],
   },
@@ -1544,63 +1020,35 @@ const machine: readonly Section[] = [
       same(
         "10.2 1",
         "A system that is booted already, or staged already, is not staged again.",
-        plan("the same deployment is not staged twice"),
+        tests("machine-plan-node-7"),
       ),
       better(
         "W10",
         "10.2 2",
         "Packages are fetched only where some will be installed, and nothing of them is left behind.",
-        looks("an update without packages fetches the system and no packages"),
-        rpmOstree(
-          "gets image, packages, kernel and arguments as one staged deployment, and leaves no repository behind",
-        ),
+        tests("daemon-looks-11"),
+        tests("rpm-ostree-host-6"),
       ),
       same(
         "10.2 3",
         "What was staged by halves is thrown away first.",
-        rpmOstree(
-          "begins anew where a process died with half of it staged",
-          "throws away what is half staged when `rpm-ostree rebase` fails, and does it the next time",
-        ),
+        tests("rpm-ostree-host-7", "rpm-ostree-host-8"),
       ),
       same(
         "10.2 4",
         "A kernel that was swapped is swapped back before another image comes.",
-        rpmOstree(
-          "goes from a realtime kernel with packages back to the image's own kernel",
-          "goes from a realtime kernel with packages to another image with the same kernel",
-        ),
+        tests("rpm-ostree-host-9"),
       ),
-      same(
-        "10.2 5",
-        "Then the image.",
-        rpmOstree(
-          "gets image, packages, kernel and arguments as one staged deployment, and leaves no repository behind",
-        ),
-      ),
-      same(
-        "10.2 6",
-        "Then kernel arguments.",
-        rpmOstree("goes from a realtime kernel with packages to other arguments alone"),
-      ),
+      same("10.2 5", "Then the image.", tests("rpm-ostree-host-6")),
+      same("10.2 6", "Then kernel arguments.", tests("rpm-ostree-host-9")),
       skip("10.2 7", "An image that was built on the cluster brings kernel and packages itself.", imageMode),
-      same(
-        "10.2 8",
-        "Then the kernel.",
-        rpmOstree("goes from a realtime kernel with packages to another image with the same kernel"),
-      ),
-      same(
-        "10.2 9",
-        "Then extensions.",
-        rpmOstree("goes from a realtime kernel with packages to other packages alone"),
-      ),
+      same("10.2 8", "Then the kernel.", tests("rpm-ostree-host-9")),
+      same("10.2 9", "Then extensions.", tests("rpm-ostree-host-9")),
       same(
         "10.2 error",
         "A failure throws away what is staged, and is counted until the next success.",
-        rpmOstree("throws away what is half staged when `podman cp` fails, and does it the next time"),
-        system(
-          "an image is fetched before the drain; one that cannot be had costs no pod its place, and is tried again",
-        ),
+        tests("rpm-ostree-host-8"),
+        tests("daemon-update-20"),
       ),
     ],
   },
@@ -1621,48 +1069,48 @@ const machine: readonly Section[] = [
       ours(
         "10.3 3",
         "The image is fetched into ostree's own repository before the drain, under the machine's own signature policy; no policy is replaced, not even for a moment.",
-        rpmOstree(
-          "fetches an operating system into ostree's repository and packages into podman's storage",
-          "asks ostree for *",
-        ),
+        tests("rpm-ostree-host-10", "rpm-ostree-host-11"),
       ),
       better(
         "W7",
         "10.3 4",
         "A fetch that fails is tried again by a schedule of its own, and goes on where it stopped; what cannot help is not tried again.",
-        retries("*"),
-        pulls(
-          "faults > a connection that is cut: the pull gets on, and no byte is fetched twice",
-          "faults > a registry that stays away is asked six times, with growing waits",
-          "faults > a refusal is asked for once",
+        tests(
+          "registry-retries-1",
+          "registry-retries-2",
+          "registry-retries-3",
+          "registry-retries-4",
+          "registry-retries-5",
+          "registry-retries-6",
         ),
-        rpmOstree(
-          "tells MCO_IMAGE_UNREACHABLE when a pull ends with: pinging container registry: dial tcp: i…",
-          "tells MCO_IMAGE_ABSENT when a pull ends with: reading manifest in x: manifest unknown",
-        ),
-        system(
-          "an image is fetched before the drain; one that cannot be had costs no pod its place, and is tried again",
-        ),
+        tests("registry-pull-1", "registry-pull-2", "registry-pull-3"),
+        tests("rpm-ostree-host-3"),
+        tests("daemon-update-20"),
       ),
       ours(
         "10.3 digest",
         "Every image is held against its digest, and against the machine's signature policy, before it is staged.",
-        pulls(
-          "faults > a manifest of another digest is never looked at",
-          "faults > wrong bytes a second time are the end of it, and nothing of them is kept",
-          "policy > *",
+        tests(
+          "registry-pull-4",
+          "registry-pull-5",
+          "registry-pull-6",
+          "registry-pull-7",
+          "registry-pull-8",
+          "registry-pull-9",
+          "registry-pull-10",
+          "registry-pull-11",
         ),
       ),
       same(
         "10.3 booted",
         "Which image is booted is read from rpm-ostree, with its digest, in all spellings that it has had.",
-        readsRpmOstree("of an image: *"),
+        tests("rpm-ostree-host-12"),
       ),
       better(
         "W18",
         "10.3 read once",
         "It is read again whenever deployments may have changed, not once for a process.",
-        rpmOstree("is looked at again when somebody else changed its deployments"),
+        tests("rpm-ostree-host-13"),
       ),
     ],
   },
@@ -1673,32 +1121,23 @@ const machine: readonly Section[] = [
       same(
         "10.4 split",
         "Entries are split as the kernel splits them.",
-        inFile("src/core/machine/plan-node.test.ts", "splitKernelArguments")("*"),
-        readsRpmOstree("of arguments is split as the kernel does, without what ostree adds"),
+        tests("machine-plan-node-8"),
+        tests("rpm-ostree-host-14"),
       ),
       same(
         "10.4 own",
         "Only our own arguments go; those of others, and those that the machine was born with, stay.",
-        looks(
-          "kernel arguments > of a configuration go with it, one by one; those of others stay",
-          "kernel arguments > of a configuration leave what the machine was born with",
-        ),
-        plan("arguments that somebody else added stay on the command line"),
+        tests("daemon-looks-12", "daemon-looks-13"),
+        tests("machine-plan-node-9"),
       ),
       better(
         "W6",
         "10.4 exact",
         "What differs is added and deleted, each occurrence once; there is no undo that could add it twice.",
-        rpmOstree("throws away what is half staged when `rpm-ostree kargs --append` fails, and does it the next time"),
-        looks("kernel arguments > of a configuration go with it, one by one; those of others stay"),
+        tests("rpm-ostree-host-8"),
+        tests("daemon-looks-12"),
       ),
-      same(
-        "10.4 drift",
-        "A machine that boots without an argument is brought back.",
-        startUp(
-          "a boot that is not the one that was asked for > because somebody chose another system in the boot menu: it comes back by itself, drained, with all that belongs to it",
-        ),
-      ),
+      same("10.4 drift", "A machine that boots without an argument is brought back.", tests("daemon-start-up-10")),
     ],
   },
   {
@@ -1708,90 +1147,61 @@ const machine: readonly Section[] = [
       same(
         "10.5 default",
         "The default kernel's packages make room for another, and come back.",
-        rpmOstree("goes from a realtime kernel with packages back to what it was born with"),
+        tests("rpm-ostree-host-9"),
       ),
       same(
         "10.5 realtime",
         "The realtime kernel, with extensions, in one reboot; both go again.",
-        system(
-          "extensions bring their packages and a kernel type its kernel, in one reboot; both go again with their configuration",
-        ),
+        tests("daemon-update-21"),
       ),
       same(
         "10.5 64k",
         "A kernel that a machine's processor cannot have is refused before the drain.",
-        cannotTake(refusedTitle("a kernel that it cannot have")),
+        tests("daemon-update-13"),
       ),
-      same(
-        "10.5 two-node-ha",
-        "two-node-ha: its packages.",
-        tables("an extension > two-node-ha brings its packages, and is there when they all are"),
-      ),
+      same("10.5 two-node-ha", "two-node-ha: its packages.", tests("conformance-tables-7")),
       same(
         "10.5 ipsec",
         "ipsec: its packages; the one that only later systems have may be missing.",
-        tables(
-          "an extension > ipsec brings its packages, and is there when they all are",
-          "an extension > ipsec is there without the package that only later systems have",
-        ),
+        tests("conformance-tables-7", "conformance-tables-8"),
       ),
-      same(
-        "10.5 usbguard",
-        "usbguard: its package.",
-        tables("an extension > usbguard brings its packages, and is there when they all are"),
-      ),
-      same(
-        "10.5 kerberos",
-        "kerberos: its packages.",
-        tables("an extension > kerberos brings its packages, and is there when they all are"),
-      ),
+      same("10.5 usbguard", "usbguard: its package.", tests("conformance-tables-7")),
+      same("10.5 kerberos", "kerberos: its packages.", tests("conformance-tables-7")),
       same(
         "10.5 kernel-devel",
         "kernel-devel: its packages; refused beside another kernel when it is rendered.",
-        tables("an extension > kernel-devel brings its packages, and is there when they all are"),
-        rendersPool("kernel-devel with another kernel is refused"),
+        tests("conformance-tables-7"),
+        tests("render-pool-1"),
       ),
-      same(
-        "10.5 sandboxed",
-        "sandboxed-containers: its package.",
-        tables("an extension > sandboxed-containers brings its packages, and is there when they all are"),
-      ),
-      same(
-        "10.5 sysstat",
-        "sysstat: its package.",
-        tables("an extension > sysstat brings its packages, and is there when they all are"),
-      ),
+      same("10.5 sandboxed", "sandboxed-containers: its package.", tests("conformance-tables-7")),
+      same("10.5 sysstat", "sysstat: its package.", tests("conformance-tables-7")),
       ours(
         "10.5 older",
         "An extension of an older release only (wasm) is refused by name, before the drain.",
-        looks("an extension that does not exist is refused by name"),
+        tests("daemon-looks-14"),
       ),
-      same(
-        "10.5 unchanged",
-        "Equal extensions and an equal image need no operation.",
-        looks("another spelling of the same > extensions in another order change nothing"),
-      ),
+      same("10.5 unchanged", "Equal extensions and an equal image need no operation.", tests("daemon-looks-7")),
       same(
         "10.5 sets",
         "What is installed is what is missing; what goes is what no extension asks for any more; packages of others stay.",
-        plan("extensions and a kernel: packages of the extensions image beside those that somebody layered by hand"),
+        tests("machine-plan-node-10"),
       ),
       better(
         "W19",
         "10.5 Fedora",
         "A system without extensions refuses them, and other kernels, before the drain.",
-        rpmOstree("without extensions, as on Fedora CoreOS, refuses packages and kernels before it touches anything"),
-        cannotTake(refusedTitle("extensions, where packages cannot be la…")),
+        tests("rpm-ostree-host-15"),
+        tests("daemon-update-13"),
       ),
       same(
         "10.5 staged",
         "That something was staged is not believed before it was looked at.",
-        rpmOstree("does not believe that something was staged before it has looked"),
+        tests("rpm-ostree-host-16"),
       ),
       same(
         "10.5 installed",
         "After the boot all packages are there, or the machine is not Done.",
-        system("packages that did not arrive keep the machine from saying that it is done"),
+        tests("daemon-update-8"),
       ),
     ],
   },
@@ -1817,16 +1227,14 @@ const machine: readonly Section[] = [
       same(
         "10.8 other hosts",
         "A machine that ostree did not boot gets files, units and accounts; its system is somebody else's.",
-        rpmOstree(
-          "that ostree did not boot has files, units and accounts, and an operating system that is somebody else's",
-        ),
-        system("of a machine that somebody else keeps stays as it is, and files and units follow"),
-        plan("a machine whose system somebody else keeps gets files and units, and its image is left alone"),
+        tests("rpm-ostree-host-17"),
+        tests("daemon-update-23"),
+        tests("machine-plan-node-11"),
       ),
       same(
         "10.9",
         "Packages that somebody layered by hand stay through updates, and are counted.",
-        looks("packages that somebody layered by hand stay through an update of the system, and are counted"),
+        tests("daemon-looks-15"),
       ),
     ],
   },

@@ -1,39 +1,4 @@
-import { type Section, better, inFile, ours, same, skip } from "./row-kit.ts";
-
-/**
- * The config server, in the numbering of the reference's behaviour as it was written down for this suite: network (2),
- * requests (3), versions (4), which configuration (5), what is added (6), bootstrap (7), conversions (8). `N*` are the
- * weak points that are not repeated; `join *` is what this suite promises for machines that join.
- *
- * Source of what the reference does: openshift/machine-config-operator pkg/server (main).
- */
-const answers = inFile("src/server/served-answers.test.ts", "what is answered");
-const anew = inFile("src/server/served-answers.test.ts", "what has changed is answered anew");
-const bootstrap = inFile("src/server/bootstrap.test.ts", "a folder in place of a cluster");
-const bootstrapCommand = inFile("src/server/bootstrap.test.ts", "mco server bootstrap");
-const paths = inFile("src/server/hardening.test.ts", "paths lead where they say, or nowhere");
-const floods = inFile("src/server/hardening.test.ts", "floods");
-const hardening = inFile("src/server/hardening.test.ts");
-const tls = inFile("src/server/listener.test.ts", "TLS");
-const bounded = inFile("src/server/listener.test.ts", "what reaches the port is bounded");
-const listener = inFile("src/server/listener.test.ts");
-const served = inFile("src/server/tokens.test.ts", "who is served");
-const secrets = inFile("src/server/tokens.test.ts");
-const kept = inFile("src/server/answers.test.ts", "answers that are kept ready");
-const uses = inFile("src/server/credentials.test.ts", "uses of a token");
-const limits = inFile("src/server/limits.test.ts");
-const told = inFile("src/server/tell-requests.test.ts");
-const choice = inFile("src/core/join/choose-served.test.ts", "chooseServed");
-const config = inFile("src/core/join/served-config.test.ts", "what a machine is served");
-const versions = inFile("src/core/join/negotiate-version.test.ts", "negotiateVersion");
-const conversions = inFile("src/ignition/convert-ignition.test.ts");
-const tokens = inFile("src/core/join/provisioning-token.test.ts");
-const tokenCommands = inFile("src/cli/token-commands.test.ts");
-const profiles = inFile("src/core/certificates/tls-profile.test.ts");
-const csr = inFile("src/core/join/judge-csr.test.ts", "judgeCsr");
-const joins = inFile("src/controller/join-controller.test.ts", "machines that join");
-const authority = inFile("src/core/certificates/authority-rotation.test.ts", "an authority");
-const address = inFile("src/core/join/config-server.test.ts", "the config server of a cluster");
+import { type Section, better, tests, ours, same, skip } from "./row-kit.ts";
 
 export const configServer: readonly Section[] = [
   {
@@ -44,53 +9,55 @@ export const configServer: readonly Section[] = [
         "N1",
         "server 2 plain",
         "Nothing but TLS is spoken: the reference serves everything on a plain port as well.",
-        tls("who speaks no TLS is not spoken to"),
+        tests("server-listener-1"),
       ),
-      same(
-        "server 2 HTTP",
-        "HTTP/1.1 alone is spoken.",
-        tls("1.2 and 1.3 are spoken, nothing older, and HTTP/1.1 alone"),
-      ),
+      same("server 2 HTTP", "HTTP/1.1 alone is spoken.", tests("server-listener-2")),
       better(
         "N14",
         "server 2 profile",
         "The cluster's TLS profile is followed by explicit tables; nothing below 1.2, and an empty list is refused with the reason.",
-        profiles("tlsOfProfile > *", "tlsOfFlags > *"),
-        tls("Modern speaks 1.3 alone, and a list of ciphers is kept to"),
-        bootstrapCommand("the cluster's TLS profile is followed, and one that cannot be is refused"),
+        tests(
+          "certificates-tls-profile-1",
+          "certificates-tls-profile-2",
+          "certificates-tls-profile-3",
+          "certificates-tls-profile-4",
+        ),
+        tests("server-listener-3"),
+        tests("server-bootstrap-1"),
       ),
       same(
         "server 2 swap",
         "A certificate that is replaced on the disk is shown without a restart; connections go on.",
-        hardening(
-          "a certificate that is replaced on the disk is shown without a restart, and a connection that is open goes on",
-        ),
-        tls(
-          "a new certificate is shown to new connections, and those that there are go on",
-          "a certificate with the key of another is refused, and the one before stays",
-        ),
+        tests("server-hardening-1"),
+        tests("server-listener-4", "server-listener-5"),
       ),
       better(
         "N11",
         "server 2 limits",
         "Time, bytes and number of what reaches the port are bounded, and stopping lets answers end.",
-        bounded("*"),
-        floods("*"),
-        limits("*"),
-        listener(
-          "closing takes no new connections, and lets an answer under way end",
-          "closing does not wait for ever",
+        tests(
+          "server-listener-6",
+          "server-listener-7",
+          "server-listener-8",
+          "server-listener-9",
+          "server-listener-10",
+          "server-listener-11",
+          "server-listener-12",
+          "server-listener-13",
         ),
+        tests("server-hardening-2", "server-hardening-3", "server-hardening-4"),
+        tests("server-limits-1", "server-limits-2", "server-limits-3", "server-limits-4"),
+        tests("server-listener-14", "server-listener-15"),
       ),
       ours(
         "server 2 authority",
         "The server's authority has its successor believed in long before that signs.",
-        authority("*"),
+        tests("certificates-authority-rotation-1", "certificates-authority-rotation-2"),
       ),
       ours(
         "server 2 names",
         "Its certificate holds every name and address that machines are told.",
-        address("is vouched for by every name and address that machines are told"),
+        tests("join-config-server-1"),
       ),
     ],
   },
@@ -102,44 +69,34 @@ export const configServer: readonly Section[] = [
         "N4",
         "server 3 codes",
         "Every status says why, in a body without secrets: 400, 401, 403, 404, 405, 429, 503.",
-        answers("every status that there is, each with a body that says why"),
-        secrets("no secret is in a refusal, a log or a story"),
+        tests("server-served-answers-1"),
+        tests("server-tokens-1"),
       ),
-      same(
-        "server 3 HEAD",
-        "HEAD is GET without a body.",
-        answers("HEAD says what GET would, without a body, and uses nothing up"),
-      ),
+      same("server 3 HEAD", "HEAD is GET without a body.", tests("server-served-answers-2")),
       better(
         "N16",
         "server 3 routes",
         "Only the exact route leads to a configuration.",
-        paths(
-          "with a token that opens everything there is to open",
-          "asked for from outside, every path says the same whether there is such a pool or not",
-        ),
+        tests("server-hardening-5", "server-hardening-6"),
       ),
       better(
         "N10",
         "server 3 ready",
         "Ready is who has read everything, can make every pool's answer, and has a good certificate.",
-        answers("every status that there is, each with a body that says why"),
-        hardening("a server whose certificate has ended is not ready, and says that it ends before"),
-        bootstrap("is not ready with *"),
+        tests("server-served-answers-1"),
+        tests("server-hardening-7"),
+        tests("server-bootstrap-2"),
       ),
       ours(
         "server 3 again",
         "What a client has is not sent again; compressed where it takes that.",
-        answers("what a client has already is not sent again, and uses nothing up", "with Accept-Encoding *"),
+        tests("server-served-answers-3", "server-served-answers-4"),
       ),
       better(
         "N13",
         "server 3 told",
         "Each answer is a line in the journal: whom, what, which version, how large, how long.",
-        told(
-          "each answer is a line, with who got what; more than anybody can read are a number",
-          "refusals that go on are told more and more seldom, and none of them is lost",
-        ),
+        tests("server-tell-requests-1", "server-tell-requests-2"),
       ),
     ],
   },
@@ -147,12 +104,36 @@ export const configServer: readonly Section[] = [
     id: "server 4",
     title: "The config server: versions",
     rows: [
-      same("server 4 table", "What an Accept header gets, line by line.", versions("*"), answers("*")),
+      same(
+        "server 4 table",
+        "What an Accept header gets, line by line.",
+        tests(
+          "join-negotiate-version-1",
+          "join-negotiate-version-2",
+          "join-negotiate-version-3",
+          "join-negotiate-version-4",
+          "join-negotiate-version-5",
+        ),
+        tests(
+          "server-served-answers-5",
+          "server-served-answers-6",
+          "server-served-answers-1",
+          "server-served-answers-2",
+          "server-served-answers-3",
+          "server-served-answers-4",
+        ),
+      ),
       better(
         "N16",
         "server 4 departures",
         "3.0.0 is refused, q=0 means never, and the main type counts.",
-        versions("*"),
+        tests(
+          "join-negotiate-version-1",
+          "join-negotiate-version-2",
+          "join-negotiate-version-3",
+          "join-negotiate-version-4",
+          "join-negotiate-version-5",
+        ),
       ),
     ],
   },
@@ -164,41 +145,59 @@ export const configServer: readonly Section[] = [
         "N7",
         "server 5 chosen",
         "The newest configuration once a machine has proven it, by a count that belongs to it; else the one before.",
-        choice("a machine gets *", "a machine has to wait while *", "says why in words"),
+        tests("join-choose-served-1", "join-choose-served-2", "join-choose-served-3"),
       ),
       better(
         "N15",
         "server 5 image",
         "The pool's image at the first boot, if it is proven, of this configuration, and in reach of a machine that has not joined.",
-        choice("of a pool that boots images > *"),
-        config("with an image > *"),
+        tests(
+          "join-choose-served-4",
+          "join-choose-served-5",
+          "join-choose-served-6",
+          "join-choose-served-7",
+          "join-choose-served-8",
+          "join-choose-served-9",
+        ),
+        tests("join-served-config-1", "join-served-config-2", "join-served-config-3"),
       ),
       better(
         "N2",
         "server 5 pure",
         "Nothing that was read is changed by an answer.",
-        config(
-          "is the same for equal inputs, and nothing of them is changed",
-          "kernel arguments of the Ignition part > are the first boot's to set in *",
-        ),
+        tests("join-served-config-4", "join-served-config-5"),
       ),
       ours(
         "server 5 changes",
         "A change is in the next answer; nobody is turned away while it is made.",
-        anew("*"),
-        kept("are never old: who asks after a change gets what has changed"),
+        tests(
+          "server-served-answers-7",
+          "server-served-answers-8",
+          "server-served-answers-9",
+          "server-served-answers-10",
+        ),
+        tests("server-answers-1"),
       ),
       better(
         "N6",
         "server 5 ready",
         "Answers are made before anybody asks, once, and stay within their bytes.",
-        kept("*"),
+        tests(
+          "server-answers-2",
+          "server-answers-3",
+          "server-answers-1",
+          "server-answers-4",
+          "server-answers-5",
+          "server-answers-6",
+          "server-answers-7",
+          "server-answers-8",
+        ),
       ),
       better(
         "N3",
         "server 5 kubeconfig",
         "The kubeconfig follows the published authorities, in a new answer.",
-        anew("another configuration of the pool, other settings, other authorities"),
+        tests("server-served-answers-7"),
       ),
     ],
   },
@@ -209,31 +208,27 @@ export const configServer: readonly Section[] = [
       same(
         "server 6 files",
         "The annotations, the kubeconfig, the whole MachineConfig and the one of the first boot.",
-        config(
-          "has what its config says, and beside it what the machine needs: secrets for root alone",
-          "tells the machine which configuration it has, in words that it reads",
-          "holds the whole MachineConfig, and one for the first boot without what Ignition does",
-          "in *",
-        ),
+        tests("join-served-config-6", "join-served-config-7", "join-served-config-8", "join-served-config-9"),
       ),
       better(
         "N8",
         "server 6 paths",
         "A path that the config has already is replaced as a whole, compression and hash too.",
-        config("where the config has a path already > *"),
+        tests(
+          "join-served-config-10",
+          "join-served-config-11",
+          "join-served-config-12",
+          "join-served-config-13",
+          "join-served-config-14",
+        ),
       ),
-      better(
-        "N9",
-        "server 6 modes",
-        "Files with secrets are root's alone.",
-        config("has what its config says, and beside it what the machine needs: secrets for root alone"),
-      ),
+      better("N9", "server 6 modes", "Files with secrets are root's alone.", tests("join-served-config-6")),
       better(
         "N1",
         "server 6 token",
         "The credential in the kubeconfig lasts an hour, and is another one before twenty minutes have passed.",
-        anew("the credential in the kubeconfig is another one before twenty minutes have passed"),
-        kept("hold the credential before the last one for no longer than another is being made"),
+        tests("server-served-answers-10"),
+        tests("server-answers-4"),
       ),
     ],
   },
@@ -244,17 +239,14 @@ export const configServer: readonly Section[] = [
       same(
         "server 7 folder",
         "Pools, configurations and settings come from a folder; only machines of the control plane are served.",
-        bootstrap(
-          "serves the machines of the control plane, and no others",
-          "reads what has changed, and nothing else",
-        ),
-        bootstrapCommand("serves over TLS with a token, tells its story, and ends in order"),
+        tests("server-bootstrap-3", "server-bootstrap-4"),
+        tests("server-bootstrap-5"),
       ),
       same(
         "server 7 registries",
         "Certificates of registries go with it.",
-        bootstrap("a registry's certificate goes with it"),
-        config("before there is a cluster > holds the certificates of registries, and no image that was built"),
+        tests("server-bootstrap-6"),
+        tests("join-served-config-15"),
       ),
     ],
   },
@@ -266,8 +258,21 @@ export const configServer: readonly Section[] = [
         "N5",
         "server 8 losses",
         "What a version cannot say is refused by name, with the lowest version that can; nothing is dropped.",
-        conversions("*"),
-        config("names what a version cannot say, and the lowest that can"),
+        tests(
+          "convert-ignition-1",
+          "convert-ignition-2",
+          "convert-ignition-3",
+          "convert-ignition-4",
+          "convert-ignition-5",
+          "convert-ignition-6",
+          "convert-ignition-7",
+          "convert-ignition-8",
+          "convert-ignition-9",
+          "convert-ignition-10",
+          "convert-ignition-11",
+          "convert-ignition-12",
+        ),
+        tests("join-served-config-16"),
       ),
     ],
   },
@@ -279,40 +284,63 @@ export const configServer: readonly Section[] = [
         "N1",
         "join token",
         "A token opens one pool, for a time or a number of machines, and can be taken back; only its hash is kept.",
-        served(
-          "nobody without a credential, and every wrong one is answered alike",
-          "a right secret is told why it opens nothing",
-          "a token that was revoked opens nothing from then on",
+        tests("server-tokens-2", "server-tokens-3", "server-tokens-4"),
+        tests(
+          "join-provisioning-token-1",
+          "join-provisioning-token-2",
+          "join-provisioning-token-3",
+          "join-provisioning-token-4",
+          "join-provisioning-token-5",
+          "join-provisioning-token-6",
+          "join-provisioning-token-7",
+          "join-provisioning-token-8",
+          "join-provisioning-token-9",
+          "join-provisioning-token-10",
         ),
-        tokens("*"),
-        tokenCommands("mco token > *"),
+        tests(
+          "cli-token-commands-1",
+          "cli-token-commands-2",
+          "cli-token-commands-3",
+          "cli-token-commands-4",
+          "cli-token-commands-5",
+          "cli-token-commands-6",
+          "cli-token-commands-7",
+          "cli-token-commands-8",
+          "cli-token-commands-9",
+          "cli-token-commands-10",
+          "cli-token-commands-11",
+        ),
       ),
       ours(
         "join replay",
         "A token is never used more often than it may be, whoever is asked and whatever breaks.",
-        served(
-          "two servers never give more than there is, whoever is first",
-          "a use whose answer never arrived is given back",
-          "when a use cannot be stored nothing is served, and the machine is told to come again",
+        tests("server-tokens-5", "server-tokens-6", "server-tokens-7"),
+        tests(
+          "server-credentials-1",
+          "server-credentials-2",
+          "server-credentials-3",
+          "server-credentials-4",
+          "server-credentials-5",
+          "server-credentials-6",
+          "server-credentials-7",
         ),
-        uses("*"),
       ),
       ours(
         "join certificate",
         "A client certificate opens the pool that its organization names.",
-        served("a client certificate opens the pool that its organization names"),
+        tests("server-tokens-8"),
       ),
       ours(
         "join insecure",
         "Compatibility is named insecure wherever it shows.",
-        served("in insecure mode everybody is served, and it says so"),
-        address("asks for a credential unless somebody says otherwise, also where that is misspelt"),
+        tests("server-tokens-9"),
+        tests("join-config-server-2"),
       ),
       ours(
         "join approval",
         "A machine gets its certificate by rule, with the reason; nobody else's request is touched.",
-        csr("*"),
-        joins("*"),
+        tests("join-judge-csr-1", "join-judge-csr-2"),
+        tests("join-controller-1", "join-controller-2", "join-controller-3", "join-controller-4", "join-controller-5"),
       ),
       skip(
         "server 12",

@@ -76,17 +76,17 @@ describe("without a word of the user", () => {
     { title: "the kernel type", change: { kind: "kernelType", from: "default", to: "realtime" }, actions: ["reboot"] },
     { title: "extensions", change: { kind: "extensions", from: [], to: ["usbguard"] }, actions: ["reboot"] },
     { title: "FIPS mode", change: { kind: "fips", from: false, to: true }, actions: ["reboot"] },
-  ])("$title", ({ change, actions }) => {
+  ])("$title [conformance-tables-2]", ({ change, actions }) => {
     expect(actionsFor(change)).toEqual(actions);
   });
 
-  test("nothing that changed asks for nothing", () => {
+  test("nothing that changed asks for nothing [conformance-tables-3]", () => {
     expect(actionsFor()).toEqual([]);
   });
 });
 
 describe("a drop-in that is a plain file", () => {
-  test("counts as the file that it is, not as its unit", () => {
+  test("counts as the file that it is, not as its unit [conformance-tables-4]", () => {
     const policies = {
       ...defaultPolicies,
       units: [...defaultPolicies.units, { name: "a.service", actions: [{ type: "None" as const }] }],
@@ -132,7 +132,7 @@ describe("what users may not write as a policy", () => {
         ],
       },
     },
-  ])("$title", async ({ policy }) => {
+  ])("$title [conformance-tables-5]", async ({ policy }) => {
     const scene = await MachineScene.make();
     const write = (nodeDisruptionPolicy: object) =>
       scene.act(() =>
@@ -171,7 +171,7 @@ describe("the rules before policies, which this suite only compares with", () =>
     },
     { title: "what lies deeper", paths: ["/etc/containers/registries.d/a/b"], action: "reboot" },
     { title: "anything else", paths: ["/etc/containers/policy.json", "/etc/motd"], action: "reboot" },
-  ])("$title", ({ paths, action }) => {
+  ])("$title [conformance-tables-6]", ({ paths, action }) => {
     expect(legacyActionOf(paths)).toBe(action);
     expect(legacyActionOf(paths.toReversed())).toBe(action);
   });
@@ -297,7 +297,7 @@ describe("what counts as different", () => {
       reference: ["extensions"],
       ours: [],
     },
-  ])("$title", ({ from, to, reference, ours }) => {
+  ])("$title [conformance-tables-1]", ({ from, to, reference, ours }) => {
     const [before, after] = [from, to] as [
       Pick<MachineConfig, "metadata" | "spec">,
       Pick<MachineConfig, "metadata" | "spec">,
@@ -321,13 +321,13 @@ describe("an extension", () => {
     ["kernel-devel", ["kernel-devel", "kernel-headers"]],
     ["sandboxed-containers", ["kata-containers"]],
     ["sysstat", ["sysstat"]],
-  ])("%s brings its packages, and is there when they all are", ([name, packages]) => {
+  ])("%s brings its packages, and is there when they all are [conformance-tables-7]", ([name, packages]) => {
     expect(packagesOf([name])).toEqual(packages);
     expect(missingExtensions([name], packages)).toEqual([]);
     expect(missingExtensions([name], packages.slice(1))).toEqual([name]);
   });
 
-  test("ipsec is there without the package that only later systems have", () => {
+  test("ipsec is there without the package that only later systems have [conformance-tables-8]", () => {
     expect(missingExtensions(["ipsec"], ["NetworkManager-libreswan", "libreswan"])).toEqual([]);
   });
 });

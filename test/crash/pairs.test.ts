@@ -24,7 +24,7 @@ function rehearsal(index: number): Promise<Rehearsal> {
 }
 
 test(
-  "two or three faults in one life, wherever they fall, leave the machine on its target",
+  "two or three faults in one life, wherever they fall, leave the machine on its target [crash-pairs-1]",
   { timeout: 600_000 },
   async () => {
     await fc.assert(

@@ -388,32 +388,36 @@ async function* believing(source: AsyncIterable<string | Uint8Array>): AsyncIter
 }
 
 describe("a planted bug is found", () => {
-  test.for(bugs)("$invariant: $bug", { timeout: 120_000 }, async ({ invariant, scenario: part, crash, plant }) => {
-    const scenario = titled(part);
-    const { start, expectation, rig } = await rehearse(scenario, inMemory);
-    expect(rig.keeper.violations).toEqual([]);
-    const finds = async (faults: readonly { at: number; kind: "before" }[]) => {
-      const { keeper } = await Rig.run(
-        {
-          scenario,
-          subject: inMemory,
-          start,
-          faults,
-          plant,
-          until: invariant,
-          ...(invariant === "books" ? { books: "kept" } : {}),
-        },
-        expectation,
-      );
-      return keeper.violations.some((violation) => violation.invariant === invariant);
-    };
-    let found = false;
-    if (crash !== true) found = await finds([]);
-    else
-      for (let at = 0; at < rig.effects.length && !found; at += 1)
-        found = faultsAt(at, rig.effects[at] ?? "").includes("before") && (await finds([{ at, kind: "before" }]));
-    expect(found).toBe(true);
-  });
+  test.for(bugs)(
+    "$invariant: $bug [crash-planted-bugs-1]",
+    { timeout: 120_000 },
+    async ({ invariant, scenario: part, crash, plant }) => {
+      const scenario = titled(part);
+      const { start, expectation, rig } = await rehearse(scenario, inMemory);
+      expect(rig.keeper.violations).toEqual([]);
+      const finds = async (faults: readonly { at: number; kind: "before" }[]) => {
+        const { keeper } = await Rig.run(
+          {
+            scenario,
+            subject: inMemory,
+            start,
+            faults,
+            plant,
+            until: invariant,
+            ...(invariant === "books" ? { books: "kept" } : {}),
+          },
+          expectation,
+        );
+        return keeper.violations.some((violation) => violation.invariant === invariant);
+      };
+      let found = false;
+      if (crash !== true) found = await finds([]);
+      else
+        for (let at = 0; at < rig.effects.length && !found; at += 1)
+          found = faultsAt(at, rig.effects[at] ?? "").includes("before") && (await finds([{ at, kind: "before" }]));
+      expect(found).toBe(true);
+    },
+  );
 
   test("every invariant has one", () => {
     expect([...new Set(bugs.map(({ invariant }) => invariant))].sort()).toEqual(Object.keys(invariants).sort());

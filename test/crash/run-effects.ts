@@ -129,7 +129,7 @@ export function describeTally(what: string, { scenarios, effects, runs, faults, 
 /** A test for each scenario; what was done is printed. */
 export function testEffects(what: string, list: readonly Scenario[], subject: () => MakeSubject): void {
   const total = newTally();
-  test.for(list)("$title", { timeout: 600_000 }, async (scenario) => {
+  test.for(list)("$title [crash-effects-1]", { timeout: 600_000 }, async (scenario) => {
     const before = total.found.length;
     await everyFault(scenario, subject(), total);
     expect(total.found.slice(before)).toEqual([]);

@@ -11,7 +11,7 @@ const list = scenarios.filter(
 );
 
 test.for(list)(
-  "whatever happens to a line on its way to the disk and to the journal, none is lost and none is there twice: $title",
+  "whatever happens to a line on its way to the disk and to the journal, none is lost and none is there twice: $title [crash-story-1]",
   { timeout: 600_000 },
   async (scenario) => {
     const before = tally.found.length;

@@ -36,7 +36,7 @@ const driverFolders = [
   "src/apiserver/node/",
 ];
 
-test("imports point down the layers, and components do not know each other", () => {
+test("imports point down the layers, and components do not know each other [guards-imports-1]", () => {
   const offences = sourceFiles().flatMap((file) => {
     const layer = layerOf(file.path);
     const allowed = mayImport[layer];

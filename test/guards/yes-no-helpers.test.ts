@@ -49,7 +49,7 @@ const rules: readonly Rule[] = [
 ];
 
 describe.for(rules)("$title", ({ forbids, except, finds, leaves }) => {
-  test("everywhere", () => {
+  test("everywhere [guards-yes-no-helpers-1]", () => {
     const found = sources
       .filter((file) => !except.some((allowed) => file.startsWith(allowed)))
       .flatMap((file) =>
@@ -59,7 +59,7 @@ describe.for(rules)("$title", ({ forbids, except, finds, leaves }) => {
       );
     expect(found).toEqual([]);
   });
-  test("and the rule finds what it forbids, and nothing else", () => {
+  test("and the rule finds what it forbids, and nothing else [guards-yes-no-helpers-2]", () => {
     for (const line of finds) expect(line).toMatch(forbids);
     for (const line of leaves) expect(line).not.toMatch(forbids);
   });

@@ -103,7 +103,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
 
   afterAll(() => cluster?.stop());
 
-  test("has the state process as a pod, a journal for everybody who writes, and says how its parts are", async () => {
+  test("has the state process as a pod, a journal for everybody who writes, and says how its parts are [scenario-books-2]", async () => {
     expect(await statePod()).toHaveLength(1);
     const { items } = await cluster.kube.list(MachineStateJournal);
     expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(
@@ -128,7 +128,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     await untilCondition("BootstrapComplete", ({ reason }) => reason === "BootstrapJournalMissing");
   });
 
-  test("killed in the middle of a roll-out with a blocked drain, it changes nothing of it; nor of a drift", async () => {
+  test("killed in the middle of a roll-out with a blocked drain, it changes nothing of it; nor of a drift [scenario-books-4]", async () => {
     const app = { app: "web" };
     const web = {
       apiVersion: "apps/v1",
@@ -179,7 +179,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     await cluster.untilNode(worker, (node) => annotation(node, annotations.state) === "Done", "well again");
   });
 
-  test("the update and the drift can be read as chapters, by kubectl and by mco book", async () => {
+  test("the update and the drift can be read as chapters, by kubectl and by mco book [scenario-books-5]", async () => {
     const chapter = await updateOf(worker, second);
     isWhole(chapter);
     expect(chapter).toMatchObject({ from: { config: first }, to: { config: second } });
@@ -225,7 +225,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     await cluster.kube.delete(MachineConfigPool, { name: "infra" });
   });
 
-  test("a chapter that is closed cannot be changed by anybody, and books are written by the state process alone", async () => {
+  test("a chapter that is closed cannot be changed by anybody, and books are written by the state process alone [scenario-books-3]", async () => {
     const closed = (await cluster.kube.list(MachineStateChapter, { labelSelector: `${names.bookLabels.state}=Closed` }))
       .items[0];
     const name = closed?.metadata.name ?? "";
@@ -247,7 +247,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     }
   });
 
-  test("with the state process switched off a roll-out goes its way; switched on again, the chapters appear, that of the bootstrap too, and retention holds", async () => {
+  test("with the state process switched off a roll-out goes its way; switched on again, the chapters appear, that of the bootstrap too, and retention holds [scenario-books-1]", async () => {
     await settings({ mode: "off" });
     await expect.poll(statePod, { timeout: 30_000 }).toEqual([]);
     for (const type of [...healthTypes, ...keepingTypes])
@@ -391,7 +391,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     expect(index.spec.counters["chapters"]).toBeGreaterThan(2);
   });
 
-  test("a machine that was served and has not joined is told of on its pool, also where somebody else serves", async () => {
+  test("a machine that was served and has not joined is told of on its pool, also where somebody else serves [scenario-books-6]", async () => {
     const at = Date.now() - 40 * 60_000;
     const line = lineOf(
       {
@@ -424,7 +424,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     expect((await cluster.mco(["explain", "pool/worker"])).stdout).toContain("the machine 10.99.0.7 was given");
   });
 
-  test("who may read figures gets them from the state process over TLS, and nobody else", async () => {
+  test("who may read figures gets them from the state process over TLS, and nobody else [scenario-books-7]", async () => {
     await cluster.kubectl(["create", "clusterrole", "reads-figures", "--verb=get", "--non-resource-url=/metrics"]);
     await cluster.kubectl(["create", "serviceaccount", "reader", "-n", "default"]);
     await cluster.kubectl([
@@ -448,7 +448,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     expect((await scrape(await tokenOf("default"))).status).toBe(403);
   });
 
-  test("the book of a pool that is gone goes with its time, and leaves a line in the book of the cluster", async () => {
+  test("the book of a pool that is gone goes with its time, and leaves a line in the book of the cluster [scenario-books-8]", async () => {
     await expect
       .poll(async () => (await cluster.kube.list(MachineStateBook)).items.map(({ metadata }) => metadata.name), {
         timeout: 40_000,

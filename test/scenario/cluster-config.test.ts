@@ -130,7 +130,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
   afterAll(() => cluster?.stop());
 
   test(
-    "nothing is written before every setting is there, and then it is what they say",
+    "nothing is written before every setting is there, and then it is what they say [scenario-cluster-config-2]",
     { timeout: 150_000 },
     async () => {
       const told = await cluster.until(
@@ -171,7 +171,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
   );
 
   test(
-    "certificates reach a machine whose pool is paused, without drain, reboot or another configuration",
+    "certificates reach a machine whose pool is paused, without drain, reboot or another configuration [scenario-cluster-config-3]",
     { timeout: 150_000 },
     async () => {
       await cluster.kube.patch(
@@ -271,30 +271,37 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
     },
   );
 
-  test("the API server's authorities reach a machine's kubeconfig", { timeout: 60_000 }, async () => {
-    const kubeconfig = (bundle: string) =>
-      stringify(
-        {
-          clusters: [
-            {
-              name: "local",
-              cluster: { server: "https://api", "certificate-authority-data": Buffer.from(bundle).toString("base64") },
-            },
-          ],
-        },
-        { lineWidth: 0, indentSeq: false },
-      );
-    cluster.writeHostFile(worker, hostPaths.kubeconfig, kubeconfig(bundles.one));
-    await configMap("openshift-config-managed", "kube-apiserver-server-ca", {
-      "ca-bundle.crt": `${bundles.one}${bundles.two}`,
-    });
-    await expect
-      .poll(() => cluster.hostFile(worker, hostPaths.kubeconfig), { timeout: 30_000 })
-      .toBe(kubeconfig(`${bundles.one}${bundles.two}`));
-  });
+  test(
+    "the API server's authorities reach a machine's kubeconfig [scenario-cluster-config-11]",
+    { timeout: 60_000 },
+    async () => {
+      const kubeconfig = (bundle: string) =>
+        stringify(
+          {
+            clusters: [
+              {
+                name: "local",
+                cluster: {
+                  server: "https://api",
+                  "certificate-authority-data": Buffer.from(bundle).toString("base64"),
+                },
+              },
+            ],
+          },
+          { lineWidth: 0, indentSeq: false },
+        );
+      cluster.writeHostFile(worker, hostPaths.kubeconfig, kubeconfig(bundles.one));
+      await configMap("openshift-config-managed", "kube-apiserver-server-ca", {
+        "ca-bundle.crt": `${bundles.one}${bundles.two}`,
+      });
+      await expect
+        .poll(() => cluster.hostFile(worker, hostPaths.kubeconfig), { timeout: 30_000 })
+        .toBe(kubeconfig(`${bundles.one}${bundles.two}`));
+    },
+  );
 
   test(
-    "credentials for the cluster's own registry are merged once there is one, reach the machine as root's alone, and are told to nobody",
+    "credentials for the cluster's own registry are merged once there is one, reach the machine as root's alone, and are told to nobody [scenario-cluster-config-4]",
     { timeout: 90_000 },
     async () => {
       const secret = (name: string, where: string, type: string, data: Record<string, string>) =>
@@ -350,7 +357,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
   );
 
   test(
-    "a broken bundle changes no machine, is told of, and keeps nothing else waiting",
+    "a broken bundle changes no machine, is told of, and keeps nothing else waiting [scenario-cluster-config-1]",
     { timeout: 90_000 },
     async () => {
       await configMap("openshift-config", "user-ca-bundle", { "ca-bundle.crt": bundles.user });
@@ -460,7 +467,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
       matchExpressions: [{ key: names.labels.role, operator, values: [...values] }],
     });
 
-    test("a pool of one's own builds on the worker pool", async () => {
+    test("a pool of one's own builds on the worker pool [scenario-cluster-config-5]", async () => {
       for (const selector of [
         { matchLabels: { [names.labels.role]: "infra" } },
         role("In", ["infra"]),
@@ -489,7 +496,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
       );
     });
 
-    test("a pool names a stream that there is", async () => {
+    test("a pool names a stream that there is [scenario-cluster-config-6]", async () => {
       await refused(
         tryPool("infra", role("In", ["worker", "infra"]), { osImageStream: { name: "rhel-7" } }),
         "must be one of the streams",
@@ -497,7 +504,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
       await allowed(tryPool("infra", role("In", ["worker", "infra"]), { osImageStream: { name: "rhel-9" } }));
     });
 
-    test("there is one MachineConfiguration, and boot images are managed only where they can be", async () => {
+    test("there is one MachineConfiguration, and boot images are managed only where they can be [scenario-cluster-config-7]", async () => {
       const settingsOf = (name: string, spec: object) => () =>
         stranger.apply(MachineConfiguration, { metadata: { name }, spec } as never, { owner: "test", dryRun: true });
       const machineManagers = (resource: string) => ({
@@ -525,7 +532,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
       );
     });
 
-    test("streams stay, and a bundle of releases stays while the cluster runs one of them", async () => {
+    test("streams stay, and a bundle of releases stays while the cluster runs one of them [scenario-cluster-config-8]", async () => {
       await refused(() => stranger.delete(openshift.OSImageStream, { name: "cluster" }), "cannot be deleted");
       await refused(
         () => stranger.delete(openshift.InternalReleaseImage, { name: "cluster" }),
@@ -539,7 +546,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
       await allowed(() => stranger.delete(openshift.InternalReleaseImage, { name: "cluster" }));
     });
 
-    test("the suite's NetworkPolicies are the operator's; others in its namespace are anybody's", async () => {
+    test("the suite's NetworkPolicies are the operator's; others in its namespace are anybody's [scenario-cluster-config-9]", async () => {
       const has = (await cluster.kube.list(kubernetes.NetworkPolicy, { namespace })).items.map(
         ({ metadata }) => metadata.name,
       );
@@ -566,7 +573,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
       await allowed(() => stranger.delete(kubernetes.NetworkPolicy, own));
     });
 
-    test("a daemon's token writes about its own machine and about no other", async () => {
+    test("a daemon's token writes about its own machine and about no other [scenario-cluster-config-10]", async () => {
       const pods = await cluster.kube.list(kubernetes.Pod, { namespace, labelSelector: `k8s-app=${objects.daemon}` });
       const pod = pods.items.find(({ spec }) => spec?.nodeName === worker);
       const boundObjectRef = { apiVersion: "v1", kind: "Pod", name: pod?.metadata.name, uid: pod?.metadata.uid };

@@ -123,7 +123,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   });
 
   test(
-    "opting in starts the builder in a pod of its own, and every machine boots the image with the files of its configuration",
+    "opting in starts the builder in a pod of its own, and every machine boots the image with the files of its configuration [scenario-images-1]",
     { timeout: 240_000 },
     async () => {
       expect(await builderPods()).toEqual([]);
@@ -157,7 +157,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   );
 
   test(
-    "another file is one layer more and a reboot, kernel arguments are no build at all",
+    "another file is one layer more and a reboot, kernel arguments are no build at all [scenario-images-5]",
     { timeout: 240_000 },
     async () => {
       const known = (await builds()).length;
@@ -191,7 +191,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   );
 
   test(
-    "a push that is refused fails with its reason and touches no machine; a rebuild by annotation succeeds, and the annotation goes",
+    "a push that is refused fails with its reason and touches no machine; a rebuild by annotation succeeds, and the annotation goes [scenario-images-3]",
     { timeout: 240_000 },
     async () => {
       const refusal = join(cluster.directory, "registry", "refuse-pushes");
@@ -240,7 +240,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   );
 
   test.skipIf(!hasBuildah)(
-    "a Containerfile of the pool's own is built by a Job with buildah, its log can be read, and nothing secret is in what it says",
+    "a Containerfile of the pool's own is built by a Job with buildah, its log can be read, and nothing secret is in what it says [scenario-images-4]",
     { timeout: 240_000 },
     async () => {
       const old = booted("worker-0");
@@ -277,7 +277,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   );
 
   test(
-    "opting out brings every machine back to the stock OS and to what it was, and the builder's pod goes",
+    "opting out brings every machine back to the stock OS and to what it was, and the builder's pod goes [scenario-images-2]",
     { timeout: 240_000 },
     async () => {
       for (const name of ["60-file", "61-kargs"]) await cluster.kube.delete(MachineConfig, { name });

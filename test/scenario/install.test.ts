@@ -172,7 +172,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     expect(wrong.stderr).toContain('unknown field "spec.template.spec.serviceAccount_Name"');
   });
 
-  test("who may get /metrics reads them, and nobody else; what the Prometheus operator is told names metrics that are there", async () => {
+  test("who may get /metrics reads them, and nobody else; what the Prometheus operator is told names metrics that are there [scenario-install-2]", async () => {
     const definition = (kind: string, plural: string) => ({
       apiVersion: "apiextensions.k8s.io/v1",
       kind: "CustomResourceDefinition",
@@ -257,7 +257,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
   });
 
   test(
-    "kubectl delete -k leaves the machines as they are and takes everything of the suite, and it can be installed again",
+    "kubectl delete -k leaves the machines as they are and takes everything of the suite, and it can be installed again [scenario-install-1]",
     { timeout: 240_000 },
     async () => {
       const before = await cluster.target("worker");

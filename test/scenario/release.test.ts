@@ -52,7 +52,7 @@ describe.skipIf(!hasApiServer)("a new release", () => {
   });
 
   test(
-    "moves the OS image of every pool and rolls every node, as mco plan said it would, as an entry like any other",
+    "moves the OS image of every pool and rolls every node, as mco plan said it would, as an entry like any other [scenario-release-2]",
     { timeout: 240_000 },
     async () => {
       const before = await targets();
@@ -109,7 +109,7 @@ describe.skipIf(!hasApiServer)("a new release", () => {
   );
 
   test(
-    "reaches a pool that keeps an OS image of its own only once it lets go of it, and a paused one once it goes on",
+    "reaches a pool that keeps an OS image of its own only once it lets go of it, and a paused one once it goes on [scenario-release-3]",
     { timeout: 240_000 },
     async () => {
       const own = booted("worker-0") ?? "";
@@ -160,35 +160,40 @@ describe.skipIf(!hasApiServer)("a new release", () => {
     },
   );
 
-  test("whose operator does not run yet moves nothing, and is told of", { timeout: 120_000 }, async () => {
-    const before = await targets();
-    await cluster.kube.patch(kubernetes.ConfigMap, release, {
-      type: "merge",
-      body: { data: { releaseVersion: "99.0.0", baseOSContainerImage: newOs("three\n") } },
-    });
-    await cluster.until(
-      ClusterOperator,
-      objects.clusterOperator,
-      ({ status }) =>
-        (status?.conditions ?? []).some(
-          ({ type, status: is, message = "" }) => type === "Progressing" && is === "True" && message.includes("99.0.0"),
-        ),
-      "told",
-    );
-    expect(await targets()).toEqual(before);
-    await cluster.kube.patch(kubernetes.ConfigMap, release, {
-      type: "merge",
-      body: { data: { releaseVersion: version, baseOSContainerImage: stockOsImage } },
-    });
-    await cluster.until(
-      ClusterOperator,
-      objects.clusterOperator,
-      ({ status }) =>
-        (status?.conditions ?? []).some(({ type, status: is }) => type === "Progressing" && is === "False"),
-      "over",
-    );
-    expect(await targets()).toEqual(before);
-    for (const machine of machines)
-      expect(annotation(await cluster.untilNode(machine, () => true, "there"), annotations.state)).toBe("Done");
-  });
+  test(
+    "whose operator does not run yet moves nothing, and is told of [scenario-release-1]",
+    { timeout: 120_000 },
+    async () => {
+      const before = await targets();
+      await cluster.kube.patch(kubernetes.ConfigMap, release, {
+        type: "merge",
+        body: { data: { releaseVersion: "99.0.0", baseOSContainerImage: newOs("three\n") } },
+      });
+      await cluster.until(
+        ClusterOperator,
+        objects.clusterOperator,
+        ({ status }) =>
+          (status?.conditions ?? []).some(
+            ({ type, status: is, message = "" }) =>
+              type === "Progressing" && is === "True" && message.includes("99.0.0"),
+          ),
+        "told",
+      );
+      expect(await targets()).toEqual(before);
+      await cluster.kube.patch(kubernetes.ConfigMap, release, {
+        type: "merge",
+        body: { data: { releaseVersion: version, baseOSContainerImage: stockOsImage } },
+      });
+      await cluster.until(
+        ClusterOperator,
+        objects.clusterOperator,
+        ({ status }) =>
+          (status?.conditions ?? []).some(({ type, status: is }) => type === "Progressing" && is === "False"),
+        "over",
+      );
+      expect(await targets()).toEqual(before);
+      for (const machine of machines)
+        expect(annotation(await cluster.untilNode(machine, () => true, "there"), annotations.state)).toBe("Done");
+    },
+  );
 });

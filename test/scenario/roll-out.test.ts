@@ -168,7 +168,7 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     }
   });
 
-  test("a paused pool renders and leaves its machines alone; unpaused, it goes on", async () => {
+  test("a paused pool renders and leaves its machines alone; unpaused, it goes on [scenario-roll-out-4]", async () => {
     const before = await cluster.target("worker");
     await cluster.kube.patch(
       MachineConfigPool,
@@ -211,7 +211,7 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     }
   });
 
-  test("a rendered config that is in use cannot be deleted, and the others go where the pool says so", async () => {
+  test("a rendered config that is in use cannot be deleted, and the others go where the pool says so [scenario-roll-out-3]", async () => {
     const current = await cluster.target("worker");
     const refused = await cluster.kubectl(["delete", "machineconfig", current]);
     expect(refused.code).not.toBe(0);
@@ -264,7 +264,7 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     expect((await cluster.mco(["token", "revoke", "isgoodyet0"])).code).toBe(0);
   });
 
-  test("a disruption budget that forbids eviction holds the update, says so, and lets go when it is lifted", async () => {
+  test("a disruption budget that forbids eviction holds the update, says so, and lets go when it is lifted [scenario-roll-out-2]", async () => {
     const image = pauseImage(version);
     await cluster.kubectl(["apply", "-f", "-"], {
       input: JSON.stringify({
@@ -338,7 +338,7 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     for (const worker of workers) expect(cluster.hostFile(worker, "/etc/blocked.conf")).toBe("x");
   });
 
-  test("a pool whose policy says so deletes what its budget keeps, after the deadline and not before; both are told", async () => {
+  test("a pool whose policy says so deletes what its budget keeps, after the deadline and not before; both are told [scenario-roll-out-1]", async () => {
     expect((await cluster.kubectl(["rollout", "status", "deployment/web", "--timeout=60s"])).code).toBe(0);
     await cluster.kube.patch(
       kubernetes.PodDisruptionBudget,
@@ -381,7 +381,7 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     await cluster.kubectl(["delete", "deployment/web", "pdb/web", "-n", "default", "--wait=false"]);
   });
 
-  test("a bad configuration takes a machine down; taking it back reaches that machine first, while it is down, and disturbs no other", async () => {
+  test("a bad configuration takes a machine down; taking it back reaches that machine first, while it is down, and disturbs no other [scenario-roll-out-5]", async () => {
     // A pod on each machine that no drain may take away: the machine that is chosen stays in its update until it goes
     // down.
     const labels = { app: "held" };

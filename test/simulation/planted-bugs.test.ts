@@ -395,7 +395,7 @@ const bugs: readonly {
 
 describe("a planted bug is found", () => {
   test.for(bugs)(
-    "invariant $invariant: $bug",
+    "invariant $invariant: $bug [simulation-planted-bugs-1]",
     { timeout: 240_000 },
     async ({ invariant, controlPlane = 1, faults = false, plant }) => {
       const found: number[] = [];

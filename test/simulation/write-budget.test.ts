@@ -124,7 +124,7 @@ describe("an update with drain and reboot", () => {
     told = await rollOut("/etc/test/reboot");
   }, 120_000);
 
-  test("writes no more to each object than its budget allows, and the target once", () => {
+  test("writes no more to each object than its budget allows, and the target once [simulation-write-budget-3]", () => {
     for (const name of workers) {
       const of = (kind: string, by: RegExp) =>
         told.writes.filter(
@@ -149,7 +149,7 @@ describe("an update with drain and reboot", () => {
     }
   });
 
-  test("sends at most 40 KiB for each machine, its chapter included; the journal of the controllers is everybody's, and gets one append in ten seconds", () => {
+  test("sends at most 40 KiB for each machine, its chapter included; the journal of the controllers is everybody's, and gets one append in ten seconds [simulation-write-budget-4]", () => {
     const kib = (writes: readonly Write[]) => writes.reduce((sum, { bytes }) => sum + bytes, 0) / 1024;
     const shared = told.writes.filter(({ name }) => name === journals.controller);
     const own = told.writes.filter((write) => !shared.includes(write));
@@ -167,7 +167,7 @@ describe("an update with drain and reboot", () => {
       expect(at - (shared[index - 1]?.at ?? -Infinity)).toBeGreaterThanOrEqual(9_000);
   });
 
-  test("walks through the conditions in order, and back to rest", () => {
+  test("walks through the conditions in order, and back to rest [simulation-write-budget-1]", () => {
     for (const name of workers) {
       const steps = changesOf(told.walks.get(name) ?? []);
       const entered = steps
@@ -203,7 +203,7 @@ describe("an update with drain and reboot", () => {
     }
   });
 
-  test("moves the time of a condition exactly when its status changes", () => {
+  test("moves the time of a condition exactly when its status changes [simulation-write-budget-2]", () => {
     for (const name of workers) {
       for (const [index, conditions] of (told.walks.get(name) ?? []).entries()) {
         const before = told.walks.get(name)?.[index - 1];
@@ -222,7 +222,7 @@ describe("an update without reboot", () => {
     { path: "/etc/test/quiet", outcome: "None" },
     { path: "/etc/test/reload", outcome: "ServiceReloaded" },
   ])(
-    "of $path says that nobody had to be drained, and what was done: $outcome",
+    "of $path says that nobody had to be drained, and what was done: $outcome [simulation-write-budget-5]",
     { timeout: 120_000 },
     async ({ path, outcome }) => {
       const { writes, walks } = await rollOut(path);
@@ -237,7 +237,7 @@ describe("an update without reboot", () => {
     },
   );
 
-  test("is told apart from one with a reboot", { timeout: 120_000 }, async () => {
+  test("is told apart from one with a reboot [simulation-write-budget-6]", { timeout: 120_000 }, async () => {
     const { walks } = await rollOut("/etc/test/reboot");
     const last = walks.get("worker-0")?.at(-1);
     expect(last?.find(({ type }) => type === types.updatePostActionComplete)?.message).toMatch(/: Rebooted$/);

@@ -15,17 +15,20 @@ const entries = Object.entries(
 );
 
 describe("the closed list of reasons", () => {
-  test("explains every reason that some section or condition may give, and no other", () => {
+  test("explains every reason that some section or condition may give, and no other [books-stories-1]", () => {
     expect(Object.keys(storyReasons).toSorted()).toEqual([...listed()].toSorted());
   });
 
-  test.for(entries)("%s is explained in a sentence, and what to do about it is one", ([reason, { means, next }]) => {
-    expect(reason).toMatch(/^[A-Z][A-Za-z]*$/);
-    expect(means).toMatch(/^[A-Z].{8,}\.$/s);
-    if (next !== "") expect(next).toMatch(/^(mco |[A-Z]).{8,}[.)]$/s);
-  });
+  test.for(entries)(
+    "%s is explained in a sentence, and what to do about it is one [books-stories-2]",
+    ([reason, { means, next }]) => {
+      expect(reason).toMatch(/^[A-Z][A-Za-z]*$/);
+      expect(means).toMatch(/^[A-Z].{8,}\.$/s);
+      if (next !== "") expect(next).toMatch(/^(mco |[A-Z]).{8,}[.)]$/s);
+    },
+  );
 
-  test("has something to do for whatever has a trouble's name", () => {
+  test("has something to do for whatever has a trouble's name [books-stories-3]", () => {
     const troubles = entries.filter(([reason]) =>
       /(Failed|Failing|Refused|Blocked|Exceeded|Stalled|Down|Missing|Degraded|Silent|Drift|Overdue|Quarantined|Reached|Stuck|Irreconcilable|Crash|Crashed|CrashLoop|OldVersion|Skew|Expiring|WentBack|Mismatch)$/.test(
         reason,
@@ -35,7 +38,7 @@ describe("the closed list of reasons", () => {
     expect(troubles.filter(([, { next }]) => next === "").map(([reason]) => reason)).toEqual([]);
   });
 
-  test("says nothing to do where it went as it should", () => {
+  test("says nothing to do where it went as it should [books-stories-4]", () => {
     const good = entries.filter(([reason]) =>
       /(Succeeded|Updated|Drained|Cordoned|Uncordoned|Planned|Pulled|Staged|Written|Rebooted|Resumed|Recovered|AsExpected|NotRequired)$/.test(
         reason,

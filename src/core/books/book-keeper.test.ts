@@ -41,7 +41,7 @@ class Shelf {
 }
 
 describe("one update", () => {
-  test("is written when it opens and when it closes, and says the same as a fold of everything", () => {
+  test("is written when it opens and when it closes, and says the same as a fold of everything [books-book-keeper-2]", () => {
     const { lines } = toldUpdate();
     const shelf = new Shelf();
     const keeper = new BookKeeper(book);
@@ -211,7 +211,7 @@ test("lines that are known to be lost are counted in the chapter that was open",
   expect(shelf.chapters.get(1)).toMatchObject({ state: "Closed", missed: 7 });
 });
 
-test("whenever the keeper ends and another goes on, no line is lost or told twice, and closed chapters stay as they are", () => {
+test("whenever the keeper ends and another goes on, no line is lost or told twice, and closed chapters stay as they are [books-book-keeper-1]", () => {
   const tellers = {
     daemon: new StoryTeller("daemon", "worker-0"),
     controller: new StoryTeller("controller", "c", "pod-1"),

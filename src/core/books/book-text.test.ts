@@ -15,7 +15,7 @@ const told = (book: string, lines: readonly JournalLine[], at = now) =>
   bookText(readBook({ books: [], chapters: [], journals: [journal("controller", lines)] }, book, at), { now: at });
 
 describe("what the books say, word for word", () => {
-  test("a bootstrap", () => {
+  test("a bootstrap [books-book-text-1]", () => {
     const [operator, controller, server] = [
       new StoryTeller("operator", "bootstrap", "boot-0"),
       new StoryTeller("controller", "bootstrap", "boot-0"),
@@ -88,7 +88,7 @@ describe("what the books say, word for word", () => {
     `);
   });
 
-  test("a first boot", () => {
+  test("a first boot [books-book-text-2]", () => {
     const firstBoot = new StoryTeller("first-boot", "worker-0", "boot-1");
     const daemon = new StoryTeller("daemon", "worker-0", "boot-2");
     const here = { book: "node/worker-0", chapter: "Firstboot", run: "rendered-worker-a" } as const;
@@ -171,7 +171,7 @@ describe("what the books say, word for word", () => {
     `);
   });
 
-  test("an update whose drain was blocked", () => {
+  test("an update whose drain was blocked [books-book-text-3]", () => {
     expect(told("node/worker-0", toldUpdate().lines)).toMatchInlineSnapshot(`
       "Book node/worker-0: one chapter; idle for 27m56s; nobody keeps this book: read from the journals
 
@@ -194,7 +194,7 @@ describe("what the books say, word for word", () => {
     `);
   });
 
-  test("an update whose drain is blocked now", () => {
+  test("an update whose drain is blocked now [books-book-text-4]", () => {
     const at = morning + 30_000;
     expect(
       told(
@@ -219,7 +219,7 @@ describe("what the books say, word for word", () => {
     `);
   });
 
-  test("a drift", () => {
+  test("a drift [books-book-text-5]", () => {
     const daemon = new StoryTeller("daemon", "worker-0");
     const here = { book: "node/worker-0", chapter: "Drift" } as const;
     daemon.at(0, {
@@ -262,7 +262,7 @@ describe("what the books say, word for word", () => {
     `);
   });
 
-  test("an update that a newer target cut short", () => {
+  test("an update that a newer target cut short [books-book-text-6]", () => {
     const [daemon, controller] = [
       new StoryTeller("daemon", "worker-0"),
       new StoryTeller("controller", "machine-config-controller-x", "pod-1"),
@@ -329,7 +329,7 @@ describe("what the books say, word for word", () => {
     `);
   });
 
-  test("a machine that went back", () => {
+  test("a machine that went back [books-book-text-7]", () => {
     const daemon = new StoryTeller("daemon", "worker-0");
     const update = { book: "node/worker-0", chapter: "Update", run: "rendered-worker-b" } as const;
     daemon.at(0, { ...update, path: "Prepared", mark: "begin", reason: "Checking" });
@@ -410,7 +410,7 @@ describe("what the books say, word for word", () => {
     `);
   });
 
-  test("one chapter with every line and detail", () => {
+  test("one chapter with every line and detail [books-book-text-8]", () => {
     const lines = toldUpdate().lines;
     const [record] = foldBook("node/worker-0", lines, { now });
     if (record === undefined) expect.fail();
@@ -460,7 +460,7 @@ describe("what the books say, word for word", () => {
     `);
   });
 
-  test("sections of one kind without number are counted, those that failed are named", () => {
+  test("sections of one kind without number are counted, those that failed are named [books-book-text-9]", () => {
     const controller = new StoryTeller("controller", "c", "pod-1");
     const here = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-b" } as const;
     controller.at(0, {
@@ -498,7 +498,7 @@ describe("what a reader finds", () => {
   const book = (spec: object) =>
     ({ spec: { book: "node/worker-0", lastNumber: 4, prunedThrough: 3, through: closed.through, ...spec } }) as never;
 
-  test("of a chapter that is kept nothing is read a second time from the journals", () => {
+  test("of a chapter that is kept nothing is read a second time from the journals [books-book-text-10]", () => {
     const read = readBook(
       { books: [], chapters: [object({ ...closed, number: 4 })], journals: [journal("controller", lines)] },
       "node/worker-0",
@@ -507,7 +507,7 @@ describe("what a reader finds", () => {
     expect(read.chapters.map(({ number, kept }) => [number, kept])).toEqual([[4, true]]);
   });
 
-  test("lines of chapters that were thrown away make no new ones", () => {
+  test("lines of chapters that were thrown away make no new ones [books-book-text-11]", () => {
     const read = readBook(
       { books: [book({})], chapters: [], journals: [journal("controller", lines)] },
       "node/worker-0",
@@ -517,7 +517,7 @@ describe("what a reader finds", () => {
     expect(bookText(read, { now })).toBe("Book node/worker-0: no chapter yet; chapters 1 to 3 are no longer kept\n");
   });
 
-  test("an open chapter goes on with what the journals hold beyond it, also where the book's index is ahead", () => {
+  test("an open chapter goes on with what the journals hold beyond it, also where the book's index is ahead [books-book-text-12]", () => {
     const begun =
       foldBook(
         "node/worker-0",
@@ -533,7 +533,7 @@ describe("what a reader finds", () => {
     expect(read.chapters[0]).toEqual({ ...closed, number: 4, kept: true });
   });
 
-  test("what is beyond the book has the numbers that follow", () => {
+  test("what is beyond the book has the numbers that follow [books-book-text-13]", () => {
     const next = toldUpdate({
       run: "rendered-worker-c",
       startSeconds: 600,
@@ -556,7 +556,7 @@ describe("what a reader finds", () => {
     expect(bookText(read, { now })).toContain("from the journals: not in the book yet");
   });
 
-  test("a node's journal that tells of another node counts for neither, and the first says so", () => {
+  test("a node's journal that tells of another node counts for neither, and the first says so [books-book-text-14]", () => {
     const shelves = { books: [], chapters: [], journals: [journal("node-worker-1", lines)] };
     expect(readBook(shelves, "node/worker-0", now).chapters).toEqual([]);
     expect(bookText(readBook(shelves, "node/worker-1", now), { now })).toContain(
@@ -564,7 +564,7 @@ describe("what a reader finds", () => {
     );
   });
 
-  test("reading many books at once gives each what reading it alone gives", () => {
+  test("reading many books at once gives each what reading it alone gives [books-book-text-15]", () => {
     const other = {
       ...journal(
         "node-worker-1",

@@ -12,7 +12,7 @@ const update = { book, chapter: "Update", run: "rendered-worker-b" } as const;
 const later = { now: morning + 600_000 };
 const chaptersOf = (lines: Parameters<typeof foldBook>[1], now = later.now) => foldBook(book, lines, { now });
 
-test("every chapter of the tables has a rule of how it ends, which names sections that it has", () => {
+test("every chapter of the tables has a rule of how it ends, which names sections that it has [books-fold-book-6]", () => {
   for (const kind of bookKinds) {
     const rules = chapterRules[kind] as Record<
       string,
@@ -36,7 +36,7 @@ describe("an update that was told", () => {
   const { lines } = toldUpdate();
   const [chapter] = chaptersOf(lines);
 
-  test("is one closed chapter with its cause, its ends, and how long the machine was away", () => {
+  test("is one closed chapter with its cause, its ends, and how long the machine was away [books-fold-book-1]", () => {
     expect(chaptersOf(lines)).toHaveLength(1);
     expect(chapter).toMatchObject({
       book,
@@ -58,7 +58,7 @@ describe("an update that was told", () => {
     expect(chapter).not.toHaveProperty("next");
   });
 
-  test("has its sections in the order in which they happen, each with both ends, and together no longer than the whole", () => {
+  test("has its sections in the order in which they happen, each with both ends, and together no longer than the whole [books-fold-book-2]", () => {
     expect(chapter?.sections.map(({ path, durationMs, outcome }) => [path, durationMs, outcome])).toEqual([
       ["Requested", 1000, "Succeeded"],
       ["Prepared", 1000, "Succeeded"],
@@ -75,7 +75,7 @@ describe("an update that was told", () => {
     );
   });
 
-  test("is as its kind says", () => {
+  test("is as its kind says [books-fold-book-3]", () => {
     expect(
       MachineStateChapter.is({
         apiVersion: MachineStateChapter.apiVersion,
@@ -86,7 +86,7 @@ describe("an update that was told", () => {
     ).toBe(true);
   });
 
-  test("is the same however the lines of its writers come, and however often", () => {
+  test("is the same however the lines of its writers come, and however often [books-fold-book-4]", () => {
     const told = toldUpdate();
     fc.assert(
       fc.property(
@@ -105,7 +105,7 @@ describe("an update that was told", () => {
     );
   });
 
-  test("says where it stands while it goes on", () => {
+  test("says where it stands while it goes on [books-fold-book-5]", () => {
     const until = lines.filter(({ at }) => at <= morning + 30_000);
     expect(chaptersOf(until, morning + 30_000)).toMatchObject([
       {
@@ -245,7 +245,7 @@ describe("chapters that do not end well", () => {
 });
 
 describe("clocks", () => {
-  test("one that jumps back makes no duration negative and no order wrong", () => {
+  test("one that jumps back makes no duration negative and no order wrong [books-fold-book-9]", () => {
     fc.assert(
       fc.property(fc.integer({ min: -7_200_000, max: 7_200_000 }), fc.nat(15), (jump, from) => {
         const told = toldUpdate();
@@ -267,7 +267,7 @@ describe("clocks", () => {
     );
   });
 
-  test("an end that another clock puts before its beginning stands behind it, and the chapter says so", () => {
+  test("an end that another clock puts before its beginning stands behind it, and the chapter says so [books-fold-book-10]", () => {
     const daemon = new StoryTeller("daemon", "worker-0");
     const controller = new StoryTeller("controller", "c", "pod-1");
     controller.skewMs = -300_000;
@@ -392,7 +392,7 @@ test("what a whole chapter is about ends with it, and nobody had to tell that", 
   });
 });
 
-test("a chapter of 10,000 lines is short enough for one object, and keeps sections, ends and failures", () => {
+test("a chapter of 10,000 lines is short enough for one object, and keeps sections, ends and failures [books-fold-book-8]", () => {
   const controller = new StoryTeller("controller", "c", "pod-1");
   const here = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-b" } as const;
   controller.at(0, {
@@ -439,7 +439,7 @@ test("a chapter of 10,000 lines is short enough for one object, and keeps sectio
   expect(chapter?.folded?.map(({ path, count }) => [path, count])).toEqual([["Node", chapter?.dropped]]);
 });
 
-test("whatever is told folds into chapters that their kind accepts", () => {
+test("whatever is told folds into chapters that their kind accepts [books-fold-book-7]", () => {
   const anyLine = fc
     .constantFrom(...bookKinds)
     .chain((kind) =>

@@ -88,19 +88,19 @@ describe("a line", () => {
 });
 
 describe("the ring of a journal", () => {
-  test("takes each boundary line once, in order, also when it is offered again", () => {
+  test("takes each boundary line once, in order, also when it is offered again [books-journal-2]", () => {
     const first = appendLines(undefined, [line(1), line(1, { level: "progress", sub: 1 }), line(2)]);
     expect(first?.spec.lines.map(({ seq }) => seq)).toEqual([1, 2]);
     expect(appendLines(first?.spec, [line(1), line(2)])).toBeUndefined();
     expect(appendLines(first?.spec, [line(2), line(3)])?.spec.lines.map(({ seq }) => seq)).toEqual([1, 2, 3]);
   });
 
-  test("knows the lines of an earlier boot still when a later one has spoken", () => {
+  test("knows the lines of an earlier boot still when a later one has spoken [books-journal-3]", () => {
     const both = appendLines(undefined, [line(1), line(2), line(1, { boot: "boot-2" })]);
     expect(appendLines(both?.spec, [line(2), line(1, { boot: "boot-2" })])).toBeUndefined();
   });
 
-  test("holds 200 lines and 128 KiB, sends new lines only, and stays the same as its patch", () => {
+  test("holds 200 lines and 128 KiB, sends new lines only, and stays the same as its patch [books-journal-4]", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.integer({ min: 1, max: 90 }), fc.integer({ min: 0, max: 3000 })), {
@@ -129,7 +129,7 @@ describe("the ring of a journal", () => {
   });
 });
 
-test("a node's journal tells of that node only", () => {
+test("a node's journal tells of that node only [books-journal-1]", () => {
   const journal = (name: string) => ({
     metadata: { name },
     spec: { lines: [line(1), line(2, { book: "node/worker-1" }), line(3, { book: "pool/worker" })], last: [] },

@@ -37,7 +37,7 @@ const judged = (teller: StoryTeller, nodes: readonly JoinedNode[], seconds: numb
   ]);
 
 describe("machines that were served", () => {
-  test("are one each, however often they ask while they boot, and another one when they boot again", () => {
+  test("are one each, however often they ask while they boot, and another one when they boot again [books-judge-joins-1]", () => {
     const teller = server();
     for (const seconds of [0, 5, 600, 9000]) serve(teller, seconds, "10.0.0.7");
     serve(teller, 7, "10.0.0.8", "infra");
@@ -54,7 +54,7 @@ describe("machines that were served", () => {
     ]);
   });
 
-  test("are overdue after half an hour without a node", () => {
+  test("are overdue after half an hour without a node [books-judge-joins-2]", () => {
     const teller = server();
     serve(teller, 0, "10.0.0.7");
     expect([judged(teller, [], 1799), judged(teller, [], 1800)]).toEqual([
@@ -64,7 +64,7 @@ describe("machines that were served", () => {
     expect(nextOverdueMs(judgeJoins(servedMachines(teller.lines), [], at(600)), at(600))).toBe(joinOverdueMs - 600_000);
   });
 
-  test("have joined as the node of their address, also where addresses are shown as digests, and also as one that was there before", () => {
+  test("have joined as the node of their address, also where addresses are shown as digests, and also as one that was there before [books-judge-joins-3]", () => {
     const teller = server();
     serve(teller, 0, "10.0.0.7");
     serve(teller, 1, addressDigest("10.0.0.8"));
@@ -74,7 +74,7 @@ describe("machines that were served", () => {
     ]);
   });
 
-  test("are probably the node of their pool that came in that time, each another one", () => {
+  test("are probably the node of their pool that came in that time, each another one [books-judge-joins-4]", () => {
     const teller = server();
     serve(teller, 0, "10.0.0.7");
     serve(teller, 10, "10.0.0.8");
@@ -95,7 +95,7 @@ describe("machines that were served", () => {
     ]);
   });
 
-  test("that never came say so in the book of their pool, by the same line whenever somebody looks", () => {
+  test("that never came say so in the book of their pool, by the same line whenever somebody looks [books-judge-joins-5]", () => {
     const teller = server();
     serve(teller, 0, "10.0.0.7");
     const [join] = judgeJoins(servedMachines(teller.lines), [], at(9000));

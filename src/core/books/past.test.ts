@@ -56,7 +56,7 @@ const past = pastOf(
 );
 
 describe("what updates before took", () => {
-  test("is the middle and the edges of each section and of the whole", () => {
+  test("is the middle and the edges of each section and of the whole [books-past-1]", () => {
     const { whole, sections } = spreads(past);
     expect(whole).toEqual({ count: 5, medianMs: 6 * minute, p10Ms: 4.4 * minute, p90Ms: 7.6 * minute });
     expect(sections.get("Executed/Drained")).toEqual({
@@ -68,7 +68,7 @@ describe("what updates before took", () => {
     expect(sections.get("PostAction/Rebooted")?.medianMs).toBe(2 * minute);
   });
 
-  test("leaves out what did not end well, what is not over, what was no update, and other pools", () => {
+  test("leaves out what did not end well, what is not over, what was no update, and other pools [books-past-2]", () => {
     const others = [
       update(9, { outcome: "Failed" }),
       update(9, { state: "Open" }),
@@ -81,14 +81,14 @@ describe("what updates before took", () => {
     expect(pastOf("worker", [anywhere]).updates).toHaveLength(1);
   });
 
-  test("holds for chapters as they are folded from what was told", () => {
+  test("holds for chapters as they are folded from what was told [books-past-3]", () => {
     const [chapter] = foldBook("node/worker-0", toldUpdate().lines, { now });
     const { whole, sections } = spreads(pastOf("worker", [{ ...(chapter ?? expect.fail()), number: 1 }]));
     expect(whole?.medianMs).toBe(124_000);
     expect(sections.get("Executed/Drained")?.medianMs).toBe(60_000);
   });
 
-  test("has edges on both sides of its middle, whatever the figures are", () => {
+  test("has edges on both sides of its middle, whatever the figures are [books-past-4]", () => {
     expect(spreadOf([])).toBeUndefined();
     fc.assert(
       fc.property(fc.array(fc.nat(1e9), { minLength: 1, maxLength: 40 }), (values) => {
@@ -103,7 +103,7 @@ describe("what updates before took", () => {
 });
 
 describe("when a machine is likely to be done", () => {
-  test("is what is left of the step that it is in and of those behind it", () => {
+  test("is what is left of the step that it is in and of those behind it [books-past-5]", () => {
     expect(estimateMachine(past, "Draining", now, now)).toMatchObject({ likely: now + 5 * minute, of: 5, late: false });
     expect(estimateMachine(past, "Rebooting", now - minute, now)).toMatchObject({
       likely: now + minute,
@@ -112,21 +112,21 @@ describe("when a machine is likely to be done", () => {
     });
   });
 
-  test("leaves out those that were through with the step by then", () => {
+  test("leaves out those that were through with the step by then [books-past-6]", () => {
     expect(estimateMachine(past, "Draining", now - 2.5 * minute, now)).toMatchObject({
       likely: now + 3.5 * minute,
       of: 3,
     });
   });
 
-  test("that has been longer at it than any before is late, and has the rest before it all the same", () => {
+  test("that has been longer at it than any before is late, and has the rest before it all the same [books-past-7]", () => {
     expect(estimateMachine(past, "Draining", now - 60 * minute, now)).toMatchObject({
       likely: now + 2 * minute,
       late: true,
     });
   });
 
-  test("is not known without chapters, in a step that none of them had, or where nothing goes on by itself", () => {
+  test("is not known without chapters, in a step that none of them had, or where nothing goes on by itself [books-past-8]", () => {
     expect(estimateMachine(noPast, "Draining", now, now)).toBeUndefined();
     expect(estimateMachine(past, "PostAction", now, now)).toBeUndefined();
     expect(estimateMachine(past, "Degraded", now, now)).toBeUndefined();
@@ -134,12 +134,12 @@ describe("when a machine is likely to be done", () => {
 });
 
 describe("when a roll-out is likely to be done", () => {
-  test("machines take turns on the places that there are", () => {
+  test("machines take turns on the places that there are [books-past-9]", () => {
     expect(estimateRollOut(past, { working: [], waiting: 6, places: 2 }, now)?.likely).toBe(now + 18 * minute);
     expect(estimateRollOut(past, { working: [], waiting: 6, places: 6 }, now)?.likely).toBe(now + 6 * minute);
   });
 
-  test("behind those that are under way", () => {
+  test("behind those that are under way [books-past-10]", () => {
     const working = estimateMachine(past, "Rebooting", now, now);
     expect(estimateRollOut(past, { working: [working], waiting: 1, places: 1 }, now)?.likely).toBe(now + 8 * minute);
     expect(estimateRollOut(past, { working: [working], waiting: 0, places: 1 }, now)).toMatchObject({
@@ -147,13 +147,13 @@ describe("when a roll-out is likely to be done", () => {
     });
   });
 
-  test("is not known without chapters, without anything to do, or without a place", () => {
+  test("is not known without chapters, without anything to do, or without a place [books-past-11]", () => {
     expect(estimateRollOut(noPast, { working: [], waiting: 6, places: 2 }, now)).toBeUndefined();
     expect(estimateRollOut(past, { working: [], waiting: 0, places: 2 }, now)).toBeUndefined();
     expect(estimateRollOut(past, { working: [], waiting: 1, places: 0 }, now)).toBeUndefined();
   });
 
-  test("lies between its edges, and more machines never end it sooner", () => {
+  test("lies between its edges, and more machines never end it sooner [books-past-12]", () => {
     fc.assert(
       fc.property(fc.nat(60), fc.integer({ min: 1, max: 8 }), (waiting, places) => {
         const estimate = estimateRollOut(past, { working: [], waiting: waiting + 1, places }, now) ?? expect.fail();
@@ -166,7 +166,7 @@ describe("when a roll-out is likely to be done", () => {
     );
   });
 
-  test("is said with its spread and what it rests on", () => {
+  test("is said with its spread and what it rests on [books-past-13]", () => {
     const estimate = estimateRollOut(past, { working: [], waiting: 2, places: 1 }, now) ?? expect.fail();
     expect(estimateText(estimate, now)).toBe(
       "between 10:39 and 10:44Z, most likely 10:42 (in 12m00s; median of 5 updates of this pool)",
@@ -212,7 +212,7 @@ describe("who changed what", () => {
     ].map((each) => [each.metadata.name, each]),
   );
 
-  test("names what was added, changed and taken away since the last configuration, by whom and when", () => {
+  test("names what was added, changed and taken away since the last configuration, by whom and when [books-past-14]", () => {
     expect(
       whoChanged(pool(["00-base", "99-new", "99-ssh"], ["00-base", "99-old", "99-ssh"]), (name) => configs.get(name)),
     ).toEqual([
@@ -222,7 +222,7 @@ describe("who changed what", () => {
     ]);
   });
 
-  test("says nothing when nothing changed, or nothing was there before", () => {
+  test("says nothing when nothing changed, or nothing was there before [books-past-15]", () => {
     expect(whoChanged(pool(["99-ssh"], ["99-ssh"], ["rendered-1", "rendered-1"]), (name) => configs.get(name))).toEqual(
       [],
     );

@@ -21,7 +21,7 @@ const steps = [
   ["Updated", "end", "Succeeded"],
 ] as const;
 
-test("no secret that a component had in its hands is in the journal, the chapter, the text, the chart or the JSON of a book", () => {
+test("no secret that a component had in its hands is in the journal, the chapter, the text, the chart or the JSON of a book [redacted-books-1]", () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.nat(steps.length - 1), anySecret, fc.boolean()), { minLength: 1, maxLength: 8 }),

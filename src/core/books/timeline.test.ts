@@ -25,7 +25,7 @@ if (update === undefined) throw new Error("no chapter");
 const isOver = { now, width: 100 };
 
 describe("the chart of a pool", () => {
-  test("has a row for each machine, a letter for what each moment was spent on, and says what letters mean", () => {
+  test("has a row for each machine, a letter for what each moment was spent on, and says what letters mean [books-timeline-1]", () => {
     const daemon = new StoryTeller("daemon", "worker-0");
     daemon.at(300, {
       book: "node/worker-0",
@@ -58,7 +58,7 @@ describe("the chart of a pool", () => {
     `);
   });
 
-  test("begins where it is asked to, and leaves out what was over by then", () => {
+  test("begins where it is asked to, and leaves out what was over by then [books-timeline-2]", () => {
     const books = new Map([
       ["worker-0", [update]],
       ["worker-1", [moved(update, 140)]],
@@ -68,7 +68,7 @@ describe("the chart of a pool", () => {
     expect(timeline.rows.map(({ bars }) => bars.length > 0)).toEqual([false, true]);
   });
 
-  test("begins with the newest roll-out when nobody says since when, and shows what else there was meanwhile", () => {
+  test("begins with the newest roll-out when nobody says since when, and shows what else there was meanwhile [books-timeline-3]", () => {
     const daemon = new StoryTeller("daemon", "worker-0");
     daemon.at(-80_000, {
       book: "node/worker-0",
@@ -96,7 +96,7 @@ describe("the chart of a pool", () => {
     expect(drawTimeline(timeline, isOver).find((line) => line.startsWith("worker-2"))).toMatch(/^worker-2 {2}!+ /);
   });
 
-  test("of 500 machines fits on a screen: neighbours in time share a row, and a machine in trouble is seen", () => {
+  test("of 500 machines fits on a screen: neighbours in time share a row, and a machine in trouble is seen [books-timeline-4]", () => {
     const failed = {
       ...moved(update, 900),
       outcome: "Failed" as const,
@@ -123,7 +123,7 @@ describe("the chart of a pool", () => {
     expect(rows[0]).toMatch(/^worker-0 … worker-19 \(20\) .*20 Update Succeeded$/);
   });
 
-  test("has colours only where it is asked for them, and then the same letters", () => {
+  test("has colours only where it is asked for them, and then the same letters [books-timeline-5]", () => {
     const timeline = timelineOf("pool/worker", new Map([["worker-0", [update]]]), { now });
     const plain = drawTimeline(timeline, isOver);
     const coloured = drawTimeline(timeline, { ...isOver, colours: true });
@@ -133,7 +133,7 @@ describe("the chart of a pool", () => {
     expect(coloured.map((line) => line.replaceAll(/\u001b\[\d+m/g, ""))).toEqual(plain);
   });
 
-  test("of nothing says so", () => {
+  test("of nothing says so [books-timeline-6]", () => {
     expect(drawTimeline(timelineOf("pool/worker", new Map([["worker-0", []]]), { now }), isOver)).toEqual([
       "pool/worker: nothing is known of this time",
     ]);
@@ -141,7 +141,7 @@ describe("the chart of a pool", () => {
 });
 
 describe("the chart of one book", () => {
-  test("has a row for each step of its last chapters, with what it took", () => {
+  test("has a row for each step of its last chapters, with what it took [books-timeline-7]", () => {
     expect(drawTimeline(timelineOfBook("node/worker-0", [update], { now }), { ...isOver, width: 90 }).join("\n"))
       .toMatchInlineSnapshot(`
       "node/worker-0: 2026-01-02 10:00:00Z to 10:02:04Z, 2m04s; one column is 3s
@@ -163,7 +163,7 @@ describe("the chart of one book", () => {
     `);
   });
 
-  test("goes on to now while a chapter is open", () => {
+  test("goes on to now while a chapter is open [books-timeline-8]", () => {
     const open = chapters(toldUpdate().lines.filter(({ at }) => at <= morning + 30_000));
     const timeline = timelineOfBook("node/worker-0", open, { now: morning + 90_000 });
     expect([timeline.from, timeline.to]).toEqual([morning, morning + 90_001]);

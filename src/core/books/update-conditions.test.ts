@@ -11,13 +11,13 @@ const drained = (status: "True" | "False" | "Unknown", reason: string) => ({
 });
 
 describe("withPhases", () => {
-  test("creates every condition at once, and changes nothing when nothing is new", () => {
+  test("creates every condition at once, and changes nothing when nothing is new [books-update-conditions-1]", () => {
     const first = withPhases([], [], t0);
     expect(first.length).toBe(15);
     expect(withPhases(first, [], t0 + 1000)).toBe(first);
   });
 
-  test("a parent follows from its children", () => {
+  test("a parent follows from its children [books-update-conditions-2]", () => {
     const working = withPhases([], [drained("Unknown", "UpdateExecutedDrained")], t0);
     expect(conditionOf(working, "UpdateExecuted")).toMatchObject({ status: "Unknown", reason: "Drained" });
     const done = withPhases(
@@ -33,7 +33,7 @@ describe("withPhases", () => {
     expect(conditionOf(done, "UpdateExecuted")).toMatchObject({ status: "True", reason: "UpdateExecuted" });
   });
 
-  test("a child that is not required does not keep its parent back", () => {
+  test("a child that is not required does not keep its parent back [books-update-conditions-3]", () => {
     const done = withPhases(
       [],
       [
@@ -47,7 +47,7 @@ describe("withPhases", () => {
     expect(conditionOf(done, "UpdateExecuted")?.status).toBe("True");
   });
 
-  test("the time of a transition moves only with the status", () => {
+  test("the time of a transition moves only with the status [books-update-conditions-6]", () => {
     const first = withPhases([], [drained("Unknown", "A")], t0);
     const second = withPhases(first, [drained("Unknown", "B")], t0 + 60_000);
     const third = withPhases(second, [drained("True", "C")], t0 + 120_000);
@@ -58,7 +58,7 @@ describe("withPhases", () => {
     ]);
   });
 
-  test("conditions of others stay", () => {
+  test("conditions of others stay [books-update-conditions-5]", () => {
     const foreign = {
       type: "PinnedImageSetsDegraded",
       status: "False" as const,
@@ -69,7 +69,7 @@ describe("withPhases", () => {
     expect(conditionOf(withPhases([foreign], [drained("True", "X")], t0), "PinnedImageSetsDegraded")).toEqual(foreign);
   });
 
-  test("a new run puts every phase ahead again, and the end leaves the last run readable", () => {
+  test("a new run puts every phase ahead again, and the end leaves the last run readable [books-update-conditions-4]", () => {
     const end = withPhases(
       withPhases([], phasesAtStart("rendered-x"), t0),
       phasesAtEnd("rendered-x", withPhases([], phasesAtStart("rendered-x"), t0), t0 + 124_000),
@@ -83,7 +83,7 @@ describe("withPhases", () => {
     });
   });
 
-  test("the end says what the run did not need and what it did last", () => {
+  test("the end says what the run did not need and what it did last [books-update-conditions-7]", () => {
     const run = withPhases(
       [],
       [
@@ -102,7 +102,7 @@ describe("withPhases", () => {
     ]);
   });
 
-  test("a newer target is said where an older one was under way, and leaves nothing True of it", () => {
+  test("a newer target is said where an older one was under way, and leaves nothing True of it [books-update-conditions-8]", () => {
     const under = withPhases(
       withPhases([], phasesAtStart("rendered-x"), t0),
       [
@@ -123,7 +123,7 @@ describe("withPhases", () => {
     expect(conditionOf(entered, "UpdateExecuted")).toMatchObject({ status: "Unknown", reason: "Drained" });
   });
 
-  test("long messages are cut", () => {
+  test("long messages are cut [books-update-conditions-9]", () => {
     const long = withPhases([], [{ ...drained("Unknown", "X"), message: "x".repeat(5000) }], t0);
     expect(conditionOf(long, "Drained")?.message.length).toBe(1024);
   });

@@ -94,7 +94,7 @@ describe("the rendered Containerfile", () => {
     hasTrust: false,
   } as const;
 
-  test("lays packages of extensions first, custom steps last, and the configuration between them only for steps that see it", () => {
+  test("lays packages of extensions first, custom steps last, and the configuration between them only for steps that see it [build-containerfile-1]", () => {
     const full = renderContainerfile({
       ...wanted,
       extensions: ["usbguard", "kerberos"],

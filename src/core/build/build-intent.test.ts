@@ -118,12 +118,15 @@ describe("whether a pool is opted in", () => {
       },
       is: { opted: "out", reason: "NotAsked" },
     },
-  ] satisfies readonly { title: string; facts: Partial<IntentFacts>; is: object }[])("$title", ({ facts, is }) => {
-    expect(intent(facts)).toMatchObject(is);
-  });
+  ] satisfies readonly { title: string; facts: Partial<IntentFacts>; is: object }[])(
+    "$title [build-intent-1]",
+    ({ facts, is }) => {
+      expect(intent(facts)).toMatchObject(is);
+    },
+  );
 
   test.for(["false", "False", "0", "no", "off", "disabled"])(
-    "%s opts out, against the other place, a MachineOSConfig and the default",
+    "%s opts out, against the other place, a MachineOSConfig and the default [build-intent-2]",
     (no) => {
       const rest = { machineOSConfigs: [configOf()], buildConfig: { ...full, defaultOptIn: "true" } };
       expect(intent({ pool: poolOf({ [layering]: no }, { [layering]: "" }), ...rest })).toMatchObject({
@@ -137,7 +140,7 @@ describe("whether a pool is opted in", () => {
     },
   );
 
-  test("what two ConfigMaps say becomes a MachineOSConfig: the repository without its tag, and the pool's Containerfile", () => {
+  test("what two ConfigMaps say becomes a MachineOSConfig: the repository without its tag, and the pool's Containerfile [build-intent-3]", () => {
     const found = intent({
       pool: poolOf({}, { [layering]: "" }),
       buildConfig: { ...full, imageBuilderType: "custom-pod-builder" },
@@ -156,7 +159,7 @@ describe("whether a pool is opted in", () => {
     });
   });
 
-  test("a Containerfile that is too long for a MachineOSConfig is read from its ConfigMap", () => {
+  test("a Containerfile that is too long for a MachineOSConfig is read from its ConfigMap [build-intent-4]", () => {
     const long = `FROM configs\nRUN true ${"#".repeat(5000)}`;
     const found = intent({
       pool: poolOf({}, { [layering]: "" }),
@@ -167,7 +170,7 @@ describe("whether a pool is opted in", () => {
     expect(containerfileOf({ source: "PoolLabel", config: undefined }, "amd64", long)).toBe(long);
   });
 
-  test("a missing ConfigMap, and every key that is missing, is told, and nothing is made of the rest", () => {
+  test("a missing ConfigMap, and every key that is missing, is told, and nothing is made of the rest [build-intent-5]", () => {
     expect(intent({ pool: poolOf({}, { [layering]: "" }) })).toMatchObject({
       problems: [{ code: "BuildConfigMissing" }],
     });
@@ -186,7 +189,7 @@ describe("whether a pool is opted in", () => {
     });
   });
 
-  test("of two MachineOSConfigs the one with the pool's name decides, else the oldest; the other is told so", () => {
+  test("of two MachineOSConfigs the one with the pool's name decides, else the oldest; the other is told so [build-intent-6]", () => {
     const [older, newer] = [
       configOf("x", {}, {}, "2026-01-01T00:00:00Z"),
       configOf("y", {}, {}, "2026-01-02T00:00:00Z"),
@@ -203,7 +206,7 @@ describe("whether a pool is opted in", () => {
     });
   });
 
-  test("a user's MachineOSConfig under a no is not accepted, and said to be opted out", () => {
+  test("a user's MachineOSConfig under a no is not accepted, and said to be opted out [build-intent-7]", () => {
     expect(
       notAccepted({ pool: poolOf({ [layering]: "false" }), machineOSConfigs: [configOf()] }).get("worker"),
     ).toMatchObject({ reason: "OptedOut" });

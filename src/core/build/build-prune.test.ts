@@ -157,7 +157,7 @@ describe("what is pruned", () => {
     expect(plan.kept.get("a")).toBe("running");
   });
 
-  test("whatever happened, no digest is deleted that a node, a MachineConfigNode, a rollback, a served image or a MachineOSConfig names", () => {
+  test("whatever happened, no digest is deleted that a node, a MachineConfigNode, a rollback, a served image or a MachineOSConfig names [build-prune-1]", () => {
     const letters = ["1", "2", "3", "4"] as const;
     const letter = fc.constantFrom(...letters);
     const anyBuild = fc.record({

@@ -155,18 +155,18 @@ describe("a request to build again", () => {
       build: "Succeeded",
       step: { do: "finish", succeeded: true },
     },
-  ])("$title", ({ step, ...facts }) => {
+  ])("$title [build-rebuild-1]", ({ step, ...facts }) => {
     expect(stepOf(facts)).toMatchObject(step);
   });
 
-  test("what is kept says nothing of the request itself", () => {
+  test("what is kept says nothing of the request itself [build-rebuild-2]", () => {
     const config = begun("for INC-4711 of alice");
     expect(JSON.stringify(config)).not.toContain("alice");
     expect(activeRebuild({ metadata: { name: "w", annotations: config } })).toMatchObject({ serial: 1 });
     expect(rebuildSerial({ metadata: { name: "w", annotations: config } })).toBe(1);
   });
 
-  test("a serial or an active rebuild that cannot be read is none", () => {
+  test("a serial or an active rebuild that cannot be read is none [build-rebuild-3]", () => {
     expect(rebuildSerial({ metadata: { name: "w", annotations: { [annotations.rebuildSerial]: "x" } } })).toBe(0);
     expect(
       activeRebuild({ metadata: { name: "w", annotations: { [annotations.rebuildActive]: "x:y" } } }),

@@ -7,7 +7,7 @@ const ofCluster = JSON.stringify({
   auths: { "z.example.com": { auth: "cluster" }, "a.example.com": { auth: "YTpi" } },
 });
 
-test("the puller's and the cluster's credentials are one, the internal registry's under its public name as well, in an order of their own", () => {
+test("the puller's and the cluster's credentials are one, the internal registry's under its public name as well, in an order of their own [build-internal-pull-secret-1]", () => {
   const merged = mergedPullSecret({ ofAccount, ofCluster, baseDomain: "example.com" });
   expect(merged).toEqual({
     verdict: "merged",
@@ -26,19 +26,22 @@ test.for([
   { title: "an empty one", ofCluster: "{}" },
   { title: "none", ofCluster: undefined },
   { title: "an empty text", ofCluster: "  " },
-])("$title of the cluster adds nothing, and without any there is no secret", ({ ofCluster: given }) => {
-  expect(mergedPullSecret({ ofAccount: [], ofCluster: given, baseDomain: undefined })).toEqual({
-    verdict: "merged",
-    json: undefined,
-  });
-});
+])(
+  "$title of the cluster adds nothing, and without any there is no secret [build-internal-pull-secret-2]",
+  ({ ofCluster: given }) => {
+    expect(mergedPullSecret({ ofAccount: [], ofCluster: given, baseDomain: undefined })).toEqual({
+      verdict: "merged",
+      json: undefined,
+    });
+  },
+);
 
 test.for([
   { ofAccount: ["canary"], ofCluster: undefined },
   { ofAccount: [], ofCluster: "canary" },
   { ofAccount: [], ofCluster: '{"auths":"canary"}' },
   { ofAccount: ['["canary"]'], ofCluster: undefined },
-])("what cannot be read is refused, and nothing of it is told", (sources) => {
+])("what cannot be read is refused, and nothing of it is told [build-internal-pull-secret-3]", (sources) => {
   const merged = mergedPullSecret({ ...sources, baseDomain: "example.com" });
   expect(merged.verdict).toBe("refused");
   expect(JSON.stringify(merged)).not.toContain("canary");

@@ -72,11 +72,11 @@ describe("an authority", () => {
       step: "prepare",
     },
     { title: "that is not good yet is none", current: lives(10, 100), next: undefined, day: 5, step: "make" },
-  ] as const)("$title", ({ current, next, day: at, step }) => {
+  ] as const)("$title [certificates-authority-rotation-1]", ({ current, next, day: at, step }) => {
     expect(authorityStep({ current, next }, at * day)).toBe(step);
   });
 
-  test("that cannot be read has no validity, and is in no bundle", () => {
+  test("that cannot be read has no validity, and is in no bundle [certificates-authority-rotation-2]", () => {
     expect(validityOfPem(undefined)).toBeUndefined();
     expect(validityOfPem("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")).toBeUndefined();
     expect(bundleOf(["nothing", undefined], 0)).toBe("");

@@ -24,7 +24,7 @@ describe("a bundle", () => {
     expect(found.map(({ pem }) => pem)).toEqual([first, second]);
   });
 
-  test("is read to its end, whatever else stands in it", async () => {
+  test("is read to its end, whatever else stands in it [certificates-certificate-facts-1]", async () => {
     const good = await selfSigned("CN=good");
     const key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
     const broken = "-----BEGIN CERTIFICATE-----\nnot base64!\n-----END CERTIFICATE-----\n";

@@ -9,7 +9,7 @@ const filesOf = (given: ReturnType<typeof machineCertificates>) =>
   Object.fromEntries(given.files.map(({ path, contents, mode }) => [path, [new TextDecoder().decode(contents), mode]]));
 
 describe("what a machine has from ControllerConfig itself", () => {
-  test("has the reference's paths, a line feed at its end, and modes that credentials deserve", async () => {
+  test("has the reference's paths, a line feed at its end, and modes that credentials deserve [machine-certificates-1]", async () => {
     const pem = await selfSigned("CN=a");
     const made = machineCertificates({
       kubeAPIServerServingCAData: base64(pem.trimEnd()),
@@ -43,7 +43,7 @@ describe("what a machine has from ControllerConfig itself", () => {
   });
 
   test.for(["..", "a..b..c", "a/b", "", ".", "-a", "a\nb"])(
-    "no file outside of its folder comes from a registry called %j",
+    "no file outside of its folder comes from a registry called %j [machine-certificates-3]",
     async (file) => {
       const made = machineCertificates({
         ...nothing,
@@ -70,7 +70,7 @@ describe("what a machine has from ControllerConfig itself", () => {
       spec: { ...nothing, internalRegistryPullSecret: base64("canary") },
       path: "/etc/mco/internal-registry-pull-secret.json",
     },
-  ])("$title are not written, and nothing of them is told", ({ spec, path }) => {
+  ])("$title are not written, and nothing of them is told [machine-certificates-2]", ({ spec, path }) => {
     const made = machineCertificates(spec);
     expect(made.files).toEqual([]);
     expect(made.problems.map((problem) => problem.path)).toEqual([path]);

@@ -44,7 +44,7 @@ describe("tlsOfProfile", () => {
       has: "TLS_AES_256_GCM_SHA384",
       count: 1,
     },
-  ])("$title", ({ profile, minVersion, has, count }) => {
+  ])("$title [certificates-tls-profile-1]", ({ profile, minVersion, has, count }) => {
     const decided = tlsOfProfile(profile);
     if (decided.verdict === "refused") throw new Error(decided.reason);
     expect(decided.settings.minVersion).toBe(minVersion);
@@ -78,11 +78,11 @@ describe("tlsOfProfile", () => {
       profile: { type: "Custom", custom: { ciphers: ["AES128-SHA"], minTLSVersion: "VersionTLS14" } },
       reason: "no TLS version VersionTLS14",
     },
-  ])("$title is refused", ({ profile, reason }) => {
+  ])("$title is refused [certificates-tls-profile-2]", ({ profile, reason }) => {
     expect(tlsOfProfile(profile)).toMatchObject({ verdict: "refused", reason: expect.stringContaining(reason) });
   });
 
-  test("what is left out is said", () => {
+  test("what is left out is said [certificates-tls-profile-3]", () => {
     const decided = tlsOfProfile({ type: "Old" });
     expect(decided).toMatchObject({
       notes: [expect.stringContaining("before 1.2"), expect.stringContaining("DES-CBC3-SHA")],
@@ -101,7 +101,7 @@ describe("tlsOfFlags", () => {
       suites: ["ECDHE-RSA-AES128-GCM-SHA256"],
       reason: "not known",
     },
-  ])("$title is refused", ({ least, suites, reason }) => {
+  ])("$title is refused [certificates-tls-profile-4]", ({ least, suites, reason }) => {
     expect(tlsOfFlags(least, suites)).toMatchObject({ verdict: "refused", reason: expect.stringContaining(reason) });
   });
 });

@@ -69,11 +69,11 @@ describe("consequencesOf", () => {
       changes: [{ kind: "kernelArguments", from: [], to: ["a"] }],
       actions: [{ kind: "reboot" }],
     },
-  ] as const)("$title", ({ actions: wanted, changes }) => {
+  ] as const)("$title [config-disruption-policy-3]", ({ actions: wanted, changes }) => {
     expect(actions(changes)).toEqual(wanted);
   });
 
-  test("users replace defaults in their place and add others", () => {
+  test("users replace defaults in their place and add others [config-disruption-policy-1]", () => {
     const user = {
       files: [
         { path: "/etc/containers/policy.json", actions: [{ type: "None" as const }] },
@@ -89,7 +89,7 @@ describe("consequencesOf", () => {
     expect(needsDrain(actions([file("/etc/x")], user))).toBe(true);
   });
 
-  test("what a reboot covers is still explained", () => {
+  test("what a reboot covers is still explained [config-disruption-policy-4]", () => {
     const { because } = consequencesOf(
       [file("/etc/x"), file("/etc/containers/policy.json"), file("/etc/y")],
       mergePolicies(undefined),
@@ -107,7 +107,7 @@ describe("consequencesOf", () => {
     ]);
   });
 
-  test("registries.conf drains only when pods could get other images", () => {
+  test("registries.conf drains only when pods could get other images [config-disruption-policy-6]", () => {
     const before = '[[registry]]\nlocation = "a"\n';
     const safe = `${before}[[registry]]\nlocation = "b"\nmirror-by-digest-only = true\n`;
     expect(actions([file(registriesConf)], {}, { registries: { before, after: safe } })).toEqual([
@@ -120,7 +120,7 @@ describe("consequencesOf", () => {
     expect(actions([file(registriesConf)])).toEqual([{ kind: "drain" }, { kind: "reload", unit: "crio.service" }]);
   });
 
-  test("the result does not depend on the order of changes", () => {
+  test("the result does not depend on the order of changes [config-disruption-policy-5]", () => {
     const all = [
       file("/etc/containers/policy.json"),
       file("/etc/kubernetes/credential-providers/a"),
@@ -148,7 +148,7 @@ describe("filePolicyFor", () => {
     ["a trailing slash speaks of what is below only", "/a", ["/a/"], undefined],
     ["and it does speak of that", "/a/b", ["/a/"], "/a/"],
     ["the root speaks of nothing", "/a", ["/"], undefined],
-  ] as const)("%s", ([, path, policies, found]) => {
+  ] as const)("%s [config-disruption-policy-2]", ([, path, policies, found]) => {
     expect(filePolicyFor(path, policies.map(policy))?.path).toBe(found);
   });
 });
@@ -185,7 +185,7 @@ describe("registriesDrain", () => {
     ["a mirror becomes one for all", registry(mirror("m", "digest-only")), registry(mirror("m", "all")), "drain"],
     ["text that is not understood", "", "][", "drain"],
     ["other tables are passed over", "[aliases]\n\"x\" = 'y'\n", "[aliases]\n\"x\" = 'z'\n", "safe"],
-  ] as const)("%s", ([, before, after, verdict]) => {
+  ] as const)("%s [config-disruption-policy-7]", ([, before, after, verdict]) => {
     expect(registriesDrain(before, after).verdict).toBe(verdict);
   });
 

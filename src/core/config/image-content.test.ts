@@ -108,7 +108,7 @@ describe("what an image holds of a configuration", () => {
     expect(readPayload(printPayload(payload))).toEqual(payload);
   });
 
-  test("it is the same for configurations that differ in spelling, order, name, kernel arguments, OS image, and what the daemon keeps by itself", () => {
+  test("it is the same for configurations that differ in spelling, order, name, kernel arguments, OS image, and what the daemon keeps by itself [config-image-content-1]", () => {
     const digest = contentDigest(configOf(whole));
     const files = [...whole.storage.files]
       .reverse()

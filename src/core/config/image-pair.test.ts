@@ -63,7 +63,7 @@ describe("imageTargetOf", () => {
   };
   const published = { build: "worker-1", image: image("b") };
 
-  test("configuration, image and content mode come from the one build that is published", () => {
+  test("configuration, image and content mode come from the one build that is published [config-image-pair-1]", () => {
     expect(
       target(pool(), {
         config: config(published),
@@ -142,7 +142,7 @@ describe("imageTargetOf", () => {
     expect(target(pool(), { config: config(named), builds }).awaits?.reason).toBe(reason);
   });
 
-  test("a pool that opted in and has no MachineOSConfig yet waits, one that says no is on the stock OS whatever there is", () => {
+  test("a pool that opted in and has no MachineOSConfig yet waits, one that says no is on the stock OS whatever there is [config-image-pair-2]", () => {
     expect(target(pool("r", { [annotations.layeringEnabled]: "" }), {}).awaits?.reason).toBe("WaitingForBuild");
     const said = { config: config(published), builds: [build("worker-1", "rendered-worker-b", "Succeeded", full)] };
     for (const value of ["false", "False", "0", "no", "off", "disabled"]) {

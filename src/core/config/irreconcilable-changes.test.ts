@@ -7,13 +7,13 @@ const config = (storage: object) => ({
 });
 
 describe("irreconcilableChanges", () => {
-  test("none where the disks are as served, whatever else differs", () => {
+  test("none where the disks are as served, whatever else differs [config-irreconcilable-changes-1]", () => {
     const disks = [{ device: "/dev/sda", wipeTable: true }];
     expect(irreconcilableChanges(config({ disks }), config({ disks, files: [{ path: "/a" }] }))).toEqual([]);
     expect(irreconcilableChanges({ metadata: { name: "a" }, spec: {} }, config({}))).toEqual([]);
   });
 
-  test("each section that differs, with the lines that do", () => {
+  test("each section that differs, with the lines that do [config-irreconcilable-changes-2]", () => {
     const found = irreconcilableChanges(
       config({ disks: [{ device: "/dev/sda" }], filesystems: [{ device: "/dev/sda1", format: "xfs" }] }),
       config({
@@ -33,7 +33,7 @@ describe("irreconcilableChanges", () => {
     expect(found[2]?.diff).toContain('+    "format": "ext4"');
   });
 
-  test("keys of encrypted disks are not shown, and that they differ is", () => {
+  test("keys of encrypted disks are not shown, and that they differ is [config-irreconcilable-changes-3]", () => {
     const luks = (key: string) =>
       config({ luks: [{ name: "data", device: "/dev/sdb", keyFile: { source: `data:,${key}` } }] });
     const [found] = irreconcilableChanges(luks("canary-1"), luks("canary-2"));
@@ -42,7 +42,7 @@ describe("irreconcilableChanges", () => {
     expect(irreconcilableChanges(config({}), luks("canary-3"))[0]?.diff).not.toContain("canary");
   });
 
-  test("what is longer than the API takes is cut", () => {
+  test("what is longer than the API takes is cut [config-irreconcilable-changes-4]", () => {
     const disks = Array.from({ length: 300 }, (_, index) => ({ device: `/dev/disk/by-id/disk-${index}` }));
     expect(irreconcilableChanges(config({}), config({ disks }))[0]?.diff).toHaveLength(4096);
   });

@@ -52,7 +52,7 @@ describe("reconcile", () => {
       storage({ disks: [{ device: "/dev/a" }], directories: [{ path: "/a" }] }),
       ["spec.config.storage.disks", "spec.config.storage.directories"],
     ],
-  ] as const)("%s", ([, from, to, fields]) => {
+  ] as const)("%s [config-reconcilable-1]", ([, from, to, fields]) => {
     const found = reconcile(from, to);
     expect(found.map(({ field }) => field)).toEqual(fields);
     expect(found.every(({ reason, remedy, rule }) => reason !== "" && remedy !== "" && rule === "reference")).toBe(
@@ -60,7 +60,7 @@ describe("reconcile", () => {
     );
   });
 
-  test("what the reference would fail on after the drain is refused before it", () => {
+  test("what the reference would fail on after the drain is refused before it [config-reconcilable-5]", () => {
     const to = storage({
       files: [
         { path: "/a", contents: { source: "https://example.com/a" } },
@@ -75,17 +75,17 @@ describe("reconcile", () => {
     ]);
   });
 
-  test("an administrator can allow changes of storage", () => {
+  test("an administrator can allow changes of storage [config-reconcilable-3]", () => {
     expect(reconcile(none, storage({ disks: [{ device: "/dev/a" }] }), { overrides: ["Disks"] })).toEqual([]);
     expect(reconcile(none, storage({ disks: [{ device: "/dev/a" }] }), { overrides: ["Raid"] })).toHaveLength(1);
   });
 
-  test("a machine with another FIPS mode is not brought to a config", () => {
+  test("a machine with another FIPS mode is not brought to a config [config-reconcilable-4]", () => {
     expect(reconcile(none, none, { machineFips: true })).toMatchObject([{ field: "spec.fips" }]);
     expect(reconcile(none, none, { machineFips: false })).toEqual([]);
   });
 
-  test("an old config that later rules refuse does not stand in the way", () => {
+  test("an old config that later rules refuse does not stand in the way [config-reconcilable-2]", () => {
     expect(reconcile(storage({ files: [{ path: "/a", mode: 0o4755 }] }), none)).toEqual([]);
   });
 });

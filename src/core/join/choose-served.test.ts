@@ -80,7 +80,7 @@ describe("chooseServed", () => {
     },
     { what: "the first target of a pool once a machine has it", given: { target: "a", updated: 1 }, is: "a" },
     { what: "what all had, when nothing is rendered now", given: { last: "a", updated: 2 }, is: "a" },
-  ])("a machine gets $what", ({ given, is }) => {
+  ])("a machine gets $what [join-choose-served-1]", ({ given, is }) => {
     expect(choose(given)).toMatchObject({ verdict: "serve", config: is, image: undefined });
   });
 
@@ -101,11 +101,11 @@ describe("chooseServed", () => {
       given: { target: "b", last: "a", updated: 3, quarantined: ["a", "b"] },
       reason: "Quarantined",
     },
-  ])("a machine has to wait while $what", ({ given, reason }) => {
+  ])("a machine has to wait while $what [join-choose-served-2]", ({ given, reason }) => {
     expect(choose(given)).toMatchObject({ verdict: "notReady", reason });
   });
 
-  test("says why in words", () => {
+  test("says why in words [join-choose-served-3]", () => {
     const because = (given: Given, facts?: Partial<JoinFacts>) => {
       const choice = choose(given, facts);
       return choice.verdict === "serve" ? choice.because : choice.message;
@@ -124,7 +124,7 @@ describe("chooseServed", () => {
     test.for([
       { what: "with all of its configuration in it", notes: full, content: "full" },
       { what: "without files in it", notes: {}, content: "os-only" },
-    ])("gives the image that was published for what it gives, $what", ({ notes, content }) => {
+    ])("gives the image that was published for what it gives, $what [join-choose-served-4]", ({ notes, content }) => {
       expect(choose({ target: "b", last: "a", updated: 1 }, published("b", image("b"), notes))).toMatchObject({
         verdict: "serve",
         config: "b",
@@ -132,7 +132,7 @@ describe("chooseServed", () => {
       });
     });
 
-    test("gives the earlier image with the earlier configuration", () => {
+    test("gives the earlier image with the earlier configuration [join-choose-served-5]", () => {
       expect(choose({ target: "b", last: "a", updated: 0 }, published("a", image("a")))).toMatchObject({
         config: "a",
         image: { image: image("a") },
@@ -176,18 +176,18 @@ describe("chooseServed", () => {
         given: { target: "a", last: "a", updated: 3, quarantined: [{ config: "a", image: image("a") }] },
         facts: published("a", image("a")),
       },
-    ])("gives no image that $what", ({ given, facts }) => {
+    ])("gives no image that $what [join-choose-served-6]", ({ given, facts }) => {
       expect(choose(given, facts)).toMatchObject({ verdict: "serve", config: given.target, image: undefined });
     });
 
-    test("a registry that only sounds like the cluster's own can be reached", () => {
+    test("a registry that only sounds like the cluster's own can be reached [join-choose-served-7]", () => {
       for (const host of ["svc.example.com", "registry.mysvc:5000"])
         expect(choose({ target: "a", last: "a", updated: 3 }, published("a", image("a", host)))).toMatchObject({
           image: { image: image("a", host) },
         });
     });
 
-    test("a new configuration that machines went back from with its image is not given without it", () => {
+    test("a new configuration that machines went back from with its image is not given without it [join-choose-served-8]", () => {
       expect(
         choose(
           { target: "b", last: "a", updated: 1, quarantined: [{ config: "b", image: image("b") }] },
@@ -196,7 +196,7 @@ describe("chooseServed", () => {
       ).toMatchObject({ config: "a", image: undefined });
     });
 
-    test("whoever looked at the machines is believed more than the count", () => {
+    test("whoever looked at the machines is believed more than the count [join-choose-served-9]", () => {
       const runs = (config: string, of: string) => config === "a" && of === image("a");
       expect(
         choose({ target: "a", last: "a", updated: 0, counted: 3 }, { ...published("a", image("a")), runs }),

@@ -55,7 +55,7 @@ describe("the config server of a cluster", () => {
     expect(apiServerForMachines(given)).toBe(server);
   });
 
-  test("is vouched for by every name and address that machines are told", () => {
+  test("is vouched for by every name and address that machines are told [join-config-server-1]", () => {
     const status = {
       apiServerInternalURI: "https://api-int.example.com:6443",
       platformStatus: { type: "BareMetal", baremetal: { apiServerInternalIPs: ["10.0.0.5", "fd00::5"] } },
@@ -77,7 +77,7 @@ describe("the config server of a cluster", () => {
     expect(configServerHosts(facts({}))).toEqual([]);
   });
 
-  test("asks for a credential unless somebody says otherwise, also where that is misspelt", () => {
+  test("asks for a credential unless somebody says otherwise, also where that is misspelt [join-config-server-2]", () => {
     expect(configServerAccess(undefined)).toEqual({ access: "required", problem: undefined });
     expect(configServerAccess(settings({ [annotations.configServerAccess]: "insecure" })).access).toBe("insecure");
     const misspelt = configServerAccess(settings({ [annotations.configServerAccess]: "Insecure" }));

@@ -187,11 +187,11 @@ describe("judgeCsr", () => {
       facts: { requester: { username: "system:node:w0", groups: [] }, node: joined },
       says: "leave",
     },
-  ])("$title", ({ facts, says }) => {
+  ])("$title [join-judge-csr-1]", ({ facts, says }) => {
     expect(said({ ...first, ...facts })).toBe(says);
   });
 
-  test("whatever is asked, what is approved is one node's, and under names of its own", () => {
+  test("whatever is asked, what is approved is one node's, and under names of its own [join-judge-csr-2]", () => {
     const texts = fc.subarray(
       ["system:node:w0", "system:node:w1", "system:masters", "system:nodes", "w0", "w1", "10.0.0.1", "10.0.0.2", ""],
       { maxLength: 3 },

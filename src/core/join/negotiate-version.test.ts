@@ -44,7 +44,7 @@ describe("negotiateVersion", () => {
     [`${ign};version=3.2.0, */*;q=0.1`, "3.2.0"],
     // A machine of tomorrow is told what it cannot have; "anything" is not taken for an older major version.
     [`${ign};version=4.0.0, */*;q=0.1`, "refused 4.0.0"],
-  ] as const)("%s gets %s, as from the reference", ([accept, version]) => {
+  ] as const)("%s gets %s, as from the reference [join-negotiate-version-1]", ([accept, version]) => {
     expect(answer(accept)).toBe(version);
   });
 
@@ -58,7 +58,7 @@ describe("negotiateVersion", () => {
       ours: "2.2.0",
       why: "it is another type, as text/html",
     },
-  ])("$accept gets $ours where the reference gives $reference: $why", ({ accept, ours }) => {
+  ])("$accept gets $ours where the reference gives $reference: $why [join-negotiate-version-2]", ({ accept, ours }) => {
     expect(answer(accept)).toBe(ours);
   });
 
@@ -79,11 +79,11 @@ describe("negotiateVersion", () => {
     ["of equal ones the first", `${ign};version=3.3.0;q=0.5, ${ign};version=3.4.0;q=0.5`, "3.3.0"],
     ["what has no slash is no type", `ignition;version=3.3.0, ${ign};version=3.4.0`, "3.4.0"],
     ["a wildcard has no version", `application/*;version=3.3.0`, "2.2.0"],
-  ] as const)("%s", ([, accept, version]) => {
+  ] as const)("%s [join-negotiate-version-3]", ([, accept, version]) => {
     expect(answer(accept)).toBe(version);
   });
 
-  test("a refusal says what was asked for and what there is", () => {
+  test("a refusal says what was asked for and what there is [join-negotiate-version-4]", () => {
     expect(negotiateVersion(`${ign};version=3.0.0`)).toEqual({
       verdict: "refused",
       asked: "3.0.0",
@@ -91,7 +91,7 @@ describe("negotiateVersion", () => {
     });
   });
 
-  test("whatever is sent is answered with a version that is served, or refused in few words", () => {
+  test("whatever is sent is answered with a version that is served, or refused in few words [join-negotiate-version-5]", () => {
     const part = fc.oneof(
       fc.string(),
       fc.constantFrom(ign, ";", ",", "version=", "q=", "3.2.0", "3.0.0", "0", "-", "*/*"),

@@ -26,7 +26,7 @@ describe("judgeToken", () => {
     { what: "has a use left", one: token({ maxUses: 2 }, { status: { uses: 1 } }) },
     { what: "ends later", one: token({ expiresAt: "2030-01-01T00:00:01Z" }) },
     { what: "was never used", one: token() },
-  ])("a token that $what gives its pool's configuration", ({ one }) => {
+  ])("a token that $what gives its pool's configuration [join-provisioning-token-1]", ({ one }) => {
     expect(ask(one)).toEqual({ verdict: "allowed", id });
   });
 
@@ -35,15 +35,15 @@ describe("judgeToken", () => {
     { what: "nobody can read its end", one: token({ expiresAt: "some day" }), reason: "Expired" },
     { what: "it is used up", one: token({ maxUses: 2 }, { status: { uses: 2 } }), reason: "UsedUp" },
     { what: "the pool is another", one: token({ maxUses: 1, pool: "infra" }), reason: "WrongPool" },
-  ])("whoever has the secret is told why: $what", ({ one, reason }) => {
+  ])("whoever has the secret is told why: $what [join-provisioning-token-2]", ({ one, reason }) => {
     expect(ask(one)).toMatchObject({ verdict: "refused", reason, proven: true });
   });
 
-  test("a token that has ended proves nothing about pools", () => {
+  test("a token that has ended proves nothing about pools [join-provisioning-token-3]", () => {
     expect(ask(token({ expiresAt: "2029-01-01T00:00:00Z", pool: "infra" }))).toMatchObject({ reason: "Expired" });
   });
 
-  test("uses that are being booked count", () => {
+  test("uses that are being booked count [join-provisioning-token-4]", () => {
     expect(ask(token({ maxUses: 3 }, { status: { uses: 1 } }), { pending: () => 1 })).toMatchObject({
       verdict: "allowed",
     });
@@ -60,18 +60,18 @@ describe("judgeToken", () => {
     ["no form", "something"],
     ["what only looks like it", `${text} `],
     ["a very long text", "a".repeat(100_000)],
-  ] as const)("%s is nothing that is known", ([, presented]) => {
+  ] as const)("%s is nothing that is known [join-provisioning-token-5]", ([, presented]) => {
     expect(ask(token(), { presented })).toMatchObject({ verdict: "refused", proven: false });
   });
 
-  test("a token that is being deleted gives nothing, and neither does one without an end", () => {
+  test("a token that is being deleted gives nothing, and neither does one without an end [join-provisioning-token-6]", () => {
     expect(
       ask(token({ maxUses: 1 }, { metadata: { name: id, deletionTimestamp: "2029-01-01T00:00:00Z" } })),
     ).toMatchObject({ verdict: "refused", proven: false });
     expect(ask(token({}))).toMatchObject({ verdict: "refused" });
   });
 
-  test("a hash that is cut short, or goes on, is no hash", () => {
+  test("a hash that is cut short, or goes on, is no hash [join-provisioning-token-7]", () => {
     expect(ask(token({ maxUses: 1, tokenHash: `${tokenHash(secret)}0` }))).toMatchObject({
       verdict: "refused",
       proven: false,
@@ -89,7 +89,7 @@ describe("newToken", () => {
     bytes: (length: number) => Uint8Array.from({ length }, (_, i) => (seed * 31 + i * 97) & 255),
   });
 
-  test("is right for its own object and for no other, whatever chance gives", () => {
+  test("is right for its own object and for no other, whatever chance gives [join-provisioning-token-8]", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 255 }),
@@ -116,7 +116,7 @@ describe("newToken", () => {
     );
   });
 
-  test("its object does not hold the secret", () => {
+  test("its object does not hold the secret [join-provisioning-token-9]", () => {
     const { text: made, object } = newToken(random(7), { pool: "worker", maxUses: 1 });
     expect(JSON.stringify(object)).not.toContain(parseToken(made)?.secret);
   });
@@ -130,6 +130,6 @@ test.for([
   ["Bearer a b", undefined],
   ["", undefined],
   [undefined, undefined],
-] as const)("the bearer of %j is %j", ([header, bearer]) => {
+] as const)("the bearer of %j is %j [join-provisioning-token-10]", ([header, bearer]) => {
   expect(bearerOf(header)).toBe(bearer);
 });

@@ -89,7 +89,7 @@ const small = inputs({
 });
 
 describe("what a machine is served", () => {
-  test.for(servedVersions)("in %s is as written down", async (version) => {
+  test.for(servedVersions)("in %s is as written down [join-served-config-9]", async (version) => {
     const answer = servedConfig(small, version);
     expect(answer.verdict).toBe("served");
     await expect(
@@ -97,7 +97,7 @@ describe("what a machine is served", () => {
     ).toMatchFileSnapshot(`../../../test/golden/served-config/${version}.json`);
   });
 
-  test("has what its config says, and beside it what the machine needs: secrets for root alone", () => {
+  test("has what its config says, and beside it what the machine needs: secrets for root alone [join-served-config-6]", () => {
     const config = served(small);
     const modes = Object.fromEntries((config.storage?.files ?? []).map(({ path, mode }) => [path, mode]));
     expect(modes).toEqual({
@@ -127,7 +127,7 @@ describe("what a machine is served", () => {
     );
   });
 
-  test("tells the machine which configuration it has, in words that it reads", () => {
+  test("tells the machine which configuration it has, in words that it reads [join-served-config-7]", () => {
     const notes = jsonAt(served(inputs()), hostPaths.nodeAnnotations);
     expect(notes).toEqual({
       [annotations.currentConfig]: name,
@@ -138,7 +138,7 @@ describe("what a machine is served", () => {
     expect(imageWishOf(notes as Record<string, string>)).toEqual({ verdict: "none" });
   });
 
-  test("holds the whole MachineConfig, and one for the first boot without what Ignition does", () => {
+  test("holds the whole MachineConfig, and one for the first boot without what Ignition does [join-served-config-8]", () => {
     for (const version of servedVersions) {
       const config = served(
         inputs({
@@ -174,7 +174,7 @@ describe("what a machine is served", () => {
     expect(textAt(served(inputs({ machineConfig })), hostPaths.servedConfig)).not.toContain("managedFields");
   });
 
-  test("is the same for equal inputs, and nothing of them is changed", () => {
+  test("is the same for equal inputs, and nothing of them is changed [join-served-config-4]", () => {
     const given = frozen({ ...small, registryCertificates: new Map([["r.example.com:5000", "PEM"]]) });
     for (const version of servedVersions) {
       const first = servedConfig(given, version);
@@ -216,7 +216,7 @@ describe("what a machine is served", () => {
       hostPaths.encapsulated,
     ];
 
-    test.for(paths)("%s is replaced as a whole", (path) => {
+    test.for(paths)("%s is replaced as a whole [join-served-config-10]", (path) => {
       const ca = controllerConfig("KUBELET CA\n", "CLOUD CA\n");
       const [fresh, over] = [
         served(inputs({ controllerConfig: ca })),
@@ -228,7 +228,7 @@ describe("what a machine is served", () => {
       expect(over.storage?.files?.filter((file) => file.path === path)).toHaveLength(1);
     });
 
-    test.for(["directories", "links"] as const)("one of the %s there makes room", (kind) => {
+    test.for(["directories", "links"] as const)("one of the %s there makes room [join-served-config-11]", (kind) => {
       const config = served(
         inputs({
           machineConfig: rendered({
@@ -240,7 +240,7 @@ describe("what a machine is served", () => {
       expect(textAt(config, hostPaths.kubeconfig)).toContain("token");
     });
 
-    test("authorities that nobody gave leave it as it is", () => {
+    test("authorities that nobody gave leave it as it is [join-served-config-12]", () => {
       const config = served(
         inputs({ controllerConfig: controllerConfig("", ""), machineConfig: withFile(hostPaths.kubeletCa) }),
       );
@@ -254,7 +254,7 @@ describe("what a machine is served", () => {
         storage: { files: [{ path: `${hostPaths.kubeconfig}/a`, contents: { source: "data:,a" } }] },
       },
       { what: "a link above one of them", storage: { links: [{ path: "/etc/kubernetes", target: "/x" }] } },
-    ])("$what can be on no machine, and is refused", ({ storage }) => {
+    ])("$what can be on no machine, and is refused [join-served-config-13]", ({ storage }) => {
       expect(servedConfig(inputs({ machineConfig: rendered({ storage }) }), "3.5.0")).toMatchObject({
         verdict: "invalid",
         problems: expect.arrayContaining([
@@ -283,7 +283,7 @@ describe("what a machine is served", () => {
         links: nodes.flatMap(({ path, kind }) => (kind === "links" ? [{ path, target: "/t" }] : [])),
       }));
 
-    test("whatever it has: every path is there once, and nothing else of it is lost", () => {
+    test("whatever it has: every path is there once, and nothing else of it is lost [join-served-config-14]", () => {
       fc.assert(
         fc.property(anyStorage, fc.constantFrom(...servedVersions), fc.boolean(), (storage, version, hasImage) => {
           const config = served(
@@ -318,7 +318,7 @@ describe("what a machine is served", () => {
   });
 
   describe("with an image", () => {
-    test("the machine boots it at once, and knows what it holds", () => {
+    test("the machine boots it at once, and knows what it holds [join-served-config-1]", () => {
       const config = served(inputs({ image }));
       for (const path of [hostPaths.servedConfig, hostPaths.encapsulated])
         expect(jsonAt(config, path)).toMatchObject({ spec: { osImageURL: image.image } });
@@ -341,7 +341,7 @@ describe("what a machine is served", () => {
         given: { image, mode: "bootstrap" },
         wish: preBuilt,
       },
-    ] as const)("one that came with the installation $what", ({ given, wish }) => {
+    ] as const)("one that came with the installation $what [join-served-config-2]", ({ given, wish }) => {
       const notes = jsonAt(
         served(inputs({ ...given, machineConfig: rendered({}, { notes: { [annotations.preBuiltImage]: preBuilt } }) })),
         hostPaths.nodeAnnotations,
@@ -352,7 +352,7 @@ describe("what a machine is served", () => {
       });
     });
 
-    test("one that came with the installation and has no digest is none", () => {
+    test("one that came with the installation and has no digest is none [join-served-config-3]", () => {
       const notes = jsonAt(
         served(
           inputs({
@@ -366,7 +366,7 @@ describe("what a machine is served", () => {
   });
 
   describe("before there is a cluster", () => {
-    test("holds the certificates of registries, and no image that was built", () => {
+    test("holds the certificates of registries, and no image that was built [join-served-config-15]", () => {
       const config = served(
         inputs({ mode: "bootstrap", image, registryCertificates: new Map([["r.example.com:5000", "PEM\n"]]) }),
       );
@@ -401,7 +401,7 @@ describe("what a machine is served", () => {
     });
 
     test.for(["2.2.0", "3.1.0", "3.2.0"] as const)(
-      "are the first boot's to set in %s, each once, however often it is asked for",
+      "are the first boot's to set in %s, each once, however often it is asked for [join-served-config-5]",
       (version) => {
         for (let turn = 0; turn < 3; turn += 1) {
           const config = served(inputs({ machineConfig }), version);
@@ -429,7 +429,7 @@ describe("what a machine is served", () => {
     });
   });
 
-  test("names what a version cannot say, and the lowest that can", () => {
+  test("names what a version cannot say, and the lowest that can [join-served-config-16]", () => {
     const given = inputs({
       machineConfig: rendered({
         storage: {

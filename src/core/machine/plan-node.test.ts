@@ -119,7 +119,7 @@ const stepsOf = (node: ObservedNode, target: NodeConfig) => {
 };
 
 describe("planNode", () => {
-  test("asks for nothing when the machine has the target", () => {
+  test("asks for nothing when the machine has the target [machine-plan-node-1]", () => {
     expect(planNode(on(), before, policies)).toEqual({ verdict: "inSync" });
   });
 
@@ -198,11 +198,11 @@ describe("planNode", () => {
       parts: { keys: ["ssh-ed25519 A"] },
       steps: ["openLedger", "writeEntries /home/core/.ssh/authorized_keys.d/ignition", "closeLedger"],
     },
-  ])("$title", ({ parts, steps }) => {
+  ])("$title [machine-plan-node-2]", ({ parts, steps }) => {
     expect(stepsOf(on(), to(parts))).toEqual(steps);
   });
 
-  test("a machine without an earlier configuration reboots undrained", () => {
+  test("a machine without an earlier configuration reboots undrained [machine-plan-node-3]", () => {
     const { entries: _, ...fresh } = on();
     const steps = stepsOf(
       {
@@ -218,7 +218,7 @@ describe("planNode", () => {
     expect(steps).toContain("reboot");
   });
 
-  test("the only control-plane machine reboots undrained", () => {
+  test("the only control-plane machine reboots undrained [machine-plan-node-5]", () => {
     expect(stepsOf(on({ onlyControlPlane: true }), to({ files: { "/etc/a": "2", "/etc/quiet": "1" } }))).toEqual([
       "openLedger",
       "writeEntries /etc/a",
@@ -227,7 +227,7 @@ describe("planNode", () => {
     ]);
   });
 
-  test("debts of an interrupted update are paid, also when the disk is right already", () => {
+  test("debts of an interrupted update are paid, also when the disk is right already [machine-plan-node-6]", () => {
     const target = to({ files: { "/etc/a": "2", "/etc/quiet": "1" } });
     const written = new Map(on().entries).set("/etc/a", {
       kind: "file",
@@ -246,12 +246,12 @@ describe("planNode", () => {
     expect(stepsOf(on({ staged: system("os@9", []) }), before)).toEqual(["discardStaged", "closeLedger"]);
   });
 
-  test("the same deployment is not staged twice", () => {
+  test("the same deployment is not staged twice [machine-plan-node-7]", () => {
     const target = to({ kernelArguments: ["quiet", "nosmt"] });
     expect(stepsOf(on({ staged: system("os@1", ["quiet", "nosmt"]) }), target)).not.toContain("stageOs");
   });
 
-  test("arguments that somebody else added stay on the command line", () => {
+  test("arguments that somebody else added stay on the command line [machine-plan-node-9]", () => {
     const plan = planNode(
       on({
         booted: system("os@1", ["root=x", "quiet", "theirs"]),
@@ -265,7 +265,7 @@ describe("planNode", () => {
     });
   });
 
-  test("extensions and a kernel: packages of the extensions image beside those that somebody layered by hand", () => {
+  test("extensions and a kernel: packages of the extensions image beside those that somebody layered by hand [machine-plan-node-10]", () => {
     const plan = planNode(
       on({ booted: { ...system("os@1", ["quiet"]), packages: ["htop"] } }),
       to({ extensions: ["usbguard"], kernelType: "realtime" }),
@@ -287,7 +287,7 @@ describe("planNode", () => {
     });
   });
 
-  test("a machine whose system somebody else keeps gets files and units, and its image is left alone", () => {
+  test("a machine whose system somebody else keeps gets files and units, and its image is left alone [machine-plan-node-11]", () => {
     const can = { images: false, kernelArguments: false, packages: false, kernelTypes: [] };
     expect(stepsOf(on({ can }), to({ osImage: "os@2" }))).toEqual(["closeLedger"]);
     expect(stepsOf(on({ can }), to({ files: { "/etc/a": "1", "/etc/quiet": "2" }, osImage: "os@2" }))).toEqual([
@@ -396,7 +396,7 @@ describe("planNode", () => {
     expect(plan).toMatchObject({ verdict: "change", drift: [{ kind: "file", path: "/etc/a" }] });
   });
 
-  test("every consequence names its cause", () => {
+  test("every consequence names its cause [machine-plan-node-4]", () => {
     const plan = planNode(on(), to({ files: { "/etc/a": "2", "/etc/quiet": "2" } }), policies);
     expect(plan).toMatchObject({
       because: [
@@ -419,7 +419,7 @@ describe("splitKernelArguments", () => {
     { text: "a b=1  c", words: ["a", "b=1", "c"] },
     { text: 'a="x y"  b=c"d e"f\tg', words: ['a="x y"', 'b=c"d e"f', "g"] },
     { text: "  ", words: [] },
-  ])("$text", ({ text, words }) => {
+  ])("$text [machine-plan-node-8]", ({ text, words }) => {
     expect(splitKernelArguments(text)).toEqual(words);
   });
 });

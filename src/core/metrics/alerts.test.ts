@@ -41,7 +41,7 @@ const families = [
 const labelsOf = (metric: string) => families.find(({ name }) => name === metric)?.labels;
 
 describe("alerts", () => {
-  test.for(alerts)("$name names metrics that there are, with labels that these have", (alert) => {
+  test.for(alerts)("$name names metrics that there are, with labels that these have [metrics-alerts-2]", (alert) => {
     const named = metricsNamedBy(alert.expression);
     expect(named.length).toBeGreaterThan(0);
     for (const metric of named) expect(labelsOf(metric), metric).toBeDefined();
@@ -52,13 +52,16 @@ describe("alerts", () => {
     for (const [, label] of alert.summary.matchAll(/\$labels\.([a-z_]+)/g)) expect(kept).toContain(label);
   });
 
-  test.for(alerts)("$name tells what it means, how to see it and what to do", ({ summary, means, see, remedy }) => {
-    for (const text of [summary, means, remedy]) expect(text).toMatch(/^[^ ].{20,}[.)]$/s);
-    expect(see.length).toBeGreaterThan(0);
-    for (const command of see) expect(command).toMatch(/^(kubectl|mco|journalctl) /);
-  });
+  test.for(alerts)(
+    "$name tells what it means, how to see it and what to do [metrics-alerts-3]",
+    ({ summary, means, see, remedy }) => {
+      for (const text of [summary, means, remedy]) expect(text).toMatch(/^[^ ].{20,}[.)]$/s);
+      expect(see.length).toBeGreaterThan(0);
+      for (const command of see) expect(command).toMatch(/^(kubectl|mco|journalctl) /);
+    },
+  );
 
-  test("are given to the Prometheus operator, all of them with their runbook", () => {
+  test("are given to the Prometheus operator, all of them with their runbook [metrics-alerts-4]", () => {
     const rule = parse(readFileSync(new URL("../../../install/monitoring/alerts.yaml", import.meta.url), "utf8")) as {
       spec: { groups: { rules: { alert: string; annotations: { runbook: string } }[] }[] };
     };
@@ -68,7 +71,7 @@ describe("alerts", () => {
       expect(annotations.runbook).toContain(alerts[index]?.remedy);
   });
 
-  test("on what the closed list of reasons explains says the same as that list", () => {
+  test("on what the closed list of reasons explains says the same as that list [metrics-alerts-5]", () => {
     for (const [name, reason] of [
       ["MCODaemonSilent", "DaemonSilent"],
       ["MCOJoinOverdue", "JoinOverdue"],
@@ -80,7 +83,7 @@ describe("alerts", () => {
     expect(alerts.find(({ name }) => name === "MCOStateNotKept")?.remedy).toContain(storyReasons.ChildDown.next);
   });
 
-  test("no metric is described twice or without words", () => {
+  test("no metric is described twice or without words [metrics-alerts-1]", () => {
     expect(new Set(families.map(({ name }) => name)).size).toBe(families.length);
     for (const { name, help } of families) expect(help.length, name).toBeGreaterThan(15);
   });

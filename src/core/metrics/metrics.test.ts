@@ -55,7 +55,7 @@ function linesOf(
 }
 
 describe("metrics", () => {
-  test("say of every pool how many machines it has and how they are, and name machines whose drain is late", () => {
+  test("say of every pool how many machines it has and how they are, and name machines whose drain is late [metrics-2]", () => {
     const late = {
       metadata: { name: "worker-1" },
       status: {
@@ -85,7 +85,7 @@ describe("metrics", () => {
       expect(lines).toContain(line);
   });
 
-  test("count the machines that wait by why, and each machine's phase", () => {
+  test("count the machines that wait by why, and each machine's phase [metrics-5]", () => {
     const nodes = [
       node("a", ["worker"], { [annotations.desiredConfig]: "rendered-2", [annotations.state]: "Working" }),
       node("b", ["worker"]),
@@ -99,7 +99,7 @@ describe("metrics", () => {
     );
   });
 
-  test("name machines of which two sources have said different things for a minute, and not before", () => {
+  test("name machines of which two sources have said different things for a minute, and not before [metrics-1]", () => {
     const degraded = {
       metadata: { name: "a" },
       spec: {},
@@ -129,14 +129,14 @@ describe("metrics", () => {
     expect(mismatches(61_000)).toEqual(['mco_state_mismatch{node="a"} 1']);
   });
 
-  test("name every machine once, and those only that are there", () => {
+  test("name every machine once, and those only that are there [metrics-3]", () => {
     const states = (nodes: readonly Node[]) =>
       linesOf({ pools: [pool("worker")], nodes }).filter((line) => line.startsWith("mco_state{"));
     expect(states([node("a", ["worker"]), node("b", ["worker"])])).toHaveLength(2);
     expect(states([node("b", ["worker"])])).toEqual([expect.stringContaining('node="b",pool="worker",state="Done"')]);
   });
 
-  test("tell of a machine of the control plane that a custom pool selects, of a chosen OS image, and that nobody looks at boot images", () => {
+  test("tell of a machine of the control plane that a custom pool selects, of a chosen OS image, and that nobody looks at boot images [metrics-4]", () => {
     const master = pool("master", {}, labels.masterRole);
     const overridden = {
       metadata: { name: "rendered-2", annotations: { [annotations.osImageURLOverridden]: "true" } },

@@ -18,7 +18,7 @@ const pool = (target: string, updating: readonly [string, number], updated: read
 const textOf = (meter: RolloutMeter, second: number) => metricsText(meter.families(Date.parse(at(second)))).split("\n");
 
 describe("what roll-outs take", () => {
-  test("is counted from the first wait to the last machine, also when a pause or a new process comes between", () => {
+  test("is counted from the first wait to the last machine, also when a pause or a new process comes between [metrics-rollout-meter-1]", () => {
     const meter = new RolloutMeter();
     meter.putPool("worker", pool("b", ["True", 10], ["False", 10]));
     expect(textOf(meter, 25)).toContain('mco_rollout_running_seconds{pool="worker"} 15');
@@ -37,7 +37,7 @@ describe("what roll-outs take", () => {
     expect(textOf(meter, 90)).toContain('mco_rollout_seconds_count{pool="worker"} 1');
   });
 
-  test("targets that a machine never went to are disruptions that were saved", () => {
+  test("targets that a machine never went to are disruptions that were saved [metrics-rollout-meter-2]", () => {
     const meter = new RolloutMeter();
     for (const target of ["a", "b", "c", "d", "b"]) meter.putPool("worker", pool(target, ["True", 0], ["False", 0]));
     meter.retargeted("worker", "a", "b");
@@ -48,7 +48,7 @@ describe("what roll-outs take", () => {
     expect(textOf(meter, 0)).toContain('mco_disruptions_saved_total{pool="worker"} 3');
   });
 
-  test("of a pool that is gone nothing is said", () => {
+  test("of a pool that is gone nothing is said [metrics-rollout-meter-3]", () => {
     const meter = new RolloutMeter();
     meter.putPool("worker", pool("a", ["True", 0], ["False", 0]));
     meter.putPool("worker", undefined);

@@ -27,7 +27,7 @@ test("a histogram counts what took at most so long, and says the sum and the num
 });
 
 describe("how long steps take", () => {
-  test("is measured by who does them, from what it tells of them, by pool and outcome", () => {
+  test("is measured by who does them, from what it tells of them, by pool and outcome [metrics-section-meter-1]", () => {
     const meter = new SectionMeter();
     const told = toldUpdate({ run: update.run }).controller.lines;
     for (const line of told) meter.take(line, line.mono);
@@ -40,7 +40,7 @@ describe("how long steps take", () => {
     );
   });
 
-  test("counts failures apart, and what was not required not at all", () => {
+  test("counts failures apart, and what was not required not at all [metrics-section-meter-2]", () => {
     const meter = new SectionMeter();
     meter.take({ ...update, path: "Executed/ImagePulled", mark: "begin", reason: "Pulling" }, 0);
     meter.take({ ...update, path: "Executed/ImagePulled", mark: "fail", reason: "PullFailed" }, 4000);
@@ -52,7 +52,7 @@ describe("how long steps take", () => {
     ]);
   });
 
-  test("has one path for all sections of a kind, so that its series do not grow with the cluster", () => {
+  test("has one path for all sections of a kind, so that its series do not grow with the cluster [metrics-section-meter-3]", () => {
     const meter = new SectionMeter();
     for (let index = 0; index < 50; index += 1) {
       const here = { book: "pool/worker", chapter: "Rollout", run: update.run, path: `Node/worker-${index}` };
@@ -64,7 +64,7 @@ describe("how long steps take", () => {
     ]);
   });
 
-  test("of a reboot is measured by the daemon that comes back, from what it told before", () => {
+  test("of a reboot is measured by the daemon that comes back, from what it told before [metrics-section-meter-4]", () => {
     const daemon = new StoryTeller("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Prepared", mark: "begin", reason: "Checking" });
     daemon.at(1, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
@@ -79,7 +79,7 @@ describe("how long steps take", () => {
     expect(counted(meter, "mco_section_duration_seconds")).toHaveLength(1);
   });
 
-  test("that somebody else began is measured from when that was seen", () => {
+  test("that somebody else began is measured from when that was seen [metrics-section-meter-5]", () => {
     const meter = new SectionMeter();
     meter.began({ ...update, path: "Complete/Uncordoned" }, 1000);
     meter.take({ ...update, path: "Complete/Uncordoned", mark: "end", reason: "Uncordoned" }, 3000);
@@ -88,7 +88,7 @@ describe("how long steps take", () => {
     );
   });
 
-  test("and how often two sources disagreed is counted", () => {
+  test("and how often two sources disagreed is counted [metrics-section-meter-6]", () => {
     const meter = new SectionMeter();
     const said = {
       book: "pool/worker",
@@ -129,7 +129,7 @@ describe("how long machines take no pods", () => {
       status: { conditions: [{ type: "Ready", status: ready ? "True" : "False" }] },
     }) as unknown as Node;
 
-  test("has a cause: its update, somebody's cordon, or a kubelet that is not ready", () => {
+  test("has a cause: its update, somebody's cordon, or a kubelet that is not ready [metrics-section-meter-7]", () => {
     expect(
       [
         node({}),
@@ -141,7 +141,7 @@ describe("how long machines take no pods", () => {
     ).toEqual([undefined, "Update", "Cordoned", "NotReady", "Update"]);
   });
 
-  test("is from when it went until it came back, and is the update's as soon as an update is part of it", () => {
+  test("is from when it went until it came back, and is the update's as soon as an update is part of it [metrics-section-meter-8]", () => {
     const meter = new ServiceMeter();
     meter.putNode("a", node({ cordoned: true }), "worker", 0);
     meter.putNode("a", node({ cordoned: true, ours: true }), "worker", 10_000);
@@ -156,7 +156,7 @@ describe("how long machines take no pods", () => {
     expect(metricsText(meter.families(100_000))).not.toContain("longest_seconds{");
   });
 
-  test("of a machine that was away before anybody looked is from when its taint says", () => {
+  test("of a machine that was away before anybody looked is from when its taint says [metrics-section-meter-9]", () => {
     const meter = new ServiceMeter();
     meter.putNode("a", node({ cordoned: true, ours: true, since: "1970-01-01T00:00:10Z" }), "worker", 100_000);
     meter.putNode("a", node({}), "worker", 130_000);
@@ -165,7 +165,7 @@ describe("how long machines take no pods", () => {
     );
   });
 
-  test("is nothing for a machine that was taken away, or while nobody looks", () => {
+  test("is nothing for a machine that was taken away, or while nobody looks [metrics-section-meter-10]", () => {
     const meter = new ServiceMeter();
     meter.putNode("a", node({ cordoned: true }), "worker", 0);
     meter.putNode("a", undefined, "", 10_000);

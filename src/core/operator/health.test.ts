@@ -127,7 +127,7 @@ const said = (given: HealthFacts, type: HealthType) => {
 };
 
 describe("the health of the suite's parts", () => {
-  test("is fine while everything is", () => {
+  test("is fine while everything is [operator-health-1]", () => {
     expect(healthConditions(facts()).map(({ type, status, reason }) => `${type} ${status} ${reason}`)).toEqual([
       "OperatorHealthy True AsExpected",
       "ControllerHealthy True AsExpected",
@@ -374,7 +374,7 @@ describe("the health of the suite's parts", () => {
       says: /^True PoolsUpdating: pools under way: worker \(1 \(ready 1\) out of 3/,
     },
   ];
-  test.for(rows)("$title: $type says so", ({ more, type, says }) => {
+  test.for(rows)("$title: $type says so [operator-health-2]", ({ more, type, says }) => {
     const given = facts(more);
     expect(said(given, type)).toMatch(says);
     // What is wrong with one part is said of that part.
@@ -392,12 +392,12 @@ describe("the health of the suite's parts", () => {
   test.for([
     { title: "nothing was read yet", heardAt: undefined },
     { title: "nothing was heard for longer than servers are silent", heardAt: now - minutes(3) },
-  ])("is not known when $title", ({ heardAt }) => {
+  ])("is not known when $title [operator-health-3]", ({ heardAt }) => {
     const told = healthConditions(facts({ cluster: { ...clusterOf({ worker: {} }), heardAt } }));
     expect(told.map(({ status, reason }) => `${status} ${reason}`)).toEqual(healthTypes.map(() => "Unknown NotKnown"));
   });
 
-  test("agrees with the ClusterOperator, which the operator makes of the same answers", () => {
+  test("agrees with the ClusterOperator, which the operator makes of the same answers [operator-health-4]", () => {
     const task = fc.record({
       task: fc.constantFrom("RBAC", "ControllerConfig", "MachineConfigDaemon"),
       kind: fc.constantFrom("done", "failed", "progressing"),
@@ -505,7 +505,7 @@ describe("BootstrapComplete", () => {
     { facts: { journal: "there", handedOver: false, folded: true } as const, says: "False InProgress" },
     { facts: { journal: "there", handedOver: true, folded: false } as const, says: "False InProgress" },
     { facts: { journal: "there", handedOver: true, folded: true } as const, says: "True AsExpected" },
-  ])("$facts.journal: $says", ({ facts: given, says }) => {
+  ])("$facts.journal: $says [operator-health-5]", ({ facts: given, says }) => {
     const { status, reason } = bootstrapComplete(given);
     expect(`${status} ${reason}`).toBe(says);
   });

@@ -17,7 +17,7 @@ const settings = (
 });
 
 describe("the settings in force", () => {
-  test("have the default policies, no managed boot images and no enforced skew", () => {
+  test("have the default policies, no managed boot images and no enforced skew [operator-machine-configuration-status-1]", () => {
     const status = machineConfigurationStatus(settings(), now);
     expect(status).toMatchObject({
       observedGeneration: 3,
@@ -52,7 +52,7 @@ describe("the settings in force", () => {
     ]);
   });
 
-  test("a skew that the administrator states by hand is the one in force", () => {
+  test("a skew that the administrator states by hand is the one in force [operator-machine-configuration-status-2]", () => {
     const manual = { mode: "OCPVersion", ocpVersion: "4.18.0" };
     expect(
       machineConfigurationStatus(settings({ bootImageSkewEnforcement: { mode: "Manual", manual } }), now)
@@ -76,19 +76,22 @@ describe("the settings in force", () => {
       degraded: "False",
     },
     { title: "an empty list", machineManagers: [], degraded: "False" },
-  ])("boot images: who asks for $title is told whether that is done", ({ machineManagers, degraded }) => {
-    const status = machineConfigurationStatus(settings({ managedBootImages: { machineManagers } }), now);
-    const told = conditionOf(status.conditions, "BootImageUpdateDegraded");
-    expect(told?.status).toBe(degraded);
-    expect(told?.message).toBe(
-      degraded === "True"
-        ? "boot images of machinesets.machine.openshift.io are not managed on this cluster; set their selection mode to None"
-        : "",
-    );
-    expect(status.managedBootImagesStatus).toEqual({
-      machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }],
-    });
-  });
+  ])(
+    "boot images: who asks for $title is told whether that is done [operator-machine-configuration-status-3]",
+    ({ machineManagers, degraded }) => {
+      const status = machineConfigurationStatus(settings({ managedBootImages: { machineManagers } }), now);
+      const told = conditionOf(status.conditions, "BootImageUpdateDegraded");
+      expect(told?.status).toBe(degraded);
+      expect(told?.message).toBe(
+        degraded === "True"
+          ? "boot images of machinesets.machine.openshift.io are not managed on this cluster; set their selection mode to None"
+          : "",
+      );
+      expect(status.managedBootImagesStatus).toEqual({
+        machineManagers: [{ resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } }],
+      });
+    },
+  );
 
   test.for([
     { title: "nothing that is said", annotation: undefined, status: "False", reason: "CredentialsRequired", says: [] },
@@ -107,21 +110,24 @@ describe("the settings in force", () => {
       reason: "NotUnderstood",
       says: ['"open"', "write required or insecure", "has to show a credential"],
     },
-  ])("whom the config server answers: $title", ({ annotation, status, reason, says }) => {
-    const metadata = {
-      name: "cluster",
-      generation: 3,
-      ...(annotation === undefined ? {} : { annotations: { [annotations.configServerAccess]: annotation } }),
-    };
-    const first = machineConfigurationStatus(settings({}, { metadata }), now);
-    const told = conditionOf(first.conditions, "ConfigServerInsecure");
-    expect(told).toMatchObject({ status, reason });
-    if (says.length === 0) expect(told?.message).toBe("");
-    for (const words of says) expect(told?.message).toContain(words);
-    expect(machineConfigurationStatus(settings({}, { metadata, status: first }), now + 60_000)).toEqual(first);
-  });
+  ])(
+    "whom the config server answers: $title [operator-machine-configuration-status-4]",
+    ({ annotation, status, reason, says }) => {
+      const metadata = {
+        name: "cluster",
+        generation: 3,
+        ...(annotation === undefined ? {} : { annotations: { [annotations.configServerAccess]: annotation } }),
+      };
+      const first = machineConfigurationStatus(settings({}, { metadata }), now);
+      const told = conditionOf(first.conditions, "ConfigServerInsecure");
+      expect(told).toMatchObject({ status, reason });
+      if (says.length === 0) expect(told?.message).toBe("");
+      for (const words of says) expect(told?.message).toContain(words);
+      expect(machineConfigurationStatus(settings({}, { metadata, status: first }), now + 60_000)).toEqual(first);
+    },
+  );
 
-  test("leave conditions of others alone, wherever they stand in the list", () => {
+  test("leave conditions of others alone, wherever they stand in the list [operator-machine-configuration-status-5]", () => {
     const health = {
       type: "DaemonsHealthy",
       status: "True" as const,
@@ -139,7 +145,7 @@ describe("the settings in force", () => {
     }
   });
 
-  test("say the same again later, times included", () => {
+  test("say the same again later, times included [operator-machine-configuration-status-6]", () => {
     const first = machineConfigurationStatus(settings(), now);
     expect(machineConfigurationStatus(settings({}, { status: first }), now + 60_000)).toEqual(first);
   });

@@ -86,13 +86,13 @@ describe("pools that an upgrade waits for", () => {
       of: image("os@sha256:1"),
       outcome: { kind: "done" },
     },
-  ])("$title", ({ cluster, of, outcome }) => {
+  ])("$title [operator-report-4]", ({ cluster, of, outcome }) => {
     expect(requiredPools(cluster, release, of)).toMatchObject({ task: "RequiredPools", ...outcome });
   });
 });
 
 describe("what a ClusterOperator shows beside its conditions", () => {
-  test("one line on each pool, and the last errors while there are any", () => {
+  test("one line on each pool, and the last errors while there are any [operator-report-3]", () => {
     const cluster = facts(
       [pool("worker", "r2"), pool("master", "r1")],
       [node("m", "master", "r1"), node("w", "worker", "r1", "r2")],
@@ -109,7 +109,7 @@ describe("what a ClusterOperator shows beside its conditions", () => {
     ).toMatchObject({ lastSyncError: "A: b; C: d" });
   });
 
-  test("release and image move together, and neither before everything has arrived", () => {
+  test("release and image move together, and neither before everything has arrived [operator-report-2]", () => {
     const current = { version: "2", image: "suite@2" };
     expect(versionsOf(undefined, undefined, current)).toBeUndefined();
     const before = [
@@ -126,7 +126,7 @@ describe("what a ClusterOperator shows beside its conditions", () => {
     ]);
   });
 
-  test("nothing is claimed before anybody looked", () => {
+  test("nothing is claimed before anybody looked [operator-report-1]", () => {
     expect(initialConditions(now).map(({ type, status, reason }) => [type, status, reason])).toEqual([
       ["Available", "False", undefined],
       ["Progressing", "False", undefined],

@@ -4,7 +4,7 @@ import { stateSettings } from "./state-settings.ts";
 
 const on = { nodes: true, pools: true, builds: true, health: true };
 
-test("without settings everything is on, with the retention that is documented", () => {
+test("without settings everything is on, with the retention that is documented [operator-state-settings-1]", () => {
   expect(stateSettings(undefined)).toEqual({ mode: "on", children: on, retention: defaultRetention, problems: [] });
   expect(defaultRetention).toEqual({
     cluster: { chapters: 100, days: 365 },
@@ -14,7 +14,7 @@ test("without settings everything is on, with the retention that is documented",
   });
 });
 
-test("modes, children and retention are switched by themselves", () => {
+test("modes, children and retention are switched by themselves [operator-state-settings-2]", () => {
   const settings = stateSettings({
     mode: "off",
     "children.builds": "off",
@@ -40,7 +40,7 @@ test.for([
   ["retention.node.chapters", "many", "it takes a number from 0 to 100000"],
   ["retention.cluster.days-after-end", "1", "there is no such setting"],
   ["retention.nodes.days", "1", "there is no such setting"],
-] as const)("%s: %s is told of, and the default stands", ([key, value, says]) => {
+] as const)("%s: %s is told of, and the default stands [operator-state-settings-3]", ([key, value, says]) => {
   const settings = stateSettings({ [key]: value });
   expect(settings).toMatchObject({ mode: "on", children: on, retention: defaultRetention });
   expect(settings.problems).toHaveLength(1);

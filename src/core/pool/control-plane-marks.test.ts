@@ -41,7 +41,7 @@ test.for<{
     labels: { [controlPlane]: "", [worker]: "" },
     after: [other],
   },
-])("$title", ({ has, taints = [], schedulable, labels: wanted, after }) => {
+])("$title [pool-control-plane-marks-1]", ({ has, taints = [], schedulable, labels: wanted, after }) => {
   const node = {
     metadata: { name: "m", labels: Object.fromEntries(has.map((key) => [key, ""])) },
     spec: { taints },

@@ -85,7 +85,7 @@ describe("drainStep", () => {
       step: { do: "nothing" },
     },
     { title: "other verbs are refused", has: { desired: "dance-x" }, step: { do: "refuse", request: "dance-x" } },
-  ])("$title", ({ has, step }) => {
+  ])("$title [pool-plan-drain-1]", ({ has, step }) => {
     expect(drainStep(node(has))).toMatchObject(step);
   });
 });
@@ -100,7 +100,7 @@ const pod = (name: string, more: { metadata?: object; status?: object } = {}): P
   }) as Pod;
 
 describe("planDrain", () => {
-  test("evicts all but pods of DaemonSets, mirror pods and ended ones, and waits for those that leave", () => {
+  test("evicts all but pods of DaemonSets, mirror pods and ended ones, and waits for those that leave [pool-plan-drain-4]", () => {
     const plan = planDrain([
       pod("web", { metadata: { ownerReferences: [{ kind: "ReplicaSet", controller: true }] } }),
       pod("alone"),
@@ -146,7 +146,7 @@ const now = Date.parse("2030-01-01T00:10:00Z");
 describe("what a drain says of itself", () => {
   const plain = { pods: 0, blocked: [], leaving: [], budgets: [], now };
 
-  test("how many have left, what is blocked by which budget, what leaves, and what nobody makes again", () => {
+  test("how many have left, what is blocked by which budget, what leaves, and what nobody makes again [pool-plan-drain-5]", () => {
     const message = describeDrain({
       ...plain,
       pods: 5,
@@ -159,14 +159,14 @@ describe("what a drain says of itself", () => {
     );
   });
 
-  test("without the budget at hand it says what the server said; with more pods than at its beginning it counts these", () => {
+  test("without the budget at hand it says what the server said; with more pods than at its beginning it counts these [pool-plan-drain-6]", () => {
     expect(describeDrain({ ...plain, blocked: [blockedBy("pdb", "web-1")] })).toBe(
       "0 of 1 pods have left; blocked: pod n/web-1 (no)",
     );
     expect(describeDrain(plain)).toBe("all pods have left");
   });
 
-  test("two budgets on one pod are named, with what that means", () => {
+  test("two budgets on one pod are named, with what that means [pool-plan-drain-7]", () => {
     expect(
       describeDrain({ ...plain, blocked: [blockedBy("pdb", "web-1")], budgets: [budget("a", {}), budget("b", {})] }),
     ).toMatch(
@@ -174,7 +174,7 @@ describe("what a drain says of itself", () => {
     );
   });
 
-  test("a pod that does not get away is told with its finalizers, once its time is over", () => {
+  test("a pod that does not get away is told with its finalizers, once its time is over [pool-plan-drain-8]", () => {
     const going = pod("held", {
       metadata: { ...owned, finalizers: ["example.com/wait"], deletionTimestamp: "2030-01-01T00:09:00Z" },
     });
@@ -188,7 +188,7 @@ describe("what a drain says of itself", () => {
     );
   });
 
-  test("the forecast names what would be refused, what is lost, and what may be held", () => {
+  test("the forecast names what would be refused, what is lost, and what may be held [pool-plan-drain-2]", () => {
     const plan = planDrain([
       pod("web-1", { metadata: { labels: { app: "web" }, ...owned } }),
       pod("alone"),
@@ -215,26 +215,29 @@ describe("what a drain says of itself", () => {
     [{ minAvailable: 1 }, { expectedPods: 0 }, 1, undefined],
     // A status about an older spec proves nothing.
     [{ minAvailable: 1 }, { expectedPods: 1 }, 2, undefined],
-  ] as const)("a budget that can never allow a disruption: %j with %j", ([spec, status, generation, why]) => {
-    expect(neverAllows(budget("x", spec, status, generation))).toBe(why);
-  });
+  ] as const)(
+    "a budget that can never allow a disruption: %j with %j [pool-plan-drain-3]",
+    ([spec, status, generation, why]) => {
+      expect(neverAllows(budget("x", spec, status, generation))).toBe(why);
+    },
+  );
 });
 
 describe("judgeDrain", () => {
   const policy = (afterDeadline: unknown, deadlineSeconds: number | undefined = 60) =>
     ({ deadlineSeconds, afterDeadline }) as (typeof defaultPoolPolicy)["drain"];
 
-  test("before the deadline, and without one, nothing is done but waiting", () => {
+  test("before the deadline, and without one, nothing is done but waiting [pool-plan-drain-9]", () => {
     expect(judgeDrain(policy({ do: "skip" }), 59, [], [])).toEqual({ do: "goOn", late: false });
     expect(judgeDrain(defaultPoolPolicy.drain, 1e9, [], [])).toEqual({ do: "goOn", late: false });
   });
 
-  test("after it the policy says what", () => {
+  test("after it the policy says what [pool-plan-drain-10]", () => {
     expect(judgeDrain(policy({ do: "wait" }), 60, [], [])).toEqual({ do: "goOn", late: true });
     expect(judgeDrain(policy({ do: "skip" }), 60, [], [])).toEqual({ do: "skip" });
   });
 
-  test("a pod is forced only if everything that protects it is named", () => {
+  test("a pod is forced only if everything that protects it is named [pool-plan-drain-11]", () => {
     const simple = blockedBy("pdb", "simple");
     const data = blockedBy("pdb", "data", { spec: { volumes: [{ name: "v", emptyDir: {} }] } });
     const alone = blockedBy("pdb", "alone", { metadata: { ownerReferences: [] } });
@@ -302,7 +305,7 @@ describe("notes on the node", () => {
   });
 });
 
-test("what is kept of pods and budgets is what decisions need", () => {
+test("what is kept of pods and budgets is what decisions need [pool-plan-drain-12]", () => {
   const full = {
     ...pod("web", {
       metadata: {

@@ -49,7 +49,7 @@ test.for<{ title: string; given: ReturnType<typeof node>; is: object }>([
     given: node(["worker"], { labels: { "kubernetes.io/os": "windows" } }),
     is: { verdict: "none", reason: "Windows nodes are not managed" },
   },
-])("a node belongs to $title", ({ given, is }) => {
+])("a node belongs to $title [pool-of-node-1]", ({ given, is }) => {
   expect(poolOfNode(given, pools)).toEqual(is);
 });
 
@@ -93,6 +93,6 @@ test.for<{
     labels: undefined,
   },
   { title: "gets nothing for a pool that is gone", given: node([], { annotations: first("gone") }), labels: undefined },
-])("a node that booted into a custom pool first $title", ({ given, labels, of = pools }) => {
+])("a node that booted into a custom pool first $title [pool-of-node-2]", ({ given, labels, of = pools }) => {
   expect(labelsOfFirstPool(given, of)).toEqual(labels);
 });

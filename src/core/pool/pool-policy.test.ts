@@ -5,7 +5,7 @@ import { defaultPoolPolicy, newPolicyProblems, poolAnnotations, poolPolicy } fro
 const pool = (has: Readonly<Record<string, string>>) => ({ metadata: { annotations: has } });
 
 describe("poolPolicy", () => {
-  test("a pool that says nothing, and no pool at all, have the defaults", () => {
+  test("a pool that says nothing, and no pool at all, have the defaults [pool-policy-1]", () => {
     for (const said of [undefined, { metadata: {} }, pool({})])
       expect(poolPolicy(said)).toEqual({ policy: defaultPoolPolicy, problems: [] });
     expect(defaultPoolPolicy).toEqual({
@@ -24,7 +24,7 @@ describe("poolPolicy", () => {
     { key: annotations.retainedConfigs, text: "0", read: { retainedConfigs: 0 } },
     { key: annotations.retentionQuietSeconds, text: "0", read: { retentionQuietSeconds: 0 } },
     { key: annotations.retainedConfigs, text: " 12 ", read: { retainedConfigs: 12 } },
-  ])("$key: $text", ({ key, text, read }) => {
+  ])("$key: $text [pool-policy-2]", ({ key, text, read }) => {
     const { policy, problems } = poolPolicy(pool({ [key]: text }));
     expect(problems).toEqual([]);
     expect(policy).toMatchObject(read);
@@ -35,7 +35,7 @@ describe("poolPolicy", () => {
     { text: "skip", read: { do: "skip" } },
     { text: "force: unmanaged, pdb", read: { do: "force", despite: ["pdb", "unmanaged"] } },
     { text: "force:refused,emptyDir", read: { do: "force", despite: ["refused", "emptyDir"] } },
-  ])("after the deadline: $text", ({ text, read }) => {
+  ])("after the deadline: $text [pool-policy-3]", ({ text, read }) => {
     const { policy, problems } = poolPolicy(
       pool({ [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: text }),
     );
@@ -57,7 +57,7 @@ describe("poolPolicy", () => {
     [annotations.oneZoneAtATime, "constructor"],
     [annotations.retainedConfigs, "some"],
     [annotations.retainedConfigs, ""],
-  ] as const)("%s: %j is told with its place and remedy, and counts as absent", ([key, text]) => {
+  ] as const)("%s: %j is told with its place and remedy, and counts as absent [pool-policy-4]", ([key, text]) => {
     const { policy, problems } = poolPolicy(pool({ [annotations.drainDeadlineSeconds]: "60", [key]: text }));
     expect(problems).toEqual([
       {
@@ -70,7 +70,7 @@ describe("poolPolicy", () => {
     expect({ ...policy, drain: { ...policy.drain, deadlineSeconds: undefined } }).toEqual(defaultPoolPolicy);
   });
 
-  test("what follows a deadline that there is not is warned of", () => {
+  test("what follows a deadline that there is not is warned of [pool-policy-5]", () => {
     expect(poolPolicy(pool({ [annotations.drainAfterDeadline]: "skip" })).problems).toMatchObject([
       { severity: "warning", path: `metadata.annotations[${annotations.drainAfterDeadline}]` },
     ]);

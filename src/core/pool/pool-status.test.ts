@@ -177,7 +177,7 @@ describe("poolStatus", () => {
       updated: "True",
       updating: "False",
     },
-  ])("$title", ({ members, counts, updated, updating, degraded = "False" }) => {
+  ])("$title [pool-status-1]", ({ members, counts, updated, updating, degraded = "False" }) => {
     const result = statusOf(members);
     expect(result.counts).toEqual(counts);
     expect([result.of("Updated")?.status, result.of("Updating")?.status, result.of("Degraded")?.status]).toEqual([
@@ -187,7 +187,7 @@ describe("poolStatus", () => {
     ]);
   });
 
-  test("status.configuration follows only when all machines have the target", () => {
+  test("status.configuration follows only when all machines have the target [pool-status-11]", () => {
     expect(statusOf([member("a"), member("b", old)]).status.configuration).toBeUndefined();
     expect(statusOf([member("a"), member("b")]).status.configuration?.name).toBe("new");
     expect(
@@ -196,7 +196,7 @@ describe("poolStatus", () => {
     ).toBe("old");
   });
 
-  test("the message says who has it, who gets it now, who waits and for what", () => {
+  test("the message says who has it, who gets it now, who waits and for what [pool-status-6]", () => {
     const draining = {
       phase: "Draining" as const,
       says: "1 pod cannot be evicted: default/web-1 (the budget web)",
@@ -214,7 +214,7 @@ describe("poolStatus", () => {
     });
   });
 
-  test("a paused pool says what it will not do", () => {
+  test("a paused pool says what it will not do [pool-status-7]", () => {
     const { of } = statusOf([member("a", old)], { pool: poolWith({ spec: { paused: true } }) });
     expect(of("Updated")?.status).toBe("False");
     expect(of("Updating")).toMatchObject({
@@ -224,7 +224,7 @@ describe("poolStatus", () => {
     });
   });
 
-  test("degraded machines are named with what they say, at most five", () => {
+  test("degraded machines are named with what they say, at most five [pool-status-4]", () => {
     const many = ["a", "b", "c", "d", "e", "f"].map((name) =>
       member(name, { state: "Degraded", reason: `broken ${name}` }),
     );
@@ -236,7 +236,7 @@ describe("poolStatus", () => {
     expect(of("NodeDegraded")?.message).toMatch(/^Node a is reporting: "broken a", .* and 1 more$/);
   });
 
-  test("a render failure of another writer is kept and makes the pool degraded", () => {
+  test("a render failure of another writer is kept and makes the pool degraded [pool-status-14]", () => {
     const condition = {
       type: "RenderDegraded",
       status: "True",
@@ -249,14 +249,14 @@ describe("poolStatus", () => {
     expect(of("Degraded")).toMatchObject({ status: "True", reason: "RenderDegraded", message: "bad file" });
   });
 
-  test("without a change of facts nothing of the status changes, and times move only with a status", () => {
+  test("without a change of facts nothing of the status changes, and times move only with a status [pool-status-12]", () => {
     const first = statusOf([member("a"), member("b", underWay)]).status;
     const pool = poolWith({ status: first });
     const again = poolStatus(factsOf([member("a"), member("b", underWay)], { pool, at: now + 60_000 }));
     expect(again).toEqual(first);
   });
 
-  test("a machine that says in its MachineConfigNode that it is degraded is shown once, whatever its annotations say", () => {
+  test("a machine that says in its MachineConfigNode that it is degraded is shown once, whatever its annotations say [pool-status-3]", () => {
     const { of, counts } = statusOf([
       member("a", { told: { updatedTo: "new", image: "", degraded: true }, says: "disk full" }),
       member("b", { state: "Degraded", reason: "no space", told: { updatedTo: "new", image: "", degraded: true } }),
@@ -265,13 +265,13 @@ describe("poolStatus", () => {
     expect(of("NodeDegraded")?.message).toBe('Node a is reporting: "disk full", Node b is reporting: "no space"');
   });
 
-  test("a machine counts as updated when annotations and MachineConfigNode say so, and by annotations alone where nobody keeps the other", () => {
+  test("a machine counts as updated when annotations and MachineConfigNode say so, and by annotations alone where nobody keeps the other [pool-status-5]", () => {
     expect(statusOf([member("a", { told: { updatedTo: "old", image: "", degraded: false } })]).counts[1]).toBe(0);
     expect(statusOf([member("a", { told: { updatedTo: "new", image: "", degraded: false } })]).counts[1]).toBe(1);
     expect(statusOf([member("a")]).counts[1]).toBe(1);
   });
 
-  test("a MachineConfigNode without conditions hides none of the machines after it", () => {
+  test("a MachineConfigNode without conditions hides none of the machines after it [pool-status-2]", () => {
     const { counts } = statusOf([
       member("a", { told: undefined }),
       member("b", { state: "Degraded", told: { updatedTo: "new", image: "", degraded: true } }),
@@ -280,7 +280,7 @@ describe("poolStatus", () => {
     expect(counts).toEqual([3, 2, 1, 2, 1]);
   });
 
-  test("an empty pool, a paused pool that has everything, and a machine in two pools say so", () => {
+  test("an empty pool, a paused pool that has everything, and a machine in two pools say so [pool-status-8]", () => {
     expect(statusOf([]).of("Updated")?.message).toBe("The pool has no nodes; new ones get MachineConfig new");
     expect(statusOf([member("a")], { pool: poolWith({ spec: { paused: true } }) }).of("Updated")?.message).toBe(
       "All nodes are updated with MachineConfig new; the pool is paused: it will not follow a new configuration",
@@ -290,14 +290,14 @@ describe("poolStatus", () => {
     );
   });
 
-  test("until when the API server's certificates on machines are good is shown, also while the pool is paused", () => {
+  test("until when the API server's certificates on machines are good is shown, also while the pool is paused [pool-status-13]", () => {
     const certificates = [{ bundle: "KubeAPIServerServingCAData", subject: "api", expiry: "2031-01-01T00:00:00Z" }];
     const pool = poolWith({ spec: { paused: true } });
     expect(poolStatus({ ...factsOf([member("a")], { pool }), certificates }).certExpirys).toEqual(certificates);
     expect(poolStatus(factsOf([member("a")], { pool })).certExpirys).toBeUndefined();
   });
 
-  test("machines out of reach and silent daemons are named with since when", () => {
+  test("machines out of reach and silent daemons are named with since when [pool-status-10]", () => {
     const lost = member("a", {
       kubeletReady: false,
       kubeletReason: "Ready is Unknown",
@@ -312,7 +312,7 @@ describe("poolStatus", () => {
     expect(counts).toEqual([3, 3, 2, 2, 0]);
   });
 
-  test("what rendering waits for is said, though nothing is degraded by it", () => {
+  test("what rendering waits for is said, though nothing is degraded by it [pool-status-9]", () => {
     const condition = {
       type: "RenderDegraded",
       status: "False",

@@ -55,13 +55,13 @@ const judge = (configs: readonly MachineConfig[], more: Partial<Parameters<typeo
 const five = ["a", "b", "c", "d", "e"].map((name, index) => rendered(name, `2030-01-0${index + 1}T00:00:00Z`));
 
 describe("retainedConfigs", () => {
-  test("what is used stays, the last few stay, the rest goes, oldest first", () => {
+  test("what is used stays, the last few stay, the rest goes, oldest first [pool-retained-configs-1]", () => {
     expect(
       judge(five.toReversed(), { usersOf: (config) => (config === "b" ? ["node w (currentConfig)"] : []) }),
     ).toEqual(["a goes", "b used", "c goes", "d recent", "e recent"]);
   });
 
-  test("what is used takes no place from those that are kept for going back", () => {
+  test("what is used takes no place from those that are kept for going back [pool-retained-configs-2]", () => {
     expect(judge(five, { usersOf: (config) => (config === "e" || config === "d" ? ["pool"] : []) })).toEqual([
       "a goes",
       "b recent",
@@ -71,7 +71,7 @@ describe("retainedConfigs", () => {
     ]);
   });
 
-  test("what was rolled out is kept before what never was", () => {
+  test("what was rolled out is kept before what never was [pool-retained-configs-3]", () => {
     const [a, b, c, d] = [
       rendered("a", "2030-01-01T00:00:00Z", "2030-01-01T01:00:00Z"),
       rendered("b", "2030-01-02T00:00:00Z", "2030-01-02T01:00:00Z"),
@@ -81,7 +81,7 @@ describe("retainedConfigs", () => {
     expect(judge([a, b, c, d])).toEqual(["c goes", "d goes", "a recent", "b recent"]);
   });
 
-  test("an unused one is left alone for the quiet time; one whose last use is not known, from now on", () => {
+  test("an unused one is left alone for the quiet time; one whose last use is not known, from now on [pool-retained-configs-4]", () => {
     expect(judge(five, { now: hour - 1 })).toEqual(["a quiet", "b quiet", "c quiet", "d recent", "e recent"]);
     expect(judge(five, { unusedSince: () => undefined })).toEqual([
       "a quiet",
@@ -99,13 +99,13 @@ describe("retainedConfigs", () => {
     ]);
   });
 
-  test("of a pool that is gone nothing is kept for going back, but what is used is", () => {
+  test("of a pool that is gone nothing is kept for going back, but what is used is [pool-retained-configs-5]", () => {
     expect(
       judge(five, { policy: undefined, usersOf: (config) => (config === "c" ? ["node w (currentConfig)"] : []) }),
     ).toEqual(["a goes", "b goes", "c used", "d goes", "e goes"]);
   });
 
-  test("each says why", () => {
+  test("each says why [pool-retained-configs-6]", () => {
     const say = (more: Partial<Parameters<typeof retainedConfigs>[0]>) =>
       retainedConfigs({
         rendered: five,
@@ -128,7 +128,7 @@ describe("retainedConfigs", () => {
 });
 
 describe("who uses a rendered config", () => {
-  test("pools, nodes, MachineConfigNodes and builds name theirs", () => {
+  test("pools, nodes, MachineConfigNodes and builds name theirs [pool-retained-configs-7]", () => {
     const pool = {
       metadata: { name: "worker", annotations: { [annotations.quarantined]: '[{"config":"q"}]' } },
       spec: { configuration: { name: "t" } },
@@ -206,7 +206,7 @@ describe("who uses a rendered config", () => {
   });
 });
 
-test("one that is made again is the same, but for what the API server gave the one that is gone", () => {
+test("one that is made again is the same, but for what the API server gave the one that is gone [pool-retained-configs-8]", () => {
   const [config] = five;
   if (config === undefined) throw new Error("none");
   expect(poolOfRendered(config)).toBe("worker");

@@ -113,7 +113,7 @@ describe("what an onlooker says of a node", () => {
     ]);
   });
 
-  test("that its pool is another", () => {
+  test("that its pool is another [pool-seen-lines-4]", () => {
     expect(
       watch([
         { seconds: 0, node: node() },
@@ -218,7 +218,7 @@ const seenLines = shown.map(({ line, at: when }, index) => ({
 }));
 
 describe("an update that nobody tells of", () => {
-  test("is a chapter all the same, with the sections that can be seen, and says that it was only observed", () => {
+  test("is a chapter all the same, with the sections that can be seen, and says that it was only observed [pool-seen-lines-1]", () => {
     const chapters = foldBook("node/worker-0", seenLines, { now: morning + 200_000 });
     expect(chapters).toMatchObject([
       {
@@ -241,13 +241,13 @@ describe("an update that nobody tells of", () => {
     ]);
   });
 
-  test("is told by who was there, as soon as they do, and what was seen adds nothing", () => {
+  test("is told by who was there, as soon as they do, and what was seen adds nothing [pool-seen-lines-2]", () => {
     const { lines } = toldUpdate();
     const [told] = foldBook("node/worker-0", lines, { now: morning + 200_000 });
     expect(foldBook("node/worker-0", [...seenLines, ...lines], { now: morning + 200_000 })).toEqual([told]);
   });
 
-  test("ends as it was seen to, when the daemon told of its beginning only", () => {
+  test("ends as it was seen to, when the daemon told of its beginning only [pool-seen-lines-3]", () => {
     const { daemon, controller } = toldUpdate();
     const begun = [...daemon.lines.slice(0, 5), ...controller.lines];
     const [chapter] = foldBook("node/worker-0", [...begun, ...seenLines], { now: morning + 200_000 });

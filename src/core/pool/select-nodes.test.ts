@@ -317,7 +317,7 @@ describe("selectNodes", () => {
       ),
       chosen: ["a", "b", "c", "d"],
     },
-  ])("$title", ({ given, chosen, skipped = [] }) => {
+  ])("$title [pool-select-nodes-3]", ({ given, chosen, skipped = [] }) => {
     const result = select(given);
     expect(result.chosen.map(({ node }) => node)).toEqual(chosen);
     expect(result.skipped.map(({ node, reason }) => `${node} ${reason}`)).toEqual(skipped);
@@ -375,7 +375,7 @@ const anyNews = fc.record({
   ),
 });
 
-test("members kept from single changes are what they would be if they were sorted anew", () => {
+test("members kept from single changes are what they would be if they were sorted anew [pool-select-nodes-1]", () => {
   fc.assert(
     fc.property(
       fc.array(anyNews, { maxLength: 40 }),
@@ -426,7 +426,7 @@ describe("whatever the state of a pool", () => {
     return found;
   };
 
-  test("healthy machines are taken only as far as the budget goes beyond those that are away already", () => {
+  test("healthy machines are taken only as far as the budget goes beyond those that are away already [pool-select-nodes-4]", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const healthy = select(given).chosen.filter(({ node }) => !isOutOfService(taken(given, node)));
@@ -438,7 +438,7 @@ describe("whatever the state of a pool", () => {
     );
   });
 
-  test("of the control plane at most one machine is in our hands, unless more were before", () => {
+  test("of the control plane at most one machine is in our hands, unless more were before [pool-select-nodes-5]", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const chosen = select(given)
@@ -453,7 +453,7 @@ describe("whatever the state of a pool", () => {
     );
   });
 
-  test("every machine without the target is either chosen or told why not, and no other", () => {
+  test("every machine without the target is either chosen or told why not, and no other [pool-select-nodes-6]", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const { chosen, skipped } = select(given);
@@ -493,7 +493,7 @@ describe("budgetOf", () => {
     { given: "2", members: 5, budget: 2 },
     { given: "many", members: 5, budget: 1 },
     { given: -1, members: 5, budget: 1 },
-  ])("$given of $members machines allows $budget", ({ given, members, budget }) => {
+  ])("$given of $members machines allows $budget [pool-select-nodes-2]", ({ given, members, budget }) => {
     expect(budgetOf(given, members)).toBe(budget);
   });
 });

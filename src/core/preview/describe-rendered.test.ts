@@ -41,7 +41,7 @@ function render(...members: readonly MachineConfig[]) {
   return result;
 }
 
-test("a rendered config says what is new in it and which member brought it, never what it holds", () => {
+test("a rendered config says what is new in it and which member brought it, never what it holds [preview-describe-rendered-1]", () => {
   const before = render(member("50-a", { "/etc/a": "1", "/etc/gone": "x" }), member("60-b", { "/etc/b": "1" })).config;
   const after = render(
     member("50-a", { "/etc/a": "1" }),
@@ -54,7 +54,7 @@ test("a rendered config says what is new in it and which member brought it, neve
   );
 });
 
-test("what a deleted member leaves to the cluster is the cluster's; long lists are counted", () => {
+test("what a deleted member leaves to the cluster is the cluster's; long lists are counted [preview-describe-rendered-2]", () => {
   const before = render(member("50-a", {}, { osImageURL: "other@sha256:2" })).config;
   expect(describeRendered(before, render(member("50-a", {})))).toBe("~OS image (the cluster)");
   const many = render(

@@ -164,7 +164,7 @@ const held = tells("b", [
 ]);
 
 describe("what a pool says of itself", () => {
-  test("while it rolls out: the target and what it changes, who works, is blocked and by what, who waits for what, and what to do", () => {
+  test("while it rolls out: the target and what it changes, who works, is blocked and by what, who waits for what, and what to do [preview-explain-5]", () => {
     const facts = clusterOf({
       nodes: [node("a"), node("b", draining), node("c", { has: old }), node("d", { has: old })],
       machineConfigNodes: [held],
@@ -268,14 +268,14 @@ What to do:
       tells: ["stands still", "TargetQuarantined", "removing the annotation"],
     },
   ];
-  test.for(verdicts)("$title", ({ given, verdict, tells: expected }) => {
+  test.for(verdicts)("$title [preview-explain-6]", ({ given, verdict, tells: expected }) => {
     const facts = clusterOf(given);
     expect(poolProgressOf(facts, "worker")?.value.verdict).toBe(verdict);
     const text = explanationText(explainPool(facts, "worker") ?? expect.fail());
     for (const part of expected) expect(text).toContain(part);
   });
 
-  test("when a daemon is silent though its kubelet works", () => {
+  test("when a daemon is silent though its kubelet works [preview-explain-7]", () => {
     const pod = {
       apiVersion: "v1",
       kind: "Pod",
@@ -361,7 +361,7 @@ describe("what a node says of itself", () => {
       at: "Joining",
       tells: ["nothing has been applied to it yet"],
     },
-  ])("$title", ({ options, machineConfigNode, at, tells: expected }) => {
+  ])("$title [preview-explain-4]", ({ options, machineConfigNode, at, tells: expected }) => {
     // Another machine is away, so that nobody else is taken.
     const facts = clusterOf({
       nodes: [node("b", options), node("z", { cordoned: true })],
@@ -372,7 +372,7 @@ describe("what a node says of itself", () => {
     for (const part of expected) expect(text).toContain(part);
   });
 
-  test("in two pools it belongs to none, which both pools and the node say", () => {
+  test("in two pools it belongs to none, which both pools and the node say [preview-explain-1]", () => {
     const facts = clusterOf({
       pools: [poolNamed("worker"), poolNamed("infra"), poolNamed("gpu")],
       nodes: [node("x", { roles: ["infra", "gpu"] })],
@@ -388,7 +388,7 @@ describe("what a node says of itself", () => {
     expect(explanationText(explainPool(facts, "worker") ?? expect.fail())).not.toContain("several pools");
   });
 
-  test("annotations and MachineConfigNode that disagree are told after a minute", () => {
+  test("annotations and MachineConfigNode that disagree are told after a minute [preview-explain-3]", () => {
     const { members } = clusterOf({
       nodes: [node("b")],
       machineConfigNodes: [tells("b", ["NodeDegraded", "True", "Failed", "disk"])],
@@ -397,7 +397,7 @@ describe("what a node says of itself", () => {
     expect([...members.contradictions(now + 61_000).keys()]).toEqual(["b"]);
   });
 
-  test("every machine of a large pool knows why it waits", () => {
+  test("every machine of a large pool knows why it waits [preview-explain-2]", () => {
     const facts = clusterOf({
       nodes: Array.from({ length: 40 }, (_, index) => node(`n${index}`, index === 0 ? draining : { has: old })),
     });
@@ -560,7 +560,7 @@ describe("a pool is explained, with its cause and what comes next, whether anybo
         { ...state, keeps: false },
       ])
       .map((state) => ({ ...state, title: `${state.title}, ${state.keeps ? "with chapters" : "without"}` })),
-  )("$title", ({ given, lines = [], cause, next, keeps }) => {
+  )("$title [preview-explain-15]", ({ given, lines = [], cause, next, keeps }) => {
     const text = explanationText(
       explainPool(clusterOf(given ?? { nodes: [node("a")] }), "worker", pastFrom(lines, keeps)) ?? expect.fail(),
     );
@@ -568,7 +568,7 @@ describe("a pool is explained, with its cause and what comes next, whether anybo
     expect(text.slice(Math.max(text.indexOf("What happens next:"), 0))).toContain(next);
   });
 
-  test("a machine that was served and has not joined is named, with what to do", () => {
+  test("a machine that was served and has not joined is named, with what to do [preview-explain-14]", () => {
     const overdue = [
       {
         requester: "10.0.0.7",
@@ -586,7 +586,7 @@ describe("a pool is explained, with its cause and what comes next, whether anybo
     expect(text.slice(text.indexOf("What to do:"))).toContain("Look at the machine's console");
   });
 
-  test("an image that was built after all is no trouble any more, nor one that goes first and is through", () => {
+  test("an image that was built after all is no trouble any more, nor one that goes first and is through [preview-explain-16]", () => {
     const lines = told(
       of("Built", "fail", "BuildFailed", "no"),
       of("Built", "begin", "BuildStarted", "again"),
@@ -606,7 +606,7 @@ describe("with chapters", () => {
     machineConfigNodes: [tells("b", ["Drained", "Unknown", "Draining", "3 pods leave"])],
   });
 
-  test("a roll-out says when each machine and the whole are likely to end, with the spread", () => {
+  test("a roll-out says when each machine and the whole are likely to end, with the spread [preview-explain-17]", () => {
     const explanation = explainPool(rolling, "worker", pastFrom([], true)) ?? expect.fail();
     expect(explanation.sections.find(({ title }) => title === "Likely end")?.lines).toEqual([
       "the roll-out: between 12:10 and 12:13Z, most likely 12:12 (in 12m00s; median of 3 updates of this pool)",
@@ -625,7 +625,7 @@ describe("with chapters", () => {
     ).toHaveLength(1);
   });
 
-  test("without them nothing is estimated, and nothing else is missing", () => {
+  test("without them nothing is estimated, and nothing else is missing [preview-explain-18]", () => {
     const [without, with_] = [
       explainPool(rolling, "worker", pastFrom([], false)) ?? expect.fail(),
       explainPool(rolling, "worker", pastFrom([], true)) ?? expect.fail(),
@@ -635,7 +635,7 @@ describe("with chapters", () => {
     expect([without.next, without.todo]).toEqual([with_.next, with_.todo]);
   });
 
-  test("a pool that needs somebody before it can end has no end", () => {
+  test("a pool that needs somebody before it can end has no end [preview-explain-19]", () => {
     for (const given of [
       { pools: [poolNamed("worker", { paused: true })] },
       {
@@ -651,7 +651,7 @@ describe("with chapters", () => {
     }
   });
 
-  test("a pool says what changed, by whom and when: as the API server keeps it, or else as its roll-out was told", () => {
+  test("a pool says what changed, by whom and when: as the API server keeps it, or else as its roll-out was told [preview-explain-20]", () => {
     const member = {
       apiVersion: "machineconfiguration.openshift.io/v1",
       kind: "MachineConfig",
@@ -692,7 +692,7 @@ describe("with chapters", () => {
     );
   });
 
-  test("a node says how its last chapters ended", () => {
+  test("a node says how its last chapters ended [preview-explain-21]", () => {
     const daemon = new StoryTeller("daemon", "a");
     daemon.at(0, { book: "node/a", chapter: "Drift", path: "Detected", mark: "fail", reason: "ConfigDrift" });
     daemon.at(60, { book: "node/a", chapter: "Drift", path: "Ended", mark: "end", reason: "DriftGone" });
@@ -727,12 +727,12 @@ describe("what the operator says of itself", () => {
       ],
     },
   } as unknown as ClusterOperator;
-  test("when all is well", () => {
+  test("when all is well [preview-explain-9]", () => {
     expect(explanationText(explainClusterOperator(clusterOf({ nodes: [node("a")] }), operator))).toContain(
       "The operator is as it should be at operator 1.0.",
     );
   });
-  test("an upgrade is kept back by a pool that cannot be rendered, by degraded machines, and by a paused pool that upgrades need, each named with what to do", () => {
+  test("an upgrade is kept back by a pool that cannot be rendered, by degraded machines, and by a paused pool that upgrades need, each named with what to do [preview-explain-10]", () => {
     const master = poolNamed("master", { paused: true });
     const pools = [
       poolNamed("worker", {}, [{ type: "RenderDegraded", status: "True", reason: "x", message: "99-x: bad mode" }]),
@@ -759,7 +759,7 @@ describe("where a MachineConfig is", () => {
     metadata: { name: "99-worker-a", labels: { [labels.role]: "worker" } },
     spec: {},
   } as MachineConfig;
-  test("in its pool, with how many machines have it", () => {
+  test("in its pool, with how many machines have it [preview-explain-12]", () => {
     const facts = clusterOf({
       nodes: [node("a"), node("b", { has: old })],
       machineConfigs: [member, rendered(new_, 0o644)],
@@ -778,13 +778,13 @@ describe("where a MachineConfig is", () => {
       `worker: part of ${new_}, which 1 of 2 machines have`,
     );
   });
-  test("in no pool, with what to do", () => {
+  test("in no pool, with what to do [preview-explain-13]", () => {
     const facts = clusterOf({ machineConfigs: [{ ...member, metadata: { name: "99-lost" } }] });
     expect(explanationText(explainMachineConfig(facts, "99-lost") ?? expect.fail())).toContain("give it a label");
   });
 });
 
-test("a pool may be built whatever its machines do, but not without a configuration or one that cannot be rendered", () => {
+test("a pool may be built whatever its machines do, but not without a configuration or one that cannot be rendered [preview-explain-8]", () => {
   expect(poolMayBuild(clusterOf({ nodes: [node("a", { state: "Degraded" })] }), "worker")?.value).toEqual({
     may: "Yes",
   });
@@ -799,7 +799,7 @@ test("a pool may be built whatever its machines do, but not without a configurat
   ).toMatchObject({ may: "No", blockers: [{ reason: "RenderRefused" }] });
 });
 
-test("an answer says how current it is", () => {
+test("an answer says how current it is [preview-explain-11]", () => {
   const facts = clusterOf({ nodes: [node("a")] });
   expect(nodePosition(facts, "a")?.freshness).toBe("Fresh");
   expect(nodePosition({ ...facts, heardAt: now - 200_000 }, "a")).toMatchObject({

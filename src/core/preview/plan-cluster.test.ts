@@ -210,7 +210,7 @@ describe("planCluster", () => {
     expect(planCluster(before, with_(config("99-lost", "infra", {}))).warnings[0]).toContain("no pool selects it");
   });
 
-  test("where machines boot images that hold their configuration, any change of it is another image and a reboot, kernel arguments a reboot, and credentials neither", () => {
+  test("where machines boot images that hold their configuration, any change of it is another image and a reboot, kernel arguments a reboot, and credentials neither [preview-plan-cluster-1]", () => {
     const machineOSConfigs = [
       { metadata: { name: "worker" }, spec: { machineConfigPool: { name: "worker" } } },
     ] as unknown as NonNullable<ClusterObjects["machineOSConfigs"]>;
@@ -250,7 +250,7 @@ describe("planCluster", () => {
     ]);
   });
 
-  test("opting in and out of images is told, though no configuration changes", () => {
+  test("opting in and out of images is told, though no configuration changes [preview-plan-cluster-2]", () => {
     const machineOSConfigs = [
       { metadata: { name: "worker" }, spec: { machineConfigPool: { name: "worker" } } },
     ] as unknown as NonNullable<ClusterObjects["machineOSConfigs"]>;

@@ -52,7 +52,7 @@ const config = (more: Partial<ControllerConfig> = {}): ControllerConfig => ({
   ...more,
 });
 const now = Date.UTC(2030, 0, 1);
-test("the status names every certificate that machines get, until when it is good, and where it comes from", async () => {
+test("the status names every certificate that machines get, until when it is good, and where it comes from [render-controller-config-of-2]", async () => {
   const [api, registry] = [
     await selfSigned("CN=api", { notAfter: new Date("2031-02-03T04:05:06Z") }),
     await selfSigned("CN=registry"),
@@ -113,17 +113,17 @@ describe("the fence before rendering", () => {
       given: { ...completed, metadata: { ...completed.metadata, generation: 3 } },
       reason: "ControllerConfigNotCompleted",
     },
-  ])("is closed for $title", ({ given, reason }) => {
+  ])("is closed for $title [render-controller-config-of-7]", ({ given, reason }) => {
     expect(renderFence(given, "1")).toMatchObject({ verdict: "closed", reason });
   });
 
-  test("opens when this version has completed the newest generation", () => {
+  test("opens when this version has completed the newest generation [render-controller-config-of-8]", () => {
     expect(renderFence(completed, "1")).toEqual({ verdict: "open" });
     expect(isCompleted(completed)).toBe(true);
   });
 });
 
-test("a second, different failure is told", () => {
+test("a second, different failure is told [render-controller-config-of-1]", () => {
   const first = config({ status: templateStatus(config(), { at: "failing", message: "one" }, now) });
   expect(
     templateStatus(first, { at: "failing", message: "two" }, now + 5000).conditions?.find(
@@ -146,11 +146,11 @@ describe("base configurations", () => {
     return new Map(ignition?.storage.files.map(({ path, contents }) => [path, contents.source]));
   };
 
-  test("the same inputs give the same bytes", () => {
+  test("the same inputs give the same bytes [render-controller-config-of-4]", () => {
     expect(JSON.stringify(baseConfigs(inputs))).toBe(JSON.stringify(baseConfigs(structuredClone(inputs))));
   });
 
-  test("the pull secret and the trust bundle are there when the cluster has them, and only then", () => {
+  test("the pull secret and the trust bundle are there when the cluster has them, and only then [render-controller-config-of-3]", () => {
     expect(pathsOf("00-worker").get("/var/lib/kubelet/config.json")).toBe("data:,%7B%22auths%22%3A%7B%7D%7D");
     expect(pathsOf("00-worker").get("/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt")).toBe(
       "data:,--%20a%20bundle%20--%0A",
@@ -159,13 +159,13 @@ describe("base configurations", () => {
     expect(JSON.stringify(bare)).not.toMatch(/config\.json|ca-trust/);
   });
 
-  test("no unit runs a program", () => {
+  test("no unit runs a program [render-controller-config-of-6]", () => {
     expect(baseConfigs(inputs).every((each) => (each.spec.config as { systemd?: unknown }).systemd === undefined)).toBe(
       true,
     );
   });
 
-  test("they render for both roles", () => {
+  test("they render for both roles [render-controller-config-of-5]", () => {
     for (const role of ["master", "worker"]) {
       const members = baseConfigs(inputs).filter(
         ({ metadata }) => metadata.labels?.["machineconfiguration.openshift.io/role"] === role,
@@ -207,7 +207,7 @@ const openShift = (more: Partial<ClusterSources> = {}): ClusterSources =>
   });
 
 describe("ControllerConfig on plain Kubernetes", () => {
-  test("has the defaults of what has no source there", () => {
+  test("has the defaults of what has no source there [render-controller-config-of-11]", () => {
     expect(spec).toMatchObject({
       clusterDNSIP: "172.30.0.10",
       ipFamilies: "IPv4",
@@ -226,19 +226,19 @@ describe("ControllerConfig on plain Kubernetes", () => {
     expect("internalRegistryPullSecret" in spec).toBe(false);
   });
 
-  test("has the addresses of the cluster's DNS service, and keeps them while that is gone", () => {
+  test("has the addresses of the cluster's DNS service, and keeps them while that is gone [render-controller-config-of-12]", () => {
     const having = known(plain({ dnsServiceAddresses: ["10.96.0.10", "fd00::a"] })).spec;
     expect(having).toMatchObject({ clusterDNSIP: "10.96.0.10", ipFamilies: "DualStack" });
     expect(known(plain(), having).spec).toMatchObject({ clusterDNSIP: "10.96.0.10", ipFamilies: "DualStack" });
     expect(known(plain({ dnsServiceAddresses: ["None"] }), having).spec.clusterDNSIP).toBe("10.96.0.10");
   });
 
-  test("lets kubelets believe who the API server believes its clients by", () => {
+  test("lets kubelets believe who the API server believes its clients by [render-controller-config-of-13]", () => {
     const configMaps = maps({ [sourceMaps.authentication]: { "client-ca-file": "clients\n" } });
     expect(textOfBase64(known(plain({ configMaps })).spec.kubeAPIServerServingCAData)).toBe("clients\n");
   });
 
-  test("waits for the cluster's root certificate", () => {
+  test("waits for the cluster's root certificate [render-controller-config-of-14]", () => {
     expect(controllerConfigOf(plain({ configMaps: new Map() }), undefined)).toMatchObject({
       verdict: "waiting",
       message: expect.stringContaining("kube-root-ca.crt"),
@@ -247,7 +247,7 @@ describe("ControllerConfig on plain Kubernetes", () => {
 });
 
 describe("ControllerConfig where there are kinds of config.openshift.io", () => {
-  test("says what they say", () => {
+  test("says what they say [render-controller-config-of-9]", () => {
     const made = known(openShift({ proxy: object("Proxy", { status: { httpProxy: "http://p", noProxy: ".svc" } }) }));
     expect(made.problems).toEqual([]);
     expect(made.spec).toMatchObject({
@@ -271,7 +271,7 @@ describe("ControllerConfig where there are kinds of config.openshift.io", () => 
     expect(known(openShift()).spec.proxy).toBeNull();
   });
 
-  test("is the same when nothing but a resource version moved", () => {
+  test("is the same when nothing but a resource version moved [render-controller-config-of-17]", () => {
     const moved = openShift();
     const other = {
       ...moved,
@@ -284,7 +284,7 @@ describe("ControllerConfig where there are kinds of config.openshift.io", () => 
   });
 
   test.for(sourceKinds)(
-    "waits for %s, whatever it was made from before: nothing falls back to defaults because an answer is missing",
+    "waits for %s, whatever it was made from before: nothing falls back to defaults because an answer is missing [render-controller-config-of-15]",
     (kind) => {
       const key = { Infrastructure: "infrastructure", Network: "network", DNS: "dns", Proxy: "proxy", Image: "image" }[
         kind
@@ -296,7 +296,7 @@ describe("ControllerConfig where there are kinds of config.openshift.io", () => 
     },
   );
 
-  test("does not need the kinds that the server does not have", () => {
+  test("does not need the kinds that the server does not have [render-controller-config-of-16]", () => {
     expect(
       known(
         plain({
@@ -338,7 +338,7 @@ describe("ControllerConfig where there are kinds of config.openshift.io", () => 
       type: "is",
       mtu: { mtuMigration: { machine: { from: 1500, to: 9000 } } },
     },
-  ])("networks: $title", ({ network, type, mtu }) => {
+  ])("networks: $title [render-controller-config-of-10]", ({ network, type, mtu }) => {
     const made = known(openShift({ network: object("Network", network) })).spec;
     expect([made.networkType, made.network]).toEqual([type, mtu]);
   });
@@ -350,7 +350,7 @@ describe("ControllerConfig where there are kinds of config.openshift.io", () => 
     });
   });
 
-  test("cloud.conf and its authority are carried; where machines need one and it is missing, they keep theirs and somebody is told", () => {
+  test("cloud.conf and its authority are carried; where machines need one and it is missing, they keep theirs and somebody is told [render-controller-config-of-26]", () => {
     const infrastructure = object("Infrastructure", { spec: {}, status: { platform: "Azure" } });
     const made = known(
       openShift({
@@ -384,7 +384,7 @@ describe("ControllerConfig where there are kinds of config.openshift.io", () => 
 });
 
 describe("authorities in ControllerConfig", () => {
-  test("the config server's own comes before the cluster's", () => {
+  test("the config server's own comes before the cluster's [render-controller-config-of-20]", () => {
     const rootOf = (entries: Readonly<Record<string, Readonly<Record<string, string>>>>) =>
       textOfBase64(known(openShift({ configMaps: maps(entries) })).spec.rootCAData);
     expect(
@@ -394,7 +394,7 @@ describe("authorities in ControllerConfig", () => {
     expect(rootOf({})).toBe("-- root --\n");
   });
 
-  test("during bring-up kubelets keep what they were installed with, with its signer as it is now; after it they get the cluster's", async () => {
+  test("during bring-up kubelets keep what they were installed with, with its signer as it is now; after it they get the cluster's [render-controller-config-of-18]", async () => {
     const [other, old, fresh] = [
       await selfSigned("CN=other"),
       await selfSigned("CN=kube-apiserver-to-kubelet-signer"),
@@ -416,7 +416,7 @@ describe("authorities in ControllerConfig", () => {
     expect(serving({ ...after, [sourceMaps.bootstrapped]: {} }, false)).toBe("current");
   });
 
-  test("an initial bundle with something else than certificates in it comes to an end", async () => {
+  test("an initial bundle with something else than certificates in it comes to an end [render-controller-config-of-19]", async () => {
     const [other, fresh] = [await selfSigned("CN=other"), await selfSigned("CN=kube-apiserver-to-kubelet-signer")];
     const odd = `-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n${other}`;
     const configMaps = maps({
@@ -426,7 +426,7 @@ describe("authorities in ControllerConfig", () => {
     expect(textOfBase64(known(openShift({ configMaps, bringUp: true })).spec.kubeAPIServerServingCAData)).toBe(other);
   });
 
-  test("nothing of what was read is changed", async () => {
+  test("nothing of what was read is changed [render-controller-config-of-25]", async () => {
     const sources = openShift({
       configMaps: maps({
         [sourceMaps.initialServingCa]: { "ca-bundle.crt": await selfSigned("CN=a") },
@@ -439,7 +439,7 @@ describe("authorities in ControllerConfig", () => {
     expect([sources, before]).toEqual([asRead, asWritten]);
   });
 
-  test("one that is gone after bring-up stays what it was, and somebody is told", () => {
+  test("one that is gone after bring-up stays what it was, and somebody is told [render-controller-config-of-23]", () => {
     const configMaps = maps({
       [sourceMaps.initialServingCa]: { "ca-bundle.crt": "initial" },
       [sourceMaps.bootstrapped]: {},
@@ -449,7 +449,7 @@ describe("authorities in ControllerConfig", () => {
     expect(made.problems).toEqual([expect.stringContaining("kube-apiserver-client-ca")]);
   });
 
-  test("the user's and the proxy's come together, each in lines of its own, and the same one once", async () => {
+  test("the user's and the proxy's come together, each in lines of its own, and the same one once [render-controller-config-of-21]", async () => {
     const [user, ofProxy] = [await selfSigned("CN=user"), await selfSigned("CN=proxy")];
     const proxy = (name: string) => object("Proxy", { spec: { trustedCA: { name } }, status: {} });
     const configMaps = maps({
@@ -470,23 +470,29 @@ describe("authorities in ControllerConfig", () => {
       says: /openshift-config\/proxy-ca holds no certificate/,
     },
     { title: "has no bundle", data: {}, says: /openshift-config\/proxy-ca.*has no ca-bundle.crt/ },
-  ])("a bundle that $title changes no machine, and is told of without its contents", ({ data, says }) => {
-    const proxy = object("Proxy", { spec: { trustedCA: { name: "proxy-ca" } }, status: {} });
-    const made = known(
-      openShift({
-        proxy,
-        configMaps: maps({ "openshift-config/proxy-ca": data, [sourceMaps.clientCa]: { "ca-bundle.crt": "rotated" } }),
-      }),
-      { ...spec, additionalTrustBundle: base64("before") },
-    );
-    expect(textOfBase64(made.spec.additionalTrustBundle ?? "")).toBe("before");
-    expect(made.problems).toEqual([expect.stringMatching(says)]);
-    expect(JSON.stringify(made.problems)).not.toContain("secret words");
-    // Other certificates are not kept waiting.
-    expect(textOfBase64(made.spec.kubeAPIServerServingCAData)).toBe("rotated");
-  });
+  ])(
+    "a bundle that $title changes no machine, and is told of without its contents [render-controller-config-of-22]",
+    ({ data, says }) => {
+      const proxy = object("Proxy", { spec: { trustedCA: { name: "proxy-ca" } }, status: {} });
+      const made = known(
+        openShift({
+          proxy,
+          configMaps: maps({
+            "openshift-config/proxy-ca": data,
+            [sourceMaps.clientCa]: { "ca-bundle.crt": "rotated" },
+          }),
+        }),
+        { ...spec, additionalTrustBundle: base64("before") },
+      );
+      expect(textOfBase64(made.spec.additionalTrustBundle ?? "")).toBe("before");
+      expect(made.problems).toEqual([expect.stringMatching(says)]);
+      expect(JSON.stringify(made.problems)).not.toContain("secret words");
+      // Other certificates are not kept waiting.
+      expect(textOfBase64(made.spec.kubeAPIServerServingCAData)).toBe("rotated");
+    },
+  );
 
-  test("registries' are carried by file name, whether they were written as text, base64 or bytes; the last one that goes leaves none", () => {
+  test("registries' are carried by file name, whether they were written as text, base64 or bytes; the last one that goes leaves none [render-controller-config-of-24]", () => {
     const image = object("Image", { spec: { additionalTrustedCA: { name: "registries" } } });
     const configMaps = maps({ "openshift-config/registries": { "user.example.com..5000": base64("packed pem") } });
     configMaps.set(sourceMaps.registryCa, { data: { "b..5000": "pem b\n" }, binaryData: { a: base64("pem a\n") } });

@@ -23,7 +23,7 @@ const authorities = (text: string | undefined) =>
     ({ cluster }) => textOfBase64(cluster["certificate-authority-data"]),
   );
 
-test("a kubeconfig believes the new authorities, and is otherwise what it was", async () => {
+test("a kubeconfig believes the new authorities, and is otherwise what it was [render-kubeconfig-authorities-1]", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   const after = withAuthorities(
     kubeconfig(one),
@@ -35,7 +35,7 @@ test("a kubeconfig believes the new authorities, and is otherwise what it was", 
   );
 });
 
-test("one that believes them all already is left alone, in whatever order it has them", async () => {
+test("one that believes them all already is left alone, in whatever order it has them [render-kubeconfig-authorities-2]", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   expect(withAuthorities(kubeconfig(`${two}${one}`), `${one}${two}`)).toBeUndefined();
   expect(withAuthorities(kubeconfig(`${two}${one}`), two)).toBeUndefined();
@@ -50,6 +50,6 @@ test.for([
     text: "clusters:\n- cluster:\n    certificate-authority: /etc/ca.crt\n",
     bundle: undefined,
   },
-])("nothing is made of $title", async ({ text, bundle }) => {
+])("nothing is made of $title [render-kubeconfig-authorities-3]", async ({ text, bundle }) => {
   expect(withAuthorities(text, bundle ?? (await selfSigned("CN=a")))).toBeUndefined();
 });

@@ -43,11 +43,11 @@ describe("the OS image of a release", () => {
       is: { verdict: "unknown", lasting: true },
     },
     { title: "has a ConfigMap", data: undefined, has: before, is: { verdict: "unknown", lasting: true } },
-  ])("$title", ({ data, has, is }) => {
+  ])("$title [render-release-of-1]", ({ data, has, is }) => {
     expect(releaseOf(data, "2", has)).toMatchObject(is);
   });
 
-  test("in a plan is what the ControllerConfig would say, and nothing where the ConfigMap does not name one", () => {
+  test("in a plan is what the ControllerConfig would say, and nothing where the ConfigMap does not name one [render-release-of-2]", () => {
     const config = {
       apiVersion: "v1",
       kind: "ControllerConfig",

@@ -56,7 +56,7 @@ describe("renderForPool", () => {
       "spec.config.kernelArguments",
     ],
     ["FIPS mode", member("50-fips", {}, { fips: true }), "spec.fips"],
-  ] as const)("%s is refused where machines run, and the member is named", ([, culprit, path]) => {
+  ] as const)("%s is refused where machines run, and the member is named [render-for-pool-1]", ([, culprit, path]) => {
     const innocent = member("40-other", { storage: { files: [{ path: "/etc/o", contents: { source: "data:,o" } }] } });
     expect(renderForPool(inputs(innocent, culprit), now())).toMatchObject({
       verdict: "refused",
@@ -65,13 +65,13 @@ describe("renderForPool", () => {
     expect(renderForPool(inputs(innocent, culprit), undefined).verdict).toBe("rendered");
   });
 
-  test("a file that only its merged form makes invalid is refused with the member that gave it", () => {
+  test("a file that only its merged form makes invalid is refused with the member that gave it [render-for-pool-2]", () => {
     expect(renderForPool(inputs(member("50-bare", { storage: { files: [{ path: "/etc/b" }] } })), now())).toMatchObject(
       { verdict: "refused", refusals: [{ member: "50-bare", path: "spec.config.storage.files[1].overwrite" }] },
     );
   });
 
-  test("what the pool has already is no reason to refuse a change beside it", () => {
+  test("what the pool has already is no reason to refuse a change beside it [render-for-pool-3]", () => {
     expect(
       renderForPool(
         inputs(disk, member("60-file", { storage: { files: [{ path: "/etc/b", contents: { source: "data:,b" } }] } })),
@@ -80,7 +80,7 @@ describe("renderForPool", () => {
     ).toBe("rendered");
   });
 
-  test("taking a disk away is refused too, though no member is to blame", () => {
+  test("taking a disk away is refused too, though no member is to blame [render-for-pool-4]", () => {
     const result = renderForPool(inputs(), now(disk));
     expect(result).toMatchObject({
       verdict: "refused",
@@ -89,7 +89,7 @@ describe("renderForPool", () => {
     expect(result.verdict === "refused" && result.refusals[0]?.member).toBe(undefined);
   });
 
-  test("an administrator may allow changes of storage", () => {
+  test("an administrator may allow changes of storage [render-for-pool-5]", () => {
     const overrides = storageOverridesOf({
       spec: { irreconcilableValidationOverrides: { storage: ["Disks", "Sofas"] } } as never,
     });
@@ -97,7 +97,7 @@ describe("renderForPool", () => {
     expect(renderForPool(inputs(disk), now(), overrides).verdict).toBe("rendered");
   });
 
-  test("what only the daemon refuses renders, as it does in the reference", () => {
+  test("what only the daemon refuses renders, as it does in the reference [render-for-pool-6]", () => {
     expect(
       renderForPool(
         inputs(

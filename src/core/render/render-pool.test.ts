@@ -87,12 +87,12 @@ describe("renderPool", () => {
     expect(rendered(inputs(pool, members)).config.metadata.name).toBe(name);
   });
 
-  test("worker's members come first, then the others, each by the bytes of their names", () => {
+  test("worker's members come first, then the others, each by the bytes of their names [render-pool-3]", () => {
     const members = [mc("b", {}, "infra"), mc("z"), mc("a", {}, "infra"), mc("\uffff"), mc("😀"), mc("A")];
     expect(inMergeOrder(members).map(({ metadata }) => metadata.name)).toEqual(["A", "z", "\uffff", "😀", "a", "b"]);
   });
 
-  test("lists are strung together, an explicit default kernel resets nothing, FIPS stays on", () => {
+  test("lists are strung together, an explicit default kernel resets nothing, FIPS stays on [render-pool-4]", () => {
     const { spec } = rendered(
       inputs("worker", [
         mc("a", { kernelArguments: ["x"], kernelType: "realtime", fips: true }),
@@ -108,7 +108,7 @@ describe("renderPool", () => {
     });
   });
 
-  test("an image of a person's member replaces the cluster's, one of a generated member does not", () => {
+  test("an image of a person's member replaces the cluster's, one of a generated member does not [render-pool-5]", () => {
     const generated = { [annotations.generatedByController]: "g" };
     expect(rendered(inputs("worker", [mc("a", { osImageURL: "x" }, "worker", generated)])).config.spec.osImageURL).toBe(
       "os-image",
@@ -172,7 +172,7 @@ describe("renderPool", () => {
       {},
       { code: "TooLarge", member: "a" },
     ],
-  ] as const)("%s is refused", ([, members, more, refusal]) => {
+  ] as const)("%s is refused [render-pool-1]", ([, members, more, refusal]) => {
     expect(refusals(inputs("worker", members, more as Partial<RenderInputs>))).toMatchObject([refusal]);
   });
 
@@ -188,7 +188,7 @@ describe("renderPool", () => {
     ]);
   });
 
-  test("an unknown extension without a config renders, and is a warning", () => {
+  test("an unknown extension without a config renders, and is a warning [render-pool-2]", () => {
     const { warnings } = rendered(inputs("worker", [mc("a", { extensions: ["vim"] })]));
     expect(warnings).toMatchObject([{ code: "Finding", path: "spec.extensions[0]" }]);
   });
@@ -206,7 +206,7 @@ describe("renderPool", () => {
     expect(origins).toMatchObject([{ kind: "file", name: "/etc/x", from: "b", fields: { contents: "b" } }]);
   });
 
-  test("the order in which members come in makes no difference", () => {
+  test("the order in which members come in makes no difference [render-pool-6]", () => {
     const members = ["a", "b", "c", "d"].map((name, i) =>
       mc(
         name,
@@ -302,7 +302,7 @@ describe("yamlForHash", () => {
     );
   });
 
-  test("different texts never give the same name", () => {
+  test("different texts never give the same name [render-pool-7]", () => {
     const nameOf = (text: string) =>
       renderedName("p", {
         osImageURL: text,

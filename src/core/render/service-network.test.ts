@@ -12,7 +12,7 @@ describe("the address of the cluster's DNS", () => {
     ["2001:db8:0:0:1::/112", "2001:db8::1:0:0:a"],
     ["2001:DB8::1:0:0:0/112", "2001:db8::1:0:0:a"],
     ["::/0", "::a"],
-  ] as const)("in %s is %s", ([network, address]) => {
+  ] as const)("in %s is %s [render-service-network-1]", ([network, address]) => {
     expect(dnsAddressIn(network)).toBe(address);
   });
 
@@ -38,6 +38,6 @@ test.for([
   [["fd02::/112"], "IPv6"],
   [["172.30.0.0/16", "fd02::/112"], "DualStack"],
   [["fd02::/112", "172.30.0.0/16"], "DualStackIPv6Primary"],
-] as const)("networks %j are %s", ([networks, families]) => {
+] as const)("networks %j are %s [render-service-network-2]", ([networks, families]) => {
   expect(ipFamiliesOf(networks)).toBe(families);
 });

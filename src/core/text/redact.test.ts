@@ -4,7 +4,7 @@ import { anySecret } from "../../../test/support/any-secret.ts";
 import { redactLine, redactText } from "./redact.ts";
 
 describe("redaction", () => {
-  test("leaves nothing of what looks like a secret, whatever stands around it", () => {
+  test("leaves nothing of what looks like a secret, whatever stands around it [text-redact-1]", () => {
     fc.assert(
       fc.property(
         anySecret,
@@ -18,7 +18,7 @@ describe("redaction", () => {
     );
   });
 
-  test("reaches every text of a line, and hides a detail that is named like a secret whatever it looks like", () => {
+  test("reaches every text of a line, and hides a detail that is named like a secret whatever it looks like [text-redact-2]", () => {
     fc.assert(
       fc.property(anySecret, ({ text, secret }) => {
         const line = redactLine({
@@ -39,7 +39,7 @@ describe("redaction", () => {
     "after 3 reboots for rendered-worker-0123456789abcdef0123456789abcdef the machine still boots os@sha256:1",
     "step stageOs of the update to rendered-worker-1 failed: https://registry.example.com/v2/os/manifests/latest answers 404",
     "core@worker-0 is not the owner of /home/core/.ssh",
-  ])("leaves ordinary words alone: %s", (text) => {
+  ])("leaves ordinary words alone: %s [text-redact-3]", (text) => {
     expect(redactText(text)).toBe(text);
   });
 });

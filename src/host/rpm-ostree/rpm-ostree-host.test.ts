@@ -101,7 +101,7 @@ const wanted = (more: Partial<Deployment> = {}): Deployment => ({
 
 // The fake gives files away, as root does on a real machine.
 describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
-  test("that nothing changes costs no process to look at, and 200 of its files neither process nor write", async () => {
+  test("that nothing changes costs no process to look at, and 200 of its files neither process nor write [rpm-ostree-host-4]", async () => {
     const { host, ran } = await machine();
     const writes = Array.from({ length: 200 }, (_, index) => ({
       path: `/etc/many/${index}`,
@@ -117,7 +117,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect(ran()).toEqual([]);
   });
 
-  test("is looked at again when somebody else changed its deployments", async () => {
+  test("is looked at again when somebody else changed its deployments [rpm-ostree-host-13]", async () => {
     const { host, system, root, ran } = await machine();
     await host.os.status(signal);
     system.os.staged = { ...system.os.booted, kernelArguments: ["theirs"] };
@@ -127,7 +127,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect(ran().length).toBe(3);
   });
 
-  test("gets image, packages, kernel and arguments as one staged deployment, and leaves no repository behind", async () => {
+  test("gets image, packages, kernel and arguments as one staged deployment, and leaves no repository behind [rpm-ostree-host-6]", async () => {
     const { host, system, ran } = await machine();
     const target = wanted({
       image: newImage,
@@ -176,7 +176,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
       }),
     },
     { title: "back to what it was born with", target: wanted() },
-  ])("goes from a realtime kernel with packages $title", async ({ target }) => {
+  ])("goes from a realtime kernel with packages $title [rpm-ostree-host-9]", async ({ target }) => {
     const { host, system } = await machine();
     const from = wanted({
       image: newImage,
@@ -198,20 +198,28 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     "rpm-ostree kargs --append",
     "podman create",
     "podman cp",
-  ])("throws away what is half staged when `%s` fails, and does it the next time", async (command) => {
-    const { host, system } = await machine();
-    const target = wanted({ image: newImage, packages: ["usbguard"], kernelType: "realtime", kernelArguments: ["a"] });
-    system.failNext(command, { code: 1, stderr: "error: Connection reset by peer" });
-    await expect(host.os.stage(target, extensionsImage, signal)).rejects.toMatchObject({
-      facts: { exitCode: 1, stderrTail: "error: Connection reset by peer" },
-    });
-    expect((await host.os.status(signal)).staged).toBeUndefined();
-    expect(await host.files.read("/etc/yum.repos.d/coreos-extensions.repo", signal)).toBeUndefined();
-    await host.os.stage(target, extensionsImage, signal);
-    expect((await host.os.status(signal)).staged).toEqual(target);
-  });
+  ])(
+    "throws away what is half staged when `%s` fails, and does it the next time [rpm-ostree-host-8]",
+    async (command) => {
+      const { host, system } = await machine();
+      const target = wanted({
+        image: newImage,
+        packages: ["usbguard"],
+        kernelType: "realtime",
+        kernelArguments: ["a"],
+      });
+      system.failNext(command, { code: 1, stderr: "error: Connection reset by peer" });
+      await expect(host.os.stage(target, extensionsImage, signal)).rejects.toMatchObject({
+        facts: { exitCode: 1, stderrTail: "error: Connection reset by peer" },
+      });
+      expect((await host.os.status(signal)).staged).toBeUndefined();
+      expect(await host.files.read("/etc/yum.repos.d/coreos-extensions.repo", signal)).toBeUndefined();
+      await host.os.stage(target, extensionsImage, signal);
+      expect((await host.os.status(signal)).staged).toEqual(target);
+    },
+  );
 
-  test("begins anew where a process died with half of it staged", async () => {
+  test("begins anew where a process died with half of it staged [rpm-ostree-host-7]", async () => {
     const { system, again } = await machine();
     system.os.staged = { ...system.os.booted, kernelArguments: ["half"], packages: ["sysstat"] };
     const host = await again();
@@ -229,7 +237,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     });
   });
 
-  test("does not believe that something was staged before it has looked", async () => {
+  test("does not believe that something was staged before it has looked [rpm-ostree-host-16]", async () => {
     const { host, system } = await machine();
     system.failNext("rpm-ostree kargs --append", { code: 0, stderr: "" });
     await expect(host.os.stage(wanted({ kernelArguments: ["a"] }), undefined, signal)).rejects.toMatchObject({
@@ -237,7 +245,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     });
   });
 
-  test("without extensions, as on Fedora CoreOS, refuses packages and kernels before it touches anything", async () => {
+  test("without extensions, as on Fedora CoreOS, refuses packages and kernels before it touches anything [rpm-ostree-host-15]", async () => {
     const { host, ran } = await machine((root) =>
       writeFile(join(root, "usr/lib/os-release"), "ID=fedora\nVARIANT_ID=coreos\n"),
     );
@@ -254,7 +262,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect(ran()).toEqual([]);
   });
 
-  test("fetches an operating system into ostree's repository and packages into podman's storage", async () => {
+  test("fetches an operating system into ostree's repository and packages into podman's storage [rpm-ostree-host-10]", async () => {
     const { host, ran } = await machine();
     await host.os.prefetch(newImage, signal);
     await host.os.prefetch(extensionsImage, signal);
@@ -278,7 +286,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
       reference: undefined,
     },
     { policy: "{}", reference: undefined },
-  ])("asks ostree for $reference under the policy $policy", async ({ policy, reference }) => {
+  ])("asks ostree for $reference under the policy $policy [rpm-ostree-host-11]", async ({ policy, reference }) => {
     const { host, ran } = await machine();
     await put(host, "/etc/containers/policy.json", policy);
     if (reference === undefined) {
@@ -306,7 +314,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
       retryable: false,
     },
     { stderr: "pinging container registry: dial tcp: i/o timeout", code: "MCO_IMAGE_UNREACHABLE", retryable: true },
-  ])("tells $code when a pull ends with: $stderr", async ({ stderr, code, retryable }) => {
+  ])("tells $code when a pull ends with: $stderr [rpm-ostree-host-3]", async ({ stderr, code, retryable }) => {
     const { host, system } = await machine();
     system.failNext("ostree container image pull", { code: 1, stderr });
     await expect(host.os.prefetch(newImage, signal)).rejects.toMatchObject({
@@ -315,7 +323,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     });
   });
 
-  test("lets pulls use the merged pull secret when that is one, else the kubelet's, and the proxy without showing its password", async () => {
+  test("lets pulls use the merged pull secret when that is one, else the kubelet's, and the proxy without showing its password [rpm-ostree-host-18]", async () => {
     const { system, root } = await machine();
     const environments: Readonly<Record<string, string>>[] = [];
     const processes: Processes = {
@@ -350,7 +358,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect(system.ran.flat().join(" ")).not.toContain("canary");
   });
 
-  test("gets passwords by the standard input of its own program, and no word of them anywhere else", async () => {
+  test("gets passwords by the standard input of its own program, and no word of them anywhere else [rpm-ostree-host-5]", async () => {
     const { host, system } = await machine();
     await host.users.setPasswordHash("core", "$6$canary$hash", signal);
     expect(await host.users.passwordHash("core", signal)).toBe("$6$canary$hash");
@@ -385,7 +393,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect((await host.units.state(["x.service"], signal)).get("x.service")?.activity).toBe("active");
   });
 
-  test("takes new certificate authorities over by program where it has no unit for that", async () => {
+  test("takes new certificate authorities over by program where it has no unit for that [rpm-ostree-host-1]", async () => {
     const { host, ran } = await machine();
     await host.units.restart("coreos-update-ca-trust.service", signal);
     expect(ran()).toContain("update-ca-trust");
@@ -408,7 +416,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     ).toBe(true);
   });
 
-  test("that ostree did not boot has files, units and accounts, and an operating system that is somebody else's", async () => {
+  test("that ostree did not boot has files, units and accounts, and an operating system that is somebody else's [rpm-ostree-host-17]", async () => {
     const { system, again, ran } = await machine((folder) => rm(join(folder, "run/ostree-booted")));
     const host = await again();
     expect(await host.os.status(signal)).toMatchObject({
@@ -429,7 +437,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
 });
 
 describe("commands of a machine", () => {
-  test("that do not end are ended, and say that trying again can help", async () => {
+  test("that do not end are ended, and say that trying again can help [rpm-ostree-host-2]", async () => {
     let patience = 0;
     const impatient: Clock = {
       ...systemClock,
@@ -493,7 +501,7 @@ describe("what rpm-ostree says", () => {
     ],
     [{ "custom-origin": [`pivot://${oldImage}`, "Managed"] }, oldImage],
     [{ origin: "fedora:fedora/x86_64/coreos/stable" }, ""],
-  ] as const)("of an image: %j", ([deployment, image]) => {
+  ] as const)("of an image: %j [rpm-ostree-host-12]", ([deployment, image]) => {
     expect(status(deployment).image).toBe(image);
   });
 
@@ -517,7 +525,7 @@ describe("what rpm-ostree says", () => {
   });
 
   // Source: kernel lib/cmdline.c, next_arg; and the reference's own case.
-  test("of arguments is split as the kernel does, without what ostree adds", () => {
+  test("of arguments is split as the kernel does, without what ostree adds [rpm-ostree-host-14]", () => {
     expect(kernelWords('ostree=/ostree/boot.1/x a="x y"  b=c"d e"f\tg\n')).toEqual(['a="x y"', 'b=c"d e"f', "g"]);
   });
 });

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("a level that is asked for every line counts at once, for loggers that were there before as well", () => {
+test("a level that is asked for every line counts at once, for loggers that were there before as well [node-json-logger-1]", () => {
   const lines: string[] = [];
   vi.spyOn(process.stderr, "write").mockImplementation((line) => lines.push(String(line)) > 0);
   let level: "info" | "debug" = "info";
@@ -24,7 +24,7 @@ test("a level that is asked for every line counts at once, for loggers that were
   expect(lines.map((line) => /test: (\w+)/.exec(line)?.[1])).toEqual(["two", "three", "five"]);
 });
 
-test("nothing that looks like a secret is in a log, wherever it stood: in the message, an error, its cause, or deep in a field", () => {
+test("nothing that looks like a secret is in a log, wherever it stood: in the message, an error, its cause, or deep in a field [node-json-logger-2]", () => {
   const lines: string[] = [];
   vi.spyOn(process.stderr, "write").mockImplementation((line) => lines.push(String(line)) > 0);
   const log = jsonLogger({ component: "test", pretty: true, redact: redactText });
