@@ -1,19 +1,14 @@
-import { timestampOf } from "../../api/schema/object.ts";
-import { type Node, type Pod, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
-
+import type { Taint } from "../../api/foreign/kubernetes.ts";
 import type { ControlHandler, Machine } from "../../host/host.ts";
-import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
-import { isAlreadyExists, retryAfterMs } from "../../kube/kube-error.ts";
-import { WatchCache } from "../../kube/watch-cache.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Files } from "../../ports/files.ts";
-import { backedOff, jittered } from "../../ports/random.ts";
+import { backedOff } from "../../ports/random.ts";
 import type { Ports } from "../../ports/index.ts";
 import type { Listen, TlsFiles } from "../../ports/listener.ts";
 import type { Processes } from "../../ports/process.ts";
-import { kubeletClientName, ports } from "../layout.ts";
-import { logResponse } from "./pod-logs.ts";
+import { Kubelet } from "./kubelet.ts";
+import { apiRetry } from "./node-object.ts";
 import { unmountBelow } from "./unmount-below.ts";
-import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
 
 export interface HostOptions extends Ports {
   readonly nodeName: string;
@@ -45,432 +40,201 @@ export interface HostOptions extends Ports {
 /** Says how far a machine is that is no member yet, in a word and for people. */
 export type Tell = (state: "fetching" | "waiting" | "installing" | "joining" | "refused", reason: string) => void;
 
-/** What a machine has that is a member of the cluster. */
-interface Membership {
-  readonly kube: KubeClient;
-  readonly pods: WatchCache<Pod>;
-  readonly workerOptions: PodWorkerOptions;
-}
-
-/** How often the node says that it lives, and how long a pod may take to end at a reboot. */
-const heartbeatMs = 10_000;
-const statusMs = 300_000;
+/** How long a pod may take to end at a reboot. */
 const shutdownGraceMs = 10_000;
-/** Between tries of what the API server did not take. */
-const apiRetry = { firstMs: 500, lastMs: 5_000, spread: 0.2 };
 
 /**
  * One machine of a one-machine cluster: init (boot, reboot, power) and a kubelet (node, pods, logs). Pods are its
  * children. Runs until `signal` aborts, then shuts the machine down in order.
  */
 export async function runHost(options: HostOptions, signal: AbortSignal): Promise<void> {
-  const { clock, random, log, machine, nodeName } = options;
-  const podsFolder = `${options.directory}/pods`;
-  const starts: PodWorkerOptions["starts"] = new Map();
-  let membership: Membership | undefined;
-  /** How far the machine is on its way to be one. */
-  let journey: { readonly state: string; readonly reason: string } | undefined;
-  const workers = new Map<string, PodWorker>();
-  const terminating = new Map<string, Promise<void>>();
-  /** `off`: as after a failure; nothing runs and nothing is reported. */
-  let power: "on" | "booting" | "goingDown" | "off" = "off";
-  let bootId = "";
-  let transition: Promise<void> = Promise.resolve();
-  /** Ends what a start waits for, when the machine goes down in the middle of it. */
-  let going = new AbortController();
-  const background: Promise<void>[] = [];
-
   // A host process that was killed is a machine that lost its power: only an orderly end leaves this mark.
   const orderlyEnd = `${options.directory}/orderly-end`;
   const endedInOrder = (await options.files.stat(orderlyEnd)) !== undefined;
   await options.files.remove(orderlyEnd);
+  await options.files.remove(podsFolderOf(options));
 
-  await options.files.remove(podsFolder);
+  const host = new RunningMachine(options, signal);
+  await options.serveControl((verb, because) => host.control(verb, because), signal);
+  host.begin(endedInOrder);
+  await new Promise<void>((resolve) =>
+    signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
+  await host.end();
+  const patience = options.clock.deadline(shutdownGraceMs);
+  await unmountBelow(options.directory, options, patience.signal);
+  patience.cancel();
+  await options.files.write(orderlyEnd, "");
+}
 
-  const tell: Tell = (state, reason) => {
-    if (journey?.state !== state || journey.reason !== reason)
-      log.info({ state, reason }, "on the way into the cluster");
-    journey = { state, reason };
-  };
+const podsFolderOf = ({ directory }: Pick<HostOptions, "directory">) => `${directory}/pods`;
 
-  /** The machine is a member from here on, whatever its power does. */
-  function become(kube: KubeClient): Membership {
-    const pods = new WatchCache<Pod>({
-      kube,
-      resource: kubernetes.Pod,
-      selection: { fieldSelector: `spec.nodeName=${nodeName}` },
-      clock,
-      random,
-      log,
-    });
-    const workerOptions: PodWorkerOptions = {
-      ...options,
-      kube,
-      hostAddress: options.address,
-      hostRoot: `${options.directory}/rootfs`,
-      podsFolder,
-      starts,
-    };
-    const made = { kube, pods, workerOptions };
-    pods.onChange(({ key }) => syncPod(made, key));
-    background.push(pods.run(signal), heartbeat(kube), serveLogs(made));
-    journey = undefined;
-    return made;
+/** Init of one machine: what its power does, and how it becomes a member of the cluster. */
+class RunningMachine {
+  readonly #options: HostOptions;
+  readonly #signal: AbortSignal;
+  /** `off`: as after a failure; nothing runs and nothing is reported. */
+  #power: "on" | "booting" | "goingDown" | "off" = "off";
+  #bootId = "";
+  #kubelet: Kubelet | undefined;
+  /** How far a machine is that is no member yet. */
+  #journey: { readonly state: string; readonly reason: string } | undefined;
+  /** Transitions of power, one after the other. */
+  #transition: Promise<void> = Promise.resolve();
+  /** Ends what a start waits for, when the machine goes down in the middle of it. */
+  #going = new AbortController();
+  readonly #background: Promise<void>[] = [];
+
+  constructor(options: HostOptions, signal: AbortSignal) {
+    this.#options = options;
+    this.#signal = signal;
   }
 
-  function syncPod({ pods, workerOptions }: Membership, key: string): void {
-    if (power !== "on") return;
-    const pod = pods.get(key);
-    for (const [uid, worker] of workers) {
-      if (pod?.metadata.uid === uid) continue;
-      if (`${worker.folder}`.startsWith(`${podsFolder}/${key.replace("/", "_")}_`)) end(uid, worker, false);
+  begin(orderly: boolean): void {
+    this.#then(() => this.#start(orderly));
+  }
+
+  async end(): Promise<void> {
+    await this.#transition.catch(() => undefined);
+    await Promise.all(this.#background);
+    this.#power = "off";
+    await this.#stopPods(shutdownGraceMs);
+  }
+
+  async control(...[verb, because]: Parameters<ControlHandler>): ReturnType<ControlHandler> {
+    const { log, machine } = this.#options;
+    switch (verb) {
+      case "status":
+        return { power: this.#power, bootId: this.#bootId, ...this.#journey };
+      case "reboot":
+        if (this.#power !== "on" && this.#power !== "booting") return { accepted: false };
+        log.info({ because }, "reboot requested");
+        this.#leave("goingDown");
+        this.#then(() => this.#reboot());
+        return { accepted: true };
+      case "power-cut":
+        log.info({ because }, "power cut");
+        this.#leave("goingDown");
+        this.#then(() => this.#loseAndRegainPower());
+        return { accepted: true };
+      case "fail":
+        log.info({ because }, "failing");
+        this.#leave("off");
+        this.#then(() => this.#stopPods(0));
+        return { accepted: true };
+      case "fail-to-finalise":
+        // By this process, which owns the machine's folder while it boots, and not in the middle of that.
+        this.#then(async () => machine.failToFinalise?.(because));
+        return { accepted: machine.failToFinalise !== undefined };
+      case "recover":
+        if (this.#power !== "on") this.#then(() => this.#start(false));
+        return { accepted: true };
+      default:
+        throw new Error(`a machine does not know "${verb}"`);
     }
-    if (pod === undefined) return;
-    const uid = pod.metadata.uid ?? "";
-    const known = workers.get(uid);
-    if (pod.metadata.deletionTimestamp !== undefined) {
-      const worker = known ?? new PodWorker(pod, workerOptions);
-      worker.update(pod);
-      end(uid, worker, true);
-      return;
-    }
-    if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return;
-    if (known !== undefined) known.update(pod);
-    else if (!terminating.has(uid)) {
-      const worker = new PodWorker(pod, workerOptions);
-      workers.set(uid, worker);
-      worker.start();
-    }
-  }
-
-  function end(uid: string, worker: PodWorker, tell: boolean): void {
-    workers.delete(uid);
-    if (terminating.has(uid)) return;
-    const work = (async () => {
-      for (let failures = 1; ; failures += 1) {
-        try {
-          await (tell ? worker.terminate() : worker.stop(0));
-          return;
-        } catch (error) {
-          if (signal.aborted) return;
-          log.warn({ error }, "pod not ended, trying again");
-          await clock.sleep(backedOff(random, failures, apiRetry), signal).catch(() => undefined);
-        }
-      }
-    })().finally(() => {
-      terminating.delete(uid);
-      worker.forget();
-    });
-    terminating.set(uid, work);
-  }
-
-  async function stopAll(graceMs: number): Promise<void> {
-    const all = [...workers.values()];
-    workers.clear();
-    await Promise.all(all.map((worker) => worker.stop(graceMs)));
-    await Promise.all(terminating.values());
-  }
-
-  const isInterrupted = () => power !== "booting";
-
-  async function start(orderly: boolean): Promise<void> {
-    power = "booting";
-    going = new AbortController();
-    const until = AbortSignal.any([signal, going.signal]);
-    try {
-      await options.install(tell, until);
-      await unmountBelow(options.directory, options, signal);
-      ({ bootId } = await machine.boot({ orderly }));
-      log.info({ bootId }, "booted");
-      // Settling may want the machine to boot once more before anything else runs on it, and so may its first boot.
-      if (isInterrupted()) return;
-      await options.beforeKubelet(until);
-      if (isInterrupted()) return;
-      const entered = membership ?? (await enter(until));
-      if (entered === "lost") return await start(false);
-      membership = entered;
-    } catch (error) {
-      if (going.signal.aborted && !signal.aborted) return;
-      throw error;
-    }
-    if (isInterrupted()) return;
-    power = "on";
-    const { kube, pods } = membership;
-    await writeNode(kube, true, "KubeletReady", "the kubelet is ready");
-    for (const pod of pods.list()) syncPod(membership, `${pod.metadata.namespace}/${pod.metadata.name}`);
-  }
-
-  /** Tries until it is a member: a server that is away is no reason to boot again. */
-  async function enter(until: AbortSignal): Promise<Membership | "lost"> {
-    for (let failures = 1; ; failures += 1) {
-      try {
-        const kube = await options.enter(tell, until);
-        return kube === "lost" ? kube : become(kube);
-      } catch (error) {
-        until.throwIfAborted();
-        tell("waiting", error instanceof Error ? error.message : String(error));
-        log.warn({ error }, "not in the cluster, trying again");
-        await clock.sleep(backedOff(random, failures, apiRetry), until);
-      }
-    }
-  }
-
-  /** The machine goes down: what waits for something else waits no more. */
-  function leave(next: "goingDown" | "off"): void {
-    power = next;
-    going.abort(new Error("the machine goes down"));
   }
 
   /** Runs transitions one after the other; what comes in while one runs, waits. */
-  function then(work: () => Promise<void>): void {
-    transition = transition.then(async () => {
-      for (let failures = 1; !signal.aborted; failures += 1) {
+  #then(work: () => Promise<void>): void {
+    const { clock, random, log } = this.#options;
+    this.#transition = this.#transition.then(async () => {
+      for (let failures = 1; !this.#signal.aborted; failures += 1) {
         try {
           await work();
           return;
         } catch (error) {
           // Left as it is, the machine would stay dark: every transition may be begun again.
           log.error({ error }, "power transition failed, trying again");
-          await clock.sleep(backedOff(random, failures, apiRetry), signal).catch(() => undefined);
+          await clock.sleep(backedOff(random, failures, apiRetry), this.#signal).catch(() => undefined);
         }
       }
     });
   }
 
-  async function shutdown(): Promise<void> {
-    leave("goingDown");
-    if (membership !== undefined)
-      await writeNode(membership.kube, false, "KubeletNotReady", "node is shutting down").catch(() => undefined);
-    await stopAll(shutdownGraceMs);
+  /** The machine goes down: what waits for something else waits no more. */
+  #leave(next: "goingDown" | "off"): void {
+    this.#power = next;
+    this.#going.abort(new Error("the machine goes down"));
   }
 
-  const control: ControlHandler = async (verb, because) => {
-    switch (verb) {
-      case "status":
-        return { power, bootId, ...journey };
-      case "reboot":
-        if (power !== "on" && power !== "booting") return { accepted: false };
-        log.info({ because }, "reboot requested");
-        leave("goingDown");
-        then(async () => {
-          await shutdown();
-          await start(true);
-        });
-        return { accepted: true };
-      case "power-cut":
-        log.info({ because }, "power cut");
-        leave("goingDown");
-        then(async () => {
-          await stopAll(0);
-          await start(false);
-        });
-        return { accepted: true };
-      case "fail":
-        log.info({ because }, "failing");
-        leave("off");
-        then(() => stopAll(0));
-        return { accepted: true };
-      case "fail-to-finalise":
-        // By this process, which owns the machine's folder while it boots, and not in the middle of that.
-        then(async () => machine.failToFinalise?.(because));
-        return { accepted: machine.failToFinalise !== undefined };
-      case "recover":
-        if (power !== "on") then(() => start(false));
-        return { accepted: true };
-      default:
-        throw new Error(`a machine does not know "${verb}"`);
+  async #reboot(): Promise<void> {
+    this.#leave("goingDown");
+    await this.#kubelet?.announceShutdown();
+    await this.#stopPods(shutdownGraceMs);
+    await this.#start(true);
+  }
+
+  async #loseAndRegainPower(): Promise<void> {
+    await this.#stopPods(0);
+    await this.#start(false);
+  }
+
+  async #stopPods(graceMs: number): Promise<void> {
+    await this.#kubelet?.stopPods(graceMs);
+  }
+
+  /** As a call, since the power may change while a start waits. */
+  #isInterrupted(): boolean {
+    return this.#power !== "booting";
+  }
+
+  async #start(orderly: boolean): Promise<void> {
+    const { install, directory, machine, beforeKubelet, log } = this.#options;
+    this.#power = "booting";
+    this.#going = new AbortController();
+    const going = this.#going;
+    const until = AbortSignal.any([this.#signal, going.signal]);
+    try {
+      await install(this.#tell, until);
+      await unmountBelow(directory, this.#options, this.#signal);
+      ({ bootId: this.#bootId } = await machine.boot({ orderly }));
+      log.info({ bootId: this.#bootId }, "booted");
+      // Settling may want the machine to boot once more before anything else runs on it, and so may its first boot.
+      if (this.#isInterrupted()) return;
+      await beforeKubelet(until);
+      if (this.#isInterrupted()) return;
+      const entered = this.#kubelet ?? (await this.#enter(until));
+      if (entered === "lost") return await this.#start(false);
+      this.#kubelet = entered;
+    } catch (error) {
+      if (going.signal.aborted && !this.#signal.aborted) return;
+      throw error;
     }
+    if (this.#isInterrupted()) return;
+    this.#power = "on";
+    await this.#kubelet.begin();
+  }
+
+  readonly #tell: Tell = (state, reason) => {
+    if (this.#journey?.state !== state || this.#journey.reason !== reason)
+      this.#options.log.info({ state, reason }, "on the way into the cluster");
+    this.#journey = { state, reason };
   };
 
-  async function writeNode(kube: KubeClient, ready: boolean, reason: string, message: string): Promise<void> {
+  /** Tries until it is a member: a server that is away is no reason to boot again. */
+  async #enter(until: AbortSignal): Promise<Kubelet | "lost"> {
+    const { clock, random, log } = this.#options;
     for (let failures = 1; ; failures += 1) {
       try {
-        await registerNode(kube);
-        await updateObject(
-          kube,
-          kubernetes.Node,
-          { name: nodeName },
-          (node) => ({ status: statusOf(node, ready, reason, message) }),
-          { subresource: "status", owner: "kubelet", signal },
-        );
-        return;
+        const kube = await this.#options.enter(this.#tell, until);
+        return kube === "lost" ? kube : this.#become(kube);
       } catch (error) {
-        if (signal.aborted) throw error;
-        log.debug({ error }, "node not written");
-        await clock.sleep(Math.max(retryAfterMs(error), backedOff(random, failures, apiRetry)), signal);
+        until.throwIfAborted();
+        this.#tell("waiting", error instanceof Error ? error.message : String(error));
+        log.warn({ error }, "not in the cluster, trying again");
+        await clock.sleep(backedOff(random, failures, apiRetry), until);
       }
     }
   }
 
-  async function registerNode(kube: KubeClient): Promise<void> {
-    const labels = {
-      "kubernetes.io/hostname": nodeName,
-      "kubernetes.io/os": "linux",
-      "kubernetes.io/arch": options.architecture,
-      "node.openshift.io/os_id": "mco",
-    };
-    const existing = await kube.get(kubernetes.Node, { name: nodeName }, { signal });
-    if (existing !== undefined) {
-      const same = Object.entries(labels).every(([label, value]) => existing.metadata.labels?.[label] === value);
-      if (!same)
-        await kube.patch(
-          kubernetes.Node,
-          { name: nodeName },
-          { type: "merge", body: { metadata: { labels } } },
-          { owner: "kubelet", signal },
-        );
-      return;
-    }
-    try {
-      await kube.create(
-        kubernetes.Node,
-        {
-          apiVersion: "v1",
-          kind: "Node",
-          metadata: { name: nodeName, labels },
-          spec: options.taints.length === 0 ? {} : { taints: [...options.taints] },
-        },
-        { owner: "kubelet", signal },
-      );
-    } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
-    }
+  /** The machine is a member from here on, whatever its power does. */
+  #become(kube: KubeClient): Kubelet {
+    const { directory } = this.#options;
+    const folders = { hostRoot: `${directory}/rootfs`, podsFolder: podsFolderOf(this.#options) };
+    const power = { isOn: () => this.#power === "on", bootId: () => this.#bootId };
+    const kubelet = new Kubelet({ ...this.#options, ...folders, starts: new Map() }, kube, power, this.#signal);
+    this.#background.push(kubelet.run());
+    this.#journey = undefined;
+    return kubelet;
   }
-
-  function statusOf(node: Node, ready: boolean, reason: string, message: string): NonNullable<Node["status"]> {
-    const now = timestamp();
-    const condition = (type: string, is: boolean, why: string, text: string) => {
-      const status = is ? "True" : "False";
-      const old = node.status?.conditions?.find((other) => other.type === type);
-      return {
-        type,
-        status,
-        reason: why,
-        message: text,
-        lastHeartbeatTime: now,
-        lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? now) : now,
-      };
-    };
-    return {
-      ...node.status,
-      addresses: [
-        { type: "InternalIP", address: options.address },
-        { type: "Hostname", address: nodeName },
-      ],
-      capacity: { cpu: "2", memory: "8Gi", pods: "110", "ephemeral-storage": "64Gi" },
-      allocatable: { cpu: "2", memory: "8Gi", pods: "110", "ephemeral-storage": "64Gi" },
-      daemonEndpoints: { kubeletEndpoint: { Port: ports.kubelet } },
-      conditions: [
-        condition("MemoryPressure", false, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        condition("DiskPressure", false, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        condition("PIDPressure", false, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-        condition("Ready", ready, reason, message),
-      ],
-      nodeInfo: {
-        machineID: nodeName,
-        systemUUID: nodeName,
-        bootID: bootId,
-        kernelVersion: "directory-host",
-        osImage: "MCO stock OS 1",
-        containerRuntimeVersion: `process://${options.version}`,
-        kubeletVersion: `v1.34.0-mco.${options.version}`,
-        kubeProxyVersion: "",
-        operatingSystem: "linux",
-        architecture: options.architecture,
-      },
-    };
-  }
-
-  const timestamp = () => timestampOf(clock.now());
-
-  async function heartbeat(kube: KubeClient): Promise<void> {
-    const key = { name: nodeName, namespace: "kube-node-lease" };
-    let statusAt = clock.monotonic();
-    let failures = 0;
-    while (!signal.aborted) {
-      if (power === "on") {
-        // A beat that gets no answer must not take the place of the next ones: the lease lasts for four.
-        const beat = clock.deadline(heartbeatMs, signal);
-        try {
-          const renewTime = `${new Date(clock.now()).toISOString().slice(0, 23)}000Z`;
-          const spec = { holderIdentity: nodeName, leaseDurationSeconds: 40, renewTime };
-          const renewed = await updateObject(kube, kubernetes.Lease, key, () => ({ spec }), { signal: beat.signal });
-          if (renewed === undefined)
-            await kube.create(
-              kubernetes.Lease,
-              { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: key, spec },
-              { signal: beat.signal },
-            );
-          // Somebody may have taken this machine for lost while it was silent: then its status is written at once.
-          const node = await kube.get(kubernetes.Node, { name: nodeName }, { signal: beat.signal });
-          failures = 0;
-          const takenForLost = node?.status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True";
-          if (power === "on" && (takenForLost || clock.monotonic() - statusAt > statusMs)) {
-            await writeNode(kube, true, "KubeletReady", "the kubelet is ready");
-            statusAt = clock.monotonic();
-          }
-        } catch (error) {
-          failures += 1;
-          if (!signal.aborted) log.debug({ error }, "heartbeat failed");
-        } finally {
-          beat.cancel();
-        }
-      }
-      await clock
-        .sleep(
-          failures === 0
-            ? jittered(random, heartbeatMs, 0.04)
-            : Math.min(heartbeatMs, backedOff(random, failures, apiRetry)),
-          signal,
-        )
-        .catch(() => undefined);
-    }
-  }
-
-  /** As soon as there is something to serve with, and never given up. */
-  async function serveLogs({ kube, pods }: Membership): Promise<void> {
-    for (let failures = 1; !signal.aborted; failures += 1) {
-      try {
-        await options.listen(
-          { host: options.address, port: ports.kubelet, tls: await options.serving(kube, signal) },
-          async (request, client, requestSignal) => {
-            if (client === undefined) return { status: 401, headers: {}, body: "Unauthorized\n" };
-            if (client.commonName !== kubeletClientName && !client.organizations.includes("system:masters"))
-              return { status: 403, headers: {}, body: "Forbidden\n" };
-            return logResponse(
-              request,
-              {
-                files: options.files,
-                clock,
-                podOf: (key) => pods.get(key),
-                logFile: (pod, container) =>
-                  `${podsFolder}/${pod.metadata.namespace}_${pod.metadata.name}_${pod.metadata.uid}/${container}.log`,
-              },
-              requestSignal,
-            );
-          },
-          signal,
-        );
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        log.warn({ error }, "logs are not served, trying again");
-        await clock.sleep(backedOff(random, failures, apiRetry), signal).catch(() => undefined);
-      }
-    }
-  }
-
-  await options.serveControl(control, signal);
-  then(() => start(endedInOrder));
-  await new Promise<void>((resolve) =>
-    signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true }),
-  );
-  await transition.catch(() => undefined);
-  await Promise.all(background);
-  power = "off";
-  await stopAll(shutdownGraceMs);
-  const patience = clock.deadline(shutdownGraceMs);
-  await unmountBelow(options.directory, options, patience.signal);
-  patience.cancel();
-  await options.files.write(orderlyEnd, "");
 }

@@ -1,0 +1,202 @@
+import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
+import { WatchCache } from "../../kube/watch-cache.ts";
+import type { Files } from "../../ports/files.ts";
+import type { Listen, TlsFiles } from "../../ports/listener.ts";
+import { backedOff, jittered } from "../../ports/random.ts";
+import { kubeletClientName, ports } from "../layout.ts";
+import { type NodeFacts, type Readiness, apiRetry, writeNode } from "./node-object.ts";
+import { logResponse } from "./pod-logs.ts";
+import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
+
+export interface KubeletOptions extends Omit<PodWorkerOptions, "kube" | "hostAddress">, NodeFacts {
+  readonly files: Files;
+  /** What its logs are served with, once its Node says who it is. */
+  readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
+  readonly listen: Listen;
+}
+
+/** What the kubelet asks of the machine that it runs on. */
+export interface Power {
+  /** Pods run and the Node is reported only while the machine is on. */
+  readonly isOn: () => boolean;
+  readonly bootId: () => string;
+}
+
+const ready: Readiness = { ready: true, reason: "KubeletReady", message: "the kubelet is ready" };
+const shuttingDown: Readiness = { ready: false, reason: "KubeletNotReady", message: "node is shutting down" };
+
+/** How often the node renews its lease, and how often it writes its status all the same. */
+const heartbeatMs = 10_000;
+const statusMs = 300_000;
+
+/** The kubelet of a machine in a folder: its Node and Lease, its pods, and their logs. Made once it is a member. */
+export class Kubelet {
+  readonly #options: KubeletOptions;
+  readonly #kube: KubeClient;
+  readonly #power: Power;
+  readonly #signal: AbortSignal;
+  readonly #pods: WatchCache<Pod>;
+  readonly #workerOptions: PodWorkerOptions;
+  readonly #workers = new Map<string, PodWorker>();
+  readonly #terminating = new Map<string, Promise<void>>();
+
+  constructor(options: KubeletOptions, kube: KubeClient, power: Power, signal: AbortSignal) {
+    this.#options = options;
+    this.#kube = kube;
+    this.#power = power;
+    this.#signal = signal;
+    const selection = { fieldSelector: `spec.nodeName=${options.nodeName}` };
+    this.#pods = new WatchCache<Pod>({ ...options, kube, resource: kubernetes.Pod, selection });
+    this.#workerOptions = { ...options, kube, hostAddress: options.address };
+    this.#pods.onChange(({ key }) => this.#syncPod(key));
+  }
+
+  /** Watches pods, reports the Node and serves logs until the signal aborts. */
+  async run(): Promise<void> {
+    await Promise.all([this.#pods.run(this.#signal), this.#heartbeat(), this.#serveLogs()]);
+  }
+
+  /** The machine is on: its Node says so, and its pods start. */
+  async begin(): Promise<void> {
+    await this.#report(ready);
+    for (const { metadata } of this.#pods.list()) this.#syncPod(`${metadata.namespace}/${metadata.name}`);
+  }
+
+  async announceShutdown(): Promise<void> {
+    await this.#report(shuttingDown).catch(() => undefined);
+  }
+
+  async stopPods(graceMs: number): Promise<void> {
+    const all = [...this.#workers.values()];
+    this.#workers.clear();
+    await Promise.all(all.map((worker) => worker.stop(graceMs)));
+    await Promise.all(this.#terminating.values());
+  }
+
+  #report(readiness: Readiness): Promise<void> {
+    return writeNode(this.#kube, this.#options, this.#power.bootId, readiness, this.#options, this.#signal);
+  }
+
+  #syncPod(key: string): void {
+    if (!this.#power.isOn()) return;
+    const pod = this.#pods.get(key);
+    const folder = `${this.#options.podsFolder}/${key.replace("/", "_")}_`;
+    for (const [uid, worker] of this.#workers)
+      if (pod?.metadata.uid !== uid && worker.folder.startsWith(folder)) this.#end(uid, worker, "unreported");
+    if (pod === undefined) return;
+    const uid = pod.metadata.uid ?? "";
+    const known = this.#workers.get(uid);
+    if (pod.metadata.deletionTimestamp !== undefined) {
+      const worker = known ?? new PodWorker(pod, this.#workerOptions);
+      worker.update(pod);
+      this.#end(uid, worker, "reported");
+      return;
+    }
+    if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return;
+    if (known !== undefined) known.update(pod);
+    else if (!this.#terminating.has(uid)) {
+      const worker = new PodWorker(pod, this.#workerOptions);
+      this.#workers.set(uid, worker);
+      worker.start();
+    }
+  }
+
+  /** Ends a pod; one whose object is still there is `reported` as ended. */
+  #end(uid: string, worker: PodWorker, how: "reported" | "unreported"): void {
+    this.#workers.delete(uid);
+    if (this.#terminating.has(uid)) return;
+    const work = this.#untilTaken("pod not ended, trying again", () =>
+      how === "reported" ? worker.terminate() : worker.stop(0),
+    ).finally(() => {
+      this.#terminating.delete(uid);
+      worker.forget();
+    });
+    this.#terminating.set(uid, work);
+  }
+
+  async #heartbeat(): Promise<void> {
+    const { clock, random, log } = this.#options;
+    let statusAt = clock.monotonic();
+    let failures = 0;
+    while (!this.#signal.aborted) {
+      if (this.#power.isOn()) {
+        // A beat that gets no answer must not take the place of the next ones: the lease lasts for four.
+        const beat = clock.deadline(heartbeatMs, this.#signal);
+        try {
+          await this.#renewLease(beat.signal);
+          const takenForLost = await this.#isTakenForLost(beat.signal);
+          failures = 0;
+          if (this.#power.isOn() && (takenForLost || clock.monotonic() - statusAt > statusMs)) {
+            await this.#report(ready);
+            statusAt = clock.monotonic();
+          }
+        } catch (error) {
+          failures += 1;
+          if (!this.#signal.aborted) log.debug({ error }, "heartbeat failed");
+        } finally {
+          beat.cancel();
+        }
+      }
+      const pauseMs =
+        failures === 0
+          ? jittered(random, heartbeatMs, 0.04)
+          : Math.min(heartbeatMs, backedOff(random, failures, apiRetry));
+      await clock.sleep(pauseMs, this.#signal).catch(() => undefined);
+    }
+  }
+
+  async #renewLease(signal: AbortSignal): Promise<void> {
+    const { clock, nodeName } = this.#options;
+    const metadata = { name: nodeName, namespace: "kube-node-lease" };
+    const renewTime = `${new Date(clock.now()).toISOString().slice(0, 23)}000Z`;
+    const spec = { holderIdentity: nodeName, leaseDurationSeconds: 40, renewTime };
+    const renewed = await updateObject(this.#kube, kubernetes.Lease, metadata, () => ({ spec }), { signal });
+    if (renewed !== undefined) return;
+    const lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata, spec };
+    await this.#kube.create(kubernetes.Lease, lease, { signal });
+  }
+
+  /** Others may have taken this machine for lost while it was silent: then its status is written at once. */
+  async #isTakenForLost(signal: AbortSignal): Promise<boolean> {
+    const node = await this.#kube.get(kubernetes.Node, { name: this.#options.nodeName }, { signal });
+    return node?.status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True";
+  }
+
+  /** As soon as there is something to serve with, and never given up. */
+  #serveLogs(): Promise<void> {
+    const { address, listen, serving, podsFolder } = this.#options;
+    const logs = {
+      ...this.#options,
+      podOf: (key: string) => this.#pods.get(key),
+      logFile: ({ metadata }: Pod, container: string) =>
+        `${podsFolder}/${metadata.namespace}_${metadata.name}_${metadata.uid}/${container}.log`,
+    };
+    return this.#untilTaken("logs are not served, trying again", async () =>
+      listen(
+        { host: address, port: ports.kubelet, tls: await serving(this.#kube, this.#signal) },
+        async (request, client, signal) => {
+          if (client === undefined) return { status: 401, headers: {}, body: "Unauthorized\n" };
+          const mayRead = client.commonName === kubeletClientName || client.organizations.includes("system:masters");
+          return mayRead ? logResponse(request, logs, signal) : { status: 403, headers: {}, body: "Forbidden\n" };
+        },
+        this.#signal,
+      ),
+    );
+  }
+
+  /** Tries until it succeeds or the signal aborts. */
+  async #untilTaken(problem: string, work: () => Promise<unknown>): Promise<void> {
+    const { clock, random, log } = this.#options;
+    for (let failures = 1; !this.#signal.aborted; failures += 1) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        if (this.#signal.aborted) return;
+        log.warn({ error }, problem);
+        await clock.sleep(backedOff(random, failures, apiRetry), this.#signal).catch(() => undefined);
+      }
+    }
+  }
+}
