@@ -282,84 +282,123 @@ async function modifyOnce(
   wanted: KubeObject,
   source: WriteSource,
 ): Promise<Written | Refusal | "raced"> {
-  const { engine, exchange, served, target, options } = context;
-  const { definition } = served;
+  const { engine, exchange, served, target } = context;
+  // What follows puts the stored fields in the place of those that were sent.
   const version = wanted.metadata.resourceVersion;
   const problem = source === "patched" ? decode(context, wanted, "patch") : undefined;
   if (problem !== undefined) return problem;
   const mismatch = checkPreconditions(served, target, before, wanted, source);
   if (mismatch !== undefined) return mismatch;
 
-  const { labels, annotations, ownerReferences, finalizers } = wanted.metadata;
-  const sentMetadata: ObjectMeta = {
-    ...(labels === undefined ? {} : { labels }),
-    ...(annotations === undefined ? {} : { annotations }),
-    ...(ownerReferences === undefined ? {} : { ownerReferences }),
-    ...(finalizers === undefined ? {} : { finalizers }),
-  };
-  let object = confine(served, target.subresource, before, wanted);
-  settle(served, object, before);
-  keepSystemFields(before, object);
+  const prepared = confine(served, target.subresource, before, wanted);
+  settle(served, prepared, before);
+  keepSystemFields(before, prepared);
+  if (source !== "applied") trackManager(context, before, wanted, prepared);
+
+  const request = admissionRequest(context, "UPDATE", prepared, before);
+  const object = await mutated(context, request, prepared, before);
+  if (object instanceof Refusal) return object;
+
+  const refusal = judgeChange(context, before, object, version);
+  if (refusal !== undefined) return refusal;
+  warnOfFinalizers(context, object, before);
+  countGeneration(context, before, object);
+  const objection = await engine.admission.validate({ ...request, object }, exchange);
+  return objection ?? commitChange(context, live, before, object);
+}
+
+/** Writes down which fields the writer of an update or patch owns from now on. */
+function trackManager(context: WriteContext, before: KubeObject, wanted: KubeObject, object: KubeObject): void {
+  const { engine, served, target, options } = context;
+  const { definition } = served;
   const by = {
     manager: options.manager,
     time: timestamp(engine.clock.now()),
     ...(target.subresource === "" ? {} : { subresource: target.subresource }),
   };
-  if (source !== "applied") {
-    // Metadata of custom objects is read into Go's type and written out again, which drops what is empty: nothing is
-    // reset.
-    if (definition.custom && object.metadata.managedFields?.length === 0) delete object.metadata.managedFields;
-    const { labels: _, annotations: __, ownerReferences: ___, finalizers: ____, ...ownMetadata } = object.metadata;
-    // Of a custom object even metadata that /status does not write counts as the writer's: the real server looks before
-    // it cuts.
-    const sent =
-      definition.custom && target.subresource === "status"
-        ? { ...object, metadata: { ...ownMetadata, ...sentMetadata } }
-        : object;
-    // What does not fit the schema cannot be tracked; where it is cut off all the same, managers are forgotten.
-    if (definition.custom && target.subresource === "status" && !fitsTypes(wanted, definition.schema))
-      delete sent.metadata.managedFields;
-    else trackUpdate(before, sent, definition.schema, by);
-    if (sent.metadata.managedFields === undefined) delete object.metadata.managedFields;
-    else object.metadata.managedFields = sent.metadata.managedFields;
-  }
+  // Metadata of custom objects is read into Go's type and written out again, which drops what is empty: nothing is
+  // reset.
+  if (definition.custom && object.metadata.managedFields?.length === 0) delete object.metadata.managedFields;
+  const isCustomStatus = definition.custom && target.subresource === "status";
+  const sent = isCustomStatus ? { ...object, metadata: sentMetadata(object, wanted) } : object;
+  // What does not fit the schema cannot be tracked; where it is cut off all the same, managers are forgotten.
+  if (isCustomStatus && !fitsTypes(wanted, definition.schema)) delete sent.metadata.managedFields;
+  else trackUpdate(before, sent, definition.schema, by);
+  if (sent.metadata.managedFields === undefined) delete object.metadata.managedFields;
+  else object.metadata.managedFields = sent.metadata.managedFields;
+}
 
-  const request = admissionRequest(context, "UPDATE", object, before);
-  const beforeAdmission = cloneJson(object);
-  const mutated = await engine.admission.mutate(request, exchange);
-  if (mutated instanceof Refusal) return mutated;
-  object = mutated ?? object;
-  const changedByAdmission = !equalJson(beforeAdmission, object);
-  if (changedByAdmission) {
+/**
+ * Of a custom object even metadata that /status does not write counts as the writer's: the real server looks before it
+ * cuts.
+ */
+function sentMetadata(object: KubeObject, wanted: KubeObject): ObjectMeta {
+  const { labels: _, annotations: __, ownerReferences: ___, finalizers: ____, ...own } = object.metadata;
+  const { labels, annotations, ownerReferences, finalizers } = wanted.metadata;
+  return {
+    ...own,
+    ...(labels === undefined ? {} : { labels }),
+    ...(annotations === undefined ? {} : { annotations }),
+    ...(ownerReferences === undefined ? {} : { ownerReferences }),
+    ...(finalizers === undefined ? {} : { finalizers }),
+  };
+}
+
+/** What mutating admission makes of the object. */
+async function mutated(
+  { engine, exchange, served }: WriteContext,
+  request: AdmissionRequest,
+  prepared: KubeObject,
+  before: KubeObject,
+): Promise<KubeObject | Refusal> {
+  const untouched = cloneJson(prepared);
+  const answer = await engine.admission.mutate(request, exchange);
+  if (answer instanceof Refusal) return answer;
+  const object = answer ?? prepared;
+  if (!equalJson(untouched, object)) {
     settle(served, object, before);
     keepSystemFields(before, object);
   }
+  return object;
+}
 
+function judgeChange(
+  { served, target }: WriteContext,
+  before: KubeObject,
+  object: KubeObject,
+  version: string | undefined,
+): Refusal | undefined {
   const outdated = checkVersion(served, target, before, version);
   if (outdated !== undefined) return outdated;
   const errors = findErrors(served, object, before, target.subresource);
-  if (errors.length > 0) return invalid(definition, target.name, errors);
-  warnOfFinalizers(context, object, before);
-  if (target.subresource !== "status" && served.hasGeneration && definition.generationChanged(before, object)) {
-    object.metadata.generation = (before.metadata.generation ?? 0) + 1;
-  }
-  const objection = await engine.admission.validate({ ...request, object }, exchange);
-  if (objection !== undefined) return objection;
+  return errors.length > 0 ? invalid(served.definition, target.name, errors) : undefined;
+}
 
-  if (isGone(object) && options.dryRun) return { live: { object, json: JSON.stringify(object) }, effect: "removed" };
+function countGeneration({ served, target }: WriteContext, before: KubeObject, object: KubeObject): void {
+  if (target.subresource === "status" || !served.hasGeneration) return;
+  if (served.definition.generationChanged(before, object))
+    object.metadata.generation = (before.metadata.generation ?? 0) + 1;
+}
+
+/** Stores the change, if what it was judged by is still true. */
+function commitChange(
+  { engine, served, options }: WriteContext,
+  live: LiveObject,
+  before: KubeObject,
+  object: KubeObject,
+): Written | "raced" {
+  const shown = { object, json: JSON.stringify(object) };
   if (isGone(object)) {
+    if (options.dryRun) return { live: shown, effect: "removed" };
     // Who took the last finalizer sees what was made of the object, with the version that was there; who watches, what
     // was stored.
     const commit = engine.live.remove(live.key, live.revision, live.object);
-    return commit.outcome === "written"
-      ? { live: { object, json: JSON.stringify(object) }, effect: "removed" }
-      : "raced";
+    return commit.outcome === "written" ? { live: shown, effect: "removed" } : "raced";
   }
-  if (sameButTimes(before, object)) {
-    // Nothing to write; but what was read must still be true when we say so.
+  // Nothing to write; but what was read must still be true when we say so.
+  if (sameButTimes(before, object))
     return engine.live.get(live.key)?.revision === live.revision ? { live, effect: "unchanged" } : "raced";
-  }
-  if (options.dryRun) return { live: { object, json: JSON.stringify(object) }, effect: "updated" };
+  if (options.dryRun) return { live: shown, effect: "updated" };
   const commit = engine.live.update(live.key, live.revision, inVersion(object, served.storedApiVersion));
   return commit.outcome === "written" ? { live: commit.live, effect: "updated" } : "raced";
 }
