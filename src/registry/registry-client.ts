@@ -1,3 +1,4 @@
+import { type WatchedWire, sendWatched } from "./watched-wire.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../api/errors.ts";
@@ -12,7 +13,6 @@ import {
   type StreamedBody,
   type Trust,
   type Wire,
-  WireFailure,
   type WireRequest,
   type WireResponse,
 } from "./wire.ts";
@@ -24,7 +24,7 @@ export interface RegistryClientOptions {
   /** PEM texts of `certs.d/<host>/*.crt`. */
   readonly certificates: (host: string) => Promise<readonly string[]>;
   readonly proxy?: ProxySettings | undefined;
-  /** Time without {@link progressBytes} of a body, or without an answer, after which a connection counts as dead. */
+  /** Time without 16 KiB of a body, or without an answer, after which a connection counts as dead. */
   readonly quietMs?: number;
 }
 
@@ -81,8 +81,6 @@ export interface RegistryClient {
 }
 
 const defaultQuietMs = 30_000;
-/** What must arrive within the quiet time: less is a registry that keeps a machine waiting for ever. */
-export const progressBytes = 16 * 1024;
 const maxRedirects = 5;
 const maxErrorBytes = 64 * 1024;
 const maxTokenBytes = 256 * 1024;
@@ -136,96 +134,29 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
     new McoError("MCO_IMAGE_UNREACHABLE", { host, problem, ...facts, retryable }, cause === undefined ? {} : { cause });
 
   /** Sends one request; the answer's body is watched for progress too. */
-  async function send(request: WireRequest, signal: AbortSignal): Promise<WireResponse> {
+  function send(request: WireRequest, signal: AbortSignal): Promise<WireResponse> {
     const { host } = request.url;
-    const stop = new AbortController();
-    const onAbort = () => stop.abort(signal.reason);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-    const release = () => signal.removeEventListener("abort", onAbort);
-    let left = quietMs;
-    let began = 0;
-    let cancel = () => {};
-    const arm = () => {
-      cancel();
-      began = clock.monotonic();
-      cancel = clock.after(left, () => stop.abort(new WireFailure("unreachable", `no progress within ${quietMs} ms`)));
-    };
-    /** Waits for the other side, no longer than the quiet time in all since it last got on. */
-    async function waited<T>(work: () => Promise<T>): Promise<T> {
-      arm();
-      try {
-        return await work();
-      } finally {
-        cancel();
-        left = Math.max(0, left - (clock.monotonic() - began));
-      }
-    }
-    /** What the other side has taken of a body is progress too. */
-    const sent = (body: StreamedBody): StreamedBody => ({
-      sizeBytes: body.sizeBytes,
-      async *open() {
-        for await (const chunk of body.open()) {
-          yield chunk;
-          left = quietMs;
-          arm();
-        }
-      },
-    });
-    const failed = (error: unknown) => {
-      release();
-      signal.throwIfAborted();
-      if (!(error instanceof WireFailure)) throw error;
-      throw unreachable(
-        host,
-        error.message,
-        error.kind === "unreachable",
-        { kind: error.kind, ...(error.issuer === undefined ? {} : { issuer: error.issuer }) },
-        error,
-      );
-    };
-    async function* watched(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-      const iterator = chunks[Symbol.asyncIterator]();
-      let since = 0;
-      try {
-        for (;;) {
-          const next = await waited(() => iterator.next());
-          if (next.done === true) return;
-          since += next.value.length;
-          if (since >= progressBytes) {
-            since = 0;
-            left = quietMs;
-          }
-          yield next.value;
-        }
-      } catch (error) {
-        failed(error);
-      } finally {
-        release();
-        await iterator.return?.();
-      }
-    }
-    try {
-      const { body, ...rest } = request;
-      const watchedBody =
-        body === undefined || (body instanceof Uint8Array && body.length <= partBytes)
-          ? body
-          : sent(body instanceof Uint8Array ? inParts(body) : body);
-      const response = await waited(() =>
-        wire(
-          {
-            ...rest,
-            ...(watchedBody === undefined ? {} : { body: watchedBody }),
-            ...(options.proxy === undefined ? {} : { proxy: options.proxy }),
-          },
-          stop.signal,
+    const { body, ...rest } = request;
+    const isLarge = body instanceof Uint8Array && body.length > partBytes;
+    const watched: WatchedWire = {
+      wire,
+      clock,
+      quietMs,
+      failureOf: (failure) =>
+        unreachable(
+          host,
+          failure.message,
+          failure.kind === "unreachable",
+          { kind: failure.kind, ...(failure.issuer === undefined ? {} : { issuer: failure.issuer }) },
+          failure,
         ),
-      );
-      left = quietMs;
-      return { ...response, chunks: watched(response.chunks) };
-    } catch (error) {
-      return failed(error);
-    }
+    };
+    const sent = {
+      ...rest,
+      ...(body === undefined ? {} : { body: isLarge ? inParts(body) : body }),
+      ...(options.proxy === undefined ? {} : { proxy: options.proxy }),
+    };
+    return sendWatched(watched, sent, signal);
   }
 
   async function read(response: WireResponse, limit: number, what: string, host: string): Promise<Uint8Array> {
