@@ -6,11 +6,11 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
 import { type KubeObject, timestampOf } from "../api/schema/object.ts";
 import { poolPolicy } from "../core/pool/pool-policy.ts";
+import { poolOfRendered } from "../core/config/is-rendered.ts";
 import {
   type ConfigUse,
   type Retention,
   describeRetention,
-  poolOfRendered,
   remade,
   retainedConfigs,
   usesOfBuild,

@@ -93,6 +93,15 @@ describe("base configurations and rendering", () => {
     expect((await scene.poolStatus("worker")).of("Degraded")?.status).toBe("False");
   });
 
+  test("a user's configuration that is called rendered is a member like any other", async () => {
+    const { scene, first } = await settledPool([]);
+    await scene.act(() => scene.config("rendered-x", "worker", { "/etc/x": "1" }));
+    await scene.pass(2000);
+    const { pool, target } = await scene.poolStatus("worker");
+    expect(target).not.toBe(first);
+    expect(JSON.stringify(pool?.spec.configuration)).toContain('"rendered-x"');
+  });
+
   test("what running machines could not follow degrades the pool with the member's name, until the administrator allows it", async () => {
     const { scene, first } = await settledPool(["w0"]);
     const stretched = {

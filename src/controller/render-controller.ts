@@ -5,6 +5,7 @@ import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { fieldManagers, objects, poolConditions } from "../api/names.ts";
 import { selectorIsEmpty, selectorMatches } from "../api/schema/object.ts";
 import { isCompleted, renderFence } from "../core/render/controller-config-of.ts";
+import { isRendered, poolOfRendered } from "../core/config/is-rendered.ts";
 import { describeRendered } from "../core/preview/describe-rendered.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
 import type { Refusal } from "../core/render/render-pool.ts";
@@ -22,10 +23,6 @@ export interface RenderOptions {
 }
 
 const waitSeconds = 30;
-const isRendered = (config: MachineConfig) =>
-  config.metadata.ownerReferences?.some(
-    ({ kind, controller }) => controller === true && kind === MachineConfigPool.kind,
-  ) === true;
 
 /** Merges a pool's MachineConfigs into one rendered config and points the pool at it. */
 export function renderController(options: RenderOptions): Controller {
@@ -89,13 +86,14 @@ export function renderController(options: RenderOptions): Controller {
         return fence.verdict === "closed" ? waiting(fence.reason, fence.message, waitSeconds) : settled();
 
       const configs = caches.of(MachineConfig);
+      const pools = caches.of(MachineConfigPool).list();
       const members = configs
         .list()
         .filter(
           (config) =>
             config.metadata.deletionTimestamp === undefined &&
-            !isRendered(config) &&
-            selectorMatches(machineConfigSelector, config.metadata.labels),
+            selectorMatches(machineConfigSelector, config.metadata.labels) &&
+            !isRendered(config, pools),
         );
       const current = configs.get(pool.spec.configuration?.name ?? "");
       const overrides = storageOverridesOf(caches.of(MachineConfiguration).get(objects.machineConfiguration));
@@ -135,7 +133,7 @@ export function renderController(options: RenderOptions): Controller {
       const { config, source } = result;
       const rendered = config.metadata.name;
       const known = configs.get(rendered);
-      if (known !== undefined && !isRendered(known) && config.metadata.ownerReferences !== undefined) {
+      if (known !== undefined && poolOfRendered(known) === undefined && config.metadata.ownerReferences !== undefined) {
         // It came with the installation, when nobody knew the pool that owns it.
         await kube.apply(
           MachineConfig,
@@ -214,7 +212,7 @@ const sentence = (refusals: readonly Refusal[]) =>
 function poolsSelecting({ key, before, after }: Change<MachineConfig>, caches: Caches): readonly string[] {
   const pools = caches.of(MachineConfigPool).list();
   const changed = after ?? before;
-  if (changed !== undefined && isRendered(changed))
+  if (changed !== undefined && isRendered(changed, pools))
     return after === undefined
       ? pools.filter(({ spec }) => spec.configuration?.name === key).map(({ metadata }) => metadata.name)
       : [];

@@ -2,6 +2,7 @@ import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, machineConfigNodeConditions as phases } from "../../api/names.ts";
 import { conditionOf, selectorMatches, timestampOf } from "../../api/schema/object.ts";
+import { isRendered } from "../config/is-rendered.ts";
 import { reasonText } from "../../api/books/stories.ts";
 import {
   type Answer,
@@ -427,22 +428,21 @@ export function explainClusterOperator(facts: Facts, operator: ClusterOperator):
 export function explainMachineConfig(facts: Facts, name: string, retention?: Retention): Explanation | undefined {
   const config = facts.machineConfig(name);
   if (config === undefined) return undefined;
-  const isRendered =
-    config.metadata.annotations?.[annotations.generatedByController] !== undefined && name.startsWith("rendered-");
+  const rendered = isRendered(config, facts.members.pools());
   const pools = facts.members
     .pools()
     .filter((pool) =>
-      isRendered
+      rendered
         ? [pool.spec.configuration?.name, pool.status?.configuration?.name].includes(name)
         : selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels),
     );
   const lines = pools.map((pool) => {
     const { name: poolName } = pool.metadata;
-    const target = isRendered ? name : (pool.spec.configuration?.name ?? "");
+    const target = rendered ? name : (pool.spec.configuration?.name ?? "");
     // Whether what was rendered last has this very version of it, the pool's list of members does not say; that it has
     // it at all does.
     const isMember =
-      isRendered ||
+      rendered ||
       (
         (pool.spec.configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ??
         []
@@ -463,12 +463,12 @@ export function explainMachineConfig(facts: Facts, name: string, retention?: Ret
         : `${name} is in ${pools.length === 1 ? "the pool" : "the pools"} ${pools.map(({ metadata }) => metadata.name).join(", ")}.`,
     sections: [
       ...section("Pools", lines),
-      ...section("Written", isRendered ? [] : lastWriterText(config)),
+      ...section("Written", rendered ? [] : lastWriterText(config)),
       ...section("Kept", retention === undefined ? [] : [describeRetention(retention)]),
     ],
     next: [],
     todo:
-      pools.length === 0 && !isRendered
+      pools.length === 0 && !rendered
         ? [
             "give it a label that some pool's machineConfigSelector selects, such as machineconfiguration.openshift.io/role",
           ]

@@ -9,6 +9,7 @@ import { selectorMatches } from "../../api/schema/object.ts";
 import { type Because, describeConsequence } from "../config/change.ts";
 import { packagesOf } from "../machine/deployment.ts";
 import { type ConfigChange, diffConfigs } from "../config/diff-configs.ts";
+import { isRendered } from "../config/is-rendered.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
 import { contentModeOf } from "../build/build-intent.ts";
 import { contentDigest } from "../config/image-content.ts";
@@ -164,12 +165,11 @@ const [imageNow, imageToBuild] = ["0", "1"].map((digit) => `built-on-this-cluste
 /** What `renderPool` makes a pool's config from, out of all there is. */
 export function renderInputsOf(
   pool: MachineConfigPool,
-  objects: Pick<ClusterObjects, "machineConfigs" | "controllerConfig">,
+  objects: Pick<ClusterObjects, "pools" | "machineConfigs" | "controllerConfig">,
 ): RenderInputs {
   const members = objects.machineConfigs.filter(
     (config) =>
-      !config.metadata.name.startsWith("rendered-") &&
-      selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels),
+      selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels) && !isRendered(config, objects.pools),
   );
   return {
     pool,
