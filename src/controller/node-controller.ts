@@ -3,6 +3,7 @@ import { type ConfigMap, type Node, type Pod, kubernetes } from "../api/foreign/
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, fieldManagers, namespace, notYetSet, objects, taints } from "../api/names.ts";
@@ -28,7 +29,7 @@ import type { PoolMembers } from "../core/pool/pool-members.ts";
 import { poolStatus, poolStatusInputs, startsRollout } from "../core/pool/pool-status.ts";
 import { poolTurns, rolloutBegins } from "../core/pool/pool-story.ts";
 import { quarantineStep } from "../core/pool/quarantine.ts";
-import { reconcile as reconcileConfigs } from "../core/config/reconcilable.ts";
+import { storageOverridesOf } from "../core/render/render-for-pool.ts";
 import { type Choice, canaryFacts } from "../core/pool/select-nodes.ts";
 import {
   relevantOfMachineConfigNode,
@@ -95,8 +96,6 @@ export function nodeController(): Controller {
     deferred: new Map<string, string>(),
     canary: new Map<string, string>(),
   };
-  /** Findings between two rendered configs, which never change. The last few are kept. */
-  const irreconcilable = new Map<string, readonly string[]>();
   let now: () => number = () => 0;
   let scribe: Scribe | undefined;
   let lookAt: (pool: string) => void = () => undefined;
@@ -171,20 +170,6 @@ export function nodeController(): Controller {
     });
   }
 
-  function irreconcilableBetween(from: string, to: string, caches: Caches): readonly string[] {
-    if (from === "" || to === "" || from === to) return [];
-    const key = `${from} ${to}`;
-    const known = irreconcilable.get(key);
-    if (known !== undefined) return known;
-    const [before, after] = [caches.of(MachineConfig).get(from), caches.of(MachineConfig).get(to)];
-    if (before === undefined || after === undefined) return [];
-    const found = reconcileConfigs(before, after).map(({ field, reason }) => `${field} ${reason}`);
-    irreconcilable.set(key, found);
-    const oldest = irreconcilable.keys().next();
-    if (irreconcilable.size > 32 && oldest.done !== true) irreconcilable.delete(oldest.value);
-    return found;
-  }
-
   function factsIn(caches: Caches): Facts {
     const silentMs = Math.max(
       ...[MachineConfigPool, kubernetes.Node, MachineConfigNode].map((resource) =>
@@ -196,6 +181,7 @@ export function nodeController(): Controller {
       heardAt: now() - silentMs,
       members: cluster,
       machineConfig: (name) => caches.of(MachineConfig).get(name),
+      storageOverrides: storageOverridesOf(caches.of(MachineConfiguration).get(objects.machineConfiguration)),
       etcd: etcdMembers(etcdPods.flatMap((selection) => caches.of(kubernetes.Pod, selection).list())),
       operatorNode: operatorNodeOf(caches.of(kubernetes.Pod, operatorPods).list()),
     };
@@ -346,6 +332,13 @@ export function nodeController(): Controller {
       ),
       watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: () => [] }),
       watching({
+        resource: MachineConfiguration,
+        concerns: ({ before, after }) =>
+          equalValues(storageOverridesOf(before), storageOverridesOf(after))
+            ? []
+            : cluster.pools().map(({ metadata }) => metadata.name),
+      }),
+      watching({
         resource: ControllerConfig,
         concerns: ({ before, after }) =>
           equalValues(certificateExpiries(before), certificateExpiries(after))
@@ -414,10 +407,7 @@ export function nodeController(): Controller {
       const refused = await keepQuarantine(pool, context);
       const { target } = cluster.members(name);
       const look = (): PoolFacts | undefined =>
-        poolFacts(factsIn(context.caches), name, {
-          alsoQuarantined: refused ? [target] : [],
-          irreconcilable: irreconcilableBetween(pool.status?.configuration?.name ?? "", target, context.caches),
-        });
+        poolFacts(factsIn(context.caches), name, { alsoQuarantined: refused ? [target] : [] });
       const topology = cluster.controlPlane.size === 1 ? "SingleReplica" : "HighlyAvailable";
       const before = look();
       if (before === undefined) return settled();

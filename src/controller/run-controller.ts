@@ -96,6 +96,7 @@ function metricFacts(caches: Caches, now: number): MetricFacts {
     nodes: caches.of(kubernetes.Node).list(),
     machineConfigNodes,
     machineConfigs: caches.of(MachineConfig).list(),
+    machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration),
     machineOSConfigs: caches.of(MachineOSConfig).list(),
     machineOSBuilds: caches.of(MachineOSBuild).list(),
     daemonPods: pods(daemonPods),
@@ -105,7 +106,7 @@ function metricFacts(caches: Caches, now: number): MetricFacts {
   return {
     facts: factsOf(objects_, now),
     machineConfigNodes,
-    machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration),
+    machineConfiguration: objects_.machineConfiguration,
   };
 }
 

@@ -14,7 +14,9 @@ import type { Past } from "../books/past.ts";
 import { type PoolBlocker, type PoolFacts, type PoolProgress, poolBlockers, poolProgress } from "./pool-progress.ts";
 import { poolPolicy } from "./pool-policy.ts";
 import { isQuarantined } from "./quarantine.ts";
-import { reconcile } from "../config/reconcilable.ts";
+import { type StorageOverride, describeIrreconcilable, irreconcilableBetween } from "../config/reconcilable.ts";
+import { storageOverridesOf } from "../render/render-for-pool.ts";
+import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import type { PoolMembers } from "./pool-members.ts";
 import { type EtcdMember, type RolloutPolicy, type WaitReason, selectNodes } from "./select-nodes.ts";
 
@@ -49,6 +51,8 @@ export interface Facts {
   readonly heardAt: number | undefined;
   readonly members: ClusterMembers;
   readonly machineConfig: (name: string) => MachineConfig | undefined;
+  /** What running machines need not follow, as the administrator has allowed. */
+  readonly storageOverrides: readonly StorageOverride[];
   readonly etcd: readonly EtcdMember[];
   readonly operatorNode: string;
 }
@@ -69,6 +73,7 @@ export function factsOf(
     readonly nodes: readonly Node[];
     readonly machineConfigNodes: readonly MachineConfigNode[];
     readonly machineConfigs?: readonly MachineConfig[];
+    readonly machineConfiguration?: MachineConfiguration | undefined;
     readonly machineOSConfigs?: readonly MachineOSConfig[];
     readonly machineOSBuilds?: readonly MachineOSBuild[];
     readonly daemonPods?: readonly Pod[];
@@ -83,6 +88,7 @@ export function factsOf(
     heardAt: now,
     members: ClusterMembers.of(objects, now),
     machineConfig: (name) => configs.get(name),
+    storageOverrides: storageOverridesOf(objects.machineConfiguration),
     etcd: etcdMembers(objects.etcdPods ?? []),
     operatorNode: operatorNodeOf(objects.operatorPods ?? []),
   };
@@ -90,7 +96,15 @@ export function factsOf(
 
 /** Facts from members that somebody keeps, without what only choosing machines needs. */
 export function factsAbout(members: ClusterMembers, now: number): Facts {
-  return { now, heardAt: now, members, machineConfig: () => undefined, etcd: [], operatorNode: "" };
+  return {
+    now,
+    heardAt: now,
+    members,
+    machineConfig: () => undefined,
+    storageOverrides: [],
+    etcd: [],
+    operatorNode: "",
+  };
 }
 
 /** Members of etcd as their pods show them. */
@@ -172,7 +186,6 @@ export function poolFacts(
   name: string,
   options: {
     readonly alsoQuarantined?: readonly string[];
-    readonly irreconcilable?: readonly string[];
     readonly named?: number;
   } = {},
 ): PoolFacts | undefined {
@@ -202,20 +215,19 @@ export function poolFacts(
     pool,
     members,
     selection,
-    irreconcilable: options.irreconcilable ?? irreconcilableOf(facts, pool),
+    irreconcilable: irreconcilableOf(facts, pool),
     ambiguous,
     now: facts.now,
   };
 }
 
 /** Why machines that have what the pool had last cannot be brought to what it wants. */
-function irreconcilableOf({ machineConfig }: Facts, pool: MachineConfigPool): readonly string[] {
+function irreconcilableOf({ machineConfig, storageOverrides }: Facts, pool: MachineConfigPool): readonly string[] {
   const [from, to] = [
     machineConfig(pool.status?.configuration?.name ?? ""),
     machineConfig(pool.spec.configuration?.name ?? ""),
   ];
-  if (from === undefined || to === undefined || from === to) return [];
-  return reconcile(from, to).map(({ field, reason }) => `${field} ${reason}`);
+  return irreconcilableBetween(from, to, storageOverrides).map(describeIrreconcilable);
 }
 
 /** What a node is doing, in the terms of its update. */

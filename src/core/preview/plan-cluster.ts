@@ -20,7 +20,7 @@ import type { ObservedEntry } from "../machine/content-gap.ts";
 import { type Step, planNode } from "../machine/plan-node.ts";
 import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
-import { type Irreconcilable, reconcile } from "../config/reconcilable.ts";
+import { type Irreconcilable, irreconcilableBetween } from "../config/reconcilable.ts";
 import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts";
 import { type Refusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
 import { ignitionOf, kernelTypes, validateMachineConfig } from "../config/validate-machine-config.ts";
@@ -304,7 +304,7 @@ export function planCluster(before: ClusterObjects, after: ClusterObjects): Clus
       paused: pool.spec.paused === true,
       changes: diffConfigs(from, to),
       because,
-      irreconcilable: from === undefined ? [] : reconcile(from, to, { overrides }),
+      irreconcilable: irreconcilableBetween(from, to, overrides),
       warnings: now.warnings,
       nodes,
     };
