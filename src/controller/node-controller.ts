@@ -30,7 +30,7 @@ import { poolStatus, poolStatusInputs, startsRollout } from "../core/pool/pool-s
 import { poolTurns, rolloutBegins } from "../core/pool/pool-story.ts";
 import { quarantineStep } from "../core/pool/quarantine.ts";
 import { storageOverridesOf } from "../core/render/render-for-pool.ts";
-import { type Choice, canaryFacts } from "../core/pool/select-nodes.ts";
+import type { Choice } from "../core/pool/select-nodes.ts";
 import {
   relevantOfMachineConfigNode,
   relevantOfNode,
@@ -47,6 +47,7 @@ import { type Outcome, settled, stalled } from "../kube/outcome.ts";
 import type { Change } from "../kube/watch-cache.ts";
 import type { Scribe } from "../ports/scribe.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
+import { canaryFacts } from "../core/pool/rollout-holds.ts";
 
 /** After a write that was overtaken: the news of what overtook it may be of a kind that nobody listens for. */
 const overtakenSeconds = 1;

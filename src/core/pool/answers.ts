@@ -18,7 +18,8 @@ import { type StorageOverride, describeIrreconcilable, irreconcilableBetween } f
 import { storageOverridesOf } from "../render/render-for-pool.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import type { PoolMembers } from "./pool-members.ts";
-import { type EtcdMember, type RolloutPolicy, type WaitReason, selectNodes } from "./select-nodes.ts";
+import { selectNodes } from "./select-nodes.ts";
+import type { EtcdMember, RolloutPolicy, WaitReason } from "./rollout-holds.ts";
 
 /** How current the facts are that an answer rests on. `Unknown`: not everything has been read even once. */
 export type Freshness = "Fresh" | "Stale" | "Unknown";

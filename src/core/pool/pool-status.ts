@@ -3,7 +3,7 @@ import { poolConditions as types } from "../../api/names.ts";
 import { conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { shortImage } from "../config/image-pair.ts";
 import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
-import type { WaitReason } from "./select-nodes.ts";
+import type { WaitReason } from "./rollout-holds.ts";
 
 export type PoolStatusFields = NonNullable<MachineConfigPool["status"]>;
 type PoolCondition = NonNullable<PoolStatusFields["conditions"]>[number];

@@ -35,7 +35,8 @@ import {
 import { durationText } from "../books/fold-book.ts";
 import { type Mover, type PoolProgress, poolBlockers } from "../pool/pool-progress.ts";
 import { type Retention, describeRetention } from "../pool/retained-configs.ts";
-import { type Wait, endsByItself } from "../pool/select-nodes.ts";
+import type { Wait } from "../pool/select-nodes.ts";
+import { endsByItself } from "../pool/rollout-holds.ts";
 
 /** What is going on with one thing, why, what comes next, and what a person should do about it. */
 export interface Explanation {
