@@ -17,8 +17,9 @@ import { controlPlaneMarks } from "../core/pool/control-plane-marks.ts";
 import {
   defaultGraceMs,
   imageAnnotations,
-  imageIn,
+  imageText,
   isDigestPullspec,
+  namedImage,
   shortImage,
   stockTarget,
 } from "../core/config/image-pair.ts";
@@ -507,7 +508,7 @@ export function nodeController(): Controller {
       );
       const has = node.metadata.annotations ?? {};
       const taken = has[annotations.desiredConfig] ?? "";
-      const from = imageIn(has, "current");
+      const from = imageText(namedImage(has, "current"));
       if (has[annotations.currentConfig] === target && from === pair.image) {
         // It has that already: what it was to go to was taken back.
         if (taken !== "" && taken !== target)
@@ -841,8 +842,8 @@ export function nodeController(): Controller {
   async function describe(pool: string, name: string, { caches, kube, signal }: Context): Promise<void> {
     const notes = cluster.node(name)?.node.metadata.annotations ?? {};
     const desired = notes[annotations.desiredConfig] ?? "";
-    const image = imageIn(notes, "desired");
-    const desiredImage = isDigestPullspec(image) ? image : undefined;
+    const wanted = namedImage(notes, "desired");
+    const desiredImage = wanted.verdict === "image" && isDigestPullspec(wanted.image) ? wanted.image : undefined;
     const has = caches.of(MachineConfigNode).get(name);
     const spec = {
       pool: { name: pool },

@@ -1,6 +1,6 @@
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { annotations, machineConfigNodeConditions as phases } from "../../api/names.ts";
+import { machineConfigNodeConditions as phases } from "../../api/names.ts";
 import { conditionOf, selectorMatches, timestampOf } from "../../api/schema/object.ts";
 import { isRendered } from "../config/is-rendered.ts";
 import { reasonText } from "../../api/books/stories.ts";
