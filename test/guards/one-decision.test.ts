@@ -21,6 +21,20 @@ const rules: readonly Rule[] = [
     finds: ['!config.metadata.name.startsWith("rendered-") &&', "/^rendered-(.+)-[0-9a-f]{32}$/.exec(run)"],
     leaves: ["name: `rendered-${pool}-${hash}`,", "!isRendered(config, pools)"],
   },
+  {
+    title: "when a condition last changed its status, api/schema/conditions.ts decides",
+    forbids: /status === .*\? \(?\w+\.lastTransitionTime|^\s*\? \(?\w+\.lastTransitionTime/,
+    // The API server stands in for Kubernetes' own code.
+    except: ["src/apiserver/", "src/os-builder/write-objects.ts"],
+    finds: [
+      "lastTransitionTime: old?.status === status ? old.lastTransitionTime : stamp,",
+      "        ? (before.lastTransitionTime ?? timestamp(now))",
+    ],
+    leaves: [
+      'since: tells ? condition.lastTransitionTime : "",',
+      "pod.lastTransitionTime ?? pod.metadata.creationTimestamp",
+    ],
+  },
 ];
 
 describe.for(rules)("$title", ({ forbids, except, finds, leaves }) => {

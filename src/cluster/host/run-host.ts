@@ -1,4 +1,5 @@
-import { timestampOf } from "../../api/schema/object.ts";
+import { withTransition } from "../../api/schema/conditions.ts";
+import { conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { type Node, type Pod, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
 
 import type { ControlHandler, Machine } from "../../host/host.ts";
@@ -338,19 +339,12 @@ export async function runHost(options: HostOptions, signal: AbortSignal): Promis
   }
 
   function statusOf(node: Node, ready: boolean, reason: string, message: string): NonNullable<Node["status"]> {
-    const now = timestamp();
-    const condition = (type: string, is: boolean, why: string, text: string) => {
-      const status = is ? "True" : "False";
-      const old = node.status?.conditions?.find((other) => other.type === type);
-      return {
-        type,
-        status,
-        reason: why,
-        message: text,
-        lastHeartbeatTime: now,
-        lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? now) : now,
-      };
-    };
+    const condition = (type: string, is: boolean, why: string, text: string) =>
+      withTransition(
+        conditionOf(node.status?.conditions, type),
+        { type, status: is ? "True" : "False", reason: why, message: text, lastHeartbeatTime: timestamp() },
+        clock.now(),
+      );
     return {
       ...node.status,
       addresses: [
