@@ -61,18 +61,12 @@ export function renderController(options: RenderOptions): Controller {
     degradedCondition: poolConditions.renderDegraded,
 
     async reconcile(name, context): Promise<Outcome> {
-      const { caches, events } = context;
+      const { caches } = context;
       const pool = caches.of(MachineConfigPool).get(name);
       if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return settled();
       const { machineConfigSelector } = pool.spec;
-      if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector)) {
-        events.event(pool, {
-          type: "Warning",
-          reason: "SelectingAll",
-          message: "This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.",
-        });
-        return stalled("SelectingAll", "the machineConfigSelector is empty and would select every MachineConfig");
-      }
+      if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector))
+        return refuseAll(pool, context);
       const controllerConfig = caches.of(ControllerConfig).get(objects.controllerConfig);
       const fence = renderFence(controllerConfig, options.version);
       const isOpen =
@@ -116,6 +110,15 @@ function membersOf({ spec }: MachineConfigPool, caches: Caches): readonly Machin
         selectorMatches(spec.machineConfigSelector, config.metadata.labels) &&
         !isRendered(config, pools),
     );
+}
+
+function refuseAll(pool: MachineConfigPool, { events }: Pick<Context, "events">): Outcome {
+  events.event(pool, {
+    type: "Warning",
+    reason: "SelectingAll",
+    message: "This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.",
+  });
+  return stalled("SelectingAll", "the machineConfigSelector is empty and would select every MachineConfig");
 }
 
 /** Reports that a pool cannot be rendered: it keeps what it has. A member that is not current yet is only awaited. */
