@@ -22,6 +22,14 @@ const rules: readonly Rule[] = [
     leaves: ["name: `rendered-${pool}-${hash}`,", "!isRendered(config, pools)"],
   },
   {
+    title: "whether a running machine can follow, irreconcilableBetween decides, with what the administrator allows",
+    forbids: /\breconcile\b.*from ".*reconcilable\.ts"/,
+    // The library offers the rules themselves, and the daemon passes what is allowed by name.
+    except: ["src/core/index.ts", "src/core/config/", "src/daemon/"],
+    finds: ['import { type StorageOverride, reconcile } from "../config/reconcilable.ts";'],
+    leaves: ['import { irreconcilableBetween } from "../config/reconcilable.ts";'],
+  },
+  {
     title: "when a condition last changed its status, api/schema/conditions.ts decides",
     forbids: /status === .*\? \(?\w+\.lastTransitionTime|^\s*\? \(?\w+\.lastTransitionTime/,
     // The API server stands in for Kubernetes' own code.

@@ -36,8 +36,9 @@ const judged = new WeakMap<object, WeakMap<object, Map<string, readonly Irreconc
 /**
  * Whether a running machine can follow from one configuration to another: what keeps it from doing so, but for what the
  * administrator has allowed; empty when it can. `undefined`: the configuration is not known, and nothing can be said.
- * The renderer, the plan, the node controller, the answers and the daemon decide by this function. Two specs are
- * compared once: they must not be changed in place.
+ * The renderer, the plan, the node controller and the answers decide by this function, which no caller asks without the
+ * overrides; the daemon passes them to `reconcile` itself. Two specs are compared once: they must not be changed in
+ * place.
  */
 export function irreconcilableBetween(
   from: Config | undefined,

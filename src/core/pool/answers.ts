@@ -266,80 +266,95 @@ export function nodePosition(facts: Facts, name: string): Answer<NodePosition> |
     );
   if (membership.verdict === "none") return say({ at: "Unmanaged" }, "NoPool", membership.reason);
   const refs = [`machineconfigpool/${membership.pool}`, `machineconfignode/${name}`];
-  const target = facts.members.members(membership.pool).target;
-  const told = member.says === "" ? "" : `: ${member.says}`;
-  switch (member.phase) {
+  const members = facts.members.members(membership.pool);
+  const { at, reason, message } =
+    positionOfPhase(member) ?? (members.isSilent(name) ? silentPosition(member) : positionOnTarget(member, members));
+  return say(at, reason, message, refs);
+}
+
+/** A position with its reason. */
+interface Placed {
+  readonly at: NodePosition;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const placed = (at: NodePosition, reason: string, message: string): Placed => ({ at, reason, message });
+
+/** Where a machine is that is at work, or cannot go on; `undefined`: it is neither, and its target says where it is. */
+function positionOfPhase({ phase, says, kubeletReason }: MemberFacts): Placed | undefined {
+  const told = says === "" ? "" : `: ${says}`;
+  switch (phase) {
     case "Lost":
-      return say(
+      return placed(
         { at: "Lost" },
         "KubeletSilent",
-        `its kubelet is not ready (${member.kubeletReason}), and no reboot was announced`,
-        refs,
+        `its kubelet is not ready (${kubeletReason}), and no reboot was announced`,
       );
     case "Degraded":
-      return say(
-        { at: "Degraded", message: member.says },
+      return placed(
+        { at: "Degraded", message: says },
         "DaemonReportsFailure",
         `the daemon cannot go on without help${told}`,
-        refs,
       );
     case "Unreconcilable":
-      return say(
-        { at: "Unreconcilable", message: member.says },
+      return placed(
+        { at: "Unreconcilable", message: says },
         "CannotBeApplied",
         `the target cannot be applied to a running machine${told}`,
-        refs,
       );
     case "Joining":
-      return say({ at: "Joining" }, "NothingApplied", "nothing has been applied to it yet", refs);
+      return placed({ at: "Joining" }, "NothingApplied", "nothing has been applied to it yet");
     case "Preparing":
-      return say({ at: "Preparing" }, "Working", "its daemon has taken the target on and checks it", refs);
+      return placed({ at: "Preparing" }, "Working", "its daemon has taken the target on and checks it");
     case "Cordoning":
     case "Draining":
     case "ApplyingFiles":
     case "ApplyingOS":
     case "PullingImage":
-      return say({ at: "Executing", step: member.phase }, "Working", `it carries its plan out${told}`, refs);
+      return placed({ at: "Executing", step: phase }, "Working", `it carries its plan out${told}`);
     case "Rebooting":
-      return say({ at: "PostAction", kind: "Reboot" }, "Rebooting", `it reboots${told}`, refs);
+      return placed({ at: "PostAction", kind: "Reboot" }, "Rebooting", `it reboots${told}`);
     case "PostAction":
-      return say({ at: "PostAction", kind: "Services" }, "PostAction", `it puts services in order${told}`, refs);
+      return placed({ at: "PostAction", kind: "Services" }, "PostAction", `it puts services in order${told}`);
     case "Resuming":
-      return say({ at: "Resuming" }, "Resuming", "it is up again, and its daemon checks what it booted", refs);
+      return placed({ at: "Resuming" }, "Resuming", "it is up again, and its daemon checks what it booted");
     case "Uncordoning":
-      return say({ at: "Completing" }, "Uncordoning", "it is being put back into service", refs);
+      return placed({ at: "Completing" }, "Uncordoning", "it is being put back into service");
     case "NeedsUpdate":
     case "Updated":
     case "Unknown":
-      break;
+      return undefined;
   }
-  if (facts.members.members(membership.pool).isSilent(name))
-    return say(
-      { at: "Silent" },
-      "DaemonSilent",
-      `its daemon's pod has not been ready since ${member.daemonAwaySince}, so that nobody looks after the machine`,
-      refs,
-    );
+}
+
+const silentPosition = ({ daemonAwaySince }: MemberFacts): Placed =>
+  placed(
+    { at: "Silent" },
+    "DaemonSilent",
+    `its daemon's pod has not been ready since ${daemonAwaySince}, so that nobody looks after the machine`,
+  );
+
+/** Where a machine that is not at work stands towards the target of its pool. */
+function positionOnTarget(member: MemberFacts, members: PoolMembers): Placed {
   if (isInOurHands(member) && isDone(member))
-    return say({ at: "Completing" }, "Uncordoning", "it has its target and is being put back into service", refs);
-  const { image } = facts.members.members(membership.pool);
+    return placed({ at: "Completing" }, "Uncordoning", "it has its target and is being put back into service");
+  const { image, target } = members;
   const withImage = (of: string) => (of === "" ? "" : ` in image ${shortImage(of)}`);
   if (target !== "" && image.awaits !== undefined)
-    return say({ at: "NeedsUpdate" }, image.awaits.reason, image.awaits.message, refs);
-  if (target !== "" && !facts.members.members(membership.pool).isTargeted(member))
-    return say(
+    return placed({ at: "NeedsUpdate" }, image.awaits.reason, image.awaits.message);
+  if (target !== "" && !members.isTargeted(member))
+    return placed(
       { at: "NeedsUpdate" },
       "WaitsForTurn",
       `it has ${member.current}${withImage(member.currentImage)} and should have ${target}${withImage(image.image)}`,
-      refs,
     );
   if (isDone(member))
-    return say({ at: "Idle" }, "HasTarget", `it has ${member.current}${withImage(member.currentImage)}`, refs);
-  return say(
+    return placed({ at: "Idle" }, "HasTarget", `it has ${member.current}${withImage(member.currentImage)}`);
+  return placed(
     { at: "NeedsUpdate" },
     "NotTakenOn",
     `it was given ${member.desired}, and its daemon has not taken that on yet`,
-    refs,
   );
 }
 
