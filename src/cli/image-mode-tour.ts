@@ -5,7 +5,7 @@ import { conditionOf } from "../api/schema/object.ts";
 import { readFailure } from "../core/build/build-retry.ts";
 import { stateOfBuild } from "../core/build/build-state.ts";
 import { durationText } from "../core/books/fold-book.ts";
-import { describeBuild, imageIn, shortImage } from "../core/config/image-pair.ts";
+import { describeBuild, imageText, namedImage, shortImage } from "../core/config/image-pair.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -176,7 +176,7 @@ async function poolState(kube: KubeClient) {
     updated,
     target: object?.spec.configuration?.name ?? "",
     says: conditionOf(conditions, "Updating")?.message ?? "",
-    images: nodes.items.map(({ metadata }) => imageIn(metadata.annotations ?? {}, "current")),
+    images: nodes.items.map(({ metadata }) => imageText(namedImage(metadata.annotations ?? {}, "current"))),
     configs: nodes.items.map(({ metadata }) => metadata.annotations?.[annotations.currentConfig] ?? ""),
   };
 }

@@ -5,6 +5,9 @@ import { silentLogger } from "../ports/logger.ts";
 import { admissionHandler, admissionPath } from "./admission-handler.ts";
 
 const handle = admissionHandler({ log: silentLogger });
+const renderedName = `rendered-worker-${"1".padStart(32, "0")}`;
+const controllerUser = "system:serviceaccount:openshift-machine-config-operator:machine-config-controller";
+
 interface Answer {
   readonly uid: string;
   readonly allowed: boolean;
@@ -25,7 +28,7 @@ async function send(body: unknown, target = `${admissionPath}?timeout=5s`, metho
   return { status: response.status, text: typeof response.body === "string" ? response.body : "" };
 }
 
-async function review(kind: string, object: object, oldObject?: object): Promise<Answer> {
+async function review(kind: string, object: object, oldObject?: object, username?: string): Promise<Answer> {
   const { status, text } = await send({
     apiVersion: "admission.k8s.io/v1",
     kind: "AdmissionReview",
@@ -34,6 +37,7 @@ async function review(kind: string, object: object, oldObject?: object): Promise
       kind: { group: "machineconfiguration.openshift.io", kind },
       object,
       oldObject: oldObject ?? null,
+      ...(username === undefined ? {} : { userInfo: { username } }),
     },
   });
   expect(status).toBe(200);
@@ -74,6 +78,22 @@ describe("admission of MachineConfigs", () => {
     expect(answer.warnings?.[0]).toContain("spec.config.storage.files[0].append");
   });
 
+  test.for([
+    { who: "from a user, is judged, whatever its name and owner", username: "kubernetes-admin", allowed: false },
+    {
+      who: "from another component, is judged",
+      username: controllerUser.replace("controller", "daemon"),
+      allowed: false,
+    },
+    { who: "from the controller, is not: it was merged from judged ones", username: controllerUser, allowed: true },
+  ])("one that looks rendered, $who", async ({ username, allowed }) => {
+    const owner = { kind: "MachineConfigPool", name: "worker", uid: "u", controller: true };
+    for (const metadata of [{ name: "rendered-x" }, { name: renderedName, ownerReferences: [owner] }])
+      expect(
+        (await review("MachineConfig", config({ kernelType: "fast" }, metadata), undefined, username)).allowed,
+      ).toBe(allowed);
+  });
+
   test("an invalid one that was stored before may still be labelled and deleted, but not get another invalid spec", async () => {
     const bad = config({ kernelType: "fast" });
     expect((await review("MachineConfig", config({ kernelType: "fast" }, { labels: { a: "b" } }), bad)).allowed).toBe(
@@ -86,7 +106,7 @@ describe("admission of MachineConfigs", () => {
 describe("deletion of MachineConfigs", () => {
   const rendered = {
     metadata: {
-      name: "rendered-worker-1",
+      name: renderedName,
       ownerReferences: [
         {
           apiVersion: "machineconfiguration.openshift.io/v1",
@@ -100,7 +120,7 @@ describe("deletion of MachineConfigs", () => {
     spec: {},
   };
   const usersOf = (config: string) =>
-    config === "rendered-worker-1" ? ["node worker-0 (currentConfig)", "pool worker (status)"] : [];
+    config === renderedName ? ["node worker-0 (currentConfig)", "pool worker (status)"] : [];
   async function deletion(
     oldObject: object,
     know: ((config: string) => readonly string[] | undefined) | undefined,
@@ -129,7 +149,7 @@ describe("deletion of MachineConfigs", () => {
     const answer = await deletion(rendered, usersOf);
     expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: "Forbidden" } });
     expect(answer.status?.message).toMatch(
-      /^rendered-worker-1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/,
+      /^rendered-worker-0{31}1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/,
     );
   });
 
@@ -137,7 +157,7 @@ describe("deletion of MachineConfigs", () => {
     expect((await deletion(rendered, () => [])).allowed).toBe(true);
     expect((await deletion(rendered, () => undefined)).allowed).toBe(true);
     expect((await deletion(rendered, undefined)).allowed).toBe(true);
-    expect((await deletion({ metadata: { name: "rendered-worker-1" }, spec: {} }, usersOf)).allowed).toBe(true);
+    expect((await deletion({ metadata: { name: renderedName }, spec: {} }, usersOf)).allowed).toBe(true);
   });
 });
 
@@ -219,6 +239,11 @@ describe("the plan of a change", () => {
     ]);
   });
 
+  test("a user's configuration that is called rendered has one like any other", async () => {
+    const { warnings } = await ask({ object: config(file("/etc/a", "b"), { name: "rendered-x" }) });
+    expect(warnings?.[0]).toMatch(/^pool worker gets rendered-worker-/);
+  });
+
   test("a deletion has one too, and a change of labels", async () => {
     expect((await ask({ oldObject: facts.machineConfigs[0] })).warnings?.[0]).toContain(
       "pool worker would not render: the pool worker selects no MachineConfig",
@@ -243,19 +268,15 @@ describe("the plan of a change", () => {
     );
   });
 
-  test("our own controllers, rendered configurations and annotations get none; nor does anybody while facts are missing", async () => {
+  test("our own controllers and annotations get none; nor does anybody while facts are missing", async () => {
     const body = { object: config(file("/etc/b", "b")) };
     expect(
       (
         await ask({
           ...body,
-          userInfo: { username: "system:serviceaccount:openshift-machine-config-operator:machine-config-controller" },
+          userInfo: { username: controllerUser },
         })
       ).warnings,
-    ).toBe(undefined);
-    expect(
-      (await ask({ object: { ...body.object, metadata: { ...body.object.metadata, name: "rendered-worker-1" } } }))
-        .warnings,
     ).toBe(undefined);
     expect((await ask({ ...body, oldObject: body.object })).warnings).toBe(undefined);
     expect((await ask(body, handle)).warnings).toBe(undefined);
@@ -295,7 +316,7 @@ describe("the plan of a change", () => {
 describe("deletion of MachineConfigs", () => {
   const rendered = {
     metadata: {
-      name: "rendered-worker-1",
+      name: renderedName,
       ownerReferences: [
         {
           apiVersion: "machineconfiguration.openshift.io/v1",
@@ -309,7 +330,7 @@ describe("deletion of MachineConfigs", () => {
     spec: {},
   };
   const usersOf = (config: string) =>
-    config === "rendered-worker-1" ? ["node worker-0 (currentConfig)", "pool worker (status)"] : [];
+    config === renderedName ? ["node worker-0 (currentConfig)", "pool worker (status)"] : [];
   async function deletion(
     oldObject: object,
     know: ((config: string) => readonly string[] | undefined) | undefined,
@@ -338,7 +359,7 @@ describe("deletion of MachineConfigs", () => {
     const answer = await deletion(rendered, usersOf);
     expect(answer).toMatchObject({ allowed: false, status: { code: 403, reason: "Forbidden" } });
     expect(answer.status?.message).toMatch(
-      /^rendered-worker-1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/,
+      /^rendered-worker-0{31}1 is in use by node worker-0 \(currentConfig\), pool worker \(status\): .*bring them to another configuration first/,
     );
   });
 
@@ -346,7 +367,7 @@ describe("deletion of MachineConfigs", () => {
     expect((await deletion(rendered, () => [])).allowed).toBe(true);
     expect((await deletion(rendered, () => undefined)).allowed).toBe(true);
     expect((await deletion(rendered, undefined)).allowed).toBe(true);
-    expect((await deletion({ metadata: { name: "rendered-worker-1" }, spec: {} }, usersOf)).allowed).toBe(true);
+    expect((await deletion({ metadata: { name: renderedName }, spec: {} }, usersOf)).allowed).toBe(true);
   });
 });
 

@@ -1,6 +1,6 @@
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
-import { namespace } from "../api/names.ts";
+import { namespace, objects } from "../api/names.ts";
 import { forecastSummary } from "../core/preview/forecast-summary.ts";
 import {
   type AdmissionVerdict,
@@ -13,6 +13,9 @@ import { equalValues } from "../ignition/canonical.ts";
 import type { HttpResponse } from "../ports/http.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { ServerHandler } from "../ports/listener.ts";
+
+/** The controller's own user name, as the API server gives it. */
+const ownIdentity = `system:serviceaccount:${namespace}:${objects.controller}`;
 
 /** Path that the ValidatingWebhookConfiguration names. */
 export const admissionPath = "/validate";
@@ -97,12 +100,7 @@ function summaryOf(
   { facts, log }: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined },
 ): readonly string[] {
   const name = (object ?? oldObject)?.metadata.name;
-  if (
-    name === undefined ||
-    name.startsWith("rendered-") ||
-    userInfo?.username?.startsWith(`system:serviceaccount:${namespace}:`) === true
-  )
-    return [];
+  if (name === undefined || userInfo?.username?.startsWith(`system:serviceaccount:${namespace}:`) === true) return [];
   const same =
     object !== null &&
     object !== undefined &&
@@ -130,7 +128,7 @@ function summaryOf(
 }
 
 function judge(
-  { kind, object, oldObject }: NonNullable<Review["request"]>,
+  { kind, object, oldObject, userInfo }: NonNullable<Review["request"]>,
   usersOf: ((config: string) => readonly string[] | undefined) | undefined,
 ): AdmissionVerdict {
   const allowed = { verdict: "allowed", warnings: [] } as const;
@@ -142,7 +140,9 @@ function judge(
     return judgePool(object as MachineConfigPool, (oldObject ?? undefined) as MachineConfigPool | undefined);
   // What was stored once may still be labelled, annotated and deleted.
   if (oldObject !== null && oldObject !== undefined && equalValues(object.spec, oldObject.spec)) return allowed;
-  if (kind?.kind === MachineConfig.kind) return judgeMachineConfig(object as MachineConfig);
+  // What the controller makes was merged from what has been judged. Any other author is judged, whatever the name is.
+  if (kind?.kind === MachineConfig.kind && userInfo?.username !== ownIdentity)
+    return judgeMachineConfig(object as MachineConfig);
   return allowed;
 }
 

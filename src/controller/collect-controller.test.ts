@@ -4,7 +4,7 @@ import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations } from "../api/names.ts";
-import { poolOfRendered } from "../core/pool/retained-configs.ts";
+import { poolOfRendered } from "../core/config/is-rendered.ts";
 
 const hour = 3_600_000;
 const policy = (scene: Scene, said: Readonly<Record<string, string | null>>) =>

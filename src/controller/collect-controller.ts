@@ -6,11 +6,11 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
 import { type KubeObject, timestampOf } from "../api/schema/object.ts";
 import { poolPolicy } from "../core/pool/pool-policy.ts";
+import { poolOfRendered } from "../core/config/is-rendered.ts";
 import {
   type ConfigUse,
   type Retention,
   describeRetention,
-  poolOfRendered,
   remade,
   retainedConfigs,
   usesOfBuild,
@@ -18,7 +18,7 @@ import {
   usesOfNode,
   usesOfPool,
 } from "../core/pool/retained-configs.ts";
-import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
+import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
 import { type Outcome, settled } from "../kube/outcome.ts";
 import { slimBuild, slimMachineConfig, slimNode } from "../core/pool/slim.ts";
@@ -55,58 +55,25 @@ export function configUsers(caches: Caches, config: string): readonly string[] {
   return [...new Set(all)];
 }
 
+interface CollectMemory {
+  /** Since when nothing uses a config, in milliseconds since the epoch: forgetting it costs only time. */
+  readonly unusedSince: Map<string, number>;
+  /** Rendered configs that went away, as they were, until a pass has seen whether they are needed. */
+  readonly gone: Map<string, MachineConfig>;
+  /** Pool → what was last said of its annotations. */
+  readonly told: Map<string, string>;
+}
+
 /**
  * Removes rendered configs that nothing uses, after a quiet time, but for the last few of each pool; and makes one
  * again that was deleted while something uses it. The target of a pool is made again by the render controller, from its
  * members. It tells, too, what of a pool's annotations counts as absent.
  */
 export function collectController(): Controller {
-  /** Since when nothing uses a config: forgetting it costs only time. */
-  const unusedSince = new Map<string, number>();
-  /** Rendered configs that went away, as they were, until somebody has looked whether they are needed. */
-  const gone = new Map<string, MachineConfig>();
-  /** What was last told of a pool's annotations. */
-  const told = new Map<string, string>();
-
+  const memory: CollectMemory = { unusedSince: new Map(), gone: new Map(), told: new Map() };
   return {
     name: "collect",
-    watches: [
-      watching({
-        resource: MachineConfigPool,
-        indexes: { [used]: (pool) => configsIn(usesOfPool(pool)) },
-        concerns: ({ key, before, after }) =>
-          before !== undefined && after !== undefined && wantedOf(before) === wantedOf(after) ? [] : [key],
-      }),
-      watching({
-        resource: MachineConfig,
-        keep: slimMachineConfig,
-        indexes: { [ofPool]: (config) => [poolOfRendered(config)].flatMap((pool) => pool ?? []) },
-        concerns: ({ key, before, after }) => {
-          const pool = poolOfRendered(after ?? before ?? { metadata: { name: key } });
-          if (pool === undefined || (before !== undefined && after !== undefined)) return [];
-          if (after === undefined && before !== undefined) gone.set(key, before);
-          else gone.delete(key);
-          return [pool];
-        },
-      }),
-      watching({
-        resource: kubernetes.Node,
-        keep: slimNode,
-        concerns: () => [],
-        indexes: { [used]: (node: Node) => configsIn(usesOfNode(node)) },
-      }),
-      watching({
-        resource: MachineConfigNode,
-        concerns: () => [],
-        indexes: { [used]: (object) => configsIn(usesOfMachineConfigNode(object)) },
-      }),
-      watching({
-        resource: MachineOSBuild,
-        keep: slimBuild,
-        concerns: () => [],
-        indexes: { [used]: (build) => configsIn(usesOfBuild(build)) },
-      }),
-    ],
+    watches: watchesOf(memory),
     owns: ["MachineConfig/rendered.metadata.annotations/rolled-out-at", "MachineConfig/rendered.deletion"],
 
     async reconcile(name, context): Promise<Outcome> {
@@ -116,117 +83,173 @@ export function collectController(): Controller {
         .of(MachineConfig)
         .byIndex(ofPool, name)
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-      await makeAgain(name, pool, context);
+      await makeAgain(name, pool, memory, context);
       if (pool !== undefined) await noteRolledOut(pool, context);
-      tellProblems(name, pool, context);
+      tellProblems(name, pool, memory, context);
 
-      const usersOf = (config: string) => configUsers(caches, config);
       const now = clock.now();
-      for (const { metadata } of rendered) {
-        if (usersOf(metadata.name).length > 0) unusedSince.delete(metadata.name);
-        else if (!unusedSince.has(metadata.name)) unusedSince.set(metadata.name, now);
-      }
-      const policy = pool === undefined ? undefined : poolPolicy(pool).policy;
+      noteUsed(rendered, now, memory, caches);
       const verdicts = retainedConfigs({
         rendered,
-        policy,
-        usersOf,
-        unusedSince: (config) => unusedSince.get(config),
+        policy: pool === undefined ? undefined : poolPolicy(pool).policy,
+        usersOf: (config) => configUsers(caches, config),
+        unusedSince: (config) => memory.unusedSince.get(config),
         now,
       });
       const going = verdicts.filter(({ keep }) => !keep);
-      await remove(name, pool, going.slice(0, mostAtOnce), verdicts, context);
+      await remove(name, pool, going.slice(0, mostAtOnce), verdicts, memory, context);
       if (going.length > mostAtOnce) return settled(breathSeconds);
-      const next = Math.min(
-        ...verdicts.flatMap((verdict) =>
-          verdict.keep && verdict.because === "quiet" && verdict.until !== undefined
-            ? [(verdict.until - now) / 1000]
-            : [],
-        ),
-        lookAgainSeconds,
-      );
-      return rendered.length === 0 ? settled() : settled(Math.max(1, next));
+      return rendered.length === 0 ? settled() : settled(Math.max(1, secondsToNext(verdicts, now)));
     },
   };
+}
 
-  /**
-   * Admission refuses what is not understood; what was stored while nobody was asked counts as absent, and somebody
-   * should know.
-   */
-  function tellProblems(name: string, pool: MachineConfigPool | undefined, { events, log }: Context): void {
-    const problems = pool === undefined ? [] : poolPolicy(pool).problems;
-    const text = problems
-      .map(({ path, reason, remedy }) => `${path}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`)
-      .join("; ");
-    if (pool !== undefined && text !== "" && told.get(name) !== text) {
-      events.event(pool, { type: "Warning", reason: "PoolAnnotationIgnored", message: text });
-      log.warn({ pool: name, problems: text }, "annotations of a pool count as absent");
-    }
-    if (text === "") told.delete(name);
-    else told.set(name, text);
+function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
+  return [
+    watching({
+      resource: MachineConfigPool,
+      indexes: { [used]: (pool) => configsIn(usesOfPool(pool)) },
+      concerns: ({ key, before, after }) =>
+        before !== undefined && after !== undefined && wantedOf(before) === wantedOf(after) ? [] : [key],
+    }),
+    watching({
+      resource: MachineConfig,
+      keep: slimMachineConfig,
+      indexes: { [ofPool]: (config) => [poolOfRendered(config)].flatMap((pool) => pool ?? []) },
+      concerns: ({ key, before, after }) => {
+        const pool = poolOfRendered(after ?? before ?? { metadata: { name: key } });
+        if (pool === undefined || (before !== undefined && after !== undefined)) return [];
+        if (after === undefined && before !== undefined) memory.gone.set(key, before);
+        else memory.gone.delete(key);
+        return [pool];
+      },
+    }),
+    watching({
+      resource: kubernetes.Node,
+      keep: slimNode,
+      concerns: () => [],
+      indexes: { [used]: (node: Node) => configsIn(usesOfNode(node)) },
+    }),
+    watching({
+      resource: MachineConfigNode,
+      concerns: () => [],
+      indexes: { [used]: (object) => configsIn(usesOfMachineConfigNode(object)) },
+    }),
+    watching({
+      resource: MachineOSBuild,
+      keep: slimBuild,
+      concerns: () => [],
+      indexes: { [used]: (build) => configsIn(usesOfBuild(build)) },
+    }),
+  ];
+}
+
+/** Notes since when nothing uses which config. */
+function noteUsed(
+  rendered: readonly MachineConfig[],
+  now: number,
+  { unusedSince }: CollectMemory,
+  caches: Caches,
+): void {
+  for (const { metadata } of rendered) {
+    if (configUsers(caches, metadata.name).length > 0) unusedSince.delete(metadata.name);
+    else if (!unusedSince.has(metadata.name)) unusedSince.set(metadata.name, now);
   }
+}
 
-  async function remove(
-    name: string,
-    pool: MachineConfigPool | undefined,
-    going: readonly Retention[],
-    verdicts: readonly Retention[],
-    { kube, caches, events, log, signal }: Context,
-  ): Promise<void> {
-    const removed: string[] = [];
-    for (const verdict of going) {
-      const config = caches.of(MachineConfig).get(verdict.name);
-      const { uid, resourceVersion } = config?.metadata ?? {};
-      // Somebody may have begun to use it since: what holds is what the caches say at the very moment.
-      if (uid === undefined || resourceVersion === undefined || configUsers(caches, verdict.name).length > 0) continue;
+/** When the next quiet time of a config is over, or the next use may have ended. */
+const secondsToNext = (verdicts: readonly Retention[], now: number): number =>
+  Math.min(
+    ...verdicts.flatMap((verdict) =>
+      verdict.keep && verdict.because === "quiet" && verdict.until !== undefined ? [(verdict.until - now) / 1000] : [],
+    ),
+    lookAgainSeconds,
+  );
+
+/**
+ * Admission refuses what is not understood; what was stored while nobody was asked counts as absent, and somebody
+ * should know.
+ */
+function tellProblems(
+  name: string,
+  pool: MachineConfigPool | undefined,
+  { told }: CollectMemory,
+  { events, log }: Context,
+): void {
+  const problems = pool === undefined ? [] : poolPolicy(pool).problems;
+  const text = problems
+    .map(({ path, reason, remedy }) => `${path}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`)
+    .join("; ");
+  if (pool !== undefined && text !== "" && told.get(name) !== text) {
+    events.event(pool, { type: "Warning", reason: "PoolAnnotationIgnored", message: text });
+    log.warn({ pool: name, problems: text }, "annotations of a pool count as absent");
+  }
+  if (text === "") told.delete(name);
+  else told.set(name, text);
+}
+
+async function remove(
+  name: string,
+  pool: MachineConfigPool | undefined,
+  going: readonly Retention[],
+  verdicts: readonly Retention[],
+  { unusedSince }: CollectMemory,
+  { kube, caches, events, log, signal }: Context,
+): Promise<void> {
+  const removed: string[] = [];
+  for (const verdict of going) {
+    const config = caches.of(MachineConfig).get(verdict.name);
+    const { uid, resourceVersion } = config?.metadata ?? {};
+    // Somebody may have begun to use it since: what holds is what the caches say at the very moment.
+    if (uid === undefined || resourceVersion === undefined || configUsers(caches, verdict.name).length > 0) continue;
+    try {
+      await kube.delete(MachineConfig, { name: verdict.name }, { uid, resourceVersion, signal });
+    } catch (error) {
+      // It has changed, or is in use by what this process does not know yet: the next look knows more.
+      if (!isConflict(error) && !isForbidden(error)) throw error;
+      log.info({ pool: name, config: verdict.name, error }, "rendered config not removed now");
+      continue;
+    }
+    removed.push(verdict.name);
+    unusedSince.delete(verdict.name);
+    log.info({ pool: name, config: verdict.name, why: describeRetention(verdict) }, "rendered config removed");
+  }
+  if (removed.length === 0 || pool === undefined) return;
+  const kept = (because: string) => verdicts.filter((verdict) => verdict.keep && verdict.because === because).length;
+  const shown =
+    removed.length <= 5 ? removed.join(", ") : `${removed.slice(0, 5).join(", ")} and ${removed.length - 5} more`;
+  events.event(pool, {
+    type: "Normal",
+    reason: "RenderedConfigsRemoved",
+    message: `Removed ${removed.length} rendered ${removed.length === 1 ? "config" : "configs"} that nothing uses: ${shown}; kept: ${kept("used")} in use, ${kept("recent")} for going back`,
+  });
+}
+
+async function makeAgain(
+  name: string,
+  pool: MachineConfigPool | undefined,
+  { gone }: CollectMemory,
+  { kube, caches, events, log, signal }: Context,
+): Promise<void> {
+  for (const [config, object] of gone) {
+    if (poolOfRendered(object) !== name) continue;
+    const users = configUsers(caches, config);
+    const isTarget = pool?.spec.configuration?.name === config;
+    if (users.length > 0 && !isTarget && caches.of(MachineConfig).get(config) === undefined) {
       try {
-        await kube.delete(MachineConfig, { name: verdict.name }, { uid, resourceVersion, signal });
+        await kube.create(MachineConfig, remade(object, pool?.metadata.uid), { owner: fieldManagers.render, signal });
       } catch (error) {
-        // It has changed, or is in use by what this process does not know yet: the next look knows more.
-        if (!isConflict(error) && !isForbidden(error)) throw error;
-        log.info({ pool: name, config: verdict.name, error }, "rendered config not removed now");
-        continue;
+        if (!isAlreadyExists(error)) throw error;
       }
-      removed.push(verdict.name);
-      unusedSince.delete(verdict.name);
-      log.info({ pool: name, config: verdict.name, why: describeRetention(verdict) }, "rendered config removed");
+      log.warn({ pool: name, config, users }, "rendered config made again");
+      if (pool !== undefined)
+        events.event(pool, {
+          type: "Warning",
+          reason: "RenderedConfigRestored",
+          message: `${config} was deleted while it is used by ${users.slice(0, 5).join(", ")}: it is made again`,
+        });
     }
-    if (removed.length === 0 || pool === undefined) return;
-    const kept = (because: string) => verdicts.filter((verdict) => verdict.keep && verdict.because === because).length;
-    const shown =
-      removed.length <= 5 ? removed.join(", ") : `${removed.slice(0, 5).join(", ")} and ${removed.length - 5} more`;
-    events.event(pool, {
-      type: "Normal",
-      reason: "RenderedConfigsRemoved",
-      message: `Removed ${removed.length} rendered ${removed.length === 1 ? "config" : "configs"} that nothing uses: ${shown}; kept: ${kept("used")} in use, ${kept("recent")} for going back`,
-    });
-  }
-
-  async function makeAgain(
-    name: string,
-    pool: MachineConfigPool | undefined,
-    { kube, caches, events, log, signal }: Context,
-  ): Promise<void> {
-    for (const [config, object] of gone) {
-      if (poolOfRendered(object) !== name) continue;
-      const users = configUsers(caches, config);
-      const isTarget = pool?.spec.configuration?.name === config;
-      if (users.length > 0 && !isTarget && caches.of(MachineConfig).get(config) === undefined) {
-        try {
-          await kube.create(MachineConfig, remade(object, pool?.metadata.uid), { owner: fieldManagers.render, signal });
-        } catch (error) {
-          if (!isAlreadyExists(error)) throw error;
-        }
-        log.warn({ pool: name, config, users }, "rendered config made again");
-        if (pool !== undefined)
-          events.event(pool, {
-            type: "Warning",
-            reason: "RenderedConfigRestored",
-            message: `${config} was deleted while it is used by ${users.slice(0, 5).join(", ")}: it is made again`,
-          });
-      }
-      gone.delete(config);
-    }
+    gone.delete(config);
   }
 }
 

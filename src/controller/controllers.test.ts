@@ -93,6 +93,15 @@ describe("base configurations and rendering", () => {
     expect((await scene.poolStatus("worker")).of("Degraded")?.status).toBe("False");
   });
 
+  test("a user's configuration that is called rendered is a member like any other", async () => {
+    const { scene, first } = await settledPool([]);
+    await scene.act(() => scene.config("rendered-x", "worker", { "/etc/x": "1" }));
+    await scene.pass(2000);
+    const { pool, target } = await scene.poolStatus("worker");
+    expect(target).not.toBe(first);
+    expect(JSON.stringify(pool?.spec.configuration)).toContain('"rendered-x"');
+  });
+
   test("what running machines could not follow degrades the pool with the member's name, until the administrator allows it [controllers-1]", async () => {
     const { scene, first } = await settledPool(["w0"]);
     const stretched = {
@@ -120,6 +129,41 @@ describe("base configurations and rendering", () => {
     const allowed = await scene.poolStatus("worker");
     expect(allowed.of("RenderDegraded")?.status).toBe("False");
     expect(allowed.target).not.toBe(first);
+    expect(allowed.of("Updating")?.status).toBe("True");
+    expect(JSON.stringify(allowed.pool?.status?.conditions)).not.toContain("cannot be applied");
+  });
+
+  test("the status of a pool follows the administrator's word about what running machines could not follow", async () => {
+    const { scene } = await settledPool(["w0"]);
+    const allow = (storage: readonly string[]) =>
+      scene.act(() =>
+        scene.kube.apply(
+          MachineConfiguration,
+          {
+            metadata: { name: objects.machineConfiguration },
+            spec: { irreconcilableValidationOverrides: { storage: [...storage] } },
+          },
+          { owner: "people" },
+        ),
+      );
+    await allow(["Disks"]);
+    await scene.act(() =>
+      scene.config(
+        "99-disk",
+        "worker",
+        {},
+        {
+          config: { ignition: { version: "3.4.0" }, storage: { disks: [{ device: "/dev/vdb", wipeTable: true }] } },
+        },
+      ),
+    );
+    await scene.pass(2000);
+    const said = async () => JSON.stringify((await scene.poolStatus("worker")).pool?.status?.conditions);
+    expect(await said()).not.toContain("cannot be applied");
+    // It is taken back while the machines are on their way: they refuse the target now.
+    await allow([]);
+    await scene.pass(2000);
+    expect(await said()).toContain("cannot be applied to running machines: spec.config.storage.disks");
   });
 
   test("a pool that renders anew says what is different and who brought it; one that waits says so, and keeps its target [controllers-8]", async () => {

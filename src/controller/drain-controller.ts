@@ -83,27 +83,8 @@ export function drainController(): Controller {
     owns: ["Node.spec.unschedulable", "Node.metadata.annotations/drain", "MachineConfigNode.status/drain"],
     workers: Number.POSITIVE_INFINITY,
 
-    start(add, { kube, clock, random, log, signal }) {
-      const blocked = new Set<string>();
-      const ports = { kube, clock, random, log, signal };
-      lookouts = {
-        pods: new WatchesOnDemand({
-          ...ports,
-          resource: kubernetes.Pod,
-          keep: slimPod,
-          most: mostWatchedNodes,
-          onChange: add,
-        }),
-        budgets: new WatchesOnDemand({
-          ...ports,
-          resource: kubernetes.PodDisruptionBudget,
-          keep: slimBudget,
-          most: 1,
-          onChange: () => blocked.forEach((node) => add(node)),
-        }),
-        blocked,
-        told: new Map(),
-      };
+    start(add, context) {
+      lookouts = lookoutsOf(add, context);
     },
 
     async reconcile(name, context): Promise<Outcome> {
@@ -130,6 +111,32 @@ export function drainController(): Controller {
           return empty(node, context, lookouts);
       }
     },
+  };
+}
+
+function lookoutsOf(
+  add: (node: string) => void,
+  { kube, clock, random, log, signal }: Omit<Context, "caches">,
+): Lookouts {
+  const blocked = new Set<string>();
+  const ports = { kube, clock, random, log, signal };
+  return {
+    pods: new WatchesOnDemand({
+      ...ports,
+      resource: kubernetes.Pod,
+      keep: slimPod,
+      most: mostWatchedNodes,
+      onChange: add,
+    }),
+    budgets: new WatchesOnDemand({
+      ...ports,
+      resource: kubernetes.PodDisruptionBudget,
+      keep: slimBudget,
+      most: 1,
+      onChange: () => blocked.forEach((node) => add(node)),
+    }),
+    blocked,
+    told: new Map(),
   };
 }
 
@@ -213,7 +220,7 @@ async function foresee(name: string, context: Context): Promise<Forecast | undef
 
 /** @returns the node as it is afterwards, or `undefined` when it no longer asks for it. */
 async function cordon(node: Node, context: Context): Promise<Node | undefined> {
-  const { kube, clock, events, log, scribe, signal } = context;
+  const { kube, clock, events, log, signal } = context;
   const { name } = node.metadata;
   const forecast = await foresee(name, context);
   if (forecast?.said !== undefined) {
@@ -254,7 +261,15 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
     { cached: node, owner: fieldManagers.drain, signal },
   );
   if (written === undefined || drainStep(written).do !== "evict") return undefined;
-  log.info({ node: name, request: written.metadata.annotations?.[annotations.desiredDrain], anew }, "node cordoned");
+  reportCordon(written, anew, context);
+  tellBeginning(written, forecast?.plan, forecast?.said, context);
+  return written;
+}
+
+function reportCordon(node: Node, anew: boolean, { events, log, scribe }: Context): void {
+  const { name } = node.metadata;
+  const request = node.metadata.annotations?.[annotations.desiredDrain];
+  log.info({ node: name, request, anew }, "node cordoned");
   events.event(node, {
     type: "Normal",
     reason: "Cordon",
@@ -262,18 +277,15 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
       ? `Cordoned ${name} again: it had been put back into service while its drain was still needed`
       : `Cordoned ${name} to apply update`,
   });
-  const here = updateOf(written.metadata.annotations?.[annotations.desiredDrain] ?? "");
   scribe.line({
     book: `node/${name}`,
-    ...here,
+    ...updateOf(request ?? ""),
     path: "Executed/Cordoned",
     mark: "end",
     level: "boundary",
     reason: anew ? "CordonedAgain" : "Cordoned",
     message: `${name} takes no new pods`,
   });
-  tellBeginning(written, forecast?.plan, forecast?.said, context);
-  return written;
 }
 
 const beganNote = (request: string, at: string, plan: DrainPlan | undefined) =>
@@ -341,83 +353,139 @@ async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Nod
   return written;
 }
 
-async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<Outcome> {
-  const { caches, clock, events, log, scribe, signal } = context;
+/** What one round of evictions has left on a node. */
+interface Round {
+  readonly plan: DrainPlan;
+  readonly blocked: readonly BlockedPod[];
+  readonly leaving: readonly Pod[];
+}
+
+/** Asks every pod of a node to leave. */
+async function evictRound(node: Node, context: Context, lookouts: Lookouts): Promise<Round> {
   const { name } = node.metadata;
-  const request = node.metadata.annotations?.[annotations.desiredDrain] ?? "";
   const seen = lookouts.pods.objects(name);
-  const holdBuilds = waitsForBuilds(node, clock.now());
-  let plan = planDrain(seen ?? (await podsOn(name, context)), holdBuilds);
-  let results = await each(plan.evict, (pod) => evict(pod, context));
-  let leaving = [...plan.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))];
-  if (seen !== undefined && leaving.length === 0 && results.every(({ verdict }) => verdict === "gone")) {
-    // Asked of the server: a pod that was bound just before the cordon may not have come through the watch yet.
-    const last = planDrain(await podsOn(name, context), holdBuilds);
-    plan = { ...plan, building: last.building };
-    results = await each(last.evict, (pod) => evict(pod, context));
-    leaving = [...last.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))];
-  }
-  let blocked: readonly BlockedPod[] = [
+  const holdBuilds = waitsForBuilds(node, context.clock.now());
+  const plan = planDrain(seen ?? (await podsOn(name, context)), holdBuilds);
+  const results = await each(plan.evict, (pod) => evict(pod, context));
+  const left = leftOf(plan, plan, results);
+  const looksEmpty = left.leaving.length === 0 && results.every(({ verdict }) => verdict === "gone");
+  if (seen === undefined || !looksEmpty) return left;
+  // Asked of the server: a pod that was bound just before the cordon may not have come through the watch yet.
+  const last = planDrain(await podsOn(name, context), holdBuilds);
+  return leftOf({ ...plan, building: last.building }, last, await each(last.evict, (pod) => evict(pod, context)));
+}
+
+const leftOf = (plan: DrainPlan, asked: DrainPlan, results: readonly Evicted[]): Round => ({
+  plan,
+  blocked: [
     ...plan.building.map(heldForBuild),
     ...results.flatMap((result) => (result.verdict === "blocked" ? [result] : [])),
-  ];
-  if (blocked.length === 0 && leaving.length === 0) return confirm(node, request, context, lookouts);
+  ],
+  leaving: [...asked.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))],
+});
 
+/** Has the drain of a node go on as soon as a pod leaves, or a budget that blocks it changes. */
+function lookOut(name: string, blocked: readonly BlockedPod[], lookouts: Lookouts): void {
   lookouts.pods.open(name, { fieldSelector: `spec.nodeName=${name}` });
   if (blocked.some(({ by }) => by === "pdb")) {
     lookouts.blocked.add(name);
     lookouts.budgets.open(allBudgets, {});
   } else lookouts.blocked.delete(name);
+}
 
-  const began = drainBegan(node) ?? drainBegan((await begin(node, plan, context)) ?? node);
+async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<Outcome> {
+  const { caches, clock } = context;
+  const { name } = node.metadata;
+  const request = node.metadata.annotations?.[annotations.desiredDrain] ?? "";
+  const round = await evictRound(node, context, lookouts);
+  if (round.blocked.length === 0 && round.leaving.length === 0) return confirm(node, request, context, lookouts);
+  lookOut(name, round.blocked, lookouts);
+
+  const began = drainBegan(node) ?? drainBegan((await begin(node, round.plan, context)) ?? node);
   if (began === undefined) return settled();
   const pool = poolOf(node, caches);
   const { drain } = poolPolicy(pool).policy;
   const seconds = (clock.now() - Date.parse(began.at)) / 1000;
-  const budgets = lookouts.budgets.objects(allBudgets) ?? (await budgetsFor(blocked, context));
-  const verdict = judgeDrain(drain, seconds, blocked, budgets);
-  let unforced = "";
-  if (verdict.do === "force") {
-    for (const each of verdict.pods)
-      await force(
-        node,
-        each,
-        { pool: pool?.metadata.name ?? "", seconds, what: describeBlocked(each, budgets) },
-        context,
-      );
-    blocked = verdict.kept;
-    leaving = [...leaving, ...verdict.pods.map(({ pod }) => pod)];
-    unforced =
-      verdict.kept.length === 0
-        ? ""
-        : `; ${verdict.kept.length} not forced, because of what the pool's policy does not name: ${[...new Set(verdict.kept.flatMap(({ unnamed }) => unnamed))].sort().join(", ")}`;
-  }
-  const message = `${describeDrain({ pods: began.pods, blocked, leaving, budgets, now: clock.now() })}${unforced}`;
+  const budgets = lookouts.budgets.objects(allBudgets) ?? (await budgetsFor(round.blocked, context));
+  const verdict = judgeDrain(drain, seconds, round.blocked, budgets);
+  if (verdict.do === "force")
+    for (const held of verdict.pods) {
+      const what = describeBlocked(held, budgets);
+      await force(node, held, { pool: pool?.metadata.name ?? "", seconds, what }, context);
+    }
+  const [blocked, leaving] =
+    verdict.do === "force"
+      ? [verdict.kept, [...round.leaving, ...verdict.pods.map(({ pod }) => pod)]]
+      : [round.blocked, round.leaving];
+  const told = describeDrain({ pods: began.pods, blocked, leaving, budgets, now: clock.now() });
+  const message = `${told}${verdict.do === "force" ? unforcedText(verdict.kept) : ""}`;
   if (verdict.do === "skip")
     return skip(node, { request, deadlineSeconds: drain.deadlineSeconds ?? 0, message }, context, lookouts);
 
   const late = verdict.do === "force" || verdict.late;
   const reason = late ? reasons.late : blocked.length > 0 ? reasons.blocked : reasons.progress;
+  const progress = { reason, message, blocked, leaving };
+  if (reason !== reasons.progress)
+    reportHeld(node, progress, { forces: verdict.do === "force", deadlineSeconds: drain.deadlineSeconds }, context);
+  await reportProgress(name, progress, context, lookouts);
+  const wait = late ? lateRetrySeconds : retrySeconds;
+  const sooner =
+    drain.deadlineSeconds === undefined || late ? wait : Math.min(wait, Math.max(1, drain.deadlineSeconds - seconds));
+  return waiting("Draining", message, sooner);
+}
+
+function unforcedText(kept: readonly { readonly unnamed: readonly string[] }[]): string {
+  if (kept.length === 0) return "";
+  const unnamed = [...new Set(kept.flatMap(({ unnamed }) => unnamed))].sort().join(", ");
+  return `; ${kept.length} not forced, because of what the pool's policy does not name: ${unnamed}`;
+}
+
+/** How far a drain is. */
+interface Progress {
+  readonly reason: string;
+  readonly message: string;
+  readonly blocked: readonly BlockedPod[];
+  readonly leaving: readonly Pod[];
+}
+
+/** Reports that a drain is late or blocked, unless its MachineConfigNode says so already. */
+function reportHeld(
+  node: Node,
+  { reason, message }: Progress,
+  { forces, deadlineSeconds }: { readonly forces: boolean; readonly deadlineSeconds: number | undefined },
+  { caches, events, scribe }: Context,
+): void {
+  const { name } = node.metadata;
   const before = conditionOf(caches.of(MachineConfigNode).get(name)?.status?.conditions, types.drained);
-  if (reason !== reasons.progress && (before?.status !== "Unknown" || before.reason !== reason)) {
-    const goesOn = verdict.do === "force" ? "it overrides what the pool's policy names" : "it goes on without force";
-    events.event(node, {
-      type: "Warning",
-      reason: late ? reasons.late : "DrainBlocked",
-      message: late
-        ? `The drain of ${name} takes longer than the ${drain.deadlineSeconds} s that its pool gives it; ${goesOn}: ${message}`
-        : `The drain of ${name} waits: ${message}`,
-    });
-    scribe.line({
-      book: `node/${name}`,
-      ...updateOf(request),
-      path: "Executed/Drained",
-      mark: "note",
-      level: "boundary",
-      reason: late ? reasons.late : reasons.blocked,
-      message,
-    });
-  }
+  if (before?.status === "Unknown" && before.reason === reason) return;
+  const late = reason === reasons.late;
+  const goesOn = forces ? "it overrides what the pool's policy names" : "it goes on without force";
+  events.event(node, {
+    type: "Warning",
+    reason: late ? reasons.late : "DrainBlocked",
+    message: late
+      ? `The drain of ${name} takes longer than the ${deadlineSeconds} s that its pool gives it; ${goesOn}: ${message}`
+      : `The drain of ${name} waits: ${message}`,
+  });
+  scribe.line({
+    book: `node/${name}`,
+    ...updateOf(node.metadata.annotations?.[annotations.desiredDrain] ?? ""),
+    path: "Executed/Drained",
+    mark: "note",
+    level: "boundary",
+    reason: late ? reasons.late : reasons.blocked,
+    message,
+  });
+}
+
+/** Writes progress into the MachineConfigNode: at once what is new, and mere counts now and then. */
+async function reportProgress(
+  name: string,
+  { reason, message, blocked, leaving }: Progress,
+  context: Context,
+  lookouts: Lookouts,
+): Promise<void> {
+  const { clock, log } = context;
   const what = JSON.stringify([
     reason,
     blocked.map(({ pod }) => pod.metadata.uid),
@@ -429,44 +497,39 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
     await say(name, [cordonedPhase(name), { type: types.drained, status: "Unknown", reason, message }], context);
   }
   log.debug({ node: name, blocked: blocked.length, leaving: leaving.length }, "draining");
-  const wait = late ? lateRetrySeconds : retrySeconds;
-  const sooner =
-    drain.deadlineSeconds === undefined || late ? wait : Math.min(wait, Math.max(1, drain.deadlineSeconds - seconds));
-  return waiting("Draining", message, sooner);
+}
 
-  async function force(
-    of: Node,
-    blockedPod: BlockedPod,
-    told: { readonly pool: string; readonly seconds: number; readonly what: string },
-    { kube: client }: Context,
-  ): Promise<void> {
-    const { pod } = blockedPod;
-    const text = `${told.what} is deleted: its node has drained for ${Math.round(told.seconds)} s, and the policy of pool ${told.pool} says so`;
-    log.warn(
-      { node: of.metadata.name, pod: `${pod.metadata.namespace ?? ""}/${pod.metadata.name}`, by: blockedPod.by },
-      "pod deleted by force",
-    );
-    events.event(of, { type: "Warning", reason: "DrainForced", message: text });
-    scribe.line({
-      book: `node/${of.metadata.name}`,
-      ...updateOf(request),
-      path: "Executed/Drained",
-      mark: "note",
-      level: "boundary",
-      reason: "DrainForced",
-      message: text,
+async function force(
+  node: Node,
+  { pod, by }: BlockedPod,
+  told: { readonly pool: string; readonly seconds: number; readonly what: string },
+  { kube, events, log, scribe, signal }: Context,
+): Promise<void> {
+  const text = `${told.what} is deleted: its node has drained for ${Math.round(told.seconds)} s, and the policy of pool ${told.pool} says so`;
+  log.warn(
+    { node: node.metadata.name, pod: `${pod.metadata.namespace ?? ""}/${pod.metadata.name}`, by },
+    "pod deleted by force",
+  );
+  events.event(node, { type: "Warning", reason: "DrainForced", message: text });
+  scribe.line({
+    book: `node/${node.metadata.name}`,
+    ...updateOf(node.metadata.annotations?.[annotations.desiredDrain] ?? ""),
+    path: "Executed/Drained",
+    mark: "note",
+    level: "boundary",
+    reason: "DrainForced",
+    message: text,
+  });
+  await kube
+    .delete(
+      kubernetes.Pod,
+      { name: pod.metadata.name, namespace: pod.metadata.namespace ?? "" },
+      { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal },
+    )
+    .catch((error: unknown) => {
+      // Another pod has its name by now.
+      if (!(error instanceof KubeError) || error.httpStatus !== 409) throw error;
     });
-    await client
-      .delete(
-        kubernetes.Pod,
-        { name: pod.metadata.name, namespace: pod.metadata.namespace ?? "" },
-        { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal },
-      )
-      .catch((error: unknown) => {
-        // Another pod has its name by now.
-        if (!(error instanceof KubeError) || error.httpStatus !== 409) throw error;
-      });
-  }
 }
 
 /** Gives the drain up for now: the node serves again, and its place goes to another one. */
@@ -480,7 +543,7 @@ async function skip(
   context: Context,
   lookouts: Lookouts,
 ): Promise<Outcome> {
-  const { kube, clock, events, log, scribe, signal } = context;
+  const { kube, clock, events, log, signal } = context;
   const { name } = node.metadata;
   const again = timestampOf(skippedUntil(clock.now(), deadlineSeconds));
   let isSkipped = false;
@@ -519,7 +582,12 @@ async function skip(
   const text = `The drain of ${name} is given up after the ${deadlineSeconds} s that its pool gives it; the node serves again and is tried again after ${again}: ${message}`;
   log.warn({ node: name, request, again }, "drain skipped");
   events.event(node, { type: "Warning", reason: reasons.skipped, message: text });
-  scribe.line({
+  await reportSkipped(name, request, text, context);
+  return settled();
+}
+
+async function reportSkipped(name: string, request: string, text: string, context: Context): Promise<void> {
+  context.scribe.line({
     book: `node/${name}`,
     ...updateOf(request),
     path: "Executed/Drained",
@@ -538,7 +606,6 @@ async function skip(
     ],
     context,
   );
-  return settled();
 }
 
 type Evicted =
@@ -606,7 +673,7 @@ async function confirm(node: Node, request: string, context: Context, lookouts: 
 }
 
 async function uncordon(node: Node, context: Context): Promise<Outcome> {
-  const { kube, events, log, scribe, signal } = context;
+  const { kube, signal } = context;
   const { name } = node.metadata;
   let done: { readonly lift: boolean; readonly request: string } | undefined;
   let isCordoned = false;
@@ -636,6 +703,18 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
     { cached: node, owner: fieldManagers.drain, signal },
   );
   if (done === undefined) return settled();
+  await reportUncordon(node, done, isCordoned, context);
+  return settled();
+}
+
+async function reportUncordon(
+  node: Node,
+  done: { readonly lift: boolean; readonly request: string },
+  isCordoned: boolean,
+  context: Context,
+): Promise<void> {
+  const { events, log, scribe } = context;
+  const { name } = node.metadata;
   const how = done.lift ? "back in service" : isCordoned ? "the cordon of somebody else stays" : "in service as it was";
   log.info({ node: name, ...done }, done.lift ? "node uncordoned" : "node left as it was");
   if (done.lift)
@@ -653,19 +732,8 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
     reason: done.lift || !isCordoned ? "Uncordoned" : "CordonStays",
     message: how,
   });
-  await say(
-    name,
-    [
-      {
-        type: types.uncordoned,
-        status: "False",
-        reason: "Done",
-        message: `last: ${done.lift ? "uncordoned" : how} (${done.request})`,
-      },
-    ],
-    context,
-  );
-  return settled();
+  const message = `last: ${done.lift ? "uncordoned" : how} (${done.request})`;
+  await say(name, [{ type: types.uncordoned, status: "False", reason: "Done", message }], context);
 }
 
 const cordonedPhase = (name: string): PhaseReport => ({

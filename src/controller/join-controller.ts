@@ -7,7 +7,7 @@ import { type CsrFacts, type CsrVerdict, type NodeOfName, judgeCsr } from "../co
 import type { KubeletRequest } from "../core/join/kubelet-request.ts";
 import { labelsOfJoin, poolOfNode } from "../core/pool/pool-of-node.ts";
 import { slimNode } from "../core/pool/slim.ts";
-import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
+import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, settled, waiting } from "../kube/outcome.ts";
 
@@ -77,59 +77,25 @@ const relevant = (node: Node | undefined) =>
  * Requests of anybody else are never touched.
  */
 export function joinController(): Controller {
-  /** What was last told of a request that waits. */
-  const told = new Map<string, string>();
-  /** Requests that wait for others to have come. */
-  const crowded = new Set<string>();
-  /** Requests that were approved here, until the watch has told so. */
-  const granted = new Map<string, CertificateSigningRequest>();
-
-  /** Some that wait for room; who finds none waits again. */
-  function wake(): readonly string[] {
-    const woken = [...crowded].slice(0, wokenAtOnce);
-    for (const key of woken) crowded.delete(key);
-    return woken;
-  }
-
+  const memory: JoinMemory = { told: new Map(), crowded: new Set(), granted: new Map() };
   return {
     name: "join",
-    watches: [
-      watching<CertificateSigningRequest>({
-        resource: kubernetes.CertificateSigningRequest,
-        indexes: {
-          [indexes.node]: nodesOf,
-          [indexes.approvedOf]: (request) => (is(request, "Approved") ? [request.spec.username ?? ""] : []),
-          [indexes.open]: (request) => (isOpen(request) ? [""] : []),
-        },
-      }),
-      watching<Node>({
-        resource: kubernetes.Node,
-        keep: slimNode,
-        concerns: ({ key, before, after }, caches) =>
-          relevant(before) === relevant(after)
-            ? []
-            : [...keysOf(caches, indexes.node, key), ...(before === undefined ? wake() : [])],
-      }),
-      // A pool that is new may be what a machine waits for.
-      watching<MachineConfigPool>({
-        resource: MachineConfigPool,
-        concerns: ({ before, after }, caches) =>
-          before === undefined || after === undefined ? keysOf(caches, indexes.open, "") : [],
-      }),
-    ],
+    watches: watchesOf(memory),
     owns: ["CertificateSigningRequest.status.conditions", "Node.metadata.annotations/joined-pool"],
 
     async reconcile(key, context): Promise<Outcome> {
-      const { caches, events } = context;
+      const { caches } = context;
+      const { told, crowded, granted } = memory;
       const request = caches.of(kubernetes.CertificateSigningRequest).get(key);
       crowded.delete(key);
-      if (request === undefined || !isOpen(request)) granted.delete(key);
-      if (request === undefined || !isOpen(request)) told.delete(key);
+      if (request === undefined || !isOpen(request)) {
+        granted.delete(key);
+        told.delete(key);
+      }
       if (request === undefined || request.metadata.deletionTimestamp !== undefined) return settled();
       if (is(request, "Approved")) return welcome(request, context);
-      if (!isOpen(request)) return settled();
+      if (!isOpen(request) || granted.has(key)) return settled();
 
-      if (granted.has(key)) return settled();
       const verdict = judgeCsr(factsOf(request, caches, [...granted.values()]));
       switch (verdict.verdict) {
         case "leave":
@@ -139,18 +105,67 @@ export function joinController(): Controller {
           if ((await decide(request, verdict, context)) && verdict.verdict === "approve") granted.set(key, request);
           return settled();
         case "wait":
-          if (told.get(key) !== verdict.message)
-            events.event(request, {
-              type: "Warning",
-              reason: verdict.reason,
-              message: `Not approved: ${verdict.message}`,
-            });
-          told.set(key, verdict.message);
-          if (verdict.reason === "TooManyUnderWay") crowded.add(key);
-          return waiting(verdict.reason, verdict.message, lookAgainSeconds);
+          return wait(request, verdict, memory, context);
       }
     },
   };
+}
+
+interface JoinMemory {
+  /** What was last said of a request that waits. */
+  readonly told: Map<string, string>;
+  /** Requests that wait for others to have come. */
+  readonly crowded: Set<string>;
+  /** Requests that were approved here, until the watch has shown so. */
+  readonly granted: Map<string, CertificateSigningRequest>;
+}
+
+function wait(
+  request: CertificateSigningRequest,
+  { reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>,
+  { told, crowded }: JoinMemory,
+  { events }: Pick<Context, "events">,
+): Outcome {
+  const { name } = request.metadata;
+  if (told.get(name) !== message)
+    events.event(request, { type: "Warning", reason, message: `Not approved: ${message}` });
+  told.set(name, message);
+  if (reason === "TooManyUnderWay") crowded.add(name);
+  return waiting(reason, message, lookAgainSeconds);
+}
+
+/** Some that wait for room; one that finds none waits again. */
+function wake({ crowded }: JoinMemory): readonly string[] {
+  const woken = [...crowded].slice(0, wokenAtOnce);
+  for (const key of woken) crowded.delete(key);
+  return woken;
+}
+
+function watchesOf(memory: JoinMemory): readonly [Watch, ...Watch[]] {
+  return [
+    watching<CertificateSigningRequest>({
+      resource: kubernetes.CertificateSigningRequest,
+      indexes: {
+        [indexes.node]: nodesOf,
+        [indexes.approvedOf]: (request) => (is(request, "Approved") ? [request.spec.username ?? ""] : []),
+        [indexes.open]: (request) => (isOpen(request) ? [""] : []),
+      },
+    }),
+    watching<Node>({
+      resource: kubernetes.Node,
+      keep: slimNode,
+      concerns: ({ key, before, after }, caches) =>
+        relevant(before) === relevant(after)
+          ? []
+          : [...keysOf(caches, indexes.node, key), ...(before === undefined ? wake(memory) : [])],
+    }),
+    // A pool that is new may be what a machine waits for.
+    watching<MachineConfigPool>({
+      resource: MachineConfigPool,
+      concerns: ({ before, after }, caches) =>
+        before === undefined || after === undefined ? keysOf(caches, indexes.open, "") : [],
+    }),
+  ];
 }
 
 const keysOf = (caches: Caches, index: string, value: string): readonly string[] =>

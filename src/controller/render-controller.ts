@@ -5,12 +5,13 @@ import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { fieldManagers, objects, poolConditions } from "../api/names.ts";
 import { selectorIsEmpty, selectorMatches } from "../api/schema/object.ts";
 import { isCompleted, renderFence } from "../core/render/controller-config-of.ts";
+import { isRendered, poolOfRendered } from "../core/config/is-rendered.ts";
 import { describeRendered } from "../core/preview/describe-rendered.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
 import type { Refusal } from "../core/render/render-pool.ts";
 import { slimMachineConfig } from "../core/pool/slim.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import { type Caches, type Controller, watching } from "../kube/controller.ts";
+import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
 import type { Change } from "../kube/watch-cache.ts";
 
@@ -22,16 +23,18 @@ export interface RenderOptions {
 }
 
 const waitSeconds = 30;
-const isRendered = (config: MachineConfig) =>
-  config.metadata.ownerReferences?.some(
-    ({ kind, controller }) => controller === true && kind === MachineConfigPool.kind,
-  ) === true;
+
+/** What the books know of pools, so that nothing is said twice. */
+interface RenderMemory {
+  /** Pool → the configuration that it points to. */
+  readonly pointed: Map<string, string>;
+  /** Pool → why it cannot be rendered. */
+  readonly refused: Map<string, string>;
+}
 
 /** Merges a pool's MachineConfigs into one rendered config and points the pool at it. */
 export function renderController(options: RenderOptions): Controller {
-  /** Pool → what its book knows: the configuration that it points to, and why it cannot be rendered. */
-  const pointed = new Map<string, string>();
-  const refused = new Map<string, string>();
+  const memory: RenderMemory = { pointed: new Map(), refused: new Map() };
   return {
     name: "render",
     watches: [
@@ -45,41 +48,25 @@ export function renderController(options: RenderOptions): Controller {
       watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: poolsSelecting }),
       watching({
         resource: ControllerConfig,
-        concerns: (change, caches) =>
-          concernsRendering(change)
-            ? caches
-                .of(MachineConfigPool)
-                .list()
-                .map(({ metadata }) => metadata.name)
-            : [],
+        concerns: (change, caches) => (concernsRendering(change) ? allPools(caches) : []),
       }),
       watching({
         resource: MachineConfiguration,
         concerns: ({ before, after }, caches) =>
-          equalValues(storageOverridesOf(before), storageOverridesOf(after))
-            ? []
-            : caches
-                .of(MachineConfigPool)
-                .list()
-                .map(({ metadata }) => metadata.name),
+          equalValues(storageOverridesOf(before), storageOverridesOf(after)) ? [] : allPools(caches),
       }),
     ],
     owns: ["MachineConfig/rendered", "MachineConfigPool.spec.configuration"],
     workers: 2,
     degradedCondition: poolConditions.renderDegraded,
 
-    async reconcile(name, { caches, kube, log, events, scribe, signal }): Promise<Outcome> {
+    async reconcile(name, context): Promise<Outcome> {
+      const { caches } = context;
       const pool = caches.of(MachineConfigPool).get(name);
       if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return settled();
       const { machineConfigSelector } = pool.spec;
-      if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector)) {
-        events.event(pool, {
-          type: "Warning",
-          reason: "SelectingAll",
-          message: "This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.",
-        });
-        return stalled("SelectingAll", "the machineConfigSelector is empty and would select every MachineConfig");
-      }
+      if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector))
+        return refuseAll(pool, context);
       const controllerConfig = caches.of(ControllerConfig).get(objects.controllerConfig);
       const fence = renderFence(controllerConfig, options.version);
       const isOpen =
@@ -88,120 +75,175 @@ export function renderController(options: RenderOptions): Controller {
       if (!isOpen || controllerConfig === undefined)
         return fence.verdict === "closed" ? waiting(fence.reason, fence.message, waitSeconds) : settled();
 
-      const configs = caches.of(MachineConfig);
-      const members = configs
-        .list()
-        .filter(
-          (config) =>
-            config.metadata.deletionTimestamp === undefined &&
-            !isRendered(config) &&
-            selectorMatches(machineConfigSelector, config.metadata.labels),
-        );
-      const current = configs.get(pool.spec.configuration?.name ?? "");
+      const members = membersOf(pool, caches);
+      const current = caches.of(MachineConfig).get(pool.spec.configuration?.name ?? "");
       const overrides = storageOverridesOf(caches.of(MachineConfiguration).get(objects.machineConfiguration));
-      const result = renderForPool(
-        { pool, members, controllerConfig, generatorVersion: options.generatorVersion },
-        current,
-        overrides,
-      );
-      if (result.verdict === "refused") {
-        const outdated = result.refusals.find(({ code }) => code === "OutdatedMember");
-        if (outdated !== undefined) return waiting("OutdatedMember", outdated.reason, waitSeconds);
-        const problem = sentence(result.refusals);
-        if (refused.get(name) !== problem)
-          scribe.line({
-            book: `pool/${name}`,
-            chapter: "Render",
-            path: "Refused",
-            mark: "begin",
-            level: "boundary",
-            reason: "RenderRefused",
-            message: problem,
-          });
-        refused.set(name, problem);
-        return stalled("RenderRefused", `Failed to render configuration for pool ${name}: ${problem}`);
-      }
-
-      if (refused.delete(name))
-        scribe.line({
-          book: `pool/${name}`,
-          chapter: "Render",
-          path: "Refused",
-          mark: "end",
-          level: "boundary",
-          reason: "Recovered",
-          message: "the pool can be rendered again",
-        });
-      const { config, source } = result;
-      const rendered = config.metadata.name;
-      const known = configs.get(rendered);
-      if (known !== undefined && !isRendered(known) && config.metadata.ownerReferences !== undefined) {
-        // It came with the installation, when nobody knew the pool that owns it.
-        await kube.apply(
-          MachineConfig,
-          { metadata: { name: rendered, ownerReferences: config.metadata.ownerReferences } },
-          { owner: fieldManagers.render, signal },
-        );
-        log.info({ pool: name, rendered }, "rendered config taken over");
-      }
-      if (known === undefined) {
-        await kube.apply(MachineConfig, config, { owner: fieldManagers.render, signal });
-        events.event(pool, {
-          type: "Normal",
-          reason: "RenderedConfigGenerated",
-          message: `${rendered} successfully generated (release version: ${options.version}, controller version: ${options.generatorVersion})`,
-        });
-      }
-      const target = pool.spec.configuration?.name;
-      if (target !== undefined && target !== "" && target !== rendered && current !== undefined) {
-        const changes = describeRendered(current, result);
-        events.event(pool, {
-          type: "Normal",
-          reason: "RenderedConfigChanged",
-          message: `${rendered} in place of ${target}: ${changes}`,
-        });
-        if (pointed.get(name) !== rendered)
-          scribe.line({
-            book: `pool/${name}`,
-            chapter: "Render",
-            run: rendered,
-            path: "Changed",
-            mark: "end",
-            level: "boundary",
-            reason: "RenderedConfigChanged",
-            message: changes,
-            data: { from: target, to: rendered, members: members.length },
-          });
-        pointed.set(name, rendered);
-      } else if (target === undefined || target === "") {
-        if (pointed.get(name) !== rendered)
-          scribe.line({
-            book: `pool/${name}`,
-            chapter: "Render",
-            run: rendered,
-            path: "Rendered",
-            mark: "end",
-            level: "boundary",
-            reason: "RenderedConfigGenerated",
-            message: `rendered from ${members.length} MachineConfigs`,
-            data: { to: rendered, members: members.length },
-          });
-        pointed.set(name, rendered);
-      }
-      const configuration = { name: rendered, source: source.map((reference) => ({ ...reference })) };
-      if (!equalValues(pool.spec.configuration, configuration)) {
-        // The installation, and the reference before us, wrote it under other names; nobody else has a say in it.
-        await kube.apply(
-          MachineConfigPool,
-          { metadata: { name }, spec: { configuration } },
-          { owner: fieldManagers.render, force: true, signal },
-        );
-        if (pool.spec.configuration?.name !== rendered)
-          log.info({ pool: name, rendered, members: members.length }, "pool rendered");
-      }
+      const inputs = { pool, members, controllerConfig, generatorVersion: options.generatorVersion };
+      const result = renderForPool(inputs, current, overrides);
+      if (result.verdict === "refused") return refuse(name, result.refusals, memory, context);
+      reportRecovered(name, memory, context);
+      await store(pool, result.config, options, context);
+      reportTarget(pool, { current, result, members: members.length }, memory, context);
+      await point(pool, result, members.length, context);
       return settled();
     },
   };
+}
+
+type Rendered = Extract<ReturnType<typeof renderForPool>, { verdict: "rendered" }>;
+
+const allPools = (caches: Caches): readonly string[] =>
+  caches
+    .of(MachineConfigPool)
+    .list()
+    .map(({ metadata }) => metadata.name);
+
+/** The MachineConfigs that a pool's rendered config is merged from. */
+function membersOf({ spec }: MachineConfigPool, caches: Caches): readonly MachineConfig[] {
+  const pools = caches.of(MachineConfigPool).list();
+  return caches
+    .of(MachineConfig)
+    .list()
+    .filter(
+      (config) =>
+        config.metadata.deletionTimestamp === undefined &&
+        selectorMatches(spec.machineConfigSelector, config.metadata.labels) &&
+        !isRendered(config, pools),
+    );
+}
+
+function refuseAll(pool: MachineConfigPool, { events }: Pick<Context, "events">): Outcome {
+  events.event(pool, {
+    type: "Warning",
+    reason: "SelectingAll",
+    message: "This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.",
+  });
+  return stalled("SelectingAll", "the machineConfigSelector is empty and would select every MachineConfig");
+}
+
+/** Reports that a pool cannot be rendered: it keeps what it has. A member that is not current yet is only awaited. */
+function refuse(
+  pool: string,
+  refusals: readonly Refusal[],
+  { refused }: RenderMemory,
+  { scribe }: Pick<Context, "scribe">,
+): Outcome {
+  const outdated = refusals.find(({ code }) => code === "OutdatedMember");
+  if (outdated !== undefined) return waiting("OutdatedMember", outdated.reason, waitSeconds);
+  const problem = sentence(refusals);
+  if (refused.get(pool) !== problem)
+    scribe.line({
+      book: `pool/${pool}`,
+      chapter: "Render",
+      path: "Refused",
+      mark: "begin",
+      level: "boundary",
+      reason: "RenderRefused",
+      message: problem,
+    });
+  refused.set(pool, problem);
+  return stalled("RenderRefused", `Failed to render configuration for pool ${pool}: ${problem}`);
+}
+
+function reportRecovered(pool: string, { refused }: RenderMemory, { scribe }: Pick<Context, "scribe">): void {
+  if (!refused.delete(pool)) return;
+  scribe.line({
+    book: `pool/${pool}`,
+    chapter: "Render",
+    path: "Refused",
+    mark: "end",
+    level: "boundary",
+    reason: "Recovered",
+    message: "the pool can be rendered again",
+  });
+}
+
+/** Makes the rendered config, or takes over one that came with the installation. */
+async function store(
+  pool: MachineConfigPool,
+  config: Rendered["config"],
+  { version, generatorVersion }: RenderOptions,
+  { caches, kube, log, events, signal }: Context,
+): Promise<void> {
+  const { name, ownerReferences } = config.metadata;
+  const known = caches.of(MachineConfig).get(name);
+  if (known !== undefined && poolOfRendered(known) === undefined && ownerReferences !== undefined) {
+    // When the cluster was installed, the uid of the pool that owns it was not known.
+    await kube.apply(MachineConfig, { metadata: { name, ownerReferences } }, { owner: fieldManagers.render, signal });
+    log.info({ pool: pool.metadata.name, rendered: name }, "rendered config taken over");
+  }
+  if (known !== undefined) return;
+  await kube.apply(MachineConfig, config, { owner: fieldManagers.render, signal });
+  events.event(pool, {
+    type: "Normal",
+    reason: "RenderedConfigGenerated",
+    message: `${name} successfully generated (release version: ${version}, controller version: ${generatorVersion})`,
+  });
+}
+
+/** Says what a new target changes; of the first target of a pool, from how much it was merged. */
+function reportTarget(
+  pool: MachineConfigPool,
+  {
+    current,
+    result,
+    members,
+  }: { readonly current: MachineConfig | undefined; readonly result: Rendered; readonly members: number },
+  { pointed }: RenderMemory,
+  { events, scribe }: Context,
+): void {
+  const { name } = pool.metadata;
+  const rendered = result.config.metadata.name;
+  const target = pool.spec.configuration?.name ?? "";
+  const isFirst = target === "";
+  if (!isFirst && (target === rendered || current === undefined)) return;
+  const changes = current === undefined || isFirst ? "" : describeRendered(current, result);
+  if (!isFirst)
+    events.event(pool, {
+      type: "Normal",
+      reason: "RenderedConfigChanged",
+      message: `${rendered} in place of ${target}: ${changes}`,
+    });
+  const isKnown = pointed.get(name) === rendered;
+  pointed.set(name, rendered);
+  if (isKnown) return;
+  const here = { book: `pool/${name}`, chapter: "Render", run: rendered, mark: "end", level: "boundary" } as const;
+  if (isFirst)
+    scribe.line({
+      ...here,
+      path: "Rendered",
+      reason: "RenderedConfigGenerated",
+      message: `rendered from ${members} MachineConfigs`,
+      data: { to: rendered, members },
+    });
+  else
+    scribe.line({
+      ...here,
+      path: "Changed",
+      reason: "RenderedConfigChanged",
+      message: changes,
+      data: { from: target, to: rendered, members },
+    });
+}
+
+/** Points the pool at its rendered config. */
+async function point(
+  pool: MachineConfigPool,
+  { config, source }: Rendered,
+  members: number,
+  { kube, log, signal }: Context,
+): Promise<void> {
+  const { name } = pool.metadata;
+  const rendered = config.metadata.name;
+  const configuration = { name: rendered, source: source.map((reference) => ({ ...reference })) };
+  if (equalValues(pool.spec.configuration, configuration)) return;
+  // The installation, and the reference before us, wrote it under other names; no other writer has a say in it.
+  await kube.apply(
+    MachineConfigPool,
+    { metadata: { name }, spec: { configuration } },
+    { owner: fieldManagers.render, force: true, signal },
+  );
+  if (pool.spec.configuration?.name !== rendered) log.info({ pool: name, rendered, members }, "pool rendered");
 }
 
 const sentence = (refusals: readonly Refusal[]) =>
@@ -214,7 +256,7 @@ const sentence = (refusals: readonly Refusal[]) =>
 function poolsSelecting({ key, before, after }: Change<MachineConfig>, caches: Caches): readonly string[] {
   const pools = caches.of(MachineConfigPool).list();
   const changed = after ?? before;
-  if (changed !== undefined && isRendered(changed))
+  if (changed !== undefined && isRendered(changed, pools))
     return after === undefined
       ? pools.filter(({ spec }) => spec.configuration?.name === key).map(({ metadata }) => metadata.name)
       : [];

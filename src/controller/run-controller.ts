@@ -27,7 +27,7 @@ import { whileLeader } from "../kube/leader.ts";
 import { meteredScribe } from "../kube/metered-scribe.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ports } from "../ports/index.ts";
-import type { Listen, TlsFiles } from "../ports/listener.ts";
+import type { Listen, ServerHandler, TlsFiles } from "../ports/listener.ts";
 import { admissionHandler } from "./admission-handler.ts";
 import { collectController, configUsers } from "./collect-controller.ts";
 import { drainController } from "./drain-controller.ts";
@@ -96,6 +96,7 @@ function metricFacts(caches: Caches, now: number): MetricFacts {
     nodes: caches.of(kubernetes.Node).list(),
     machineConfigNodes,
     machineConfigs: caches.of(MachineConfig).list(),
+    machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration),
     machineOSConfigs: caches.of(MachineOSConfig).list(),
     machineOSBuilds: caches.of(MachineOSBuild).list(),
     daemonPods: pods(daemonPods),
@@ -105,7 +106,7 @@ function metricFacts(caches: Caches, now: number): MetricFacts {
   return {
     facts: factsOf(objects_, now),
     machineConfigNodes,
-    machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration),
+    machineConfiguration: objects_.machineConfiguration,
   };
 }
 
@@ -207,11 +208,8 @@ export const storyFamilies = ({ sections }: Pick<Meters, "sections">, dropped: n
 /** The address may still be taken by the process that this one replaces. */
 const listenAgainMs = 5000;
 
-/** Runs the control plane until `signal` aborts; what leads, only while it holds the lease. */
-export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<void> {
-  const { kube, clock, random, log, identity, version, admission } = options;
-  const generatorVersion = options.generatorVersion ?? currentGeneratorVersion;
-  const chosen = options.controllers ?? controllerNames;
+function controllersOf(chosen: readonly ControllerName[], options: ControllerOptions): readonly Controller[] {
+  const { version, generatorVersion = currentGeneratorVersion } = options;
   const make: Readonly<Record<ControllerName, () => Controller>> = {
     template: () => templateController({ version, generatorVersion }),
     render: () =>
@@ -222,108 +220,122 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     join: joinController,
     token: tokenController,
   };
+  return chosen.map((name) => make[name]());
+}
 
-  /** Those of this term; a process that does not lead reads nothing and answers without a plan. */
-  let caches: Caches | undefined;
-  // A plan needs what both of these watch.
-  const isWatching = chosen.includes("render") && chosen.includes("node");
+/** What a process knows while it leads; one that does not lead reads nothing and answers without a plan. */
+interface Term {
+  /** The controllers' caches, where they hold what a plan needs. */
+  caches: Caches | undefined;
+}
 
-  const looks = lookMeter(() => clock.now());
-  const meters: Meters = { rollouts: new RolloutMeter(), service: new ServiceMeter(), sections: new SectionMeter() };
-  const scribe = meteredScribe(options.scribe, meters.sections, clock);
+/** Counts of this process, leading or not. */
+interface Counts extends Meters {
+  readonly looks: ReturnType<typeof lookMeter>;
+}
+
+/** Reviews of objects before they are stored, and metrics, by the path that is asked for. */
+function answersOf(
+  term: Readonly<Term>,
+  counts: Counts,
+  {
+    kube,
+    clock,
+    log,
+    scribe,
+    chosen,
+  }: Ports & { readonly kube: KubeClient; readonly chosen: readonly ControllerName[] },
+): ServerHandler {
   const reviews = admissionHandler({
     log: log.child({ controller: "admission" }),
-    facts: () => (caches === undefined ? undefined : clusterIn(caches)),
+    facts: () => (term.caches === undefined ? undefined : clusterIn(term.caches)),
     usersOf: (config) =>
-      caches === undefined || !chosen.includes("collect") ? undefined : configUsers(caches, config),
+      term.caches === undefined || !chosen.includes("collect") ? undefined : configUsers(term.caches, config),
   });
   const metrics = metricsHandler({
     kube,
     clock,
     log: log.child({ controller: "metrics" }),
-    // Whoever does not lead knows of no pool, and says nothing about any.
+    // A process that does not lead knows of no pool, and says nothing about any.
     text: () =>
       metricsText([
-        ...looks.families(),
-        ...storyFamilies(meters, scribe.counts?.dropped ?? 0),
-        ...(caches === undefined
+        ...counts.looks.families(),
+        ...storyFamilies(counts, scribe.counts?.dropped ?? 0),
+        ...(term.caches === undefined
           ? []
           : [
-              ...clusterMetrics(metricFacts(caches, clock.now())),
-              ...meters.rollouts.families(clock.now()),
-              ...meters.service.families(clock.now()),
+              ...clusterMetrics(metricFacts(term.caches, clock.now())),
+              ...counts.rollouts.families(clock.now()),
+              ...counts.service.families(clock.now()),
             ]),
       ]),
   });
+  return (request, ...rest) => (request.target.split("?", 1)[0] === metricsPath ? metrics : reviews)(request, ...rest);
+}
 
-  async function answerReviews(listener: NonNullable<ControllerOptions["admission"]>): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        const { port } = await listener.listen(
-          listener,
-          (request, ...rest) => (request.target.split("?", 1)[0] === metricsPath ? metrics : reviews)(request, ...rest),
-          signal,
-        );
-        log.info({ host: listener.host, port }, "answering admission reviews");
-        return;
-      } catch (error) {
-        log.warn(
-          { error, host: listener.host, port: listener.port },
-          "cannot listen for admission reviews, trying again",
-        );
-        await clock.sleep(listenAgainMs, signal).catch(() => undefined);
-      }
+/** Listens for reviews, as soon as the address is free. */
+async function listenForReviews(
+  listener: NonNullable<ControllerOptions["admission"]>,
+  answer: ServerHandler,
+  { clock, log }: Pick<Ports, "clock" | "log">,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      const { port } = await listener.listen(listener, answer, signal);
+      log.info({ host: listener.host, port }, "answering admission reviews");
+      return;
+    } catch (error) {
+      log.warn(
+        { error, host: listener.host, port: listener.port },
+        "cannot listen for admission reviews, trying again",
+      );
+      await clock.sleep(listenAgainMs, signal).catch(() => undefined);
     }
   }
+}
 
-  const life = { book: "cluster", chapter: "Controller", run: identity } as const;
+/** Runs the control plane until `signal` aborts; what leads, only while it holds the lease. */
+export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<void> {
+  const { kube, clock, random, log, identity, version, admission } = options;
+  const chosen = options.controllers ?? controllerNames;
+  const term: Term = { caches: undefined };
+  const counts: Counts = {
+    looks: lookMeter(() => clock.now()),
+    rollouts: new RolloutMeter(),
+    service: new ServiceMeter(),
+    sections: new SectionMeter(),
+  };
+  const scribe = meteredScribe(options.scribe, counts.sections, clock);
+  const life = { book: "cluster", chapter: "Controller", run: identity, level: "boundary" } as const;
   options.scribe.line({
     ...life,
     path: "Start",
     mark: "begin",
-    level: "boundary",
     reason: "Started",
     message: `${identity}, version ${version}`,
     data: { toVersion: version },
   });
-  const answering = admission === undefined ? undefined : answerReviews(admission);
+  const answer = answersOf(term, counts, { ...options, scribe, chosen });
+  const answering = admission === undefined ? undefined : listenForReviews(admission, answer, options, signal);
+  const lead = { ...life, path: "Lead" } as const;
   await whileLeader(
     { kube, clock, random, log, name: controllerLease, namespace, identity, ...options.lease },
     signal,
-    async (term) => {
-      options.scribe.line({
-        ...life,
-        path: "Lead",
-        mark: "begin",
-        level: "boundary",
-        reason: "Leading",
-        message: `${identity} leads`,
-      });
-      term.addEventListener(
-        "abort",
-        () =>
-          options.scribe.line({
-            ...life,
-            path: "Lead",
-            mark: "end",
-            level: "boundary",
-            reason: "LeadLost",
-            message: `${identity} does not lead any more`,
-          }),
-        { once: true },
-      );
+    async (until) => {
+      options.scribe.line({ ...lead, mark: "begin", reason: "Leading", message: `${identity} leads` });
+      const lost = { mark: "end", reason: "LeadLost", message: `${identity} does not lead any more` } as const;
+      until.addEventListener("abort", () => options.scribe.line({ ...lead, ...lost }), { once: true });
       const onSynced = (synced: Caches) => {
-        caches = isWatching ? synced : undefined;
-        if (caches !== undefined) follow(caches, meters, clock);
+        // A plan needs what both of these watch.
+        term.caches = chosen.includes("render") && chosen.includes("node") ? synced : undefined;
+        if (term.caches !== undefined) follow(term.caches, counts, clock);
       };
-      await runControllers(
-        chosen.map((name) => make[name]()),
-        // Nothing that a term began is sent after it.
-        { ...options, scribe, kube: kube.within(term), onSynced, onLook: looks.count },
-        term,
-      );
-      caches = undefined;
-      meters.service.forget();
+      // Nothing that a term began is sent after it.
+      const within = { ...options, scribe, kube: kube.within(until), onSynced, onLook: counts.looks.count };
+      await runControllers(controllersOf(chosen, options), within, until);
+      term.caches = undefined;
+      counts.service.forget();
     },
   );
   await answering;

@@ -75,14 +75,8 @@ export { type Phase, phaseOf } from "./books/phase.ts";
 export { PoolMembers } from "./pool/pool-members.ts";
 export { type PoolFacts, type PoolProgress, poolProgress } from "./pool/pool-progress.ts";
 export { type PoolStatusFields, poolStatus } from "./pool/pool-status.ts";
-export {
-  type NodeSelection,
-  type RolloutPolicy,
-  type RolloutPool,
-  type Wait,
-  budgetOf,
-  selectNodes,
-} from "./pool/select-nodes.ts";
+export { type NodeSelection, type Wait, budgetOf, selectNodes } from "./pool/select-nodes.ts";
+export { type RolloutPolicy, type RolloutPool } from "./pool/rollout-holds.ts";
 export { ignitionOf, supportedExtensions, validateMachineConfig } from "./config/validate-machine-config.ts";
 export {
   type Problem,

@@ -1,4 +1,5 @@
-import { type KubeObject, type Resource, timestampOf } from "../api/schema/object.ts";
+import { setCondition } from "../api/schema/conditions.ts";
+import type { KubeObject, Resource } from "../api/schema/object.ts";
 import { McoError } from "../api/errors.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -267,16 +268,7 @@ function withCondition(object: KubeObject, wanted: LooseCondition, now: number):
     before.message === wanted.message
   )
     return undefined;
-  const lastTransitionTime = before?.status === wanted.status ? before.lastTransitionTime : timestampOf(now);
-  const next = { ...wanted, lastTransitionTime };
-  return {
-    status: {
-      conditions:
-        before === undefined
-          ? [...conditions, next]
-          : conditions.map((condition) => (condition.type === wanted.type ? next : condition)),
-    },
-  } as Partial<KubeObject>;
+  return { status: { conditions: setCondition(conditions, wanted, now) } } as Partial<KubeObject>;
 }
 
 function refuseSharedFields(controllers: readonly Controller[]): void {

@@ -9,7 +9,7 @@ import { readFailure } from "../../core/build/build-retry.ts";
 import { type BuildObjects, buildOfPool, buildRows, buildTable } from "../../core/build/build-rows.ts";
 import { hasEnded, stateOfBuild } from "../../core/build/build-state.ts";
 import { durationText } from "../../core/books/fold-book.ts";
-import { imageIn, isOver, newest } from "../../core/config/image-pair.ts";
+import { imagesNamed, isOver, namedImage, newest } from "../../core/config/image-pair.ts";
 import { machineOSConfigOf, switchOf } from "../../core/config/opt-in.ts";
 import { type KubeClient, pathOf } from "../../kube/kube-client.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
@@ -326,8 +326,8 @@ async function prune(kube: KubeClient, objects: BuildObjects, io: Io, { dryRun, 
   const [nodes, machineConfigNodes] = await Promise.all([kube.list(kubernetes.Node), kube.list(MachineConfigNode)]);
   const used = [
     ...nodes.items.flatMap(({ metadata }) => [
-      imageIn(metadata.annotations ?? {}, "desired"),
-      imageIn(metadata.annotations ?? {}, "current"),
+      ...imagesNamed(namedImage(metadata.annotations ?? {}, "desired")),
+      ...imagesNamed(namedImage(metadata.annotations ?? {}, "current")),
     ]),
     ...machineConfigNodes.items.flatMap(({ spec, status: is }) => [
       spec.configImage?.desiredImage ?? "",

@@ -7,6 +7,7 @@ import {
   MachineOSConfig,
   kubernetes,
 } from "../../api/index.ts";
+import { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/schema/object.ts";
 import { type Facts, factsOf } from "../../core/pool/answers.ts";
@@ -179,6 +180,9 @@ interface Known {
   readonly retention: (config: string) => Retention | undefined;
 }
 
+/** Kinds that people who may read pools and machines need not be allowed to read. */
+const mayBeForbidden: ReadonlySet<string> = new Set(["Pod", "MachineConfiguration"]);
+
 /** Everything that explanations rest on. */
 export async function readCluster(kube: KubeClient): Promise<Known> {
   // A kind that is not installed, and one that whoever asks may not read, tell nothing; the explanation rests on the
@@ -190,7 +194,7 @@ export async function readCluster(kube: KubeClient): Promise<Known> {
     try {
       return (await kube.list(resource, selection)).items;
     } catch (error) {
-      if (isNotFound(error) || (resource.kind === "Pod" && isForbidden(error))) return [];
+      if (isNotFound(error) || (mayBeForbidden.has(resource.kind) && isForbidden(error))) return [];
       throw error;
     }
   };
@@ -201,6 +205,7 @@ export async function readCluster(kube: KubeClient): Promise<Known> {
     nodes,
     machineConfigNodes,
     machineConfigs,
+    machineConfigurations,
     machineOSConfigs,
     machineOSBuilds,
     operators,
@@ -212,6 +217,7 @@ export async function readCluster(kube: KubeClient): Promise<Known> {
     list(kubernetes.Node),
     list(MachineConfigNode),
     list(MachineConfig),
+    list(MachineConfiguration),
     list(MachineOSConfig),
     list(MachineOSBuild),
     list(ClusterOperator),
@@ -229,6 +235,9 @@ export async function readCluster(kube: KubeClient): Promise<Known> {
         nodes,
         machineConfigNodes,
         machineConfigs,
+        machineConfiguration: machineConfigurations.find(
+          ({ metadata }) => metadata.name === objects.machineConfiguration,
+        ),
         machineOSConfigs,
         machineOSBuilds,
         daemonPods,

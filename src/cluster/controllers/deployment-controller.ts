@@ -1,4 +1,5 @@
 import { type Deployment, type Pod, type ReplicaSet, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { withTransition } from "../../api/schema/conditions.ts";
 import { conditionOf, controlledBy, keyOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
@@ -560,13 +561,6 @@ function withDeploymentCondition(
     before.message === wanted.message
   )
     return conditions;
-  const next: DeploymentCondition = {
-    ...wanted,
-    lastUpdateTime: timestamp(now),
-    lastTransitionTime:
-      before !== undefined && before.status === wanted.status
-        ? (before.lastTransitionTime ?? timestamp(now))
-        : timestamp(now),
-  };
+  const next = withTransition<DeploymentCondition>(before, { ...wanted, lastUpdateTime: timestamp(now) }, now);
   return [...conditions.filter(({ type }) => type !== wanted.type), next];
 }

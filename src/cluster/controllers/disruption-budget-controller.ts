@@ -12,7 +12,7 @@ import type { Change } from "../../kube/watch-cache.ts";
 import { intOrPercent } from "./int-or-percent.ts";
 import { controllerOf, isActive, isReady, ownedIndexes, podIndexes } from "./pod-state.ts";
 import { selects } from "./selects.ts";
-import { setCondition } from "./set-condition.ts";
+import { setCondition } from "../../api/schema/conditions.ts";
 import { millisecondsOf } from "./timestamp.ts";
 import { writeStatus } from "./write-status.ts";
 

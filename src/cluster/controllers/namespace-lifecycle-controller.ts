@@ -3,7 +3,7 @@ import { type Controller, watching } from "../../kube/controller.ts";
 import { type KubeClient, pathOf } from "../../kube/kube-client.ts";
 import { KubeError, isNotFound } from "../../kube/kube-error.ts";
 import { settled } from "../../kube/outcome.ts";
-import { setCondition } from "./set-condition.ts";
+import { setCondition } from "../../api/schema/conditions.ts";
 import { servedKinds } from "./served-kinds.ts";
 import { writeStatus } from "./write-status.ts";
 

@@ -8,7 +8,7 @@ import type { Change } from "../../kube/watch-cache.ts";
 import { evictionTime, silentConditions, wantedTaints } from "./judge-node.ts";
 import { isReady, isTerminal, podIndexes } from "./pod-state.ts";
 import { sameJson } from "./merge-difference.ts";
-import { setCondition } from "./set-condition.ts";
+import { setCondition } from "../../api/schema/conditions.ts";
 import { millisecondsOf } from "./timestamp.ts";
 
 export const leaseNamespace = "kube-node-lease";

@@ -2,7 +2,7 @@ import type { Job, Pod } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { isActive, isReady } from "./pod-state.ts";
-import { setCondition } from "./set-condition.ts";
+import { setCondition } from "../../api/schema/conditions.ts";
 import { millisecondsOf, timestamp } from "./timestamp.ts";
 
 type JobStatus = NonNullable<Job["status"]>;

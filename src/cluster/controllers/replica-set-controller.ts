@@ -10,7 +10,7 @@ import { createPods, deletePods, isTerminatingNamespace, messageOf } from "./mak
 import { podOfTemplate } from "./pod-of-template.ts";
 import { availableInMs, controllerOf, isActive, isReady, ownedIndexes, podIndexes } from "./pod-state.ts";
 import { selects } from "./selects.ts";
-import { setCondition } from "./set-condition.ts";
+import { setCondition } from "../../api/schema/conditions.ts";
 import { generatedName } from "./template-hash.ts";
 import { millisecondsOf } from "./timestamp.ts";
 import { writeStatus } from "./write-status.ts";

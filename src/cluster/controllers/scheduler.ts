@@ -8,7 +8,7 @@ import type { Change } from "../../kube/watch-cache.ts";
 import { chooseNode } from "./choose-node.ts";
 import { sameJson } from "./merge-difference.ts";
 import { isTerminal, podIndexes } from "./pod-state.ts";
-import { setCondition } from "./set-condition.ts";
+import { setCondition } from "../../api/schema/conditions.ts";
 
 const schedulerName = "default-scheduler";
 

@@ -1,4 +1,5 @@
-import { timestampOf } from "../../api/schema/object.ts";
+import { withTransition } from "../../api/schema/conditions.ts";
+import { conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { type Node, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
 import { isAlreadyExists, retryAfterMs } from "../../kube/kube-error.ts";
@@ -40,7 +41,7 @@ export async function writeNode(
         kube,
         kubernetes.Node,
         { name: facts.nodeName },
-        (node) => ({ status: nodeStatus(node, facts, bootId(), readiness, timestampOf(clock.now())) }),
+        (node) => ({ status: nodeStatus(node, facts, bootId(), readiness, clock.now()) }),
         { subresource: "status", owner: "kubelet", signal },
       );
       return;
@@ -80,26 +81,20 @@ async function registerNode(
   }
 }
 
-/** The status of a machine in a folder: what a kubelet would report of it. @param now RFC 3339. */
+/** The status of a machine in a folder: what a kubelet would report of it. @param now milliseconds since the epoch. */
 function nodeStatus(
   node: Node,
   { nodeName, address, version, architecture }: NodeFacts,
   bootId: string,
   { ready, reason, message }: Readiness,
-  now: string,
+  now: number,
 ): NonNullable<Node["status"]> {
-  const condition = (type: string, is: boolean, why: string, text: string) => {
-    const status = is ? "True" : "False";
-    const old = node.status?.conditions?.find((other) => other.type === type);
-    return {
-      type,
-      status,
-      reason: why,
-      message: text,
-      lastHeartbeatTime: now,
-      lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? now) : now,
-    };
-  };
+  const condition = (type: string, is: boolean, why: string, text: string) =>
+    withTransition(
+      conditionOf(node.status?.conditions, type),
+      { type, status: is ? "True" : "False", reason: why, message: text, lastHeartbeatTime: timestampOf(now) },
+      now,
+    );
   const resources = { cpu: "2", memory: "8Gi", pods: "110", "ephemeral-storage": "64Gi" };
   return {
     ...node.status,

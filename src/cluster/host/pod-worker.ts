@@ -1,3 +1,4 @@
+import { withTransition } from "../../api/schema/conditions.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { type Container, type ContainerStatus, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { equalValues } from "../../ignition/canonical.ts";
@@ -485,15 +486,13 @@ export class PodWorker {
     const ready = all((status) => status.ready);
     const before = new Map((pod.status?.conditions ?? []).map((condition) => [condition.type, condition]));
     const condition = (type: string, is: boolean, reason?: string) => {
-      const status = is ? "True" : "False";
-      const old = before.get(type);
-      return {
+      const next = {
         type,
-        status,
+        status: is ? "True" : "False",
         lastProbeTime: null as unknown as string,
-        lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? this.#timestamp()) : this.#timestamp(),
         ...(reason === undefined ? {} : { reason }),
       };
+      return withTransition(before.get(type), next, this.#options.clock.now());
     };
     return {
       ...pod.status,

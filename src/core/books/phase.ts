@@ -2,7 +2,7 @@ import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import { annotations, machineConfigNodeConditions as types, nodeStates } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { imageIn } from "../config/image-pair.ts";
+import { imageText, namedImage } from "../config/image-pair.ts";
 import { superseded } from "./update-conditions.ts";
 
 export type Phase =
@@ -86,7 +86,8 @@ export function phaseOf(node: Node, machineConfigNode: MachineConfigNode | undef
   )
     return "Uncordoning";
   if (current === "") return "Joining";
-  if (current !== desired || imageIn(has, "current") !== imageIn(has, "desired")) return "NeedsUpdate";
+  if (current !== desired || imageText(namedImage(has, "current")) !== imageText(namedImage(has, "desired")))
+    return "NeedsUpdate";
   return state === nodeStates.done ? "Updated" : "Unknown";
 }
 

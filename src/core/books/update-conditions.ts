@@ -1,3 +1,4 @@
+import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, timestampOf } from "../../api/schema/object.ts";
 import { durationText } from "./fold-book.ts";
 import { machineConfigNodeConditions as types } from "../../api/names.ts";
@@ -54,7 +55,6 @@ export function withPhases(
   reports: readonly PhaseReport[],
   now: number,
 ): readonly Condition[] {
-  const stamp = timestampOf(now);
   const known = new Map(before.map((condition) => [condition.type, condition]));
   const next = new Map<string, PhaseReport>();
   for (const type of allConditionTypes)
@@ -92,21 +92,10 @@ export function withPhases(
     );
 
   const merged = [...next.values()].map((phase): Condition => {
-    const old = known.get(phase.type);
-    if (
-      old !== undefined &&
-      old.status === phase.status &&
-      old.reason === phase.reason &&
-      old.message === phase.message
-    )
-      return old;
-    return {
-      type: phase.type,
-      status: phase.status,
-      reason: phase.reason,
-      message: phase.message,
-      lastTransitionTime: old?.status === phase.status ? old.lastTransitionTime : stamp,
-    };
+    const { type, status, reason, message } = phase;
+    const old = known.get(type);
+    const isSame = old?.status === status && old.reason === reason && old.message === message;
+    return isSame ? old : withTransition(old, { type, status, reason, message }, now);
   });
   const foreign = before.filter(({ type }) => !next.has(type));
   const unchanged =

@@ -1,6 +1,7 @@
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { poolConditions as types } from "../../api/names.ts";
-import { conditionOf, timestampOf } from "../../api/schema/object.ts";
+import { withTransition } from "../../api/schema/conditions.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import type { BuildPhase } from "./build-state.ts";
 
 type PoolCondition = NonNullable<NonNullable<MachineConfigPool["status"]>["conditions"]>[number];
@@ -72,16 +73,11 @@ export function withBuildReport(
     )
       return condition;
     changed = true;
-    return {
-      ...condition,
-      ...want,
-      lastTransitionTime:
-        condition.status === want.status ? (condition.lastTransitionTime ?? timestampOf(now)) : timestampOf(now),
-    };
+    return withTransition(condition, { ...condition, ...want }, now);
   });
   for (const [type, want] of wanted) {
     changed = true;
-    next.push({ type, ...want, lastTransitionTime: timestampOf(now) });
+    next.push(withTransition<PoolCondition>(undefined, { type, ...want }, now));
   }
   return changed ? next : undefined;
 }

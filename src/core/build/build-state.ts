@@ -1,4 +1,5 @@
 import { machineOSBuildConditions as types } from "../../api/names.ts";
+import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 
@@ -48,13 +49,7 @@ export function conditionsOfBuild(
     const old = conditionOf(before, type);
     const reason = status === "True" ? state.reason : phase;
     const message = status === "True" ? state.message : "";
-    return {
-      type,
-      status,
-      reason,
-      message,
-      lastTransitionTime: old?.status === status ? old.lastTransitionTime : timestampOf(now),
-    };
+    return withTransition(old, { type, status, reason, message }, now);
   });
 }
 

@@ -3,7 +3,15 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
-import { type ImageFacts, imageAnnotations, imageIn, imageTargetOf, stockTarget } from "./image-pair.ts";
+import {
+  type ImageFacts,
+  imageAnnotations,
+  imageTargetOf,
+  imageText,
+  imagesNamed,
+  namedImage,
+  stockTarget,
+} from "./image-pair.ts";
 import { machineOSConfigOf, switchOf, wantsImages } from "./opt-in.ts";
 
 const now = Date.UTC(2030, 0, 1);
@@ -184,14 +192,26 @@ test("a node has one image under two names, and four annotations change together
     ...(desired === undefined ? {} : { [annotations.desiredImage]: desired }),
     ...(older === undefined ? {} : { [annotations.desiredOSImage]: older }),
   });
-  expect([
-    imageIn({}, "desired"),
-    imageIn(notes("a"), "desired"),
-    imageIn(notes(undefined, "b"), "desired"),
-    imageIn(notes("a", "a"), "desired"),
-    imageIn(notes("a", "b"), "desired"),
-    imageIn(notes("", "b"), "desired"),
-  ]).toEqual(["", "a", "b", "a", "conflicting", "b"]);
+  const conflict = { verdict: "conflicting", image: "a", older: "b" } as const;
+  expect(
+    [{}, notes("a"), notes(undefined, "b"), notes("a", "a"), notes("a", "b"), notes("", "b")].map((has) =>
+      namedImage(has, "desired"),
+    ),
+  ).toEqual([
+    { verdict: "none" },
+    { verdict: "image", image: "a" },
+    { verdict: "image", image: "b" },
+    { verdict: "image", image: "a" },
+    conflict,
+    { verdict: "image", image: "b" },
+  ]);
+  // A conflict equals no image, and keeps both in use.
+  expect([imageText({ verdict: "none" }), imageText({ verdict: "image", image: "a" }), imageText(conflict)]).toEqual([
+    "",
+    "a",
+    "a or b",
+  ]);
+  expect(imagesNamed(conflict)).toEqual(["a", "b"]);
   const given = imageAnnotations({ image: image("a"), content: "full" }, { metadata: { name: "n" } });
   expect(given).toEqual({
     [annotations.desiredImage]: image("a"),

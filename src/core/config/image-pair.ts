@@ -212,14 +212,49 @@ export function baseOf({ metadata }: Pick<MachineOSBuild, "metadata">): string {
   return typeof base === "string" ? base : "";
 }
 
-/** The image of a node under its two names. `conflicting`: they differ. */
-export function imageIn(notes: Readonly<Record<string, string>>, of: "desired" | "current"): string {
-  const [image, older] =
+/** The image that the annotations of a node name. There are two names for it: ours, and an older one. */
+export type NamedImage =
+  | { readonly verdict: "none" }
+  | { readonly verdict: "image"; readonly image: string }
+  /** The two names say different things. */
+  | { readonly verdict: "conflicting"; readonly image: string; readonly older: string };
+
+/** The image that a node has, or is to have, as its annotations say. An empty value counts as absent. */
+export function namedImage(notes: Readonly<Record<string, string>>, of: "desired" | "current"): NamedImage {
+  const [image = "", older = ""] =
     of === "desired"
       ? [notes[annotations.desiredImage], notes[annotations.desiredOSImage]]
       : [notes[annotations.currentImage], notes[annotations.currentOSImage]];
-  const [first = "", second = ""] = [image, older].filter((value) => value !== undefined && value !== "");
-  return second !== "" && first !== second ? "conflicting" : first;
+  if (image === "" && older === "") return { verdict: "none" };
+  if (image !== "" && older !== "" && image !== older) return { verdict: "conflicting", image, older };
+  return { verdict: "image", image: image === "" ? older : image };
+}
+
+/**
+ * A text to compare and to show: empty for no image, the pullspec of one, and of a conflict both, which equals no
+ * pullspec.
+ */
+export function imageText(named: NamedImage): string {
+  switch (named.verdict) {
+    case "none":
+      return "";
+    case "image":
+      return named.image;
+    case "conflicting":
+      return `${named.image} or ${named.older}`;
+  }
+}
+
+/** Every image that is named: of a conflict both, since either may be what the machine runs. */
+export function imagesNamed(named: NamedImage): readonly string[] {
+  switch (named.verdict) {
+    case "none":
+      return [];
+    case "image":
+      return [named.image];
+    case "conflicting":
+      return [named.image, named.older];
+  }
 }
 
 /** What a node is told of its image, in the same patch as its configuration: all four keys, or none of them. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { reconcile } from "./reconcilable.ts";
+import { irreconcilableBetween, reconcile } from "./reconcilable.ts";
 import { validateMachineConfig } from "./validate-machine-config.ts";
 
 const config = (ignition: object, spec: object = {}) => ({
@@ -125,5 +125,48 @@ describe("validateMachineConfig", () => {
     ],
   ] as const)("%s", ([, machineConfig, problems]) => {
     expect(validateMachineConfig(machineConfig).map(({ path, severity }) => `${severity} ${path}`)).toEqual(problems);
+  });
+});
+
+describe("irreconcilableBetween", () => {
+  const withDisk = (name: string, device?: string) => ({
+    metadata: { name },
+    spec: {
+      config: {
+        ignition: { version: "3.4.0" },
+        ...(device === undefined ? {} : { storage: { disks: [{ device, wipeTable: true }] } }),
+      },
+    },
+  });
+  const [plain, disk] = [withDisk("a"), withDisk("b", "/dev/vdb")];
+  test.for([
+    {
+      title: "a changed disk cannot be followed",
+      from: plain,
+      to: disk,
+      overrides: [],
+      fields: ["spec.config.storage.disks"],
+    },
+    { title: "what the administrator allows is no finding", from: plain, to: disk, overrides: ["Disks"], fields: [] },
+    {
+      title: "another override allows nothing of it",
+      from: plain,
+      to: disk,
+      overrides: ["Raid"],
+      fields: ["spec.config.storage.disks"],
+    },
+    { title: "the same configuration can be followed", from: disk, to: disk, overrides: [], fields: [] },
+    {
+      title: "of a configuration that is not known nothing is said",
+      from: undefined,
+      to: disk,
+      overrides: [],
+      fields: [],
+    },
+    { title: "nor of a target that is not known", from: plain, to: undefined, overrides: [], fields: [] },
+  ] as const)("$title", ({ from, to, overrides, fields }) => {
+    // Twice: the second answer is remembered.
+    for (const _ of [1, 2])
+      expect(irreconcilableBetween(from, to, overrides).map(({ field }) => field)).toEqual(fields);
   });
 });

@@ -28,6 +28,38 @@ export interface ReconcileOptions {
   readonly machineFips?: boolean;
 }
 
+type Config = Pick<MachineConfig, "metadata" | "spec">;
+
+/** Findings between two specs, which never change once they are stored: by the old spec, the new one, the overrides. */
+const judged = new WeakMap<object, WeakMap<object, Map<string, readonly Irreconcilable[]>>>();
+
+/**
+ * Whether a running machine can follow from one configuration to another: what keeps it from doing so, but for what the
+ * administrator has allowed; empty when it can. `undefined`: the configuration is not known, and nothing can be said.
+ * The renderer, the plan, the node controller and the answers decide by this function, which no caller asks without the
+ * overrides; the daemon passes them to `reconcile` itself. Two specs are compared once: they must not be changed in
+ * place.
+ */
+export function irreconcilableBetween(
+  from: Config | undefined,
+  to: Config | undefined,
+  overrides: readonly StorageOverride[],
+): readonly Irreconcilable[] {
+  if (from === undefined || to === undefined || from.metadata.name === to.metadata.name) return [];
+  if (from.spec === undefined || to.spec === undefined) return reconcile(from, to, { overrides });
+  const ofOld = judged.get(from.spec) ?? new WeakMap<object, Map<string, readonly Irreconcilable[]>>();
+  judged.set(from.spec, ofOld);
+  const ofBoth = ofOld.get(to.spec) ?? new Map<string, readonly Irreconcilable[]>();
+  ofOld.set(to.spec, ofBoth);
+  const key = [from.metadata.name, to.metadata.name, ...overrides].join(" ");
+  const found = ofBoth.get(key) ?? reconcile(from, to, { overrides });
+  ofBoth.set(key, found);
+  return found;
+}
+
+/** A finding in a few words: the field, and why a running machine cannot follow. */
+export const describeIrreconcilable = ({ field, reason }: Irreconcilable): string => `${field} ${reason}`;
+
 const newMachines = "add a machine that starts with this config instead, or leave this part as it is";
 
 /**
@@ -37,15 +69,11 @@ const newMachines = "add a machine that starts with this config instead, or leav
  * for which the daemon refuses a new target before it drains: the reference accepts them and then applies nothing.
  * Source of the rules: openshift/machine-config-operator pkg/controller/common/reconcile.go (main).
  */
-export function reconcile(
-  from: Pick<MachineConfig, "metadata" | "spec">,
-  to: Pick<MachineConfig, "metadata" | "spec">,
-  options: ReconcileOptions = {},
-): readonly Irreconcilable[] {
+export function reconcile(from: Config, to: Config, options: ReconcileOptions = {}): readonly Irreconcilable[] {
   const found: Irreconcilable[] = [];
   const refuse = (field: string, reason: string, remedy: string, rule: Irreconcilable["rule"] = "reference") =>
     void found.push({ field: field === "" ? "spec.config" : field, reason, remedy, rule });
-  const refuseAll = (config: Pick<MachineConfig, "metadata" | "spec">, problems: readonly Problem[]) => {
+  const refuseAll = (config: Config, problems: readonly Problem[]) => {
     for (const { path, reason, remedy, severity } of problems) {
       if (severity === "error")
         refuse(
@@ -55,7 +83,7 @@ export function reconcile(
         );
     }
   };
-  const parse = (config: Pick<MachineConfig, "metadata" | "spec">): IgnitionConfig | undefined => {
+  const parse = (config: Config): IgnitionConfig | undefined => {
     const raw = config.spec?.config;
     if (raw === undefined || raw === null) return emptyIgnition;
     const parsed = readIgnition(raw);

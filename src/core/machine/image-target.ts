@@ -1,5 +1,5 @@
 import { annotations, imageLabels } from "../../api/names.ts";
-import { isDigestPullspec } from "../config/image-pair.ts";
+import { isDigestPullspec, namedImage } from "../config/image-pair.ts";
 import type { NodeConfig, ContentMode } from "../config/node-config.ts";
 
 /**
@@ -26,23 +26,23 @@ export type ImageWish =
  * Reads which image a machine is to boot. One without a word about what it holds, as others write it, holds no files.
  */
 export function imageWishOf(has: Readonly<Record<string, string>>): ImageWish {
-  const value = (key: string) => (has[key] === "" ? undefined : has[key]);
-  const [image, older] = [value(annotations.desiredImage), value(annotations.desiredOSImage)];
-  const wanted = image ?? older;
-  if (wanted === undefined) return { verdict: "none" };
-  if (older !== undefined && older !== wanted)
+  const named = namedImage(has, "desired");
+  if (named.verdict === "none") return named;
+  if (named.verdict === "conflicting")
     return {
       verdict: "refused",
       reason: "ConflictingImageAnnotations",
-      message: `${annotations.desiredImage} asks for ${image}, ${annotations.desiredOSImage} for ${older}; nothing is done before both are the same`,
+      message: `${annotations.desiredImage} asks for ${named.image}, ${annotations.desiredOSImage} for ${named.older}; nothing is done before both are the same`,
     };
+  const wanted = named.image;
   if (!isDigestPullspec(wanted))
     return {
       verdict: "refused",
       reason: "ImageNotDigest",
       message: `${wanted} does not name an image by its digest; nothing is done before ${annotations.desiredImage} has the form repository@sha256:…`,
     };
-  const content = value(annotations.desiredImageContent) ?? "os-only";
+  const said = has[annotations.desiredImageContent] ?? "";
+  const content = said === "" ? "os-only" : said;
   if (content !== "full" && content !== "os-only")
     return {
       verdict: "refused",

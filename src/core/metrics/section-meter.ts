@@ -1,4 +1,5 @@
 import { type BookKind, type StoryLine, type StoryOutcome, bookKindOf, sectionKeyOf } from "../../api/books/stories.ts";
+import { poolInRenderedName } from "../config/is-rendered.ts";
 import { Histogram } from "./histogram.ts";
 import type { MetricFamily } from "./metrics.ts";
 
@@ -112,16 +113,10 @@ export class SectionMeter {
 const keyOf = ({ book, chapter, run, path }: Pick<MeteredLine, "book" | "chapter" | "path" | "run">) =>
   `${book}\n${chapter}\n${run ?? ""}\n${path}`;
 
-/**
- * The pool of a target by its name: openshift/machine-config-operator pkg/controller/common/helpers.go (main) names it
- * `rendered-POOL-HASH`.
- */
-const renderedFor = /^rendered-(.+)-[0-9a-f]{32}$/;
-
 function poolOf(kind: BookKind, { book, run, data }: MeteredLine): string {
   if (kind === "pool") return book.slice("pool/".length);
   const told = data?.["pool"];
-  return told !== undefined ? String(told) : (renderedFor.exec(run ?? "")?.[1] ?? "");
+  return told !== undefined ? String(told) : (poolInRenderedName(run ?? "") ?? "");
 }
 
 /** Lines that a writer could not bring into its journal. */

@@ -1,4 +1,5 @@
-import { timestampOf } from "../../api/schema/object.ts";
+import { withTransition } from "../../api/schema/conditions.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import { labels } from "../../api/names.ts";
 import { type Facts, clusterMayUpgrade, poolFacts, renderRefusal } from "../pool/answers.ts";
@@ -115,9 +116,5 @@ export function clusterOperatorConditions(facts: OperatorFacts, before: Conditio
       message: mayUpgrade.because.message,
     },
   ];
-  const stamp = timestampOf(now);
-  return wanted.map((condition) => {
-    const old = before.find(({ type }) => type === condition.type);
-    return { ...condition, lastTransitionTime: old?.status === condition.status ? old.lastTransitionTime : stamp };
-  });
+  return wanted.map((condition) => withTransition(conditionOf(before, condition.type), condition, now));
 }

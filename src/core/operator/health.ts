@@ -1,4 +1,5 @@
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
+import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { objects } from "../../api/names.ts";
 import type { StoryReason } from "../../api/books/stories.ts";
@@ -388,20 +389,10 @@ export function withTransitions(
   before: readonly Condition[],
   now: number,
 ): readonly Condition[] | undefined {
-  const stamp = timestampOf(now);
-  let isNew = false;
-  const conditions = told.map(({ type, status, reason, message }): Condition => {
-    const old = conditionOf(before, type);
-    if (old === undefined || old.status !== status || old.reason !== reason || old.message !== message) isNew = true;
-    return {
-      type,
-      status,
-      reason,
-      message,
-      lastTransitionTime: old?.status === status ? old.lastTransitionTime : stamp,
-    };
-  });
-  return isNew ? conditions : undefined;
+  const conditions = told.map(({ type, status, reason, message }) =>
+    withTransition(conditionOf(before, type), { type, status, reason, message }, now),
+  );
+  return conditions.every((condition) => before.includes(condition)) ? undefined : conditions;
 }
 
 /**

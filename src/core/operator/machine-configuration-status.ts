@@ -1,6 +1,7 @@
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations, machineConfigurationConditions } from "../../api/names.ts";
-import { type Condition, timestampOf } from "../../api/schema/object.ts";
+import { withTransition } from "../../api/schema/conditions.ts";
+import { type Condition, conditionOf } from "../../api/schema/object.ts";
 import { configServerAccess } from "../join/config-server.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
 
@@ -62,18 +63,8 @@ export function machineConfigurationStatus({ spec, status, metadata }: MachineCo
       ? ""
       : `boot images of ${asked.map(({ resource, apiGroup }) => `${resource}.${apiGroup}`).join(", ")} are not managed on this cluster; set their selection mode to None`;
   const before = (status?.conditions ?? []) as readonly Condition[];
-  const stamp = timestampOf(now);
-  const condition = ({ type, is, reason, says }: Said): Condition => {
-    const value = is ? "True" : "False";
-    const old = before.find((other) => other.type === type);
-    return {
-      type,
-      status: value,
-      reason,
-      message: says,
-      lastTransitionTime: old?.status === value ? old.lastTransitionTime : stamp,
-    };
-  };
+  const condition = ({ type, is, reason, says }: Said): Condition =>
+    withTransition(conditionOf(before, type), { type, status: is ? "True" : "False", reason, message: says }, now);
   const own = [
     condition({ type: "BootImageUpdateProgressing", is: false, reason: "NA", says: "" }),
     condition({

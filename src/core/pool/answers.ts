@@ -14,9 +14,12 @@ import type { Past } from "../books/past.ts";
 import { type PoolBlocker, type PoolFacts, type PoolProgress, poolBlockers, poolProgress } from "./pool-progress.ts";
 import { poolPolicy } from "./pool-policy.ts";
 import { isQuarantined } from "./quarantine.ts";
-import { reconcile } from "../config/reconcilable.ts";
+import { type StorageOverride, describeIrreconcilable, irreconcilableBetween } from "../config/reconcilable.ts";
+import { storageOverridesOf } from "../render/render-for-pool.ts";
+import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import type { PoolMembers } from "./pool-members.ts";
-import { type EtcdMember, type RolloutPolicy, type WaitReason, selectNodes } from "./select-nodes.ts";
+import { selectNodes } from "./select-nodes.ts";
+import type { EtcdMember, RolloutPolicy, WaitReason } from "./rollout-holds.ts";
 
 /** How current the facts are that an answer rests on. `Unknown`: not everything has been read even once. */
 export type Freshness = "Fresh" | "Stale" | "Unknown";
@@ -49,6 +52,8 @@ export interface Facts {
   readonly heardAt: number | undefined;
   readonly members: ClusterMembers;
   readonly machineConfig: (name: string) => MachineConfig | undefined;
+  /** What running machines need not follow, as the administrator has allowed. */
+  readonly storageOverrides: readonly StorageOverride[];
   readonly etcd: readonly EtcdMember[];
   readonly operatorNode: string;
 }
@@ -69,6 +74,7 @@ export function factsOf(
     readonly nodes: readonly Node[];
     readonly machineConfigNodes: readonly MachineConfigNode[];
     readonly machineConfigs?: readonly MachineConfig[];
+    readonly machineConfiguration?: MachineConfiguration | undefined;
     readonly machineOSConfigs?: readonly MachineOSConfig[];
     readonly machineOSBuilds?: readonly MachineOSBuild[];
     readonly daemonPods?: readonly Pod[];
@@ -83,6 +89,7 @@ export function factsOf(
     heardAt: now,
     members: ClusterMembers.of(objects, now),
     machineConfig: (name) => configs.get(name),
+    storageOverrides: storageOverridesOf(objects.machineConfiguration),
     etcd: etcdMembers(objects.etcdPods ?? []),
     operatorNode: operatorNodeOf(objects.operatorPods ?? []),
   };
@@ -90,7 +97,15 @@ export function factsOf(
 
 /** Facts from members that somebody keeps, without what only choosing machines needs. */
 export function factsAbout(members: ClusterMembers, now: number): Facts {
-  return { now, heardAt: now, members, machineConfig: () => undefined, etcd: [], operatorNode: "" };
+  return {
+    now,
+    heardAt: now,
+    members,
+    machineConfig: () => undefined,
+    storageOverrides: [],
+    etcd: [],
+    operatorNode: "",
+  };
 }
 
 /** Members of etcd as their pods show them. */
@@ -172,7 +187,6 @@ export function poolFacts(
   name: string,
   options: {
     readonly alsoQuarantined?: readonly string[];
-    readonly irreconcilable?: readonly string[];
     readonly named?: number;
   } = {},
 ): PoolFacts | undefined {
@@ -202,20 +216,19 @@ export function poolFacts(
     pool,
     members,
     selection,
-    irreconcilable: options.irreconcilable ?? irreconcilableOf(facts, pool),
+    irreconcilable: irreconcilableOf(facts, pool),
     ambiguous,
     now: facts.now,
   };
 }
 
 /** Why machines that have what the pool had last cannot be brought to what it wants. */
-function irreconcilableOf({ machineConfig }: Facts, pool: MachineConfigPool): readonly string[] {
+function irreconcilableOf({ machineConfig, storageOverrides }: Facts, pool: MachineConfigPool): readonly string[] {
   const [from, to] = [
     machineConfig(pool.status?.configuration?.name ?? ""),
     machineConfig(pool.spec.configuration?.name ?? ""),
   ];
-  if (from === undefined || to === undefined || from === to) return [];
-  return reconcile(from, to).map(({ field, reason }) => `${field} ${reason}`);
+  return irreconcilableBetween(from, to, storageOverrides).map(describeIrreconcilable);
 }
 
 /** What a node is doing, in the terms of its update. */
@@ -253,80 +266,95 @@ export function nodePosition(facts: Facts, name: string): Answer<NodePosition> |
     );
   if (membership.verdict === "none") return say({ at: "Unmanaged" }, "NoPool", membership.reason);
   const refs = [`machineconfigpool/${membership.pool}`, `machineconfignode/${name}`];
-  const target = facts.members.members(membership.pool).target;
-  const told = member.says === "" ? "" : `: ${member.says}`;
-  switch (member.phase) {
+  const members = facts.members.members(membership.pool);
+  const { at, reason, message } =
+    positionOfPhase(member) ?? (members.isSilent(name) ? silentPosition(member) : positionOnTarget(member, members));
+  return say(at, reason, message, refs);
+}
+
+/** A position with its reason. */
+interface Placed {
+  readonly at: NodePosition;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const placed = (at: NodePosition, reason: string, message: string): Placed => ({ at, reason, message });
+
+/** Where a machine is that is at work, or cannot go on; `undefined`: it is neither, and its target says where it is. */
+function positionOfPhase({ phase, says, kubeletReason }: MemberFacts): Placed | undefined {
+  const told = says === "" ? "" : `: ${says}`;
+  switch (phase) {
     case "Lost":
-      return say(
+      return placed(
         { at: "Lost" },
         "KubeletSilent",
-        `its kubelet is not ready (${member.kubeletReason}), and no reboot was announced`,
-        refs,
+        `its kubelet is not ready (${kubeletReason}), and no reboot was announced`,
       );
     case "Degraded":
-      return say(
-        { at: "Degraded", message: member.says },
+      return placed(
+        { at: "Degraded", message: says },
         "DaemonReportsFailure",
         `the daemon cannot go on without help${told}`,
-        refs,
       );
     case "Unreconcilable":
-      return say(
-        { at: "Unreconcilable", message: member.says },
+      return placed(
+        { at: "Unreconcilable", message: says },
         "CannotBeApplied",
         `the target cannot be applied to a running machine${told}`,
-        refs,
       );
     case "Joining":
-      return say({ at: "Joining" }, "NothingApplied", "nothing has been applied to it yet", refs);
+      return placed({ at: "Joining" }, "NothingApplied", "nothing has been applied to it yet");
     case "Preparing":
-      return say({ at: "Preparing" }, "Working", "its daemon has taken the target on and checks it", refs);
+      return placed({ at: "Preparing" }, "Working", "its daemon has taken the target on and checks it");
     case "Cordoning":
     case "Draining":
     case "ApplyingFiles":
     case "ApplyingOS":
     case "PullingImage":
-      return say({ at: "Executing", step: member.phase }, "Working", `it carries its plan out${told}`, refs);
+      return placed({ at: "Executing", step: phase }, "Working", `it carries its plan out${told}`);
     case "Rebooting":
-      return say({ at: "PostAction", kind: "Reboot" }, "Rebooting", `it reboots${told}`, refs);
+      return placed({ at: "PostAction", kind: "Reboot" }, "Rebooting", `it reboots${told}`);
     case "PostAction":
-      return say({ at: "PostAction", kind: "Services" }, "PostAction", `it puts services in order${told}`, refs);
+      return placed({ at: "PostAction", kind: "Services" }, "PostAction", `it puts services in order${told}`);
     case "Resuming":
-      return say({ at: "Resuming" }, "Resuming", "it is up again, and its daemon checks what it booted", refs);
+      return placed({ at: "Resuming" }, "Resuming", "it is up again, and its daemon checks what it booted");
     case "Uncordoning":
-      return say({ at: "Completing" }, "Uncordoning", "it is being put back into service", refs);
+      return placed({ at: "Completing" }, "Uncordoning", "it is being put back into service");
     case "NeedsUpdate":
     case "Updated":
     case "Unknown":
-      break;
+      return undefined;
   }
-  if (facts.members.members(membership.pool).isSilent(name))
-    return say(
-      { at: "Silent" },
-      "DaemonSilent",
-      `its daemon's pod has not been ready since ${member.daemonAwaySince}, so that nobody looks after the machine`,
-      refs,
-    );
+}
+
+const silentPosition = ({ daemonAwaySince }: MemberFacts): Placed =>
+  placed(
+    { at: "Silent" },
+    "DaemonSilent",
+    `its daemon's pod has not been ready since ${daemonAwaySince}, so that nobody looks after the machine`,
+  );
+
+/** Where a machine that is not at work stands towards the target of its pool. */
+function positionOnTarget(member: MemberFacts, members: PoolMembers): Placed {
   if (isInOurHands(member) && isDone(member))
-    return say({ at: "Completing" }, "Uncordoning", "it has its target and is being put back into service", refs);
-  const { image } = facts.members.members(membership.pool);
+    return placed({ at: "Completing" }, "Uncordoning", "it has its target and is being put back into service");
+  const { image, target } = members;
   const withImage = (of: string) => (of === "" ? "" : ` in image ${shortImage(of)}`);
   if (target !== "" && image.awaits !== undefined)
-    return say({ at: "NeedsUpdate" }, image.awaits.reason, image.awaits.message, refs);
-  if (target !== "" && !facts.members.members(membership.pool).isTargeted(member))
-    return say(
+    return placed({ at: "NeedsUpdate" }, image.awaits.reason, image.awaits.message);
+  if (target !== "" && !members.isTargeted(member))
+    return placed(
       { at: "NeedsUpdate" },
       "WaitsForTurn",
       `it has ${member.current}${withImage(member.currentImage)} and should have ${target}${withImage(image.image)}`,
-      refs,
     );
   if (isDone(member))
-    return say({ at: "Idle" }, "HasTarget", `it has ${member.current}${withImage(member.currentImage)}`, refs);
-  return say(
+    return placed({ at: "Idle" }, "HasTarget", `it has ${member.current}${withImage(member.currentImage)}`);
+  return placed(
     { at: "NeedsUpdate" },
     "NotTakenOn",
     `it was given ${member.desired}, and its daemon has not taken that on yet`,
-    refs,
   );
 }
 

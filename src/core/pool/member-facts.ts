@@ -2,7 +2,7 @@ import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import { annotations, labels, machineConfigNodeConditions, nodeStates } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { imageIn } from "../config/image-pair.ts";
+import { imageText, namedImage } from "../config/image-pair.ts";
 import { type Phase, phaseWordOf } from "../books/phase.ts";
 import { drainReasons, drainSkipped } from "./plan-drain.ts";
 
@@ -76,8 +76,8 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
     controlPlane: isControlPlane(node),
     current: has[annotations.currentConfig] ?? "",
     desired: has[annotations.desiredConfig] ?? "",
-    currentImage: imageIn(has, "current"),
-    desiredImage: imageIn(has, "desired"),
+    currentImage: imageText(namedImage(has, "current")),
+    desiredImage: imageText(namedImage(has, "desired")),
     state: has[annotations.state] ?? "",
     reason: has[annotations.reason] ?? "",
     kubeletReady,

@@ -1,6 +1,7 @@
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations, labels } from "../../api/names.ts";
+import { poolInRenderedName } from "../config/is-rendered.ts";
 import { selectorIsEmpty, selectorMatches } from "../../api/schema/object.ts";
 
 export type PoolOfNode =
@@ -51,7 +52,7 @@ export function labelsOfFirstPool(
   pools: readonly MachineConfigPool[],
 ): Readonly<Record<string, string>> | undefined {
   const has = node.metadata.annotations ?? {};
-  const first = /^rendered-(.+)-[0-9a-f]{32}$/.exec(has[annotations.firstPivotConfig] ?? "")?.[1];
+  const first = poolInRenderedName(has[annotations.firstPivotConfig] ?? "");
   if (first === undefined || isBuiltIn(first) || has[annotations.customPoolLabelsApplied] !== undefined)
     return undefined;
   const wanted = labelsSelectedBy(pools.find(({ metadata }) => metadata.name === first));

@@ -3,8 +3,9 @@ import { type MemberFacts, isSkipped, looksDegraded } from "./member-facts.ts";
 import { drainReasons } from "./plan-drain.ts";
 import type { PoolMembers } from "./pool-members.ts";
 import { type Estimate, type Past, estimateMachine, estimateRollOut } from "../books/past.ts";
-import { type NodeSelection, type Wait, type WaitReason, endsByItself } from "./select-nodes.ts";
+import type { NodeSelection, Wait } from "./select-nodes.ts";
 import type { Phase } from "../books/phase.ts";
+import { type WaitReason, endsByItself } from "./rollout-holds.ts";
 
 /** Everything that is known of one pool at one moment. */
 export interface PoolFacts {

@@ -1,9 +1,10 @@
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { poolConditions as types } from "../../api/names.ts";
-import { conditionOf, timestampOf } from "../../api/schema/object.ts";
+import { setCondition } from "../../api/schema/conditions.ts";
+import { conditionOf } from "../../api/schema/object.ts";
 import { shortImage } from "../config/image-pair.ts";
 import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
-import type { WaitReason } from "./select-nodes.ts";
+import type { WaitReason } from "./rollout-holds.ts";
 
 export type PoolStatusFields = NonNullable<MachineConfigPool["status"]>;
 type PoolCondition = NonNullable<PoolStatusFields["conditions"]>[number];
@@ -43,13 +44,9 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
   const before = pool.status ?? {};
   const progress = poolProgress(facts);
   const { failed } = progress;
-  const conditions = new Map((before.conditions ?? []).map((condition) => [condition.type ?? "", condition]));
-  const stamp = timestampOf(now);
+  let conditions: readonly PoolCondition[] = before.conditions ?? [];
   const set = (type: string, is: boolean, reason: string, message: string) => {
-    const status = is ? "True" : "False";
-    const old = conditions.get(type);
-    const lastTransitionTime = old?.status === status ? (old.lastTransitionTime ?? stamp) : stamp;
-    conditions.set(type, { type, status, reason, message, lastTransitionTime });
+    conditions = setCondition(conditions, { type, status: is ? "True" : "False", reason, message }, now);
   };
   const rendering = conditionOf(
     before.conditions as { type: string; status?: string; reason?: string; message?: string }[] | undefined,
@@ -71,7 +68,7 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
     failed.length > 0 ? degradedMessage(failed) : "",
   );
   if (rendering === undefined) set(types.renderDegraded, false, "AsExpected", "");
-  const parts: readonly PoolCondition[] = [...conditions.values()].filter(
+  const parts: readonly PoolCondition[] = conditions.filter(
     ({ type, status }) => type !== types.degraded && type?.endsWith("Degraded") === true && status === "True",
   );
   set(
@@ -92,7 +89,7 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
     readyMachineCount: members.ready,
     unavailableMachineCount: members.unavailable,
     degradedMachineCount: failed.length,
-    conditions: [...conditions.values()],
+    conditions: [...conditions],
     ...(facts.certificates === undefined || (facts.certificates.length === 0 && before.certExpirys === undefined)
       ? {}
       : { certExpirys: facts.certificates.map((each) => ({ ...each })) }),

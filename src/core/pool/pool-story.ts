@@ -14,8 +14,18 @@ interface Said {
 const sayingOf = (status: PoolStatusFields | undefined, type: string): Said | undefined =>
   conditionOf(status?.conditions as readonly Said[] | undefined, type);
 
+/** A state of a pool that a chapter of its book is about, before and after a change of its status. */
+interface Turn {
+  readonly was: boolean;
+  readonly is: boolean;
+  readonly begin: StoryLineIn<"pool">;
+  readonly end: StoryLineIn<"pool">;
+}
+
+const boundary = { level: "boundary" } as const;
+
 /**
- * What the book of a pool has to say about a change of its status.
+ * What the book of a pool has to say about a change of its status: first what ended, then what began.
  *
  * @param pool as it was before.
  * @param after its new status.
@@ -29,97 +39,93 @@ export function poolTurns(
   const before = pool.status;
   const target = pool.spec.configuration?.name ?? "";
   const from = before?.configuration?.name ?? "";
-  const boundary = { level: "boundary" } as const;
-  const lines: StoryLineIn<"pool">[] = [];
-  const because = (type: string, reason: string) => ({
-    was: sayingOf(before, type)?.reason === reason,
-    is: sayingOf(after, type)?.reason === reason,
-  });
-  const paused = because(types.updating, "Paused");
-  const blocked = because(types.updating, "RolloutBlocked");
-  const failing = {
-    was: sayingOf(before, types.nodeDegraded)?.status === "True",
-    is: sayingOf(after, types.nodeDegraded)?.status === "True",
+  const [paused, blocked, failing] = [pausedTurn, blockedTurn, failingTurn].map((turnOf) =>
+    turnOf(before, after, target),
+  );
+  const ends = (turn: Turn | undefined) => (turn !== undefined && turn.was && !turn.is ? [turn.end] : []);
+  const begins = (turn: Turn | undefined) => (turn !== undefined && turn.is && !turn.was ? [turn.begin] : []);
+  // A pool whose machines have the target already only looks so: a machine of it fails, or is new.
+  const isBegun = startsRollout(before, after) && target !== from;
+  return [
+    ...((before?.conditions ?? []).length === 0 ? [created(after)] : []),
+    ...ends(paused),
+    ...ends(blocked),
+    ...(isBegun ? [rolloutBegins(pool, causeOf())] : []),
+    ...begins(paused),
+    ...begins(blocked),
+    ...begins(failing),
+    ...ends(failing),
+    ...finished(from, after),
+  ];
+}
+
+function pausedTurn(before: PoolStatusFields | undefined, after: PoolStatusFields, target: string): Turn {
+  const updating = sayingOf(after, types.updating);
+  const here = { ...boundary, chapter: "Paused" } as const;
+  return {
+    was: sayingOf(before, types.updating)?.reason === "Paused",
+    is: updating?.reason === "Paused",
+    begin: { ...here, path: "Paused", mark: "begin", reason: "PoolPaused", message: updating?.message ?? "" },
+    end: { ...here, path: "Ended", mark: "end", reason: "PoolResumed", message: `the pool goes on to ${target}` },
   };
-  const saysUpdating = sayingOf(after, types.updating)?.message ?? "";
-  if ((before?.conditions ?? []).length === 0)
-    lines.push({
-      ...boundary,
-      chapter: "Created",
-      path: "Created",
-      mark: "end",
-      reason: "PoolCreated",
-      message: `with ${after.machineCount ?? 0} machines`,
-    });
-  if (paused.was && !paused.is)
-    lines.push({
-      ...boundary,
-      chapter: "Paused",
-      path: "Ended",
-      mark: "end",
-      reason: "PoolResumed",
-      message: `the pool goes on to ${target}`,
-    });
-  if (blocked.was && !blocked.is)
-    lines.push({
-      ...boundary,
-      chapter: "Blocked",
-      path: "Ended",
-      mark: "end",
-      reason: "QuarantineLifted",
-      message: `the pool goes on to ${target}`,
-    });
-  // One whose machines have the target already only looks so: a machine of it fails, or is new.
-  if (startsRollout(before, after) && target !== from) lines.push(rolloutBegins(pool, causeOf()));
-  if (paused.is && !paused.was)
-    lines.push({
-      ...boundary,
-      chapter: "Paused",
-      path: "Paused",
-      mark: "begin",
-      reason: "PoolPaused",
-      message: saysUpdating,
-    });
-  if (blocked.is && !blocked.was)
-    lines.push({
-      ...boundary,
-      chapter: "Blocked",
-      path: "Blocked",
-      mark: "begin",
-      reason: "TargetQuarantined",
-      message: saysUpdating,
-    });
-  if (failing.is && !failing.was)
-    lines.push({
-      ...boundary,
-      chapter: "Degraded",
-      path: "Degraded",
-      mark: "begin",
-      reason: "MachinesDegraded",
-      message: sayingOf(after, types.nodeDegraded)?.message ?? "",
-    });
-  if (failing.was && !failing.is)
-    lines.push({
-      ...boundary,
-      chapter: "Degraded",
+}
+
+function blockedTurn(before: PoolStatusFields | undefined, after: PoolStatusFields, target: string): Turn {
+  const updating = sayingOf(after, types.updating);
+  const here = { ...boundary, chapter: "Blocked" } as const;
+  return {
+    was: sayingOf(before, types.updating)?.reason === "RolloutBlocked",
+    is: updating?.reason === "RolloutBlocked",
+    begin: { ...here, path: "Blocked", mark: "begin", reason: "TargetQuarantined", message: updating?.message ?? "" },
+    end: { ...here, path: "Ended", mark: "end", reason: "QuarantineLifted", message: `the pool goes on to ${target}` },
+  };
+}
+
+function failingTurn(before: PoolStatusFields | undefined, after: PoolStatusFields): Turn {
+  const degraded = sayingOf(after, types.nodeDegraded);
+  const here = { ...boundary, chapter: "Degraded" } as const;
+  return {
+    was: sayingOf(before, types.nodeDegraded)?.status === "True",
+    is: degraded?.status === "True",
+    begin: { ...here, path: "Degraded", mark: "begin", reason: "MachinesDegraded", message: degraded?.message ?? "" },
+    end: {
+      ...here,
       path: "Ended",
       mark: "end",
       reason: "Recovered",
       message: "no machine of the pool is degraded any more",
-    });
-  const completed = after.configuration?.name ?? "";
-  if (completed !== "" && completed !== from)
-    lines.push({
+    },
+  };
+}
+
+const created = ({ machineCount }: PoolStatusFields): StoryLineIn<"pool"> => ({
+  ...boundary,
+  chapter: "Created",
+  path: "Created",
+  mark: "end",
+  reason: "PoolCreated",
+  message: `with ${machineCount ?? 0} machines`,
+});
+
+/** @param from what all machines of the pool had before. */
+function finished(
+  from: string,
+  { configuration, machineCount: machines = 0 }: PoolStatusFields,
+): readonly StoryLineIn<"pool">[] {
+  const completed = configuration?.name ?? "";
+  if (completed === "" || completed === from) return [];
+  return [
+    {
       ...boundary,
       chapter: "Rollout",
       run: completed,
       path: "Finished",
       mark: "end",
       reason: "AllUpdated",
-      message: `all ${after.machineCount ?? 0} machines have ${completed}`,
-      data: { from, to: completed, machines: after.machineCount ?? 0 },
-    });
-  return lines;
+      message: `all ${machines} machines have ${completed}`,
+      data: { from, to: completed, machines },
+    },
+  ];
 }
 
 /** The pool goes to a target: also to another one in the middle of a roll-out. */

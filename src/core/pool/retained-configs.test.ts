@@ -6,7 +6,6 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations } from "../../api/names.ts";
 import {
   describeRetention,
-  poolOfRendered,
   remade,
   retainedConfigs,
   retentionOf,
@@ -16,6 +15,7 @@ import {
   usesOfPool,
   whyNotDeleted,
 } from "./retained-configs.ts";
+import { poolOfRendered } from "../config/is-rendered.ts";
 
 const owner = {
   apiVersion: "machineconfiguration.openshift.io/v1",
@@ -52,6 +52,8 @@ const judge = (configs: readonly MachineConfig[], more: Partial<Parameters<typeo
   });
   return verdicts.map((verdict) => `${verdict.name} ${verdict.keep ? verdict.because : "goes"}`);
 };
+/** The name of a rendered config of the pool worker; its hash ends with the given digits. */
+const hashed = (digits: string) => `rendered-worker-${digits.padStart(32, "0")}`;
 const five = ["a", "b", "c", "d", "e"].map((name, index) => rendered(name, `2030-01-0${index + 1}T00:00:00Z`));
 
 describe("retainedConfigs", () => {
@@ -178,18 +180,25 @@ describe("who uses a rendered config", () => {
   test("from whole lists: why one stays, and nothing of what is no rendered config", () => {
     const pool = {
       metadata: { name: "worker", annotations: { [annotations.retainedConfigs]: "1" } },
-      spec: { configuration: { name: "e" } },
+      spec: { configuration: { name: hashed("e") } },
     } as unknown as MachineConfigPool;
     const node = {
-      metadata: { name: "w", annotations: { [annotations.currentConfig]: "a", [annotations.desiredConfig]: "e" } },
+      metadata: {
+        name: "w",
+        annotations: { [annotations.currentConfig]: hashed("a"), [annotations.desiredConfig]: hashed("e") },
+      },
     } as unknown as Node;
     const other = { apiVersion: "x", kind: "MachineConfig", metadata: { name: "99-x" } } as unknown as MachineConfig;
-    const objects = { pools: [pool], nodes: [node], machineConfigNodes: [], machineConfigs: [...five, other] };
+    const named = five.map((config) => ({
+      ...config,
+      metadata: { ...config.metadata, name: hashed(config.metadata.name) },
+    }));
+    const objects = { pools: [pool], nodes: [node], machineConfigNodes: [], machineConfigs: [...named, other] };
     const why = (name: string) => {
       const retention = retentionOf(name, objects, 0);
       return retention === undefined ? undefined : describeRetention(retention);
     };
-    expect(["a", "b", "d", "e", "99-x", "absent"].map(why)).toEqual([
+    expect([...["a", "b", "d", "e"].map(hashed), "99-x", "absent"].map(why)).toEqual([
       "used by node w (currentConfig)",
       "unused; it goes when nothing has used it for 3600 s",
       "kept for going back, 1 of 1",
@@ -207,13 +216,12 @@ describe("who uses a rendered config", () => {
 });
 
 test("one that is made again is the same, but for what the API server gave the one that is gone [pool-retained-configs-8]", () => {
-  const [config] = five;
-  if (config === undefined) throw new Error("none");
+  const config = rendered(hashed("a"), "2030-01-01T00:00:00Z");
   expect(poolOfRendered(config)).toBe("worker");
   expect(remade(config, "pool-uid")).toEqual({
     apiVersion: config.apiVersion,
     kind: "MachineConfig",
-    metadata: { name: "a", annotations: { a: "b" }, ownerReferences: [owner] },
+    metadata: { name: hashed("a"), annotations: { a: "b" }, ownerReferences: [owner] },
     spec: config.spec,
   });
   // With an owner that is gone it would be collected at once.

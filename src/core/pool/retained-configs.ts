@@ -5,6 +5,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { annotations, notYetSet } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
+import { poolOfRendered } from "../config/is-rendered.ts";
 import { defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
 import { quarantinedTargets, refusedTargetsOf } from "./quarantine.ts";
 
@@ -52,12 +53,6 @@ export const usesOfMachineConfigNode = ({ metadata, spec, status }: MachineConfi
 /** An image is built from the rendered config that its build names. */
 export const usesOfBuild = (build: MachineOSBuild): readonly ConfigUse[] =>
   usesOf(`${build.kind} ${build.metadata.name}`, [["spec", build.spec?.machineConfig?.name]]);
-
-/** The pool that a rendered config was made for; `undefined`: it is none. */
-export function poolOfRendered({ metadata }: Pick<MachineConfig, "metadata">): string | undefined {
-  return metadata.ownerReferences?.find(({ kind, controller }) => controller === true && kind === "MachineConfigPool")
-    ?.name;
-}
 
 /** What is to become of one rendered config, and why. */
 export type Retention =

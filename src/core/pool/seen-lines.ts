@@ -64,145 +64,20 @@ export function seeNode(
   pool: string,
   { now, since }: { readonly now: number; readonly since: number },
 ): NodeLook {
-  const lines: SeenLine[] = [];
-  const say = (line: StoryLineIn<"node">, at: number = now) => lines.push({ line, at: Number.isNaN(at) ? now : at });
-  const boundary = { level: "boundary" } as const;
-  if (node === undefined || node.metadata.deletionTimestamp !== undefined) {
-    if (before !== undefined)
-      say({
-        ...boundary,
-        chapter: "Leave",
-        path: "Deleted",
-        mark: "end",
-        reason: "NodeDeleted",
-        message: "the Node was deleted",
-        run: before.uid,
-      });
-    return { seen: undefined, lines };
-  }
-  const has = node.metadata.annotations ?? {};
-  const uid = node.metadata.uid ?? "";
-  const desired = has[annotations.desiredConfig] ?? "";
-  const current = has[annotations.currentConfig] ?? "";
-  const isDone = current !== "" && current === desired && has[annotations.state] === nodeStates.done;
-  const created = Date.parse(node.metadata.creationTimestamp ?? "");
-  if ((before === undefined && created >= since) || (before !== undefined && before.uid !== uid))
-    say(
-      {
-        ...boundary,
-        chapter: "Join",
-        path: "Registered",
-        mark: "end",
-        reason: "Registered",
-        message: "the Node appeared",
-        run: uid,
-      },
-      created,
-    );
-  if (before !== undefined && before.uid === uid && pool !== "" && before.pool !== "" && before.pool !== pool)
-    say({
-      ...boundary,
-      chapter: "PoolMove",
-      path: "Moved",
-      mark: "end",
-      reason: "PoolChanged",
-      message: `from pool ${before.pool} to ${pool}, as the labels of the node say`,
-      data: { from: before.current, to: desired, pool, fromPool: before.pool },
-    });
-
-  const ready = conditionOf(
-    node.status?.conditions as { type: string; lastTransitionTime?: string }[] | undefined,
-    "Ready",
-  );
-  const silentSince = Date.parse(ready?.lastTransitionTime ?? node.metadata.creationTimestamp ?? "");
-  const isSilent = phaseOf(node, machineConfigNode) === "Lost" && !isReady(node);
-  const isLost = isSilent && now - silentSince >= lostAfterMs;
-  if (isLost && before?.isLost !== true)
-    say(
-      {
-        ...boundary,
-        chapter: "Lost",
-        path: "Silent",
-        mark: "begin",
-        reason: "KubeletSilent",
-        message: "its kubelet stopped reporting, and no reboot was announced",
-      },
-      silentSince,
-    );
-  if (!isSilent && before?.isLost === true)
-    say(
-      {
-        ...boundary,
-        chapter: "Lost",
-        path: "Back",
-        mark: "end",
-        reason: "KubeletBack",
-        message: "its kubelet reports again",
-      },
-      silentSince,
-    );
-
-  const conditions = machineConfigNode?.status?.conditions;
-  const statuses = Object.fromEntries(speaking.map((type) => [type, conditionOf(conditions, type)?.status ?? "False"]));
-  if (before !== undefined) {
-    if (desired !== before.desired && desired !== "" && desired !== current && current !== "")
-      say({
-        ...boundary,
-        chapter: "Update",
-        run: desired,
-        path: "Requested",
-        mark: "begin",
-        reason: "TargetSet",
-        message: `it was given ${desired}`,
-        data: { from: current, to: desired },
-      });
-    if (desired !== "" && desired !== current) {
-      for (const type of speaking) {
-        const condition = conditionOf(conditions, type);
-        if (condition === undefined || condition.status === before.statuses[type]) continue;
-        const at = Date.parse(condition.lastTransitionTime);
-        const section: Reason<typeof type> = updates[type];
-        const here = { ...boundary, chapter: "Update", run: desired } as const;
-        if (condition.status === "Unknown" && section.begin !== undefined)
-          say(
-            {
-              ...here,
-              path: section.path,
-              mark: "begin",
-              reason: section.begin,
-              message: condition.message,
-            } as StoryLineIn<"node">,
-            at,
-          );
-        if (condition.status === "True")
-          say(
-            {
-              ...here,
-              path: section.path,
-              mark: "end",
-              reason: section.end,
-              message: condition.message,
-            } as StoryLineIn<"node">,
-            at,
-          );
-      }
-    }
-    if (isDone && !before.isDone && before.current !== "" && before.current !== current)
-      say({
-        ...boundary,
-        chapter: "Update",
-        run: current,
-        path: "Updated",
-        mark: "end",
-        reason: "Succeeded",
-        message: `the machine has ${current}`,
-      });
-  }
+  if (node === undefined || node.metadata.deletionTimestamp !== undefined)
+    return { seen: undefined, lines: before === undefined ? [] : [{ line: deletedLine(before.uid), at: now }] };
+  const is = stateOf(node, machineConfigNode, now);
+  const lines = [
+    ...joinLines(before, node, pool, is, since),
+    ...lostLines(before, is),
+    ...(before === undefined ? [] : updateLines(before, machineConfigNode, is)),
+  ].map(({ line, at = now }): SeenLine => ({ line, at: Number.isNaN(at) ? now : at }));
+  const { uid, desired, isDone, isSilent, isLost, statuses } = is;
   const seen: NodeSeen = {
     uid,
     pool,
     desired,
-    current: isDone || before === undefined ? current : before.current,
+    current: isDone || before === undefined ? is.current : before.current,
     isDone,
     isLost: isSilent && (isLost || before?.isLost === true),
     statuses,
@@ -210,6 +85,174 @@ export function seeNode(
   return {
     seen,
     lines,
-    ...(isSilent && !isLost ? { lookAgainMs: Math.max(1000, silentSince + lostAfterMs - now) } : {}),
+    ...(isSilent && !isLost ? { lookAgainMs: Math.max(1000, is.silentSince + lostAfterMs - now) } : {}),
   };
+}
+
+const boundary = { level: "boundary" } as const;
+
+/** A line, and when what it says happened, in milliseconds since the epoch; absent: now. */
+interface Noted {
+  readonly line: StoryLineIn<"node">;
+  readonly at?: number;
+}
+
+/** What a node and its MachineConfigNode say now. */
+interface NodeState {
+  readonly uid: string;
+  readonly desired: string;
+  readonly current: string;
+  readonly isDone: boolean;
+  /** Its kubelet does not report, and no reboot was announced. */
+  readonly isSilent: boolean;
+  /** Silent for so long that it counts as lost. */
+  readonly isLost: boolean;
+  /** Since when the kubelet has been as ready, or not, as it is; NaN: not known. */
+  readonly silentSince: number;
+  readonly statuses: Readonly<Record<string, string>>;
+}
+
+function stateOf(node: Node, machineConfigNode: MachineConfigNode | undefined, now: number): NodeState {
+  const has = node.metadata.annotations ?? {};
+  const desired = has[annotations.desiredConfig] ?? "";
+  const current = has[annotations.currentConfig] ?? "";
+  const ready = conditionOf(
+    node.status?.conditions as { type: string; lastTransitionTime?: string }[] | undefined,
+    "Ready",
+  );
+  const silentSince = Date.parse(ready?.lastTransitionTime ?? node.metadata.creationTimestamp ?? "");
+  const isSilent = phaseOf(node, machineConfigNode) === "Lost" && !isReady(node);
+  const conditions = machineConfigNode?.status?.conditions;
+  return {
+    uid: node.metadata.uid ?? "",
+    desired,
+    current,
+    isDone: current !== "" && current === desired && has[annotations.state] === nodeStates.done,
+    isSilent,
+    isLost: isSilent && now - silentSince >= lostAfterMs,
+    silentSince,
+    statuses: Object.fromEntries(speaking.map((type) => [type, conditionOf(conditions, type)?.status ?? "False"])),
+  };
+}
+
+const deletedLine = (uid: string): StoryLineIn<"node"> => ({
+  ...boundary,
+  chapter: "Leave",
+  path: "Deleted",
+  mark: "end",
+  reason: "NodeDeleted",
+  message: "the Node was deleted",
+  run: uid,
+});
+
+/** That a node is new, or belongs to another pool than before. */
+function joinLines(
+  before: NodeSeen | undefined,
+  node: Node,
+  pool: string,
+  { uid, desired }: NodeState,
+  since: number,
+): readonly Noted[] {
+  const created = Date.parse(node.metadata.creationTimestamp ?? "");
+  const isNew = before === undefined ? created >= since : before.uid !== uid;
+  if (isNew)
+    return [
+      {
+        line: {
+          ...boundary,
+          chapter: "Join",
+          path: "Registered",
+          mark: "end",
+          reason: "Registered",
+          message: "the Node appeared",
+          run: uid,
+        },
+        at: created,
+      },
+    ];
+  const isMoved = before !== undefined && pool !== "" && before.pool !== "" && before.pool !== pool;
+  if (!isMoved) return [];
+  return [
+    {
+      line: {
+        ...boundary,
+        chapter: "PoolMove",
+        path: "Moved",
+        mark: "end",
+        reason: "PoolChanged",
+        message: `from pool ${before.pool} to ${pool}, as the labels of the node say`,
+        data: { from: before.current, to: desired, pool, fromPool: before.pool },
+      },
+    },
+  ];
+}
+
+function lostLines(before: NodeSeen | undefined, { isLost, isSilent, silentSince: at }: NodeState): readonly Noted[] {
+  const here = { ...boundary, chapter: "Lost" } as const;
+  if (isLost && before?.isLost !== true) {
+    const message = "its kubelet stopped reporting, and no reboot was announced";
+    return [{ line: { ...here, path: "Silent", mark: "begin", reason: "KubeletSilent", message }, at }];
+  }
+  if (!isSilent && before?.isLost === true) {
+    const message = "its kubelet reports again";
+    return [{ line: { ...here, path: "Back", mark: "end", reason: "KubeletBack", message }, at }];
+  }
+  return [];
+}
+
+/** How far an update has come since `before`. */
+function updateLines(
+  before: NodeSeen,
+  machineConfigNode: MachineConfigNode | undefined,
+  { desired, current, isDone }: NodeState,
+): readonly Noted[] {
+  const here = { ...boundary, chapter: "Update" } as const;
+  const isUnderWay = desired !== "" && desired !== current;
+  const requested: StoryLineIn<"node"> = {
+    ...here,
+    run: desired,
+    path: "Requested",
+    mark: "begin",
+    reason: "TargetSet",
+    message: `it was given ${desired}`,
+    data: { from: current, to: desired },
+  };
+  const updated: StoryLineIn<"node"> = {
+    ...here,
+    run: current,
+    path: "Updated",
+    mark: "end",
+    reason: "Succeeded",
+    message: `the machine has ${current}`,
+  };
+  const isUpdated = isDone && !before.isDone && before.current !== "" && before.current !== current;
+  return [
+    ...(isUnderWay && desired !== before.desired && current !== "" ? [{ line: requested }] : []),
+    ...(isUnderWay ? speaking.flatMap((type) => phaseLines(type, before, machineConfigNode, desired)) : []),
+    ...(isUpdated ? [{ line: updated }] : []),
+  ];
+}
+
+/** The line of one phase of an update, where its condition says something else than before. */
+function phaseLines(
+  type: (typeof speaking)[number],
+  before: NodeSeen,
+  machineConfigNode: MachineConfigNode | undefined,
+  run: string,
+): readonly Noted[] {
+  const condition = conditionOf(machineConfigNode?.status?.conditions, type);
+  if (condition === undefined || condition.status === before.statuses[type]) return [];
+  const section: Reason<typeof type> = updates[type];
+  const reason = condition.status === "Unknown" ? section.begin : condition.status === "True" ? section.end : undefined;
+  if (reason === undefined) return [];
+  const line = {
+    ...boundary,
+    chapter: "Update",
+    run,
+    path: section.path,
+    mark: condition.status === "True" ? "end" : "begin",
+    reason,
+    message: condition.message,
+  } as StoryLineIn<"node">;
+  return [{ line, at: Date.parse(condition.lastTransitionTime) }];
 }

@@ -3,7 +3,16 @@ import { describe, expect, test } from "vitest";
 import { type MemberFacts, isInOurHands, isOutOfService } from "./member-facts.ts";
 import { quarantinedTargets } from "./quarantine.ts";
 import { PoolMembers } from "./pool-members.ts";
-import { type RolloutPolicy, type RolloutPool, budgetOf, plainPolicy, selectNodes } from "./select-nodes.ts";
+import {
+  type Hold,
+  type MachineClass,
+  type RolloutPolicy,
+  type RolloutPool,
+  canaryFacts,
+  holdTable,
+} from "./rollout-holds.ts";
+import { type ImageTarget, stockTarget } from "../config/image-pair.ts";
+import { budgetOf, plainPolicy, selectNodes } from "./select-nodes.ts";
 
 interface Given extends RolloutPool {
   readonly target: string;
@@ -11,16 +20,24 @@ interface Given extends RolloutPool {
   /** Control-plane machines of other pools. */
   readonly otherControlPlane: readonly MemberFacts[];
   readonly policy?: Partial<RolloutPolicy>;
+  /** Why the target cannot be given yet. */
+  readonly awaits?: ImageTarget["awaits"];
 }
 
 const now = Date.UTC(2030, 0, 2);
+
+function membersOf({ target, members, awaits }: Given): PoolMembers {
+  const made = PoolMembers.of(target, members, now);
+  if (awaits !== undefined) made.retarget(target, now, { ...stockTarget, awaits });
+  return made;
+}
 
 /** The choice, with every machine that waits named. */
 function select(given: Given) {
   const controlPlane = [...given.members, ...given.otherControlPlane].filter((each) => each.controlPlane);
   const selection = selectNodes(
     given,
-    PoolMembers.of(given.target, given.members, now),
+    membersOf(given),
     { ...plainPolicy, controlPlane, ...given.policy },
     now,
     Number.POSITIVE_INFINITY,
@@ -278,6 +295,45 @@ describe("selectNodes", () => {
       skipped: ["a BudgetUsed"],
     },
     {
+      title: "tries it again in its zone only while machines of another one are away, when asked",
+      given: facts(
+        [member("a", { ...onItsWay, zone: "z1", skippedUntil: "2030-01-01T00:00:00Z" }), member("b", { zone: "z2" })],
+        { maxUnavailable: 2, policy: { oneZoneAtATime: true } },
+      ),
+      chosen: ["b"],
+      skipped: ["a ZoneBusy"],
+    },
+    {
+      title: "does not try it again behind a canary that failed",
+      given: facts(
+        [
+          member("a", { desired: "new", state: "Degraded" }),
+          member("b", { ...onItsWay, skippedUntil: "2030-01-01T00:00:00Z" }),
+        ],
+        { maxUnavailable: 2, policy: { canary: { count: 1, wellMs: 60_000 } } },
+      ),
+      chosen: [],
+      skipped: ["b CanaryFailed"],
+    },
+    {
+      title: "tries the canary itself again",
+      given: facts([member("a", { ...onItsWay, skippedUntil: "2030-01-01T00:00:00Z" }), member("b")], {
+        maxUnavailable: 2,
+        policy: { canary: { count: 1, wellMs: 60_000 } },
+      }),
+      chosen: ["a"],
+      skipped: ["b Canary"],
+    },
+    {
+      title: "tries canaries again one by one where more went than the pool asks for",
+      given: facts(
+        ["a", "b"].map((name) => member(name, { ...onItsWay, skippedUntil: "2030-01-01T00:00:00Z" })),
+        { maxUnavailable: 2, policy: { canary: { count: 1, wellMs: 60_000 } } },
+      ),
+      chosen: ["a"],
+      skipped: ["b Canary"],
+    },
+    {
       title: "takes two zones at once when nobody asks otherwise",
       given: facts([member("a", { zone: "z1" }), member("b", { zone: "z2" })], { maxUnavailable: 2 }),
       chosen: ["a", "b"],
@@ -337,6 +393,52 @@ describe("selectNodes", () => {
   });
 });
 
+const allClasses = ["healthy", "drainSkipped", "outOfService", "joining"] as const;
+const later = "2030-01-03T00:00:00Z";
+const earlier = "2030-01-01T00:00:00Z";
+
+/** The machine in question, as one of each class. */
+const asClass: Readonly<Record<MachineClass, Partial<MemberFacts>>> = {
+  healthy: {},
+  drainSkipped: { ...onItsWay, skippedUntil: earlier },
+  outOfService: { kubeletReady: false },
+  joining: { current: "", desired: "" },
+};
+
+/** What brings each hold about for a machine `x` of the control plane in zone z1. */
+const situations: Readonly<
+  Record<Hold, Partial<Given> & { readonly x?: Partial<MemberFacts>; readonly beside?: Partial<MemberFacts> }>
+> = {
+  paused: { paused: true },
+  image: { awaits: { reason: "WaitingForBuild", message: "", lift: "" } },
+  otherPools: { policy: { afterOthers: { message: "", lift: "" } } },
+  drainDelay: { x: { skippedUntil: later } },
+  quarantine: { quarantined: ["new"] },
+  controlPlaneBusy: { otherControlPlane: [member("o", { ...onItsWay, controlPlane: true })] },
+  controlPlaneAway: { otherControlPlane: [member("o", { ...onNew, kubeletReady: false, controlPlane: true })] },
+  etcd: { policy: { etcd: [{ node: "o", ready: false }] } },
+  canary: { beside: { ...onNew, since: "2030-01-02T00:00:00Z" }, policy: { canary: { count: 1, wellMs: 60_000 } } },
+  budget: { beside: { ...onNew, kubeletReady: false }, maxUnavailable: 1 },
+  zone: { beside: { ...onNew, kubeletReady: false, zone: "z2" }, policy: { oneZoneAtATime: true } },
+};
+
+describe.for(allClasses)("a machine that is %s", (is) => {
+  const x = (more: Partial<MemberFacts> = {}) =>
+    member("x", { controlPlane: true, zone: "z1", ...asClass[is], ...more });
+
+  test("goes where nothing holds it", () => {
+    expect(select(facts([x()])).chosen.map(({ node }) => node)).toEqual(["x"]);
+  });
+
+  test.for(Object.entries(situations))("is held by %s as the table says", ([hold, { x: more, beside, ...given }]) => {
+    const members = [x(more), ...(beside === undefined ? [] : [member("y", beside)])];
+    const { chosen, skipped } = select(facts(members, { maxUnavailable: 9, ...given }));
+    const isHeld = holdTable[hold as Hold][is];
+    expect(chosen.map(({ node }) => node)).toEqual(isHeld ? [] : ["x"]);
+    expect(skipped.map(({ node }) => node)).toEqual(isHeld ? ["x"] : []);
+  });
+});
+
 const anyMember = fc.record({
   controlPlane: fc.boolean(),
   zone: fc.constantFrom("", "z1", "z2"),
@@ -361,6 +463,21 @@ const anyFacts = fc
       { ...more, otherControlPlane: others.map((each, index) => member(`o${index}`, { ...each, controlPlane: true })) },
     ),
   );
+
+/** As `anyFacts`, with drains that were given up, zones, and machines that go first. */
+const anyRollout = fc
+  .record({
+    given: anyFacts,
+    skipped: fc.array(fc.constantFrom("", "", earlier, later), { minLength: 8, maxLength: 8 }),
+    since: fc.constantFrom("2029-01-01T00:00:00Z", new Date(now).toISOString()),
+    oneZoneAtATime: fc.boolean(),
+    canary: fc.option(fc.record({ count: fc.constantFrom(1, 2), wellMs: fc.constant(60_000) }), { nil: undefined }),
+  })
+  .map(({ given, skipped, since, oneZoneAtATime, canary }) => ({
+    ...given,
+    members: given.members.map((each, index) => ({ ...each, since, skippedUntil: skipped[index] ?? "" })),
+    policy: { oneZoneAtATime, ...(canary === undefined ? {} : { canary }) },
+  }));
 
 /** A machine that comes or changes (`at` is its place among eight names), or goes. */
 const anyNews = fc.record({
@@ -465,6 +582,37 @@ describe("whatever the state of a pool", () => {
             .toSorted(),
         );
       }),
+    );
+  });
+
+  test("no machine is chosen that a hold of its class refuses", () => {
+    fc.assert(
+      fc.property(anyRollout, (given) => {
+        const { chosen } = select(given);
+        const members = membersOf(given);
+        const inService = chosen.filter(({ was }) => was === "healthy").map(({ node }) => taken(given, node));
+        const repairs = chosen.filter(({ was }) => was !== "healthy");
+        if (given.paused) expect(chosen).toEqual([]);
+        // A repair waits for the rule of the control plane alone; a machine that is in service for everything.
+        for (const { node } of repairs) expect(members.away.has(node)).toBe(true);
+        for (const one of inService) {
+          expect(members.away.has(one.name)).toBe(false);
+          expect(given.quarantined).toEqual([]);
+          expect(one.desired === "new" && one.skippedUntil === later).toBe(false);
+        }
+        const away = [...members.away.values()];
+        expect(inService.length).toBeLessThanOrEqual(
+          Math.max(0, budgetOf(given.maxUnavailable, members.size) - away.length),
+        );
+        if (given.policy?.oneZoneAtATime === true && inService.length > 0)
+          expect(new Set([...away, ...inService].map(({ zone }) => zone)).size).toBe(1);
+        const { canary } = given.policy ?? {};
+        if (canary === undefined) return;
+        const { gone, proven, count } = canaryFacts(members, canary, now);
+        const busy = gone.filter((name) => !members.skipped.has(name));
+        if (proven.length < count) expect(inService.length).toBeLessThanOrEqual(Math.max(0, count - busy.length));
+      }),
+      { numRuns: 1000 },
     );
   });
 

@@ -124,116 +124,121 @@ function partsOf(machineConfigurations: readonly MachineConfiguration[]): readon
 /** Everything that a person wants to see of a cluster at one look, from live objects. */
 export function clusterStatus(facts: ClusterFacts): ClusterStatus {
   const byName = new Map(facts.machineConfigNodes.map((object) => [object.metadata.name, object]));
-  const nodes = [...facts.nodes]
-    .sort((a, b) => a.metadata.name.localeCompare(b.metadata.name, "en", { numeric: true }))
-    .map((node): NodeStatus => {
-      const has = node.metadata.annotations ?? {};
-      const machineConfigNode = byName.get(node.metadata.name);
-      const member = poolOfNode(node, facts.pools);
-      const target =
-        member.verdict === "member"
-          ? facts.pools.find(({ metadata }) => metadata.name === member.pool)?.spec.configuration?.name
-          : undefined;
-      const own = phaseOf(node, machineConfigNode);
-      // A machine that has what it was told to have may still have to wait for its turn.
-      const phase =
-        own === "Updated" && target !== undefined && target !== has[annotations.currentConfig] ? "NeedsUpdate" : own;
-      const conditions = machineConfigNode?.status?.conditions ?? [];
-      const drained = conditionOf(conditions, types.drained);
-      const reasonOf: Partial<Record<Phase, string>> = {
-        Lost: node.status?.conditions?.find(({ type }) => type === "Ready")?.message ?? "the kubelet does not report",
-        Degraded: has[annotations.reason] ?? "",
-        Unreconcilable: has[annotations.reason] ?? "",
-        Draining: drained?.message ?? "",
-        Rebooting: conditionOf(conditions, types.rebootedNode)?.message ?? "",
-        Joining: "no configuration applied yet",
-      };
-      return {
-        name: node.metadata.name,
-        pool: member.verdict === "member" ? member.pool : "",
-        phase,
-        current: has[annotations.currentConfig] ?? "",
-        desired: has[annotations.desiredConfig] ?? "",
-        ready: isReady(node),
-        cordoned: node.spec?.unschedulable === true,
-        reason:
-          member.verdict === "ambiguous"
-            ? `selected by several pools (${member.pools.join(", ")}): it belongs to none`
-            : (reasonOf[phase] ?? ""),
-        since:
-          conditions
-            .map(({ lastTransitionTime }) => lastTransitionTime)
-            .sort()
-            .at(-1) ?? "",
-      };
-    });
-  const pools = [...facts.pools]
-    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
-    .map((pool): PoolStatus => {
-      const { status, spec } = pool;
-      const is = (type: string) =>
-        conditionOf(status?.conditions as { type: string; status?: string; message?: string }[] | undefined, type);
-      const speaking = ["Degraded", "Updating", "Updated"]
-        .map(is)
-        .find((condition) => condition?.status === "True" && condition.message !== "");
-      return {
-        name: pool.metadata.name,
-        target: spec.configuration?.name ?? "",
-        paused: spec.paused === true,
-        updated: is("Updated")?.status === "True",
-        updating: is("Updating")?.status === "True",
-        degraded: is("Degraded")?.status === "True",
-        machines: status?.machineCount ?? 0,
-        updatedMachines: status?.updatedMachineCount ?? 0,
-        readyMachines: status?.readyMachineCount ?? 0,
-        unavailableMachines: status?.unavailableMachineCount ?? 0,
-        degradedMachines: status?.degradedMachineCount ?? 0,
-        message: speaking?.message ?? is("Updating")?.message ?? "",
-      };
-    });
-  const operator = facts.clusterOperators.find(({ metadata }) => metadata.name === objects.clusterOperator);
-  const operatorIs = (type: string) => operator?.status?.conditions?.find((condition) => condition.type === type);
   return {
     configServer: configServerOf(facts),
     parts: partsOf(facts.machineConfigurations ?? []),
-    operator:
-      operator === undefined
-        ? undefined
-        : {
-            version: operator.status?.versions?.find(({ name }) => name === "operator")?.version ?? "",
-            available: operatorIs("Available")?.status === "True",
-            progressing: operatorIs("Progressing")?.status === "True",
-            degraded: operatorIs("Degraded")?.status === "True",
-            message:
-              operatorIs("Degraded")?.status === "True"
-                ? (operatorIs("Degraded")?.message ?? "")
-                : (operatorIs("Progressing")?.message ?? ""),
-          },
-    pools,
-    nodes,
+    operator: operatorOf(facts.clusterOperators),
+    pools: [...facts.pools].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1)).map(poolStatusOf),
+    nodes: [...facts.nodes]
+      .sort((a, b) => a.metadata.name.localeCompare(b.metadata.name, "en", { numeric: true }))
+      .map((node) => nodeStatusOf(node, byName.get(node.metadata.name), facts.pools)),
+  };
+}
+
+function nodeStatusOf(
+  node: Node,
+  machineConfigNode: MachineConfigNode | undefined,
+  pools: readonly MachineConfigPool[],
+): NodeStatus {
+  const has = node.metadata.annotations ?? {};
+  const member = poolOfNode(node, pools);
+  const pool = member.verdict === "member" ? member.pool : "";
+  const target = pools.find(({ metadata }) => metadata.name === pool)?.spec.configuration?.name;
+  const own = phaseOf(node, machineConfigNode);
+  // A machine that has what it was told to have may still have to wait for its turn.
+  const isBehind = target !== undefined && target !== has[annotations.currentConfig];
+  const phase = own === "Updated" && isBehind ? "NeedsUpdate" : own;
+  const conditions = machineConfigNode?.status?.conditions ?? [];
+  return {
+    name: node.metadata.name,
+    pool,
+    phase,
+    current: has[annotations.currentConfig] ?? "",
+    desired: has[annotations.desiredConfig] ?? "",
+    ready: isReady(node),
+    cordoned: node.spec?.unschedulable === true,
+    reason:
+      member.verdict === "ambiguous"
+        ? `selected by several pools (${member.pools.join(", ")}): it belongs to none`
+        : reasonOf(phase, node, machineConfigNode),
+    since:
+      conditions
+        .map(({ lastTransitionTime }) => lastTransitionTime)
+        .sort()
+        .at(-1) ?? "",
+  };
+}
+
+/** Why a machine is in a phase, where that needs words. */
+function reasonOf(phase: Phase, node: Node, machineConfigNode: MachineConfigNode | undefined): string {
+  const conditions = machineConfigNode?.status?.conditions ?? [];
+  switch (phase) {
+    case "Lost":
+      return conditionOf(node.status?.conditions, "Ready")?.message ?? "the kubelet does not report";
+    case "Degraded":
+    case "Unreconcilable":
+      return node.metadata.annotations?.[annotations.reason] ?? "";
+    case "Draining":
+      return conditionOf(conditions, types.drained)?.message ?? "";
+    case "Rebooting":
+      return conditionOf(conditions, types.rebootedNode)?.message ?? "";
+    case "Joining":
+      return "no configuration applied yet";
+    default:
+      return "";
+  }
+}
+
+function poolStatusOf({ metadata, status, spec }: MachineConfigPool): PoolStatus {
+  const is = (type: string) =>
+    conditionOf(status?.conditions as { type: string; status?: string; message?: string }[] | undefined, type);
+  const speaking = ["Degraded", "Updating", "Updated"]
+    .map(is)
+    .find((condition) => condition?.status === "True" && condition.message !== "");
+  return {
+    name: metadata.name,
+    target: spec.configuration?.name ?? "",
+    paused: spec.paused === true,
+    updated: is("Updated")?.status === "True",
+    updating: is("Updating")?.status === "True",
+    degraded: is("Degraded")?.status === "True",
+    machines: status?.machineCount ?? 0,
+    updatedMachines: status?.updatedMachineCount ?? 0,
+    readyMachines: status?.readyMachineCount ?? 0,
+    unavailableMachines: status?.unavailableMachineCount ?? 0,
+    degradedMachines: status?.degradedMachineCount ?? 0,
+    message: speaking?.message ?? is("Updating")?.message ?? "",
+  };
+}
+
+function operatorOf(operators: ClusterFacts["clusterOperators"]): ClusterStatus["operator"] {
+  const operator = operators.find(({ metadata }) => metadata.name === objects.clusterOperator);
+  if (operator === undefined) return undefined;
+  const is = (type: string) => operator.status?.conditions?.find((condition) => condition.type === type);
+  const degraded = is("Degraded")?.status === "True";
+  return {
+    version: operator.status?.versions?.find(({ name }) => name === "operator")?.version ?? "",
+    available: is("Available")?.status === "True",
+    progressing: is("Progressing")?.status === "True",
+    degraded,
+    message: is(degraded ? "Degraded" : "Progressing")?.message ?? "",
   };
 }
 
 /** Whether every pool has what it should have, and every one of `expected` machines is in one, ready. */
-export function isSettled(status: ClusterStatus, expected: number): boolean {
+export function isSettled({ operator, pools, nodes }: ClusterStatus, expected: number): boolean {
   return (
-    status.operator?.available === true &&
-    status.pools.length > 0 &&
-    // A pool counts its machines a moment after the last of them has told that it is done.
-    status.pools.every(
-      (pool) =>
-        pool.updated &&
-        pool.target !== "" &&
-        pool.updatedMachines === pool.machines &&
-        pool.readyMachines === pool.machines,
-    ) &&
-    status.nodes.length >= expected &&
-    status.nodes.every(
-      (node) =>
-        node.phase === "Updated" &&
-        node.ready &&
-        !node.cordoned &&
-        status.pools.some((pool) => pool.name === node.pool && pool.target === node.current),
-    )
+    operator?.available === true &&
+    pools.length > 0 &&
+    pools.every(isUpdated) &&
+    nodes.length >= expected &&
+    nodes.every((node) => isInPlace(node, pools))
   );
 }
+
+/** A pool counts its machines a moment after the last of them has reported that it is done. */
+const isUpdated = ({ updated, target, machines, updatedMachines, readyMachines }: PoolStatus) =>
+  updated && target !== "" && updatedMachines === machines && readyMachines === machines;
+
+const isInPlace = ({ phase, ready, cordoned, pool, current }: NodeStatus, pools: readonly PoolStatus[]) =>
+  phase === "Updated" && ready && !cordoned && pools.some(({ name, target }) => name === pool && target === current);

@@ -1,7 +1,8 @@
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { annotations, machineConfigNodeConditions as phases } from "../../api/names.ts";
+import { machineConfigNodeConditions as phases } from "../../api/names.ts";
 import { conditionOf, selectorMatches, timestampOf } from "../../api/schema/object.ts";
+import { isRendered } from "../config/is-rendered.ts";
 import { reasonText } from "../../api/books/stories.ts";
 import {
   type Answer,
@@ -34,7 +35,8 @@ import {
 import { durationText } from "../books/fold-book.ts";
 import { type Mover, type PoolProgress, poolBlockers } from "../pool/pool-progress.ts";
 import { type Retention, describeRetention } from "../pool/retained-configs.ts";
-import { type Wait, endsByItself } from "../pool/select-nodes.ts";
+import type { Wait } from "../pool/select-nodes.ts";
+import { endsByItself } from "../pool/rollout-holds.ts";
 
 /** What is going on with one thing, why, what comes next, and what a person should do about it. */
 export interface Explanation {
@@ -427,22 +429,21 @@ export function explainClusterOperator(facts: Facts, operator: ClusterOperator):
 export function explainMachineConfig(facts: Facts, name: string, retention?: Retention): Explanation | undefined {
   const config = facts.machineConfig(name);
   if (config === undefined) return undefined;
-  const isRendered =
-    config.metadata.annotations?.[annotations.generatedByController] !== undefined && name.startsWith("rendered-");
+  const rendered = isRendered(config, facts.members.pools());
   const pools = facts.members
     .pools()
     .filter((pool) =>
-      isRendered
+      rendered
         ? [pool.spec.configuration?.name, pool.status?.configuration?.name].includes(name)
         : selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels),
     );
   const lines = pools.map((pool) => {
     const { name: poolName } = pool.metadata;
-    const target = isRendered ? name : (pool.spec.configuration?.name ?? "");
+    const target = rendered ? name : (pool.spec.configuration?.name ?? "");
     // Whether what was rendered last has this very version of it, the pool's list of members does not say; that it has
     // it at all does.
     const isMember =
-      isRendered ||
+      rendered ||
       (
         (pool.spec.configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ??
         []
@@ -463,12 +464,12 @@ export function explainMachineConfig(facts: Facts, name: string, retention?: Ret
         : `${name} is in ${pools.length === 1 ? "the pool" : "the pools"} ${pools.map(({ metadata }) => metadata.name).join(", ")}.`,
     sections: [
       ...section("Pools", lines),
-      ...section("Written", isRendered ? [] : lastWriterText(config)),
+      ...section("Written", rendered ? [] : lastWriterText(config)),
       ...section("Kept", retention === undefined ? [] : [describeRetention(retention)]),
     ],
     next: [],
     todo:
-      pools.length === 0 && !isRendered
+      pools.length === 0 && !rendered
         ? [
             "give it a label that some pool's machineConfigSelector selects, such as machineconfiguration.openshift.io/role",
           ]

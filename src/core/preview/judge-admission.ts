@@ -5,7 +5,8 @@ import { equalValues } from "../../ignition/canonical.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import { clipWarning } from "./forecast-summary.ts";
 import { newPolicyProblems } from "../pool/pool-policy.ts";
-import { poolOfRendered, whyNotDeleted } from "../pool/retained-configs.ts";
+import { poolOfRendered } from "../config/is-rendered.ts";
+import { whyNotDeleted } from "../pool/retained-configs.ts";
 import { validateMachineConfig } from "../config/validate-machine-config.ts";
 
 /** What the API server is told about an object that somebody wants to store. */
@@ -25,8 +26,6 @@ const sentence = ({ path, reason, remedy }: Problem) =>
 
 /** Judges a MachineConfig by itself, with the very rules that rendering and the machines follow. */
 export function judgeMachineConfig(config: Pick<MachineConfig, "metadata" | "spec">): AdmissionVerdict {
-  // Rendered configurations are ours; their members were judged.
-  if (config.metadata.name.startsWith("rendered-")) return { verdict: "allowed", warnings: [] };
   return judged(`MachineConfig ${config.metadata.name}`, validateMachineConfig(config));
 }
 

@@ -91,6 +91,17 @@ const poolOf = (after: ClusterObjects, name: string) =>
   planCluster(before, after).pools.find((each) => each.pool === name);
 
 describe("planCluster", () => {
+  test("a user's configuration that is called rendered is merged and shown like any other", () => {
+    const after = {
+      ...before,
+      machineConfigs: [...before.machineConfigs, config("rendered-x", "worker", { "/etc/x": "1" })],
+    };
+    expect(planCluster(before, after).pools.map(({ pool: name, verdict }) => `${name} ${verdict}`)).toEqual([
+      "master unchanged",
+      "worker changes",
+    ]);
+  });
+
   test("says that nothing changes when nothing does", () => {
     expect(planCluster(before, before)).toMatchObject({
       refusals: [],

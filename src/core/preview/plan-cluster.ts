@@ -9,6 +9,7 @@ import { selectorMatches } from "../../api/schema/object.ts";
 import { type Because, describeConsequence } from "../config/change.ts";
 import { packagesOf } from "../machine/deployment.ts";
 import { type ConfigChange, diffConfigs } from "../config/diff-configs.ts";
+import { isRendered } from "../config/is-rendered.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
 import { contentModeOf } from "../build/build-intent.ts";
 import { contentDigest } from "../config/image-content.ts";
@@ -19,7 +20,7 @@ import type { ObservedEntry } from "../machine/content-gap.ts";
 import { type Step, planNode } from "../machine/plan-node.ts";
 import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
-import { type Irreconcilable, reconcile } from "../config/reconcilable.ts";
+import { type Irreconcilable, irreconcilableBetween } from "../config/reconcilable.ts";
 import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts";
 import { type Refusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
 import { ignitionOf, kernelTypes, validateMachineConfig } from "../config/validate-machine-config.ts";
@@ -164,12 +165,11 @@ const [imageNow, imageToBuild] = ["0", "1"].map((digit) => `built-on-this-cluste
 /** What `renderPool` makes a pool's config from, out of all there is. */
 export function renderInputsOf(
   pool: MachineConfigPool,
-  objects: Pick<ClusterObjects, "machineConfigs" | "controllerConfig">,
+  objects: Pick<ClusterObjects, "pools" | "machineConfigs" | "controllerConfig">,
 ): RenderInputs {
   const members = objects.machineConfigs.filter(
     (config) =>
-      !config.metadata.name.startsWith("rendered-") &&
-      selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels),
+      selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels) && !isRendered(config, objects.pools),
   );
   return {
     pool,
@@ -205,109 +205,148 @@ export function forecastOf(node: string, steps: readonly Step[]): NodeForecast {
  * machines would go through. The machines' part is the very plan that the daemons will make.
  */
 export function planCluster(before: ClusterObjects, after: ClusterObjects): ClusterForecast {
+  const findings = findingsOf(before, after);
+  const pools = after.pools.map((pool) => ({
+    forecast: forecastPool(pool, before, after),
+    warnings: imageWarnings(pool, before, after),
+  }));
+  return {
+    refusals: findings.refusals,
+    warnings: [...findings.warnings, ...pools.flatMap(({ warnings }) => warnings)],
+    pools: pools.map(({ forecast }) => forecast),
+  };
+}
+
+/** What is to be said of each MachineConfig that is new or changed, by itself. */
+function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<ClusterForecast, "refusals" | "warnings"> {
   const known = new Map(before.machineConfigs.map((config) => [config.metadata.name, config]));
-  const refusals: { object: string; path: string; reason: string; remedy?: string }[] = [];
+  const refusals: ClusterForecast["refusals"][number][] = [];
   const warnings: string[] = [];
   for (const config of after.machineConfigs) {
     if (known.get(config.metadata.name) === config) continue;
+    const object = `MachineConfig/${config.metadata.name}`;
     for (const { path, reason, remedy, severity } of validateMachineConfig(config)) {
-      const object = `MachineConfig/${config.metadata.name}`;
       if (severity === "error") refusals.push({ object, path, reason, ...(remedy === undefined ? {} : { remedy }) });
       else warnings.push(`${object}: ${path}: ${reason}`);
     }
     if (!after.pools.some((pool) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels)))
-      warnings.push(`MachineConfig/${config.metadata.name}: no pool selects it; give it the label ${labels.role}`);
+      warnings.push(`${object}: no pool selects it; give it the label ${labels.role}`);
   }
+  return { refusals, warnings };
+}
+
+/** The pool as it was; `undefined`: it is new. */
+const earlierOf = (pool: MachineConfigPool, before: ClusterObjects) =>
+  before.pools.find(({ metadata }) => metadata.name === pool.metadata.name);
+
+/** What it means for the machines of a pool that it begins or ceases to boot images. */
+function imageWarnings(pool: MachineConfigPool, before: ClusterObjects, after: ClusterObjects): readonly string[] {
+  const earlier = earlierOf(pool, before);
+  if (earlier === undefined) return [];
+  const content = imageContentOf(pool, after.machineOSConfigs ?? []);
+  if (content === imageContentOf(earlier, before.machineOSConfigs ?? [])) return [];
+  const into =
+    content === undefined
+      ? "the stock OS"
+      : content === "full"
+        ? "an image that holds its configuration"
+        : "an image of its own, and files are written as before";
+  return [
+    `pool ${pool.metadata.name} opts ${content === undefined ? "out of" : "in to"} images: every machine of it drains and reboots into ${into}`,
+  ];
+}
+
+function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: ClusterObjects): PoolForecast {
+  const { name } = pool.metadata;
+  const earlier = earlierOf(pool, before);
   const overrides = storageOverridesOf(after.machineConfiguration);
+  // A pool that was already refused keeps its current config, and whatever comes next is judged against that one.
+  const current = before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
+  const then =
+    earlier === undefined
+      ? undefined
+      : renderForPool(renderInputsOf(earlier, before), current, storageOverridesOf(before.machineConfiguration));
+  const from = then?.verdict === "rendered" ? then.config : current;
+  const now = renderForPool(renderInputsOf(pool, after), current ?? from, overrides);
+  if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
+  const to = now.config;
+  if (from?.metadata.name === to.metadata.name) return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
+  return {
+    pool: name,
+    verdict: "changes",
+    from: from?.metadata.name ?? "",
+    to: to.metadata.name,
+    paused: pool.spec.paused === true,
+    changes: diffConfigs(from, to),
+    ...forecastMachines(pool, from, to, before, after),
+    irreconcilable: irreconcilableBetween(from, to, overrides),
+    warnings: now.warnings,
+  };
+}
+
+/** What each machine of a pool goes through on the way to a rendered config, and why. */
+function forecastMachines(
+  pool: MachineConfigPool,
+  from: MachineConfig | undefined,
+  to: MachineConfig,
+  before: ClusterObjects,
+  after: ClusterObjects,
+): { readonly nodes: readonly NodeForecast[]; readonly because: readonly Because[] } {
+  const content = imageContentOf(pool, after.machineOSConfigs ?? []);
   const policies = mergePolicies(after.machineConfiguration?.spec.nodeDisruptionPolicy);
+  const known = new Map(before.machineConfigs.map((config) => [config.metadata.name, config]));
+  const target = decoded(to);
+  const planFrom = (has: NodeConfig, onlyControlPlane: boolean) =>
+    target === undefined ? undefined : planBetween(has, target, content, policies, onlyControlPlane);
+  // Machines with the same config have the same plan: thousands of them cost one.
+  const plans = new Map<string, ReturnType<typeof planFrom>>();
+  const planOf = (current: string, onlyControlPlane: boolean) => {
+    const id = `${onlyControlPlane ? "only " : ""}${current}`;
+    if (!plans.has(id)) {
+      const has = current === from?.metadata.name ? from : known.get(current);
+      plans.set(id, planFrom(decoded(has) ?? decoded(from) ?? emptyNodeConfig, onlyControlPlane));
+    }
+    return plans.get(id);
+  };
   const controlPlaneNodes = after.nodes.filter(isControlPlane).length;
-
-  const pools = after.pools.map((pool): PoolForecast => {
-    const name = pool.metadata.name;
-    const earlierPool = before.pools.find((other) => other.metadata.name === name);
-    // A pool that was already refused keeps its current config, and whatever comes next is judged against that one.
-    const current = before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
-    const then =
-      earlierPool === undefined
-        ? undefined
-        : renderForPool(renderInputsOf(earlierPool, before), current, storageOverridesOf(before.machineConfiguration));
-    const from = then?.verdict === "rendered" ? then.config : current;
-    const content = imageContentOf(pool, after.machineOSConfigs ?? []);
-    const had = earlierPool === undefined ? undefined : imageContentOf(earlierPool, before.machineOSConfigs ?? []);
-    if (content !== had && earlierPool !== undefined) {
-      const into =
-        content === undefined
-          ? "the stock OS"
-          : content === "full"
-            ? "an image that holds its configuration"
-            : "an image of its own, and files are written as before";
-      warnings.push(
-        `pool ${name} opts ${content === undefined ? "out of" : "in to"} images: every machine of it drains and reboots into ${into}`,
-      );
-    }
-    const now = renderForPool(renderInputsOf(pool, after), current ?? from, overrides);
-    if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
-    const to = now.config;
-    if (from?.metadata.name === to.metadata.name)
-      return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
-
-    const target = decoded(to);
-    const members = after.nodes.filter((node) => {
-      const member = poolOfNode(node, after.pools);
-      return member.verdict === "member" && member.pool === name;
-    });
-    let because: readonly Because[] = [];
-    // Machines with the same config have the same plan: thousands of them cost one.
-    const plans = new Map<string, ReturnType<typeof planNode> | undefined>();
-    const planFrom = (has: NodeConfig, wanted: NodeConfig, onlyControlPlane: boolean) => {
-      if (content === undefined)
-        return planNode(
-          observedAs(has, { image: has.osImage === "" ? wanted.osImage : has.osImage, onlyControlPlane }),
-          wanted,
-          policies,
-        );
-      const image = sharesImage(has, wanted, content) ? imageNow : imageToBuild;
-      return planNode(
-        observedAs(withImage(has, { image: imageNow, content }), { image: imageNow, onlyControlPlane }),
-        withImage(wanted, { image, content }),
-        policies,
-      );
-    };
-    const planOf = (current: string, onlyControlPlane: boolean) => {
-      const id = `${onlyControlPlane ? "only " : ""}${current}`;
-      if (!plans.has(id)) {
-        const has =
-          decoded(current === from?.metadata.name ? from : known.get(current)) ?? decoded(from) ?? emptyNodeConfig;
-        plans.set(id, target === undefined ? undefined : planFrom(has, target, onlyControlPlane));
-      }
-      return plans.get(id);
-    };
-    const nodes = members.map((node): NodeForecast => {
-      // Each machine starts from what it has, which need not be what the pool had.
-      const plan = planOf(
-        node.metadata.annotations?.[annotations.currentConfig] ?? "",
-        isControlPlane(node) && controlPlaneNodes === 1,
-      );
-      if (plan?.verdict !== "change") return forecastOf(node.metadata.name, []);
-      because = plan.because;
-      return forecastOf(node.metadata.name, plan.steps);
-    });
-    if (members.length === 0 && target !== undefined) {
-      const plan = planFrom(decoded(from) ?? emptyNodeConfig, target, false);
-      if (plan.verdict === "change") because = plan.because;
-    }
-    return {
-      pool: name,
-      verdict: "changes",
-      from: from?.metadata.name ?? "",
-      to: to.metadata.name,
-      paused: pool.spec.paused === true,
-      changes: diffConfigs(from, to),
-      because,
-      irreconcilable: from === undefined ? [] : reconcile(from, to, { overrides }),
-      warnings: now.warnings,
-      nodes,
-    };
+  const members = after.nodes.filter((node) => {
+    const member = poolOfNode(node, after.pools);
+    return member.verdict === "member" && member.pool === pool.metadata.name;
   });
-  return { refusals, warnings, pools };
+  // Each machine starts from what it has, which need not be what the pool had.
+  const made = members.map((node) =>
+    planOf(
+      node.metadata.annotations?.[annotations.currentConfig] ?? "",
+      isControlPlane(node) && controlPlaneNodes === 1,
+    ),
+  );
+  const whole = members.length === 0 ? [planFrom(decoded(from) ?? emptyNodeConfig, false)] : made;
+  const reason = whole.findLast((plan) => plan?.verdict === "change");
+  return {
+    nodes: members.map((node, index) => {
+      const plan = made[index];
+      return forecastOf(node.metadata.name, plan?.verdict === "change" ? plan.steps : []);
+    }),
+    because: reason?.verdict === "change" ? reason.because : [],
+  };
+}
+
+/** The plan of a machine from one configuration to another. @param content what images of its pool hold. */
+function planBetween(
+  has: NodeConfig,
+  wanted: NodeConfig,
+  content: ContentMode | undefined,
+  policies: ReturnType<typeof mergePolicies>,
+  onlyControlPlane: boolean,
+): ReturnType<typeof planNode> {
+  if (content === undefined) {
+    const image = has.osImage === "" ? wanted.osImage : has.osImage;
+    return planNode(observedAs(has, { image, onlyControlPlane }), wanted, policies);
+  }
+  const image = sharesImage(has, wanted, content) ? imageNow : imageToBuild;
+  return planNode(
+    observedAs(withImage(has, { image: imageNow, content }), { image: imageNow, onlyControlPlane }),
+    withImage(wanted, { image, content }),
+    policies,
+  );
 }

@@ -2,7 +2,8 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { ConfigMap } from "../../api/foreign/kubernetes.ts";
 import { annotations, controllerConfigConditions as types, namespace } from "../../api/names.ts";
-import { type Condition, type KubeObject, conditionOf, timestampOf } from "../../api/schema/object.ts";
+import { withTransition } from "../../api/schema/conditions.ts";
+import { type Condition, type KubeObject, conditionOf } from "../../api/schema/object.ts";
 import type { Dns, ImageConfig, Infrastructure, Network, Proxy } from "../../api/foreign/openshift.ts";
 import { encodeBase64 } from "../../ignition/data-url.ts";
 import { textOfBase64 } from "./base-configs.ts";
@@ -432,18 +433,10 @@ export function templateStatus(
   now: number,
 ): NonNullable<ControllerConfig["status"]> {
   const generation = config.metadata.generation ?? 1;
-  const before = (config.status?.conditions ?? []) as readonly Partial<Condition>[];
-  const stamp = timestampOf(now);
+  const before = config.status?.conditions as readonly Condition[] | undefined;
   const condition = (type: string, is: boolean, message: string) => {
-    const status = is ? "True" : "False";
-    const old = before.find((other) => other.type === type);
-    return {
-      type,
-      status,
-      reason: is ? type.replace("TemplateController", "") : "AsExpected",
-      message,
-      lastTransitionTime: old?.status === status ? (old.lastTransitionTime ?? stamp) : stamp,
-    };
+    const reason = is ? type.replace("TemplateController", "") : "AsExpected";
+    return withTransition(conditionOf(before, type), { type, status: is ? "True" : "False", reason, message }, now);
   };
   const conditions = [
     condition(

@@ -1,7 +1,7 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { inMergeOrder } from "../config/merge-fields.ts";
-import { type StorageOverride, reconcile } from "../config/reconcilable.ts";
+import { type StorageOverride, irreconcilableBetween } from "../config/reconcilable.ts";
 import { type Refusal, type RenderInputs, type RenderResult, renderPool } from "./render-pool.ts";
 
 const storageOverrides = ["Disks", "FileSystems", "Raid"] as const;
@@ -28,9 +28,8 @@ export function renderForPool(
   overrides: readonly StorageOverride[] = [],
 ): RenderResult {
   const result = renderPool(inputs);
-  if (result.verdict === "refused" || current === undefined || current.metadata.name === result.config.metadata.name)
-    return result;
-  const found = reconcile(current, result.config, { overrides }).filter(({ rule }) => rule === "reference");
+  if (result.verdict === "refused" || current === undefined) return result;
+  const found = irreconcilableBetween(current, result.config, overrides).filter(({ rule }) => rule === "reference");
   if (found.length === 0) return result;
   const refusals = found.map(({ field, reason, remedy }): Refusal => {
     const member = ownerOfFile(result, field) ?? culpritOf(inputs, current, overrides, field, reason);
@@ -67,7 +66,7 @@ function culpritOf(
 ): string | undefined {
   const section = sectionOf(field);
   const brings = (member: RenderInputs["members"][number]) =>
-    reconcile(current, member, { overrides }).some(
+    irreconcilableBetween(current, member, overrides).some(
       (one) => sectionOf(one.field) === section && (one.reason === reason || section === field),
     );
   return inMergeOrder(inputs.members).find((member) => mentions(member, section) && brings(member))?.metadata.name;

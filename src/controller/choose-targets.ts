@@ -1,0 +1,223 @@
+import type { Node } from "../api/foreign/kubernetes.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { annotations, fieldManagers } from "../api/names.ts";
+import { causeOf, changedSources } from "../core/config/changed-sources.ts";
+import { imageAnnotations, imageText, namedImage, shortImage, stockTarget } from "../core/config/image-pair.ts";
+import type { ClusterMembers } from "../core/pool/cluster-members.ts";
+import type { PoolFacts } from "../core/pool/pool-progress.ts";
+import { quarantineStep } from "../core/pool/quarantine.ts";
+import type { Context } from "../kube/controller.ts";
+import { type Shared, describeNode, taintsOf } from "./mark-members.ts";
+import { type NodeChanges, type Written, eachAtOnce } from "./node-writes.ts";
+
+/** What choosing remembers between two passes. */
+export class ChoiceMemory {
+  /** Pool → the machines that its events last named as waiting for the operator's own. */
+  readonly deferred = new Map<string, string>();
+}
+
+/** What the chosen machines of a pool are given. */
+interface Given {
+  readonly pool: string;
+  readonly target: string;
+  /** The image that goes with it; empty: the stock operating system. */
+  readonly image: string;
+  /** What of the pool changed, for books. */
+  readonly because: Readonly<Record<string, unknown>>;
+}
+
+/** Gives the target to every machine that was chosen. */
+export async function giveTargets(
+  { pool, members, selection }: PoolFacts,
+  topology: string,
+  { cluster, writes }: Shared,
+  context: Context,
+): Promise<Written> {
+  const { name } = pool.metadata;
+  const { target } = members;
+  // A machine that joins while the image of its pool is being made starts without one.
+  const pair = members.image.awaits === undefined ? members.image : stockTarget;
+  const because =
+    selection.chosen.length === 0
+      ? {}
+      : causeOf(changedSources(pool, (config) => context.caches.of(MachineConfig).get(config)));
+  const given: Given = { pool: name, target, image: pair.image, because };
+  let result: Written = "written";
+  const nodes: string[] = [];
+  await eachAtOnce(selection.chosen, async ({ node: chosen, was }) => {
+    const node = cluster.node(chosen)?.node;
+    if (node === undefined) return;
+    const changes = targetChanges(node, target, imageAnnotations(pair, node), topology);
+    // Which pool it is in is said before what it gets from it.
+    await describeNode(name, chosen, cluster, context);
+    if ((await writes.change(node, changes, context)) === "overtaken") {
+      result = "overtaken";
+      return;
+    }
+    nodes.push(chosen);
+    context.log.info(
+      {
+        pool: name,
+        node: chosen,
+        target,
+        ...(pair.image === "" ? {} : { image: pair.image }),
+        was,
+        ...selection.budget,
+      },
+      "node targeted",
+    );
+    reportTarget(node, given, context);
+  });
+  reportGiven(pool, target, nodes.sort(), context);
+  return result;
+}
+
+function targetChanges(
+  node: Node,
+  target: string,
+  image: Readonly<Record<string, string | null>>,
+  topology: string,
+): NodeChanges {
+  const withoutTaint = taintsOf(node, false);
+  return {
+    annotations: {
+      [annotations.desiredConfig]: target,
+      ...image,
+      [annotations.controlPlaneTopology]: topology,
+      ...(node.metadata.annotations?.[annotations.drainSkipped] === undefined
+        ? {}
+        : { [annotations.drainSkipped]: null }),
+    },
+    ...(withoutTaint === undefined ? {} : { taints: withoutTaint }),
+  };
+}
+
+/** The line in the book of a machine that was given its target. @param node as it was before. */
+function reportTarget(node: Node, { pool, target, image, because }: Given, { scribe }: Context): void {
+  const { name } = node.metadata;
+  const has = node.metadata.annotations ?? {};
+  const taken = has[annotations.desiredConfig] ?? "";
+  const from = imageText(namedImage(has, "current"));
+  const here = { book: `node/${name}`, chapter: "Update", level: "boundary" } as const;
+  if (has[annotations.currentConfig] === target && from === image) {
+    // It has that already: what it was to go to was taken back.
+    if (taken !== "" && taken !== target)
+      scribe.line({
+        ...here,
+        run: taken,
+        path: "Updated",
+        mark: "end",
+        outcome: "Superseded",
+        reason: "Superseded",
+        message: `${taken} was taken back, and ${name} stays on ${target}`,
+      });
+    return;
+  }
+  const inImage =
+    image === from ? "" : image === "" ? " and goes back to the stock OS" : ` in image ${shortImage(image)}`;
+  scribe.line({
+    ...here,
+    run: target,
+    path: "Requested",
+    mark: "begin",
+    reason: "TargetSet",
+    message: `${name} gets ${target}${inImage}`,
+    data: {
+      from: has[annotations.currentConfig] ?? "",
+      to: target,
+      ...(image === from ? {} : { fromImage: from, toImage: image }),
+      pool,
+      ...because,
+      parent: `pool/${pool} Rollout ${target}`,
+    },
+  });
+}
+
+function reportGiven(
+  pool: MachineConfigPool,
+  target: string,
+  given: readonly string[],
+  { events }: Pick<Context, "events">,
+): void {
+  const [first] = given;
+  if (first === undefined) return;
+  const more = given.length > 5 ? ` and ${given.length - 5} more` : "";
+  events.event(pool, {
+    type: "Normal",
+    reason: "SetDesiredConfig",
+    message:
+      given.length === 1
+        ? `Targeted node ${first} to MachineConfig ${target}`
+        : `Set target for ${given.length} nodes to MachineConfig ${target}: ${given.slice(0, 5).join(", ")}${more}`,
+  });
+}
+
+/** Says once which machines wait because the operator runs there. */
+export function reportDeferred(
+  { pool, members, selection }: PoolFacts,
+  memory: ChoiceMemory,
+  { events }: Context,
+): void {
+  const text = `${members.target} ${selection.deferred.join(",")}`;
+  if (selection.deferred.length === 0 || memory.deferred.get(pool.metadata.name) === text) return;
+  memory.deferred.set(pool.metadata.name, text);
+  events.event(pool, {
+    type: "Normal",
+    reason: "DeferringOperatorNodeUpdate",
+    message: `The operator runs on ${selection.deferred.join(", ")}, which is updated last`,
+  });
+}
+
+/**
+ * @returns whether a machine has just gone back from the target, which the pool as it is known here need not say yet.
+ */
+export async function keepQuarantine(
+  pool: MachineConfigPool,
+  cluster: ClusterMembers,
+  { kube, events, log, scribe, signal }: Context,
+): Promise<boolean> {
+  const { name } = pool.metadata;
+  const { target, image } = cluster.members(name);
+  const step = quarantineStep(target, image.image, pool, cluster.refusing(name));
+  const annotate = (node: string, changes: Readonly<Record<string, string | null>>) =>
+    kube.patch(
+      MachineConfigNode,
+      { name: node },
+      { type: "merge", body: { metadata: { annotations: changes } } },
+      { owner: fieldManagers.node, signal },
+    );
+  if (step.annotation !== undefined)
+    await kube.patch(
+      MachineConfigPool,
+      { name },
+      { type: "merge", body: { metadata: { annotations: { [annotations.quarantined]: step.annotation } } } },
+      { owner: fieldManagers.node, signal },
+    );
+  // The pool first: a machine is noted as told only once the pool knows.
+  for (const [node, at] of step.tell) {
+    await annotate(node, { [annotations.quarantineTold]: at });
+    log.info({ pool: name, node, target }, "target quarantined");
+    events.event(pool, {
+      type: "Warning",
+      reason: "TargetQuarantined",
+      message: `${node} went back from ${target}: no other healthy machine gets it until another target is rendered or the annotation ${annotations.quarantined} is removed`,
+    });
+    scribe.line({
+      book: `pool/${name}`,
+      chapter: "Rollout",
+      run: target,
+      path: `Blocked/${node}`,
+      mark: "note",
+      level: "boundary",
+      reason: "TargetQuarantined",
+      message: `${node} went back from ${target}`,
+    });
+  }
+  for (const node of step.lift) {
+    await annotate(node, { [annotations.refusedTargets]: null, [annotations.quarantineTold]: null });
+    log.info({ pool: name, node, target }, "quarantine lifted");
+  }
+  return step.tell.size > 0;
+}

@@ -1,0 +1,110 @@
+import type { Node, Pod } from "../api/foreign/kubernetes.ts";
+import type { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { ClusterMembers } from "../core/pool/cluster-members.ts";
+import { equalValues } from "../ignition/canonical.ts";
+import type { Change } from "../kube/watch-cache.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { Scribe } from "../ports/scribe.ts";
+import { ChoiceMemory } from "./choose-targets.ts";
+import { MarkMemory } from "./mark-members.ts";
+import { NodeWrites } from "./node-writes.ts";
+import { ReportMemory, reportStanding, standingOf } from "./report-pool.ts";
+
+/**
+ * What the node controller knows between two passes. The view of pools and machines is kept from their single changes,
+ * so that a pass over a pool costs what is under way there; the rest is what each part of the controller remembers.
+ */
+export class NodeMemory {
+  readonly cluster = new ClusterMembers();
+  readonly writes = new NodeWrites((name, node) => void this.putNode(name, node));
+  readonly choice = new ChoiceMemory();
+  readonly marks = new MarkMemory();
+  readonly reports = new ReportMemory();
+  #clock: Pick<Clock, "now"> = { now: () => 0 };
+  #scribe: Scribe | undefined;
+  #add: (pool: string) => void = () => undefined;
+
+  /** @param add has a pool reconciled. */
+  start({ clock, scribe }: { readonly clock: Clock; readonly scribe: Scribe }, add: (pool: string) => void): void {
+    this.#clock = clock;
+    this.#scribe = scribe;
+    this.#add = add;
+  }
+
+  /** Milliseconds since the epoch. */
+  now(): number {
+    return this.#clock.now();
+  }
+
+  /** Has another pool reconciled. */
+  reconcile(pool: string): void {
+    this.#add(pool);
+  }
+
+  controlPlanePools(): readonly string[] {
+    return [...this.cluster.controlPlane.keys()].flatMap((name) => {
+      const membership = this.cluster.node(name)?.membership;
+      return membership?.verdict === "member" ? [membership.pool] : [];
+    });
+  }
+
+  /** Has the marks of every member of some pools compared. */
+  markAll(pools: readonly string[]): void {
+    for (const pool of pools)
+      for (const { name } of this.cluster.members(pool).all()) this.marks.unmarked(pool).add(name);
+  }
+
+  /** @returns the pools that the change concerns, as do the other `put…`. */
+  putPool(name: string, pool: MachineConfigPool | undefined): readonly string[] {
+    const concerned = this.cluster.putPool(name, pool, this.now());
+    if (pool !== undefined) return concerned;
+    this.reports.forget(name);
+    this.#scribe?.line({
+      book: `pool/${name}`,
+      chapter: "Deleted",
+      path: "Deleted",
+      mark: "end",
+      level: "boundary",
+      reason: "PoolDeleted",
+      message: "the pool was deleted",
+    });
+    this.marks.forget(name);
+    return concerned;
+  }
+
+  /** Takes in what is known of a node now: from the watch, or from our own write. */
+  putNode(name: string, node: Node | undefined): readonly string[] {
+    const { cluster } = this;
+    const wasControlPlane = cluster.controlPlane.has(name);
+    const concerned = new Set(this.#noting(name, () => cluster.putNode(name, node, this.now())));
+    // Machines of the control plane wait for each other across pools.
+    if (wasControlPlane || cluster.controlPlane.has(name))
+      for (const pool of this.controlPlanePools()) concerned.add(pool);
+    return [...concerned];
+  }
+
+  putMachineConfigNode(name: string, object: MachineConfigNode | undefined): readonly string[] {
+    return this.#noting(name, () => this.cluster.putMachineConfigNode(name, object, this.now()));
+  }
+
+  putDaemonPod({ before, after }: Change<Pod>): readonly string[] {
+    const concerned = new Set<string>();
+    const [had, has] = [before?.spec?.nodeName, after?.spec?.nodeName];
+    if (had !== undefined && had !== has)
+      for (const pool of this.cluster.putDaemonPod(had, undefined, this.now())) concerned.add(pool);
+    if (has !== undefined && !equalValues(before?.status, after?.status))
+      for (const pool of this.cluster.putDaemonPod(has, after, this.now())) concerned.add(pool);
+    return [...concerned];
+  }
+
+  /** Takes a change of a machine in, reports where the machine stands after it, and has its marks compared. */
+  #noting(name: string, put: () => readonly string[]): readonly string[] {
+    const { cluster } = this;
+    const before = standingOf(name, cluster);
+    const concerned = put();
+    reportStanding(name, before, standingOf(name, cluster), cluster, this.#scribe);
+    for (const pool of concerned) this.marks.unmarked(pool).add(name);
+    return concerned;
+  }
+}

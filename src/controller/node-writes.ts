@@ -1,0 +1,126 @@
+import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
+import { fieldManagers } from "../api/names.ts";
+import { slimNode } from "../core/pool/slim.ts";
+import type { Context } from "../kube/controller.ts";
+import { KubeError, isNotFound } from "../kube/kube-error.ts";
+import { PatchedNodes } from "./patched-nodes.ts";
+
+/** `overtaken`: another writer was first, and nothing was written. */
+export type Written = "written" | "overtaken";
+
+export type Taints = NonNullable<NonNullable<Node["spec"]>["taints"]>;
+
+/** What of a node is written. `null` takes an annotation or a label away. */
+export interface NodeChanges {
+  readonly annotations?: Readonly<Record<string, string | null>>;
+  readonly labels?: Readonly<Record<string, string | null>>;
+  readonly taints?: Taints;
+}
+
+/** The node controller's own writes of nodes, and nodes as they are after them. */
+export class NodeWrites {
+  readonly #patched = new PatchedNodes();
+  readonly #onNode: (name: string, node: Node | undefined) => void;
+
+  /** @param onNode hears of a node after each write, carried out or not. */
+  constructor(onNode: (name: string, node: Node | undefined) => void) {
+    this.#onNode = onNode;
+  }
+
+  /** The newest that is known of a node that the watch shows. */
+  view(cached: Node): Node {
+    return this.#patched.view(cached);
+  }
+
+  /** Writes a node as it is known here, which holds only while no other writer has changed it. */
+  async change(node: Node, changes: NodeChanges, context: Context): Promise<Written> {
+    const { name, resourceVersion } = node.metadata;
+    const body = {
+      metadata: {
+        resourceVersion,
+        ...(changes.annotations === undefined ? {} : { annotations: changes.annotations }),
+        ...(changes.labels === undefined ? {} : { labels: changes.labels }),
+      },
+      ...(changes.taints === undefined ? {} : { spec: { taints: changes.taints } }),
+    };
+    const assumed: Node = {
+      ...node,
+      metadata: {
+        ...node.metadata,
+        annotations: withChanges(node.metadata.annotations, changes.annotations),
+        labels: withChanges(node.metadata.labels, changes.labels),
+      },
+      ...(changes.taints === undefined ? {} : { spec: { ...node.spec, taints: changes.taints } }),
+    };
+    this.#patched.begin(node, assumed, body);
+    return this.#send(name, body, context);
+  }
+
+  /** Sends again what had no answer. */
+  async resend(context: Context): Promise<Written> {
+    let result: Written = "written";
+    for (const { name, body } of this.#patched.unanswered())
+      if ((await this.#send(name, body, context)) === "overtaken") result = "overtaken";
+    return result;
+  }
+
+  async #send(name: string, body: object, { kube, caches, signal }: Context): Promise<Written> {
+    try {
+      const after = await kube.patch(
+        kubernetes.Node,
+        { name },
+        { type: "merge", body },
+        { owner: fieldManagers.node, signal },
+      );
+      this.#patched.done(slimNode(after));
+      return "written";
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      this.#patched.drop(name);
+      if (error.httpStatus === 409 || isNotFound(error)) return "overtaken";
+      throw error;
+    } finally {
+      const cached = caches.of(kubernetes.Node).get(name);
+      this.#onNode(name, cached === undefined ? undefined : this.view(cached));
+    }
+  }
+}
+
+/** Whether the server has said that it will not carry a write out; of any other failure nobody knows. */
+const isRefusal = (error: unknown): error is KubeError =>
+  error instanceof KubeError &&
+  error.httpStatus >= 400 &&
+  error.httpStatus < 500 &&
+  error.httpStatus !== 408 &&
+  error.httpStatus !== 429;
+
+/** How many machines are written at the same time. */
+const atOnce = 16;
+
+/** Does it for every item, some at a time. The first failure is thrown when those that were begun have ended. */
+export async function eachAtOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const rest = items[Symbol.iterator]();
+  const failures: unknown[] = [];
+  const worker = async () => {
+    for (const item of rest) {
+      try {
+        await work(item);
+      } catch (error) {
+        failures.push(error);
+      }
+      if (failures.length > 0) return;
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+  if (failures.length > 0) throw failures[0];
+}
+
+/** Annotations or labels after a merge patch: `null` takes one away. */
+function withChanges(
+  before: Readonly<Record<string, string>> | undefined,
+  changes: Readonly<Record<string, string | null>> = {},
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries({ ...before, ...changes }).flatMap(([key, value]) => (value === null ? [] : [[key, value]])),
+  );
+}

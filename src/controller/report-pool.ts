@@ -1,0 +1,283 @@
+import type { StoryLineIn } from "../api/books/stories.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { fieldManagers } from "../api/names.ts";
+import { causeOf, changedSources } from "../core/config/changed-sources.ts";
+import type { ClusterMembers } from "../core/pool/cluster-members.ts";
+import type { PoolMembers } from "../core/pool/pool-members.ts";
+import type { PoolFacts } from "../core/pool/pool-progress.ts";
+import { poolStatus, startsRollout } from "../core/pool/pool-status.ts";
+import { poolTurns, rolloutBegins } from "../core/pool/pool-story.ts";
+import { type CanaryFacts, canaryFacts } from "../core/pool/rollout-holds.ts";
+import { equalValues } from "../ignition/canonical.ts";
+import type { Context } from "../kube/controller.ts";
+import { updateObject } from "../kube/kube-client.ts";
+import type { Scribe } from "../ports/scribe.ts";
+
+/** What reporting remembers between two passes: what was said last, so that nothing is said twice. */
+export class ReportMemory {
+  /** Pool → the target that its book knows of. */
+  readonly targets = new Map<string, string>();
+  /** Pool → how far its machines that go first were. */
+  readonly canary = new Map<string, string>();
+  /** Node → the pools that select it. */
+  readonly severalPools = new Map<string, string>();
+  /** Node → what its annotations and its MachineConfigNode disagree about. */
+  readonly contradictions = new Map<string, string>();
+
+  forget(pool: string): void {
+    this.targets.delete(pool);
+  }
+}
+
+/** Where a machine stands in the roll-out of its pool. */
+export interface Standing {
+  readonly pool: string;
+  readonly target: string;
+  readonly is: "updated" | "failed" | "other";
+}
+
+export function standingOf(name: string, cluster: ClusterMembers): Standing | undefined {
+  const membership = cluster.node(name)?.membership;
+  if (membership?.verdict !== "member") return undefined;
+  const members = cluster.members(membership.pool);
+  return {
+    pool: membership.pool,
+    target: members.target,
+    is: members.degraded.has(name) ? "failed" : members.isUpdated(name) ? "updated" : "other",
+  };
+}
+
+/** Whether the roll-out of a pool has brought a machine to its end, or lost it, since `before`. */
+const hasEnded = (before: Standing | undefined, after: Standing | undefined): after is Standing =>
+  before !== undefined &&
+  after !== undefined &&
+  before.pool === after.pool &&
+  before.target === after.target &&
+  before.is !== after.is &&
+  after.target !== "" &&
+  after.is !== "other";
+
+/** One line for each machine in the book of its pool; its own chapter has the rest. */
+export function reportStanding(
+  name: string,
+  before: Standing | undefined,
+  after: Standing | undefined,
+  cluster: ClusterMembers,
+  scribe: Scribe | undefined,
+): void {
+  if (!hasEnded(before, after)) return;
+  // When every machine has had the target, what happens to one of them is no part of that any more.
+  if (cluster.pool(after.pool)?.status?.configuration?.name === after.target) return;
+  const here = {
+    book: `pool/${after.pool}`,
+    chapter: "Rollout",
+    run: after.target,
+    path: `Node/${name}`,
+    level: "boundary",
+    data: { chapter: `node/${name} Update ${after.target}` },
+  } as const;
+  if (after.is === "updated")
+    scribe?.line({ ...here, mark: "end", reason: "NodeUpdated", message: `${name} has ${after.target}` });
+  else
+    scribe?.line({
+      ...here,
+      mark: "fail",
+      reason: "NodeFailed",
+      message: `${name} cannot go on without help: ${cluster.node(name)?.facts.says ?? ""}`,
+    });
+}
+
+/** What a new status of a pool says that the one before did not. */
+interface News {
+  /** The target that every machine has now. */
+  readonly completed?: string | undefined;
+  readonly began: boolean;
+  readonly turns: readonly StoryLineIn<"pool">[];
+}
+
+export async function writeStatus(facts: PoolFacts, memory: ReportMemory, context: Context): Promise<void> {
+  const { kube, caches, events, scribe, signal } = context;
+  const { pool } = facts;
+  const { name } = pool.metadata;
+  const because = (of: MachineConfigPool) =>
+    causeOf(changedSources(of, (config) => caches.of(MachineConfig).get(config)));
+  let news: News = { began: false, turns: [] };
+  await updateObject(
+    kube,
+    MachineConfigPool,
+    pool.metadata,
+    (object) => {
+      news = { began: false, turns: [] };
+      // A newer spec is judged by its own pass.
+      if (object.metadata.generation !== pool.metadata.generation) return undefined;
+      const status = poolStatus({ ...facts, pool: object });
+      if (equalValues(status, object.status)) return undefined;
+      const isCompleted = status.configuration?.name !== object.status?.configuration?.name;
+      news = {
+        completed: isCompleted ? status.configuration?.name : undefined,
+        began: startsRollout(object.status, status),
+        turns: poolTurns(object, status, () => because(object)),
+      };
+      return { status };
+    },
+    { subresource: "status", owner: fieldManagers.node, cached: pool, signal },
+  );
+  // A roll-out that a new target meets in its middle begins anew.
+  const { target } = facts.members;
+  const begins = meetsAnotherTarget(facts, news, memory.targets.get(name)) ? [rolloutBegins(pool, because(pool))] : [];
+  memory.targets.set(name, target);
+  for (const line of [...news.turns, ...begins]) scribe.line({ book: `pool/${name}`, ...line });
+  if (news.began)
+    events.event(pool, {
+      type: "Normal",
+      reason: "Updating",
+      message: `Pool ${name} is updating to MachineConfig ${target}`,
+    });
+  if (news.completed !== undefined)
+    events.event(pool, {
+      type: "Normal",
+      reason: "Completed",
+      message: `Pool ${name} has completed update to MachineConfig ${news.completed}`,
+    });
+}
+
+/** @param known the target that the pool's book knows of; `undefined`: none since this process began. */
+function meetsAnotherTarget({ pool, members }: PoolFacts, { turns }: News, known: string | undefined): boolean {
+  const isAnother = known !== undefined && known !== members.target && members.target !== "";
+  const isUnderWay = members.updated < members.size && pool.status?.configuration?.name !== members.target;
+  return isAnother && isUnderWay && !turns.some(({ chapter }) => chapter === "Rollout");
+}
+
+/**
+ * @param at milliseconds since the epoch. @returns milliseconds since the epoch of when the next machine that went
+ * first will have kept well for long enough.
+ */
+export function reportCanary(
+  pool: MachineConfigPool,
+  members: PoolMembers,
+  canary: { readonly count: number; readonly wellMs: number },
+  at: number,
+  memory: ReportMemory,
+  context: Context,
+): number | undefined {
+  const { name } = pool.metadata;
+  const facts = canaryFacts(members, canary, at);
+  const isProven = facts.proven.length >= facts.count;
+  const stage = stageOf(facts);
+  const before = memory.canary.get(name);
+  const text = `${members.target} ${members.image.image} ${stage}`;
+  if (stage !== "none" && before !== text && facts.count < members.size) {
+    memory.canary.set(name, text);
+    // A controller that has just begun and finds them proven tells nothing that was not told before.
+    if (stage !== "proven" || before !== undefined) reportStage(pool, members.target, stage, facts, context);
+  }
+  return isProven ? undefined : facts.provenAt;
+}
+
+type Stage = "none" | "gone" | "failed" | "proven";
+
+const stageOf = ({ gone, failed, proven, count }: CanaryFacts): Stage =>
+  gone.length === 0 ? "none" : failed.length > 0 ? "failed" : proven.length >= count ? "proven" : "gone";
+
+function reportStage(
+  pool: MachineConfigPool,
+  target: string,
+  stage: Exclude<Stage, "none">,
+  { gone, failed, proven }: CanaryFacts,
+  { events, scribe }: Context,
+): void {
+  const here = {
+    book: `pool/${pool.metadata.name}`,
+    chapter: "Rollout",
+    run: target,
+    path: "Canary",
+    level: "boundary",
+  } as const;
+  switch (stage) {
+    case "gone": {
+      const names = gone.join(", ");
+      events.event(pool, {
+        type: "Normal",
+        reason: "CanaryStarted",
+        message: `${names} got ${target} before all others`,
+      });
+      scribe.line({ ...here, mark: "begin", reason: "Canary", message: `${names} goes first` });
+      return;
+    }
+    case "failed": {
+      const names = failed.join(", ");
+      events.event(pool, {
+        type: "Warning",
+        reason: "CanaryFailed",
+        message: `${names} went first with ${target} and failed: the others keep what they have`,
+      });
+      scribe.line({ ...here, mark: "fail", reason: "ProofFailed", message: `${names} cannot go on without help` });
+      return;
+    }
+    case "proven": {
+      const names = proven.join(", ");
+      events.event(pool, {
+        type: "Normal",
+        reason: "CanaryPassed",
+        message: `${names} kept well with ${target}: the others follow`,
+      });
+      scribe.line({ ...here, mark: "end", reason: "Proven", message: `${names} kept well` });
+      return;
+    }
+  }
+}
+
+/**
+ * What nobody would find otherwise: nodes in several pools, and machines of which two sources say different things.
+ */
+export function reportOddities(
+  pool: MachineConfigPool,
+  cluster: ClusterMembers,
+  now: number,
+  memory: ReportMemory,
+  context: Context,
+): void {
+  reportSeveralPools(cluster, memory, context);
+  reportContradictions(pool.metadata.name, cluster, now, memory, context);
+}
+
+function reportSeveralPools(cluster: ClusterMembers, memory: ReportMemory, { events, log }: Context): void {
+  for (const [name, membership] of cluster.homeless) {
+    if (membership.verdict !== "ambiguous" || memory.severalPools.get(name) === membership.pools.join(",")) continue;
+    memory.severalPools.set(name, membership.pools.join(","));
+    const node = cluster.node(name)?.node;
+    const message = `the pools ${membership.pools.join(" and ")} select ${name}, so that it belongs to none of them and is not updated; take a label away that only one of them selects by`;
+    if (node !== undefined) events.event(node, { type: "Warning", reason: "SeveralPools", message });
+    log.warn({ node: name, pools: membership.pools }, "node in several pools");
+  }
+  for (const name of memory.severalPools.keys())
+    if (cluster.homeless.get(name)?.verdict !== "ambiguous") memory.severalPools.delete(name);
+}
+
+function reportContradictions(
+  pool: string,
+  cluster: ClusterMembers,
+  now: number,
+  memory: ReportMemory,
+  { log, scribe }: Context,
+): void {
+  const contradictions = cluster.contradictions(now);
+  for (const [name, what] of contradictions) {
+    if (memory.contradictions.get(name) === what) continue;
+    memory.contradictions.set(name, what);
+    log.warn({ node: name, what }, "node and MachineConfigNode disagree");
+    scribe.line({
+      book: `pool/${pool}`,
+      chapter: "Rollout",
+      run: cluster.members(pool).target,
+      path: "StateMismatch",
+      mark: "note",
+      level: "boundary",
+      reason: "StateMismatch",
+      message: `${name}: ${what}`,
+      data: { node: name },
+    });
+  }
+  for (const name of memory.contradictions.keys()) if (!contradictions.has(name)) memory.contradictions.delete(name);
+}
