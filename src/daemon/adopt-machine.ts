@@ -4,9 +4,10 @@ import { type ImagePair, imageWishOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/content-gap.ts";
 import type { Host } from "../host/host.ts";
-import { type DocumentStore, type MachineDocuments, type Previous } from "./machine-documents.ts";
+import type { DocumentStore } from "./machine-documents.ts";
 import { holdsPayload, noOriginals, originalOf } from "./observe-host.ts";
-import { readTarget } from "./read-config.ts";
+import { readTarget } from "../core/machine/read-config.ts";
+import type { MachineDocuments, Previous } from "../core/machine/machine-record.ts";
 
 /** How a machine without documents of ours came to what it has. */
 export type Adoption =

@@ -10,7 +10,7 @@ import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { isPassing } from "../kube/kube-error.ts";
 import { type Outcome, settled, waiting } from "../kube/outcome.ts";
 import { documentStore } from "./machine-documents.ts";
-import { readConfig } from "./read-config.ts";
+import { readConfig } from "../core/machine/read-config.ts";
 
 export interface CertificateOptions {
   readonly host: Host;

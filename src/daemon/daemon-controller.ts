@@ -31,7 +31,7 @@ import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
 import { adoptMachine, machineConfigAt, moveAside, servedAnnotations, tidyAfterBoot } from "./adopt-machine.ts";
 import { type DaemonFacts, newDaemonFacts } from "./daemon-facts.ts";
-import { type MachineDocuments, type RefusedTarget, documentStore } from "./machine-documents.ts";
+import { documentStore } from "./machine-documents.ts";
 import { type NodeReporter, nodeReporter } from "./node-reporter.ts";
 import { type NodeStory, nodeStory } from "./node-story.ts";
 import { digestOf, observeHost } from "./observe-host.ts";
@@ -44,8 +44,9 @@ import {
   watchedPaths,
   writeCurrent,
 } from "./perform-step.ts";
-import { type Wanted, readConfig, readTarget } from "./read-config.ts";
+import { type Wanted, readConfig, readTarget } from "../core/machine/read-config.ts";
 import type { Deployment, ObservedNode } from "../core/machine/observed-node.ts";
+import type { MachineDocuments, RefusedTarget } from "../core/machine/machine-record.ts";
 
 export interface DaemonOptions {
   readonly host: Host;

@@ -9,7 +9,7 @@ import { machineConfigAt, moveAside, originalsOf, servedAnnotations } from "./ad
 import { documentStore } from "./machine-documents.ts";
 import { observeHost } from "./observe-host.ts";
 import { type Worksite, contentMismatchOf, performStep } from "./perform-step.ts";
-import { readTarget } from "./read-config.ts";
+import { readTarget } from "../core/machine/read-config.ts";
 
 /** Between two tries of a first boot that does not get to its end. */
 const retryMs = 60_000;

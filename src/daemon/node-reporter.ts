@@ -7,7 +7,7 @@ import { equalValues } from "../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { RefusedTarget } from "./machine-documents.ts";
+import type { RefusedTarget } from "../core/machine/machine-record.ts";
 
 /** Reasons are cut to this length before they are stored. */
 const reasonLimit = 2000;

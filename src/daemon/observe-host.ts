@@ -7,8 +7,8 @@ import { uncovered } from "../core/machine/settle.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
-import type { MachineDocuments } from "./machine-documents.ts";
 import type { ObservedNode } from "../core/machine/observed-node.ts";
+import type { MachineDocuments } from "../core/machine/machine-record.ts";
 
 export const noOriginals = (kernelArguments: readonly string[]): Originals => ({
   paths: {},

@@ -24,7 +24,7 @@ import { backedOff } from "../ports/random.ts";
 import { type DocumentStore, documentStore } from "./machine-documents.ts";
 import { noOriginals, observeEntry, originalOf } from "./observe-host.ts";
 import { performContent } from "./perform-content.ts";
-import { readConfig } from "./read-config.ts";
+import { readConfig } from "../core/machine/read-config.ts";
 import type { Ledger, SettleRecord } from "../core/machine/observed-node.ts";
 
 /** Between tries of one boot: early enough for the kubelet, which waits. */
