@@ -4,17 +4,17 @@ import type { JournalLine } from "../api/books/journal-line.ts";
 import { decidePass } from "../core/machine/decide-pass.ts";
 import type { Host } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
-import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, waiting } from "../kube/outcome.ts";
+import { concernsDaemon, samePolicies } from "./concerns-daemon.ts";
 import { type DaemonFacts, newDaemonFacts } from "./daemon-facts.ts";
-import { type DaemonMemory, newDaemonMemory, remember } from "./daemon-memory.ts";
+import { newDaemonMemory, remember } from "./daemon-memory.ts";
 import { documentStore } from "./machine-documents.ts";
 import { type NodeReporter, nodeReporter } from "./node-reporter.ts";
 import { type NodeStory, nodeStory } from "./node-story.ts";
 import { observeMachine } from "./observe-machine.ts";
 import type { PassContext } from "./pass-context.ts";
 import { performPass } from "./perform-pass.ts";
-import { failureOf, reportDegraded } from "./report-degraded.ts";
+import { afterFailure } from "./report-degraded.ts";
 
 export interface DaemonOptions {
   readonly host: Host;
@@ -72,8 +72,7 @@ export function daemonController(options: DaemonOptions): Controller {
       }),
       watching({
         resource: MachineConfiguration,
-        concerns: ({ before, after }) =>
-          JSON.stringify(policiesOf(before)) === JSON.stringify(policiesOf(after)) ? [] : [nodeName],
+        concerns: ({ before, after }) => (samePolicies(before, after) ? [] : [nodeName]),
       }),
     ],
     owns: [
@@ -90,22 +89,27 @@ export function daemonController(options: DaemonOptions): Controller {
       const node = context.caches.of(kubernetes.Node).get(name);
       if (node === undefined || node.metadata.deletionTimestamp !== undefined)
         return waiting("NodeAbsent", "the node is not registered yet", 30);
-      const pass = passOn(node, context);
-      pass.report.begin(node);
-      facts.hasSeenNode = true;
-      facts.lookingSince = context.clock.monotonic();
-      try {
-        const outcome = await runPass(pass);
-        return (await pass.report.flush()) === "told" ? outcome : soonAgain(outcome);
-      } catch (error) {
-        const outcome = await afterFailure(error, pass);
-        if (outcome === undefined) throw error;
-        return outcome;
-      } finally {
-        facts.lookingSince = undefined;
-      }
+      return reconcileNode(passOn(node, context));
     },
   };
+}
+
+/** One pass, whatever becomes of it: its outcome stands only once the MachineConfigNode says what it came to. */
+async function reconcileNode(pass: PassContext): Promise<Outcome> {
+  const { facts, report, node, context } = pass;
+  report.begin(node);
+  facts.hasSeenNode = true;
+  facts.lookingSince = context.clock.monotonic();
+  try {
+    const outcome = await runPass(pass);
+    return (await report.flush()) === "told" ? outcome : soonAgain(outcome);
+  } catch (error) {
+    const outcome = await afterFailure(error, pass);
+    if (outcome === undefined) throw error;
+    return outcome;
+  } finally {
+    facts.lookingSince = undefined;
+  }
 }
 
 /** Decides until a decision ends the pass: preparations, and questions that a decision asks, lead to another one. */
@@ -120,46 +124,9 @@ async function runPass(pass: PassContext): Promise<Outcome> {
   }
 }
 
-/** @returns an outcome where trying again cannot help. */
-async function afterFailure(error: unknown, pass: PassContext): Promise<Outcome | undefined> {
-  // That the API server is away or busy, or does not know the daemon's rights yet, is no fault of the machine.
-  if (pass.context.signal.aborted || isPassing(error) || isRefusedToDaemon(error)) return undefined;
-  forgetAttempt(pass.memory);
-  return reportDegraded(failureOf(error), pass);
-}
-
-function forgetAttempt(memory: DaemonMemory): void {
-  memory.failing = memory.announced;
-  memory.fetchedImages.clear();
-}
-
-/** An API server that has just started refuses what it has not read the rights for yet. */
-const isRefusedToDaemon = (error: unknown) =>
-  error instanceof KubeError && (error.httpStatus === 401 || error.httpStatus === 403);
-
 /** The pool counts a machine once its MachineConfigNode says what it has. */
 function soonAgain(outcome: Outcome): Outcome {
   if (outcome.kind === "stalled") return waiting(outcome.reason, outcome.message, unreportedSeconds);
   const seconds = Math.min(outcome.lookAgainAfterSeconds ?? unreportedSeconds, unreportedSeconds);
   return { ...outcome, lookAgainAfterSeconds: seconds };
 }
-
-/**
- * What concerns the daemon of its Node: not the kubelet's heartbeats, and not what it has just written itself, which
- * would undo every back-off.
- */
-function concernsDaemon(before: Node | undefined, after: Node | undefined, report: NodeReporter | undefined): boolean {
-  if (before === undefined || after === undefined) return true;
-  const partsOf = ({ metadata, spec }: Node) => JSON.stringify([metadata.labels, spec, metadata.deletionTimestamp]);
-  if (partsOf(before) !== partsOf(after)) return true;
-  const [was, is] = [before.metadata.annotations ?? {}, after.metadata.annotations ?? {}];
-  return [...new Set([...Object.keys(was), ...Object.keys(is)])].some(
-    (key) => was[key] !== is[key] && report?.hasWritten(key, is[key]) !== true,
-  );
-}
-
-const policiesOf = (configuration: MachineConfiguration | undefined) => [
-  configuration?.metadata.generation,
-  configuration?.status?.observedGeneration,
-  configuration?.status?.nodeDisruptionPolicyStatus,
-];

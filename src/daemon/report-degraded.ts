@@ -1,6 +1,7 @@
 import type { Stories } from "../api/books/stories.ts";
 import { McoError } from "../api/errors.ts";
 import { annotations, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
+import { KubeError, isPassing } from "../kube/kube-error.ts";
 import { type Outcome, stalled } from "../kube/outcome.ts";
 import type { PassContext } from "./pass-context.ts";
 
@@ -33,8 +34,25 @@ export async function reportDegraded(
   return lasting ? stalled(reason, message) : undefined;
 }
 
+/**
+ * Reports an error that ended a pass.
+ *
+ * @returns an outcome where trying again cannot help.
+ */
+export async function afterFailure(error: unknown, pass: PassContext): Promise<Outcome | undefined> {
+  // That the API server is away or busy, or does not know the daemon's rights yet, is no fault of the machine.
+  if (pass.context.signal.aborted || isPassing(error) || isRefusedToDaemon(error)) return undefined;
+  pass.memory.failing = pass.memory.announced;
+  pass.memory.fetchedImages.clear();
+  return reportDegraded(failureOf(error), pass);
+}
+
+/** An API server that has just started refuses what it has not read the rights for yet. */
+const isRefusedToDaemon = (error: unknown) =>
+  error instanceof KubeError && (error.httpStatus === 401 || error.httpStatus === 403);
+
 /** What is reported of an error that ended a pass. */
-export function failureOf(error: unknown): Failure {
+function failureOf(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error);
   const codes = [...causesOf(error)].map(({ code }) => code);
   if (codes.includes("MCO_LEDGER_NEWER")) return { reason: "WrittenByNewerVersion", message, lasting: true };
