@@ -17,7 +17,7 @@ import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
 import { documentStore } from "../../src/daemon/machine-documents.ts";
 import { observeHost } from "../../src/daemon/observe-host.ts";
 import { performStep } from "../../src/daemon/perform-step.ts";
-import { type Wanted, readConfig } from "../../src/daemon/read-config.ts";
+import { type Wanted, readConfig } from "../../src/core/machine/read-config.ts";
 import { directoryHost, directoryMachine } from "../../src/host/directory/directory-host.ts";
 import { type Disk, systemDisk } from "../../src/host/directory/disk.ts";
 import { writeDurably } from "../../src/host/directory/durable-writes.ts";

@@ -30,6 +30,7 @@ import type { Ports } from "../ports/index.ts";
 import type { Listen, ServerHandler, TlsFiles } from "../ports/listener.ts";
 import { admissionHandler } from "./admission-handler.ts";
 import { collectController, configUsers } from "./collect-controller.ts";
+import { parseDrainRequest } from "../core/machine/drain-requests.ts";
 import { drainController } from "./drain-controller.ts";
 import { joinController } from "./join-controller.ts";
 import { metricsHandler, metricsPath } from "../kube/metrics-handler.ts";
@@ -131,15 +132,16 @@ function follow(caches: Caches, { rollouts: meter, service, sections }: Meters, 
     if (after === undefined || (before === undefined ? undefined : awayCause(before)) !== awayCause(after))
       serves(key, after);
     const [had, has] = [before, after].map((node) => node?.metadata.annotations?.[annotations.desiredDrain] ?? "");
+    const request = parseDrainRequest(has);
     // The daemon asks, and the drain controller does it.
     if (
       has !== undefined &&
       has !== had &&
-      has.startsWith("uncordon-") &&
+      request?.verb === "uncordon" &&
       after?.metadata.annotations?.[annotations.lastAppliedDrain] !== has
     )
       sections.began(
-        { book: `node/${key}`, chapter: "Update", path: "Complete/Uncordoned", run: has.slice("uncordon-".length) },
+        { book: `node/${key}`, chapter: "Update", path: "Complete/Uncordoned", run: request.config },
         clock.monotonic(),
       );
   });

@@ -4,22 +4,10 @@ import { type ImagePair, imageWishOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/content-gap.ts";
 import type { Host } from "../host/host.ts";
-import { type DocumentStore, type MachineDocuments, type Previous } from "./machine-documents.ts";
 import { holdsPayload, noOriginals, originalOf } from "./observe-host.ts";
-import { readTarget } from "./read-config.ts";
-
-/** How a machine without documents of ours came to what it has. */
-export type Adoption =
-  /** It has a configuration: of another daemon, or from its first boot. */
-  | {
-      readonly verdict: "adopted";
-      readonly documents: MachineDocuments;
-      readonly from: "currentconfig" | "annotation" | "served";
-    }
-  /** It has none: it meets its first one through this daemon. */
-  | { readonly verdict: "fresh" }
-  /** Something says that it has a configuration that nobody can show us. */
-  | { readonly verdict: "unknown"; readonly config: string };
+import { readTarget } from "../core/machine/read-config.ts";
+import type { Previous } from "../core/machine/machine-record.ts";
+import type { Adoption } from "../core/machine/pass-plan.ts";
 
 /** Annotations that the config server gives a machine on its way, when there are some. */
 export async function servedAnnotations(
@@ -49,60 +37,70 @@ export async function servedAnnotations(
 }
 
 /**
- * Takes over a machine that has no documents of ours. Its own disk is believed first, then its Node's annotation, then
+ * Finds out what a machine without documents of the daemon has. Its own disk is believed first, then its Node's annotation, then
  * what it was served when it joined: a disk cannot be restored from an old backup of the cluster by mistake.
  * Source of the order: openshift/machine-config-operator pkg/daemon/daemon.go (main).
  *
  * @param has what the Node's annotations say.
  * @param clusterConfig gets a MachineConfig from the cluster by name.
  */
-export async function adoptMachine(
+export async function findAdoption(
   host: Host,
-  documents: DocumentStore,
   has: Readonly<Record<string, string>>,
   clusterConfig: (name: string) => Promise<MachineConfig | undefined>,
   signal: AbortSignal,
 ): Promise<Adoption> {
   const served = await servedAnnotations(host, signal);
-  // While the served file is there, nobody has seen yet that the machine came up with what it was served.
+  // While the served file is there, the machine has not yet been seen to come up with what it was served.
   const proven = served === undefined;
   const disk = await machineConfigAt(host, hostPaths.currentConfig, signal);
-  if (disk !== undefined)
-    return adopt(
-      { config: disk, pair: await pairWith(await textAt(host, hostPaths.currentImage, signal)), proven: true },
-      "currentconfig",
+  if (disk !== undefined) {
+    const pair = await pairWith(
+      await textAt(host, hostPaths.currentImage, signal),
+      { ...served, ...has },
+      host,
+      signal,
     );
+    return adoptionOf({ config: disk, pair, proven: true }, "currentconfig", host, signal);
+  }
   const current = has[annotations.currentConfig];
-  const name = current !== undefined && current !== "" ? current : served?.[annotations.currentConfig];
+  const isAnnotated = current !== undefined && current !== "";
+  const name = isAnnotated ? current : served?.[annotations.currentConfig];
   if (name === undefined) return { verdict: "fresh" };
   const whole = await machineConfigAt(host, hostPaths.servedConfig, signal);
-  const known = whole?.metadata.name === name ? whole : await clusterConfig(name);
-  if (known === undefined) return { verdict: "unknown", config: name };
-  const from = current === undefined || current === "" ? "served" : "annotation";
-  return adopt(
-    { config: known, pair: await pairWith(imageIn(from === "served" ? (served ?? {}) : has)), proven },
-    from,
-  );
+  const config = whole?.metadata.name === name ? whole : await clusterConfig(name);
+  if (config === undefined) return { verdict: "unknown", config: name };
+  const pair = await pairWith(imageIn(isAnnotated ? has : (served ?? {})), { ...served, ...has }, host, signal);
+  return adoptionOf({ config, pair, proven }, isAnnotated ? "annotation" : "served", host, signal);
+}
 
-  /** What an image that somebody else says the machine has holds: what runs says it itself. */
-  async function pairWith(image: string | undefined): Promise<ImagePair | undefined> {
-    if (image === undefined || image === "") return undefined;
-    const { booted } = await host.os.status(signal);
-    const wish = imageWishOf({ ...served, ...has });
-    const said = wish.verdict === "image" && wish.pair.image === image ? wish.pair.content : "os-only";
-    return {
-      image,
-      content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : said,
-    };
-  }
+/** The image that the machine is said to have, and what it holds: the image that runs says that itself. */
+async function pairWith(
+  image: string | undefined,
+  notes: Readonly<Record<string, string>>,
+  host: Host,
+  signal: AbortSignal,
+): Promise<ImagePair | undefined> {
+  if (image === undefined || image === "") return undefined;
+  const { booted } = await host.os.status(signal);
+  const desired = imageWishOf(notes);
+  const said = desired.verdict === "image" && desired.pair.image === image ? desired.pair.content : "os-only";
+  return {
+    image,
+    content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : said,
+  };
+}
 
-  async function adopt(previous: Previous, from: "currentconfig" | "annotation" | "served"): Promise<Adoption> {
-    const read = readTarget(previous.config, previous.pair);
-    if (read.verdict === "refused") return { verdict: "unknown", config: previous.config.metadata.name };
-    const originals = await originalsOf(host, read.wanted.config, signal);
-    await documents.adopt(previous, originals, signal);
-    return { verdict: "adopted", from, documents: { ledger: undefined, previous, originals, refused: [] } };
-  }
+async function adoptionOf(
+  previous: Previous,
+  from: "currentconfig" | "annotation" | "served",
+  host: Host,
+  signal: AbortSignal,
+): Promise<Adoption> {
+  const read = readTarget(previous.config, previous.pair);
+  if (read.verdict === "refused") return { verdict: "unknown", config: previous.config.metadata.name };
+  const originals = await originalsOf(host, read.wanted.config, signal);
+  return { verdict: "adopted", from, previous, originals };
 }
 
 /**

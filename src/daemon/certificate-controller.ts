@@ -10,7 +10,7 @@ import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { isPassing } from "../kube/kube-error.ts";
 import { type Outcome, settled, waiting } from "../kube/outcome.ts";
 import { documentStore } from "./machine-documents.ts";
-import { readConfig } from "./read-config.ts";
+import { readConfig } from "../core/machine/read-config.ts";
 
 export interface CertificateOptions {
   readonly host: Host;
@@ -49,23 +49,14 @@ const carries = (config: ControllerConfig | undefined) =>
  * Registries' files that a MachineConfig names are that one's; the others go when ControllerConfig no longer has them.
  */
 export function certificateController({ host, nodeName }: CertificateOptions): CertificateController {
-  /** The failure that was told of last; `undefined` since it worked. */
+  /** The failure that was reported last; `undefined` since it worked. */
   let failure: string | undefined;
-  /** One look after the other: they share a record of what was written. */
+  /** One pass after the other: they share a record of what was written. */
   let last: Promise<unknown> = Promise.resolve();
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const turn = last.then(work);
+  const inTurn = (name: string, context: Context): Promise<Outcome> => {
+    const turn = last.then(() => keepCertificates(name, host, nodeName, context));
     last = turn.catch(() => undefined);
     return turn;
-  };
-  const tell = (
-    { scribe }: Pick<Context, "scribe">,
-    line: Pick<StoryLineIn<"node">, "mark" | "message" | "data"> & {
-      readonly reason: "CertificatesWritten" | "CertificatesFailed";
-    },
-  ) => {
-    if (nodeName !== undefined)
-      scribe.line({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
   };
 
   return {
@@ -86,77 +77,112 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
 
     async reconcile(name, context): Promise<Outcome> {
       try {
-        const outcome = await inTurn(() => look(name, context));
+        const outcome = await inTurn(name, context);
         failure = undefined;
         return outcome;
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         if (!context.signal.aborted && !isPassing(error) && failure !== message)
-          tell(context, { mark: "fail", reason: "CertificatesFailed", message });
+          report(nodeName, context, { mark: "fail", reason: "CertificatesFailed", message });
         failure = message;
         throw error;
       }
     },
-    refresh: async (context) => void (await inTurn(() => look(objects.controllerConfig, context))),
+    refresh: async (context) => void (await inTurn(objects.controllerConfig, context)),
   };
+}
 
-  async function look(name: string, context: Context): Promise<Outcome> {
-    const { signal, log } = context;
-    const config = context.caches.of(ControllerConfig).get(name);
-    // Nothing is taken away because nobody says what is to be there.
-    if (config === undefined || config.metadata.deletionTimestamp !== undefined)
-      return waiting("NoControllerConfig", "the operator has not written the ControllerConfig yet", sweepSeconds);
-    const { files, problems } = machineCertificates(config.spec);
-    const managed = await pathsOfConfigs(host, signal);
-    const own = files.filter(({ path }) => certificatePaths.has(path) || !managed.has(path));
-    const recorded = await readRecord(host, signal);
-    // What cannot be read any more stays as it was; the rest of what was written here and is not wanted goes.
-    const kept = new Set([
-      ...own.map(({ path }) => path),
-      ...recorded.filter((path) => problems.some((problem) => problem.path === path)),
-    ]);
-    const stale = recorded.filter((path) => !kept.has(path) && !managed.has(path));
+/** Writes into the machine's book, where it has one. */
+function report(
+  nodeName: string | undefined,
+  { scribe }: Pick<Context, "scribe">,
+  line: Pick<StoryLineIn<"node">, "mark" | "message" | "data"> & {
+    readonly reason: "CertificatesWritten" | "CertificatesFailed";
+  },
+): void {
+  if (nodeName !== undefined)
+    scribe.line({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
+}
 
-    const writes: HostWrite[] = [];
-    for (const file of own) {
-      const write = writeOf(file, await host.files.read(file.path, signal));
-      if (write !== undefined) writes.push(write);
-    }
-    const record = [...kept].sort();
-    // First the record: whoever is killed in between knows the next time what it may take away.
-    if (!same([...new Set([...record, ...recorded])].sort(), recorded))
-      await storeRecord(host, [...new Set([...record, ...recorded])].sort(), signal);
-    if (writes.length > 0) await host.files.write(writes, signal);
-    for (const path of stale) await host.files.remove(path, signal);
-    if (!same(record, await readRecord(host, signal))) await storeRecord(host, record, signal);
-    if (writes.length + stale.length > 0) {
-      log.info(
-        { written: writes.map(({ path }) => path), removed: stale },
-        "certificates of the machine are those of the cluster",
-      );
-      tell(context, {
-        mark: "end",
-        reason: "CertificatesWritten",
-        message: `${writes.length} files of certificates were written, ${stale.length} removed`,
-        data: {
-          written: writes.map(({ path }) => path).join(" "),
-          ...(stale.length === 0 ? {} : { removed: stale.join(" ") }),
-        },
-      });
-    }
-    await believeServer(
-      host,
-      context.caches.of(kubernetes.ConfigMap, serverAuthorities).list()[0]?.data?.["ca-bundle.crt"],
-      managed,
-      context,
-    );
-    if (problems.length > 0)
-      log.warn(
-        { problems: problems.map(({ message }) => message) },
-        "certificates of the cluster that cannot be written",
-      );
-    return settled(sweepSeconds);
+/** One pass: the machine's files as ControllerConfig has them, and the kubelet's belief in the API server. */
+async function keepCertificates(
+  name: string,
+  host: Host,
+  nodeName: string | undefined,
+  context: Context,
+): Promise<Outcome> {
+  const { signal, log } = context;
+  const config = context.caches.of(ControllerConfig).get(name);
+  // Without a ControllerConfig nothing is known to be wrong, and nothing is taken away.
+  if (config === undefined || config.metadata.deletionTimestamp !== undefined)
+    return waiting("NoControllerConfig", "the operator has not written the ControllerConfig yet", sweepSeconds);
+  const { files, problems } = machineCertificates(config.spec);
+  const managed = await pathsOfConfigs(host, signal);
+  const plan = await planFiles(files, problems, managed, host, signal);
+  await performFiles(plan, host, signal);
+  if (plan.writes.length + plan.stale.length > 0) {
+    const written = plan.writes.map(({ path }) => path);
+    log.info({ written, removed: plan.stale }, "certificates of the machine are those of the cluster");
+    report(nodeName, context, {
+      mark: "end",
+      reason: "CertificatesWritten",
+      message: `${written.length} files of certificates were written, ${plan.stale.length} removed`,
+      data: { written: written.join(" "), ...(plan.stale.length === 0 ? {} : { removed: plan.stale.join(" ") }) },
+    });
   }
+  const bundle = context.caches.of(kubernetes.ConfigMap, serverAuthorities).list()[0]?.data?.["ca-bundle.crt"];
+  await believeServer(host, bundle, managed, context);
+  if (problems.length > 0)
+    log.warn(
+      { problems: problems.map(({ message }) => message) },
+      "certificates of the cluster that cannot be written",
+    );
+  return settled(sweepSeconds);
+}
+
+interface FilesPlan {
+  readonly writes: readonly HostWrite[];
+  readonly stale: readonly string[];
+  /** What the daemon has written on this machine: as recorded, and as it is to be. */
+  readonly recorded: readonly string[];
+  readonly record: readonly string[];
+}
+
+/** @param managed paths that configurations name: what they say of registries' files counts. */
+async function planFiles(
+  files: readonly MachineFile[],
+  problems: readonly { readonly path: string | undefined }[],
+  managed: ReadonlySet<string>,
+  host: Host,
+  signal: AbortSignal,
+): Promise<FilesPlan> {
+  const own = files.filter(({ path }) => certificatePaths.has(path) || !managed.has(path));
+  const recorded = await readRecord(host, signal);
+  // What cannot be read any more stays as it was; the rest of what was written here and is not wanted goes.
+  const kept = new Set([
+    ...own.map(({ path }) => path),
+    ...recorded.filter((path) => problems.some((problem) => problem.path === path)),
+  ]);
+  const writes: HostWrite[] = [];
+  for (const file of own) {
+    const write = writeOf(file, await host.files.read(file.path, signal));
+    if (write !== undefined) writes.push(write);
+  }
+  const stale = recorded.filter((path) => !kept.has(path) && !managed.has(path));
+  return { writes, stale, recorded, record: [...kept].sort() };
+}
+
+/** First the record: a daemon that is killed in between knows the next time what it may take away. */
+async function performFiles(
+  { writes, stale, recorded, record }: FilesPlan,
+  host: Host,
+  signal: AbortSignal,
+): Promise<void> {
+  const grown = [...new Set([...record, ...recorded])].sort();
+  if (!same(grown, recorded)) await storeRecord(host, grown, signal);
+  if (writes.length > 0) await host.files.write(writes, signal);
+  for (const path of stale) await host.files.remove(path, signal);
+  if (!same(record, await readRecord(host, signal))) await storeRecord(host, record, signal);
 }
 
 /**

@@ -5,7 +5,7 @@ import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { hostPaths, namespace, objects } from "../api/names.ts";
 import { certificateController } from "./certificate-controller.ts";
 import { documentStore } from "./machine-documents.ts";
-import { readConfig } from "./read-config.ts";
+import { readConfig } from "../core/machine/read-config.ts";
 import type { Host } from "../host/host.ts";
 import { type MemoryHost, memoryHost } from "../../test/support/hosts/memory-host.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";

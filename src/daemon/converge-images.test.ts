@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { hostPaths } from "../api/names.ts";
 import { pairOf } from "../core/machine/image-target.ts";
-import { type Wanted, readTarget } from "./read-config.ts";
+import { type Wanted, readTarget } from "../core/machine/read-config.ts";
 import { settleMachine } from "./settle-machine.ts";
 import { type MemoryHost, type MemoryImage, memoryHost } from "../../test/support/hosts/memory-host.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";

@@ -2,14 +2,17 @@ import { hostPaths } from "../api/names.ts";
 import type { StoryLineIn } from "../api/books/stories.ts";
 import { describeProblems, fitToAccounts, judgeTarget } from "../core/machine/judge-target.ts";
 import { imageWishOf } from "../core/machine/image-target.ts";
-import { planNode } from "../core/machine/plan-node.ts";
+import type { NodeConfig } from "../core/config/node-config.ts";
+import type { MachineDocuments, Previous } from "../core/machine/machine-record.ts";
+import type { Deployment } from "../core/machine/observed-node.ts";
+import { type NodePlan, planNode } from "../core/machine/plan-node.ts";
 import type { Host } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
 import { machineConfigAt, moveAside, originalsOf, servedAnnotations } from "./adopt-machine.ts";
-import { documentStore } from "./machine-documents.ts";
+import { type DocumentStore, documentStore } from "./machine-documents.ts";
 import { observeHost } from "./observe-host.ts";
-import { type Worksite, contentMismatchOf, performStep } from "./perform-step.ts";
-import { readTarget } from "./read-config.ts";
+import { type LocalStep, type Worksite, contentMismatchOf, performStep } from "./perform-step.ts";
+import { readTarget } from "../core/machine/read-config.ts";
 
 /** Between two tries of a first boot that does not get to its end. */
 const retryMs = 60_000;
@@ -22,25 +25,20 @@ export type FirstBoot =
   /** Another try would not help now; the daemon tells it once the machine has joined. */
   | { readonly verdict: "givenUp"; readonly reason: string };
 
+export type FirstBootOptions = {
+  readonly host: Host;
+  /** Where the MachineConfig lies that the machine was started with. */
+  readonly file: string;
+  /** Called before an image is staged that the machine was given. */
+  readonly beforeStaging?: () => Promise<void>;
+} & Pick<Ports, "clock" | "log" | "scribe">;
+
 /**
  * Does what Ignition could not before the kubelet starts: OS image, kernel arguments, kernel type, packages. Needs no
  * API server. The daemon later finds in the documents what was done, and proves it.
- *
- * @param file where the MachineConfig lies that the machine was started with.
  */
-export async function completeFirstBoot(
-  options: {
-    readonly host: Host;
-    readonly file: string;
-    /** Called before an image is staged that the machine was given. */ readonly beforeStaging?: () => Promise<void>;
-  } & Pick<Ports, "clock" | "log" | "scribe">,
-  signal: AbortSignal,
-): Promise<FirstBoot> {
-  const { host, file, log, scribe, clock } = options;
-  const documents = documentStore(host.ledger);
-  const tell = (line: StoryLineIn<"node">) => scribe.line({ book: "node/self", ...line });
-  const here = { chapter: "Firstboot", level: "boundary" } as const;
-
+export async function completeFirstBoot(options: FirstBootOptions, signal: AbortSignal): Promise<FirstBoot> {
+  const { host, file, log } = options;
   const encapsulated = await machineConfigAt(host, file, signal);
   if (encapsulated === undefined) {
     log.info({ file }, "no MachineConfig of a first boot is there: nothing to do");
@@ -49,20 +47,27 @@ export async function completeFirstBoot(
   // The encapsulated one lacks what Ignition did; the one that was served has all.
   const served = await machineConfigAt(host, hostPaths.servedConfig, signal);
   const machineConfig = served?.metadata.name === encapsulated.metadata.name ? served : encapsulated;
-  const wish = imageWishOf((await servedAnnotations(host, signal)) ?? {});
-  if (wish.verdict === "refused") return giveUp(wish.message);
-  const pair = wish.verdict === "image" ? wish.pair : undefined;
+  const desired = imageWishOf((await servedAnnotations(host, signal)) ?? {});
+  if (desired.verdict === "refused") return giveUp(desired.message, options, signal);
+  const pair = desired.verdict === "image" ? desired.pair : undefined;
   const read = readTarget(machineConfig, pair);
-  if (read.verdict === "refused") return giveUp(read.reason);
-  tell({ ...here, path: "EncapsulatedConfigRead", mark: "end", reason: "Read", message: machineConfig.metadata.name });
+  if (read.verdict === "refused") return giveUp(read.reason, options, signal);
+  report(options, {
+    ...here,
+    path: "EncapsulatedConfigRead",
+    mark: "end",
+    reason: "Read",
+    message: machineConfig.metadata.name,
+  });
 
-  let known = await documents.load(signal);
-  if (known.previous === undefined) {
-    const previous = { config: machineConfig, pair, proven: false };
-    const originals = await originalsOf(host, read.wanted.config, signal);
-    await documents.adopt(previous, originals, signal);
-    known = { ...known, previous, originals };
-  }
+  const documents = documentStore(host.ledger);
+  const known = await adoptStart(
+    { config: machineConfig, pair, proven: false },
+    read.wanted.config,
+    documents,
+    options,
+    signal,
+  );
   const seen = await observeHost(
     host,
     known,
@@ -71,87 +76,134 @@ export async function completeFirstBoot(
   );
   const config = fitToAccounts(read.wanted.config, seen.users);
   const observed = { ...seen, previous: config };
-  const problems = judgeTarget(observed, config, {
-    sshFolder: undefined,
-    freeBytes: await host.files.freeBytes(signal),
-  });
-  if (problems.length > 0) return giveUp(describeProblems(problems));
-
+  const freeBytes = await host.files.freeBytes(signal);
+  const problems = judgeTarget(observed, config, { sshFolder: undefined, freeBytes });
+  if (problems.length > 0) return giveUp(describeProblems(problems), options, signal);
   const plan = planNode(observed, config, undefined);
-  if (plan.verdict === "bootFails")
-    return giveUp(`after ${plan.tried} reboots the machine still boots ${plan.booted.image}`);
-  if (plan.verdict === "unsettled" || plan.verdict === "settleFailed")
-    return giveUp(`the machine is not what its image should make of it: ${plan.path ?? ""} ${plan.cause}`);
-  if (plan.verdict === "inSync") {
-    await finish();
-    tell({
-      ...here,
-      path: "Reboot",
-      mark: "skip",
-      reason: "NotRequired",
-      message: "the machine has what it should have",
-    });
-    return { verdict: "complete" };
-  }
   const site: Worksite = {
     host,
     documents,
-    clock,
+    clock: options.clock,
     observed,
     target: { machineConfig, config },
     originals: observed.originals,
     ledger: observed.ledger,
     refreshCredentials: options.beforeStaging,
   };
-  for (const step of plan.steps) {
-    signal.throwIfAborted();
-    if (step.do === "drain") continue;
-    log.info({ step: step.do }, "first boot");
-    // The marker goes before the machine does: from here on the ledger knows what is left.
-    if (step.do === "reboot") await finish();
-    if (step.do === "stageOs")
-      tell({ ...here, path: "OSUpdated", mark: "begin", reason: "Staging", message: step.deployment.image });
-    await performStep(step, site, signal);
-    const mismatch = step.do === "prefetch" ? await contentMismatchOf(host, config, step.images, signal) : undefined;
-    if (mismatch !== undefined) return giveUp(mismatch);
-    if (step.do === "stageOs") {
-      const { image, kernelArguments, packages } = step.deployment;
-      tell({ ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: image });
-      if (packages.length > 0)
-        tell({ ...here, path: "Extensions", mark: "end", reason: "Applied", message: packages.join(", ") });
-      const added = kernelArguments.filter((word) => !observed.booted.kernelArguments.includes(word)).length;
-      if (added > 0)
-        tell({ ...here, path: "Kargs", mark: "end", reason: "Applied", message: `${added} kernel arguments` });
-    }
-    if (step.do === "reboot") {
-      tell({ ...here, path: "Reboot", mark: "begin", reason: "RebootRequested", message: step.because });
-      await scribe.settle(signal);
-      return { verdict: "rebooting", because: step.because };
-    }
-  }
-  await finish();
-  return { verdict: "complete" };
+  return performPlan(plan, site, options, signal);
+}
 
-  async function finish(): Promise<void> {
-    if (file === hostPaths.encapsulated)
-      await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
-  }
+const here = { chapter: "Firstboot", level: "boundary" } as const;
 
-  async function giveUp(reason: string): Promise<FirstBoot> {
-    tell({ ...here, path: "Validated", mark: "fail", reason: "Refused", message: reason });
-    await finish();
-    return { verdict: "givenUp", reason };
+const report = ({ scribe }: Pick<FirstBootOptions, "scribe">, line: StoryLineIn<"node">): void =>
+  scribe.line({ book: "node/self", ...line });
+
+/** Writes down what the machine started with, where that was not done yet. */
+async function adoptStart(
+  previous: Previous,
+  config: NodeConfig,
+  documents: DocumentStore,
+  { host }: FirstBootOptions,
+  signal: AbortSignal,
+): Promise<MachineDocuments> {
+  const known = await documents.load(signal);
+  if (known.previous !== undefined) return known;
+  const originals = await originalsOf(host, config, signal);
+  await documents.adopt(previous, originals, signal);
+  return { ...known, previous, originals };
+}
+
+async function performPlan(
+  plan: NodePlan,
+  site: Worksite,
+  options: FirstBootOptions,
+  signal: AbortSignal,
+): Promise<FirstBoot> {
+  switch (plan.verdict) {
+    case "bootFails":
+      return giveUp(`after ${plan.tried} reboots the machine still boots ${plan.booted.image}`, options, signal);
+    case "unsettled":
+    case "settleFailed":
+      return giveUp(
+        `the machine is not what its image should make of it: ${plan.path ?? ""} ${plan.cause}`,
+        options,
+        signal,
+      );
+    case "inSync":
+      await finish(options, signal);
+      report(options, {
+        ...here,
+        path: "Reboot",
+        mark: "skip",
+        reason: "NotRequired",
+        message: "the machine has what it should have",
+      });
+      return { verdict: "complete" };
+    case "change":
+      for (const step of plan.steps) {
+        signal.throwIfAborted();
+        const ended = step.do === "drain" ? undefined : await performReported(step, site, options, signal);
+        if (ended !== undefined) return ended;
+      }
+      await finish(options, signal);
+      return { verdict: "complete" };
   }
+}
+
+/** @returns how the first boot ends, where this step ends it. */
+async function performReported(
+  step: LocalStep,
+  site: Worksite,
+  options: FirstBootOptions,
+  signal: AbortSignal,
+): Promise<FirstBoot | undefined> {
+  options.log.info({ step: step.do }, "first boot");
+  // The marker goes before the machine does: from here on the ledger knows what is left.
+  if (step.do === "reboot") await finish(options, signal);
+  if (step.do === "stageOs")
+    report(options, { ...here, path: "OSUpdated", mark: "begin", reason: "Staging", message: step.deployment.image });
+  await performStep(step, site, signal);
+  if (step.do === "prefetch") {
+    const mismatch = await contentMismatchOf(site.host, site.target.config, step.images, signal);
+    if (mismatch !== undefined) return giveUp(mismatch, options, signal);
+  }
+  if (step.do === "stageOs") reportStaged(step.deployment, site, options);
+  if (step.do !== "reboot") return undefined;
+  report(options, { ...here, path: "Reboot", mark: "begin", reason: "RebootRequested", message: step.because });
+  await options.scribe.settle(signal);
+  return { verdict: "rebooting", because: step.because };
+}
+
+function reportStaged(
+  { image, packages, kernelArguments }: Deployment,
+  { observed: { booted } }: Worksite,
+  options: FirstBootOptions,
+): void {
+  report(options, { ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: image });
+  if (packages.length > 0)
+    report(options, { ...here, path: "Extensions", mark: "end", reason: "Applied", message: packages.join(", ") });
+  const added = kernelArguments.filter((word) => !booted.kernelArguments.includes(word)).length;
+  if (added > 0)
+    report(options, { ...here, path: "Kargs", mark: "end", reason: "Applied", message: `${added} kernel arguments` });
+}
+
+/** What waits for the first boot may start, at the next boot as well. */
+async function finish({ host, file }: FirstBootOptions, signal: AbortSignal): Promise<void> {
+  if (file === hostPaths.encapsulated)
+    await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
+}
+
+async function giveUp(reason: string, options: FirstBootOptions, signal: AbortSignal): Promise<FirstBoot> {
+  report(options, { ...here, path: "Validated", mark: "fail", reason: "Refused", message: reason });
+  await finish(options, signal);
+  return { verdict: "givenUp", reason };
 }
 
 /**
  * As {@link completeFirstBoot}, again and again until it comes to an end: nobody else could try it on a machine that
  * has not joined.
  */
-export async function keepCompletingFirstBoot(
-  options: Parameters<typeof completeFirstBoot>[0],
-  signal: AbortSignal,
-): Promise<FirstBoot> {
+export async function keepCompletingFirstBoot(options: FirstBootOptions, signal: AbortSignal): Promise<FirstBoot> {
   let told = "";
   for (;;) {
     try {

@@ -6,7 +6,7 @@ import { hostPaths, imageLabels } from "../api/names.ts";
 import { hostAt } from "../cli/host-at.ts";
 import { imageTrees } from "../cli/image-trees.ts";
 import { layerEntries } from "../core/config/image-content.ts";
-import { type Wanted, readTarget } from "./read-config.ts";
+import { type Wanted, readTarget } from "../core/machine/read-config.ts";
 import { settleMachine } from "./settle-machine.ts";
 import { type DirectoryHostOptions, directoryHost, directoryMachine } from "../host/directory/directory-host.ts";
 import { systemDisk } from "../host/directory/disk.ts";

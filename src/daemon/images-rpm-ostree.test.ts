@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { hostPaths, imageLabels } from "../api/names.ts";
-import { readTarget } from "./read-config.ts";
+import { readTarget } from "../core/machine/read-config.ts";
 import { settleMachine } from "./settle-machine.ts";
 import { systemDisk } from "../host/directory/disk.ts";
 import type { Host } from "../host/host.ts";

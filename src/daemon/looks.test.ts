@@ -2,8 +2,8 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { annotations, hostPaths } from "../api/names.ts";
-import type { Previous } from "./machine-documents.ts";
 import { type Content, MachineScene } from "../../test/support/machine-scene.ts";
+import type { Previous } from "../core/machine/machine-record.ts";
 
 const { signal } = new AbortController();
 const one: Content = {

@@ -1,11 +1,10 @@
 import { McoError } from "../api/errors.ts";
-import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import type { Originals } from "../core/machine/content-gap.ts";
 import type { ImagePair } from "../core/machine/image-target.ts";
 import { localPayloadName } from "../core/machine/settle.ts";
 import type { HostLedger } from "../host/host.ts";
 import type { Ledger, SettleRecord } from "../core/machine/observed-node.ts";
-import type { ContentMode } from "../core/config/node-config.ts";
+import type { MachineDocuments, KeptTarget, Previous, RefusedTarget } from "../core/machine/machine-record.ts";
 
 /** Format of the documents below. A reader takes this one and the one before; a newer one is somebody else's. */
 const version = 2;
@@ -21,44 +20,6 @@ const names = {
   settled: "settled.json",
   payloads: "payloads.json",
 } as const;
-
-/** A target that this machine went back from. */
-export interface RefusedTarget {
-  readonly config: string;
-  readonly image: string;
-  /** Present where the image was given apart from the configuration. */
-  readonly content?: ContentMode;
-  readonly reason: string;
-  /** RFC 3339. */
-  readonly at: string;
-  /** It stands in the MachineConfigNode: then somebody who takes it away there lifts it here. */
-  readonly reported?: boolean;
-}
-
-/** The configuration that the machine has, whole, so that going back needs no API server. */
-export interface Previous {
-  readonly config: MachineConfig;
-  /** The image that it boots in place of the configuration's. */
-  readonly pair?: ImagePair | undefined;
-  /** `false`: it started with it, and nobody has seen yet that it came up so. */
-  readonly proven: boolean;
-}
-
-/** What the daemon knows of its machine beyond what it can see: read once, written through, owned by one loop. */
-export interface MachineDocuments {
-  readonly ledger: Ledger | undefined;
-  readonly previous: Previous | undefined;
-  readonly originals: Originals | undefined;
-  readonly refused: readonly RefusedTarget[];
-  /** What the last settling came to. */
-  readonly settled?: SettleRecord | undefined;
-}
-
-/** A target as it is kept: whole. */
-export interface KeptTarget {
-  readonly config: MachineConfig;
-  readonly pair?: ImagePair | undefined;
-}
 
 export interface DocumentStore {
   /**
@@ -87,23 +48,7 @@ export interface DocumentStore {
 }
 
 export function documentStore(store: HostLedger): DocumentStore {
-  async function read<T>(name: string, signal: AbortSignal): Promise<T | undefined> {
-    const text = await store.read(name, signal);
-    if (text === undefined) return undefined;
-    let document: unknown;
-    try {
-      document = JSON.parse(text);
-    } catch (cause) {
-      throw new McoError("MCO_LEDGER_UNREADABLE", { document: name, problem: "it is no JSON" }, { cause });
-    }
-    const v = typeof document === "object" && document !== null && "v" in document ? document.v : undefined;
-    if (typeof v !== "number")
-      throw new McoError("MCO_LEDGER_UNREADABLE", { document: name, problem: "it has no version" });
-    if (v > version) throw new McoError("MCO_LEDGER_NEWER", { document: name, version: v });
-    return document as T;
-  }
-  const write = (name: string, document: object, signal: AbortSignal, v = 1) =>
-    store.write(name, JSON.stringify({ v, ...document }), signal);
+  const write = writerOf(store);
   const writeLedger = ({ v: _v, ...ledger }: Ledger, signal: AbortSignal) =>
     write(names.ledger, ledger, signal, ledger.image === undefined ? 1 : version);
   const writeTarget = (
@@ -111,32 +56,10 @@ export function documentStore(store: HostLedger): DocumentStore {
     { config, pair, ...more }: KeptTarget & { readonly proven?: boolean },
     signal: AbortSignal,
   ) => write(name, { config, ...(pair === undefined ? {} : { pair }), ...more }, signal, versionOf(pair));
-  const payloadImages = async (signal: AbortSignal) =>
-    (await read<{ images: readonly string[] }>(names.payloads, signal))?.images ?? [];
 
   return {
-    async load(signal) {
-      const ledger = await read<Ledger>(names.ledger, signal);
-      // Its absence in a document says that nothing but a proven one was ever kept.
-      const previous = await read<{ config: MachineConfig; pair?: ImagePair; proven?: boolean }>(
-        names.previous,
-        signal,
-      );
-      const refused = await read<{ targets: readonly RefusedTarget[] }>(names.refused, signal);
-      return {
-        ledger,
-        previous:
-          previous === undefined
-            ? undefined
-            : { config: previous.config, pair: previous.pair, proven: previous.proven !== false },
-        settled: await read<SettleRecord>(names.settled, signal),
-        originals: await read<Originals>(names.originals, signal),
-        refused: refused?.targets ?? [],
-      };
-    },
-    async target(signal) {
-      return read<KeptTarget>(names.target, signal);
-    },
+    load: (signal) => loadDocuments(store, signal),
+    target: (signal) => readDocument<KeptTarget>(store, names.target, signal),
     async adopt(previous, originals, signal) {
       await write(names.originals, originals, signal);
       await writeTarget(names.previous, previous, signal);
@@ -158,11 +81,63 @@ export function documentStore(store: HostLedger): DocumentStore {
       else await write(names.refused, { targets: refused }, signal);
     },
     storeSettled: ({ v: _v, ...record }, signal) => write(names.settled, record, signal),
+    ...payloadStore(store),
+  };
+}
+
+type Write = (name: string, document: object, signal: AbortSignal, v?: number) => Promise<void>;
+
+const writerOf =
+  (store: HostLedger): Write =>
+  (name, document, signal, v = 1) =>
+    store.write(name, JSON.stringify({ v, ...document }), signal);
+
+async function readDocument<T>(store: HostLedger, name: string, signal: AbortSignal): Promise<T | undefined> {
+  const text = await store.read(name, signal);
+  if (text === undefined) return undefined;
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch (cause) {
+    throw new McoError("MCO_LEDGER_UNREADABLE", { document: name, problem: "it is no JSON" }, { cause });
+  }
+  const v = typeof document === "object" && document !== null && "v" in document ? document.v : undefined;
+  if (typeof v !== "number")
+    throw new McoError("MCO_LEDGER_UNREADABLE", { document: name, problem: "it has no version" });
+  if (v > version) throw new McoError("MCO_LEDGER_NEWER", { document: name, version: v });
+  return document as T;
+}
+
+async function loadDocuments(store: HostLedger, signal: AbortSignal): Promise<MachineDocuments> {
+  const ledger = await readDocument<Ledger>(store, names.ledger, signal);
+  const previous = await readDocument<KeptTarget & { readonly proven?: boolean }>(store, names.previous, signal);
+  const refused = await readDocument<{ readonly targets: readonly RefusedTarget[] }>(store, names.refused, signal);
+  return {
+    ledger,
+    // Without a word about it, the document is of a time when nothing but a proven one was kept.
+    previous:
+      previous === undefined
+        ? undefined
+        : { config: previous.config, pair: previous.pair, proven: previous.proven !== false },
+    settled: await readDocument<SettleRecord>(store, names.settled, signal),
+    originals: await readDocument<Originals>(store, names.originals, signal),
+    refused: refused?.targets ?? [],
+  };
+}
+
+/** What was laid down on the machine for images that do not hold it. */
+function payloadStore(
+  store: HostLedger,
+): Pick<DocumentStore, "payload" | "payloadImages" | "keepPayload" | "forgetPayload"> {
+  const write = writerOf(store);
+  const payloadImages = async (signal: AbortSignal) =>
+    (await readDocument<{ readonly images: readonly string[] }>(store, names.payloads, signal))?.images ?? [];
+  return {
     payload: (image, signal) => store.read(localPayloadName(image), signal),
     payloadImages,
     async keepPayload(image, text, signal) {
       const images = await payloadImages(signal);
-      // Named before it is there, so that none is left that nobody knows of.
+      // Named before it is there, so that none is left that no document names.
       if (!images.includes(image)) await write(names.payloads, { images: [...images, image] }, signal);
       await store.write(localPayloadName(image), text, signal);
     },

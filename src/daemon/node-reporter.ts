@@ -7,7 +7,7 @@ import { equalValues } from "../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { RefusedTarget } from "./machine-documents.ts";
+import type { RefusedTarget } from "../core/machine/machine-record.ts";
 
 /** Reasons are cut to this length before they are stored. */
 const reasonLimit = 2000;
@@ -50,6 +50,17 @@ export interface NodeReporter {
 /** A key that is there with no value: there is none. One that is not: nothing is said about it. */
 export type ImageVersions = { readonly desired?: string | undefined; readonly current?: string | undefined };
 
+/** What was noted and is not written yet. */
+interface Notes {
+  readonly phases: ReadonlyMap<string, PhaseReport>;
+  /** An update that is over and not reported yet, with what was noted of it. */
+  readonly over: { readonly target: string; readonly run: readonly PhaseReport[] } | undefined;
+  readonly versions: { readonly desired?: string; readonly current?: string; readonly images?: ImageVersions };
+  readonly changes: readonly IrreconcilableChange[] | undefined;
+}
+
+const noNotes: Notes = { phases: new Map(), over: undefined, versions: {}, changes: undefined };
+
 export function nodeReporter(options: {
   readonly kube: KubeClient;
   readonly clock: Clock;
@@ -57,30 +68,72 @@ export function nodeReporter(options: {
   readonly nodeName: string;
 }): NodeReporter {
   const { kube, clock, log, nodeName } = options;
-  let noted = new Map<string, PhaseReport>();
-  /** An update that is over and was not told of yet, with what was noted of it. */
-  let over: { readonly target: string; readonly run: readonly PhaseReport[] } | undefined;
-  let notedVersions: { desired?: string; current?: string; images?: ImageVersions } = {};
-  let notedChanges: readonly IrreconcilableChange[] | undefined;
-  /**
-   * What we wrote and the cache may not show yet. `version` is missing while nobody knows whether the write arrived.
-   */
-  const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
-
-  /** The MachineConfigNode as our last look at it left it. */
+  let notes = noNotes;
+  /** The MachineConfigNode as it was last seen or written here. */
   let seen: { readonly object: MachineConfigNode; readonly at: number } | undefined;
 
+  return {
+    ...annotator(kube, nodeName),
+    ...refusalReporter(kube, nodeName),
+    phases(reports) {
+      notes = { ...notes, phases: new Map([...notes.phases, ...reports.map((one) => [one.type, one] as const)]) };
+    },
+    ended(target) {
+      const run = [...(notes.over?.run ?? []), ...notes.phases.values()];
+      notes = { ...notes, over: { target, run }, phases: new Map() };
+    },
+    versions(versions) {
+      notes = { ...notes, versions: withVersions(notes.versions, versions) };
+    },
+    irreconcilable(changes) {
+      notes = { ...notes, changes };
+    },
+    async flush() {
+      if (isEmpty(notes)) return "told";
+      const sent = notes;
+      notes = noNotes;
+      const change = (object: MachineConfigNode) => statusChange(object, sent, clock.now());
+      // Only the daemon writes its part: what it has just written need not be read again.
+      if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined)
+        return "told";
+      try {
+        const object = await updateObject(kube, MachineConfigNode, { name: nodeName }, change, {
+          subresource: "status",
+          owner: fieldManagers.daemon,
+          byItem: true,
+        });
+        seen = object === undefined ? undefined : { object, at: clock.monotonic() };
+        return "told";
+      } catch (error) {
+        // The newest state is written with the next flush; an update never waits for its report.
+        log.warn({ error }, "MachineConfigNode not written");
+        notes = {
+          phases: new Map([...sent.phases, ...notes.phases]),
+          over: notes.over ?? sent.over,
+          versions: withVersions(sent.versions, notes.versions),
+          changes: notes.changes ?? sent.changes,
+        };
+        return "behind";
+      }
+    },
+  };
+}
+
+const isEmpty = ({ phases, over, versions, changes }: Notes): boolean =>
+  phases.size === 0 && over === undefined && Object.keys(versions).length === 0 && changes === undefined;
+
+/** Annotations of the Node, with what was written and the watch may not show yet. */
+function annotator(kube: KubeClient, nodeName: string): Pick<NodeReporter, "begin" | "hasWritten" | "annotate"> {
+  /** `version` is missing while it is not known whether the write arrived. */
+  const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
   /** The last value of each, however long ago. */
   const lastWritten = new Map<string, string | undefined>();
-
   return {
     begin(node) {
       for (const [key, { version }] of written)
         if (version !== undefined && Number(node.metadata.resourceVersion) >= version) written.delete(key);
     },
-    hasWritten(key, value) {
-      return lastWritten.has(key) && lastWritten.get(key) === value;
-    },
+    hasWritten: (key, value) => lastWritten.has(key) && lastWritten.get(key) === value,
     async annotate(node, changed) {
       const has = node.metadata.annotations ?? {};
       const changes = Object.entries(changed)
@@ -95,25 +148,22 @@ export function nodeReporter(options: {
         written.set(key, { value });
         lastWritten.set(key, value);
       }
+      const annotationsNow = Object.fromEntries(changes.map(([key, value]) => [key, value ?? null]));
       const after = await kube.patch(
         kubernetes.Node,
         { name: nodeName },
-        {
-          type: "merge",
-          body: { metadata: { annotations: Object.fromEntries(changes.map(([key, value]) => [key, value ?? null])) } },
-        },
+        { type: "merge", body: { metadata: { annotations: annotationsNow } } },
         { owner: fieldManagers.daemon },
       );
       const version = Number(after.metadata.resourceVersion);
       for (const [key, value] of changes) written.set(key, { value, version });
     },
-    phases(reports) {
-      for (const report of reports) noted.set(report.type, report);
-    },
-    ended(target) {
-      over = { target, run: [...(over?.run ?? []), ...noted.values()] };
-      noted = new Map();
-    },
+  };
+}
+
+/** Targets that the machine went back from, as its MachineConfigNode names them. */
+function refusalReporter(kube: KubeClient, nodeName: string): Pick<NodeReporter, "namesRefused" | "refused"> {
+  return {
     async namesRefused() {
       const object = await kube.get(MachineConfigNode, { name: nodeName });
       return (object?.metadata.annotations?.[annotations.refusedTargets] ?? "") !== "";
@@ -130,86 +180,36 @@ export function nodeReporter(options: {
         { owner: fieldManagers.daemon },
       );
     },
-    versions(versions) {
-      notedVersions = {
-        ...notedVersions,
-        ...versions,
-        ...(versions.images === undefined ? {} : { images: { ...notedVersions.images, ...versions.images } }),
-      };
-    },
-    irreconcilable(changes) {
-      notedChanges = changes;
-    },
-    async flush() {
-      if (
-        noted.size === 0 &&
-        over === undefined &&
-        Object.keys(notedVersions).length === 0 &&
-        notedChanges === undefined
-      )
-        return "told";
-      const reports = [...noted.values()];
-      const versions = notedVersions;
-      const changes = notedChanges;
-      const end = over;
-      over = undefined;
-      noted = new Map();
-      notedVersions = {};
-      notedChanges = undefined;
-      const change = (object: MachineConfigNode): Partial<MachineConfigNode> | undefined => {
-        const before = object.status?.conditions ?? [];
-        const put =
-          end === undefined ? [] : phasesAtEnd(end.target, withPhases(before, end.run, clock.now()), clock.now());
-        const conditions = withPhases(before, [...put, ...reports], clock.now());
-        const configVersion = {
-          desired: versions.desired ?? object.status?.configVersion?.desired ?? "",
-          ...(object.status?.configVersion?.current === undefined
-            ? {}
-            : { current: object.status.configVersion.current }),
-          ...(versions.current === undefined ? {} : { current: versions.current }),
-        };
-        const sameVersions =
-          configVersion.desired === (object.status?.configVersion?.desired ?? "") &&
-          configVersion.current === object.status?.configVersion?.current;
-        const sameChanges = changes === undefined || equalValues(changes, object.status?.irreconcilableChanges ?? []);
-        const configImage = imageVersions(object.status?.configImage, versions.images);
-        const sameImages = equalValues(configImage ?? {}, object.status?.configImage ?? {});
-        if (conditions === before && sameVersions && sameImages && sameChanges) return undefined;
-        const observedGeneration = Math.max(object.status?.observedGeneration ?? 1, object.metadata.generation ?? 1);
-        return {
-          status: {
-            observedGeneration,
-            conditions: [...conditions],
-            ...(configVersion.desired === "" ? {} : { configVersion }),
-            ...(sameImages ? {} : { configImage: removing(object.status?.configImage, configImage) }),
-            ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }),
-          },
-        };
-      };
-      // Nobody else writes what is ours: what we have just said need not be read to know that it stands there.
-      if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined)
-        return "told";
-      try {
-        const object = await updateObject(kube, MachineConfigNode, { name: nodeName }, change, {
-          subresource: "status",
-          owner: fieldManagers.daemon,
-          byItem: true,
-        });
-        seen = object === undefined ? undefined : { object, at: clock.monotonic() };
-        return "told";
-      } catch (error) {
-        // The newest state is written with the next flush; an update never waits for its own story.
-        log.warn({ error }, "MachineConfigNode not written");
-        over ??= end;
-        noted = new Map([...reports.map((report) => [report.type, report] as const), ...noted]);
-        notedVersions = {
-          ...versions,
-          ...notedVersions,
-          ...(versions.images === undefined ? {} : { images: { ...versions.images, ...notedVersions.images } }),
-        };
-        notedChanges ??= changes;
-        return "behind";
-      }
+  };
+}
+
+const withVersions = (before: Notes["versions"], after: Notes["versions"]): Notes["versions"] => ({
+  ...before,
+  ...after,
+  ...(after.images === undefined ? {} : { images: { ...before.images, ...after.images } }),
+});
+
+/** What the notes change in the status; `undefined` where they change nothing. */
+function statusChange(object: MachineConfigNode, notes: Notes, now: number): Partial<MachineConfigNode> | undefined {
+  const { over, versions, changes } = notes;
+  const status = object.status;
+  const before = status?.conditions ?? [];
+  const put = over === undefined ? [] : phasesAtEnd(over.target, withPhases(before, over.run, now), now);
+  const conditions = withPhases(before, [...put, ...notes.phases.values()], now);
+  const desired = versions.desired ?? status?.configVersion?.desired ?? "";
+  const current = versions.current ?? status?.configVersion?.current;
+  const sameVersions = desired === (status?.configVersion?.desired ?? "") && current === status?.configVersion?.current;
+  const sameChanges = changes === undefined || equalValues(changes, status?.irreconcilableChanges ?? []);
+  const configImage = imageVersions(status?.configImage, versions.images);
+  const sameImages = equalValues(configImage ?? {}, status?.configImage ?? {});
+  if (conditions === before && sameVersions && sameImages && sameChanges) return undefined;
+  return {
+    status: {
+      observedGeneration: Math.max(status?.observedGeneration ?? 1, object.metadata.generation ?? 1),
+      conditions: [...conditions],
+      ...(desired === "" ? {} : { configVersion: { desired, ...(current === undefined ? {} : { current }) } }),
+      ...(sameImages ? {} : { configImage: removing(status?.configImage, configImage) }),
+      ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }),
     },
   };
 }

@@ -7,8 +7,9 @@ import { uncovered } from "../core/machine/settle.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
-import type { MachineDocuments } from "./machine-documents.ts";
 import type { ObservedNode } from "../core/machine/observed-node.ts";
+import type { MachineView } from "../core/machine/pass-plan.ts";
+import type { MachineDocuments } from "../core/machine/machine-record.ts";
 
 export const noOriginals = (kernelArguments: readonly string[]): Originals => ({
   paths: {},
@@ -54,6 +55,8 @@ export interface Known {
   readonly onlyControlPlane: boolean;
   /** Whether a payload for the system that runs was laid down on the machine. */
   readonly localPayload?: boolean;
+  /** What was read of the machine before in the same pass, and is not read again. */
+  readonly seen?: Pick<MachineView, "os" | "forced">;
 }
 
 /**
@@ -70,80 +73,100 @@ export async function observeHost(
   known: Known,
   signal: AbortSignal,
 ): Promise<ObservedNode> {
-  const { previous, target } = known;
-  const status = await host.os.status(signal);
+  const { previous, target, seen } = known;
+  const { bootId, booted, staged, can, fips } = seen?.os ?? (await host.os.status(signal));
   const payload = known.localPayload === true ? "local" : (await holdsPayload(host, signal)) ? "image" : undefined;
-  const remembered = documents.originals ?? noOriginals(status.booted.kernelArguments);
+  const remembered = documents.originals ?? noOriginals(booted.kernelArguments);
   const originals =
     payload === "image" || remembered.hidden === undefined
       ? remembered
       : uncovered(remembered, await shippedAt(host, remembered.hidden, signal));
-  const configs = previous === undefined ? [target] : [previous, target];
-  const born = previous === undefined ? target.atBirth : undefined;
+  const named = namedBy(previous === undefined ? [target] : [previous, target], originals, previous === undefined);
 
-  const paths = new Set([
-    ...configs.flatMap(({ entries }) => [...entries.keys()]),
-    ...Object.keys(originals.paths),
-    ...(born === undefined ? [] : [...born.folders.keys(), ...born.links.keys(), ...born.appends.keys()]),
-  ]);
   const entries = new Map<string, ObservedEntry>();
-  for (const path of paths) {
+  for (const path of named.paths) {
     const entry = await observeEntry(host, path, signal);
     if (entry !== undefined) entries.set(path, entry);
   }
-
-  const units = new Set([
-    ...configs.flatMap(({ enablement }) => [...enablement.keys()]),
-    ...Object.keys(originals.enablement),
-  ]);
   const states =
-    units.size === 0 ? new Map<string, { enablement: string }>() : await host.units.state([...units], signal);
+    named.units.size === 0
+      ? new Map<string, { enablement: string }>()
+      : await host.units.state([...named.units], signal);
+  const accounts = await observeAccounts(host, named, signal);
+  return {
+    bootId,
+    booted,
+    staged,
+    can,
+    fips,
+    entries,
+    enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
+    ...accounts,
+    originals,
+    ledger: documents.ledger,
+    previous,
+    inService: known.inService,
+    forced: seen?.forced ?? (await host.files.read(hostPaths.force, signal)) !== undefined,
+    onlyControlPlane: known.onlyControlPlane,
+    payload,
+    settled: documents.settled,
+  };
+}
 
+/** Everything of a machine that configurations, and what was managed before them, speak of. */
+interface Named {
+  readonly paths: ReadonlySet<string>;
+  readonly units: ReadonlySet<string>;
+  readonly accounts: ReadonlySet<string>;
+  readonly owners: readonly { readonly user: Owner; readonly group: Owner }[];
+}
+
+/** @param isNew the machine has no configuration yet: the last one's parts for new machines count. */
+function namedBy(configs: readonly NodeConfig[], originals: Originals, isNew: boolean): Named {
+  const born = isNew ? configs.at(-1)?.atBirth : undefined;
   const owners = configs.flatMap((config) =>
     [...config.entries.values()].flatMap((wanted) =>
       wanted.kind === "file" ? [wanted, ...(wanted.folder === undefined ? [] : [wanted.folder])] : [],
     ),
   );
-  const bornOwners = born === undefined ? [] : [...born.folders.values(), ...born.appends.values()];
-  const accounts = new Set([
-    ...configs.flatMap(({ passwords }) => [...passwords.keys()]),
-    ...Object.keys(originals.passwords),
-  ]);
+  return {
+    paths: new Set([
+      ...configs.flatMap(({ entries }) => [...entries.keys()]),
+      ...Object.keys(originals.paths),
+      ...(born === undefined ? [] : [...born.folders.keys(), ...born.links.keys(), ...born.appends.keys()]),
+    ]),
+    units: new Set([
+      ...configs.flatMap(({ enablement }) => [...enablement.keys()]),
+      ...Object.keys(originals.enablement),
+    ]),
+    accounts: new Set([
+      ...configs.flatMap(({ passwords }) => [...passwords.keys()]),
+      ...Object.keys(originals.passwords),
+    ]),
+    owners: [...owners, ...(born === undefined ? [] : [...born.folders.values(), ...born.appends.values()])],
+  };
+}
+
+/** The numbers of all owners, and the passwords of accounts that the machine has. */
+async function observeAccounts(
+  host: Host,
+  { owners, accounts }: Named,
+  signal: AbortSignal,
+): Promise<Pick<ObservedNode, "users" | "groups" | "passwords">> {
   const users = await idsOf(
-    [...[...owners, ...bornOwners].map(({ user }) => user), ...[...accounts].map((name) => ({ name }))],
+    [...owners.map(({ user }) => user), ...[...accounts].map((name) => ({ name }))],
     async (name) => (await host.users.lookup(name, signal))?.uid,
   );
   const groups = await idsOf(
-    [...owners, ...bornOwners].map(({ group }) => group),
+    owners.map(({ group }) => group),
     (name) => host.users.group(name, signal),
   );
-
   const passwords = new Map<string, string>();
   for (const user of accounts) {
     const hash = users.has(user) ? await host.users.passwordHash(user, signal) : undefined;
     if (hash !== undefined) passwords.set(user, hash);
   }
-
-  return {
-    bootId: status.bootId,
-    booted: status.booted,
-    staged: status.staged,
-    can: status.can,
-    fips: status.fips,
-    entries,
-    enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
-    passwords,
-    users,
-    groups,
-    originals,
-    ledger: documents.ledger,
-    previous,
-    inService: known.inService,
-    forced: (await host.files.read(hostPaths.force, signal)) !== undefined,
-    onlyControlPlane: known.onlyControlPlane,
-    payload,
-    settled: documents.settled,
-  };
+  return { users, groups, passwords };
 }
 
 /** Name → number, of those that the machine knows; each name is asked for once. */

@@ -24,7 +24,8 @@ import { backedOff } from "../ports/random.ts";
 import { type DocumentStore, documentStore } from "./machine-documents.ts";
 import { noOriginals, observeEntry, originalOf } from "./observe-host.ts";
 import { performContent } from "./perform-content.ts";
-import { readConfig } from "./read-config.ts";
+import { readConfig } from "../core/machine/read-config.ts";
+import type { MachineDocuments } from "../core/machine/machine-record.ts";
 import type { Ledger, SettleRecord } from "../core/machine/observed-node.ts";
 
 /** Between tries of one boot: early enough for the kubelet, which waits. */
@@ -60,6 +61,20 @@ class SettleFailure extends Error {
   }
 }
 
+/** One settling of the system that runs. */
+interface Settling {
+  readonly host: Host;
+  readonly documents: DocumentStore;
+  readonly status: OsStatus;
+  readonly source: Source;
+  readonly known: MachineDocuments;
+  /** The machine was settled when it booted: an administrator asks for it again. */
+  readonly isOver: boolean;
+  readonly base: SettleRecord;
+  /** What was changed in this boot, whichever try changed it. */
+  changed: readonly string[];
+}
+
 /**
  * Makes the machine equal to the payload of what it has booted: files, units and accounts. It needs no network, no
  * container runtime and no API server, and may be killed anywhere: the next run does the rest. A payload that was laid
@@ -76,139 +91,142 @@ export async function settleMachine(
   if (source === undefined) return { verdict: "nothing" };
 
   const known = await documents.load(signal);
-  const before = known.settled;
-  /** The machine was settled when it booted: somebody asks for it again. */
-  const isOver = before?.bootId === status.bootId && before.result === "settled";
-  const base: SettleRecord = {
-    v: 1,
-    bootId: status.bootId,
-    deployment: status.booted,
-    payload: bytesToHex(sha256(utf8ToBytes(source.text))),
-    // What a run that was killed in this boot had changed is changed still.
-    changed: before?.bootId === status.bootId && !isOver ? before.changed : [],
-    result: "settling",
-    ...(before?.rebootAskedIn !== undefined && sameDeployment(before.deployment, status.booted)
-      ? { rebootAskedIn: before.rebootAskedIn }
-      : {}),
-  };
-  /** Of this boot, whichever try changed it. */
-  let soFar = base.changed;
+  const isOver = known.settled?.bootId === status.bootId && known.settled.result === "settled";
+  const base = beginRecord(known.settled, isOver, source, status);
+  const settling: Settling = { host, documents, status, source, known, isOver, base, changed: base.changed };
   for (let tries = 1; ; tries += 1) {
     try {
-      return await once(base);
+      return await settleOnce(settling, signal);
     } catch (error) {
       if (signal.aborted) throw error;
-      const cause = error instanceof Error ? error.message : String(error);
-      const path =
-        error instanceof SettleFailure
-          ? error.path
-          : error instanceof McoError && typeof error.facts["path"] === "string"
-            ? error.facts["path"]
-            : undefined;
       log.warn({ error, tries }, "the machine could not be made equal to its payload");
-      if (tries >= mostSettleTries) return failed(path, cause);
+      if (tries >= mostSettleTries) return giveUp(error, settling, signal);
       await clock.sleep(backedOff(random, tries, retry), signal);
     }
   }
+}
 
-  async function once(record: SettleRecord): Promise<Settled> {
-    const payload = readPayload(source?.text ?? "");
-    if ("problem" in payload) throw new SettleFailure(`its payload cannot be read: ${payload.problem}`);
-    const { changed, early } = await makeEqual(record, payload, source?.from ?? "image");
-    if (early.length > 0 && !isOver) {
-      const because = `${early.join(", ")} changed after what reads it had started`;
-      if (record.rebootAskedIn !== undefined && record.rebootAskedIn !== status.bootId)
-        throw new SettleFailure(`${because}, and a reboot has not helped`, early[0]);
-      await documents.storeSettled({ ...record, changed, result: "rebooting", rebootAskedIn: status.bootId }, signal);
-      await host.os.reboot(`settling: ${because}`, signal);
-      return { verdict: "rebooting", because };
-    }
-    const { ledger } = known;
-    if (ledger?.failed !== undefined && isOf(ledger)) {
-      const { failed: _failed, ...cleared } = ledger;
-      await documents.updateLedger(cleared, signal);
-    }
-    await documents.storeSettled(
-      { ...record, changed, result: "settled", ...(early.length > 0 ? { owed: early } : {}) },
-      signal,
-    );
-    return { verdict: "settled", changed };
+function beginRecord(
+  before: SettleRecord | undefined,
+  isOver: boolean,
+  { text }: Source,
+  { bootId, booted }: OsStatus,
+): SettleRecord {
+  return {
+    v: 1,
+    bootId,
+    deployment: booted,
+    payload: bytesToHex(sha256(utf8ToBytes(text))),
+    // What a run that was killed in this boot had changed is changed still.
+    changed: before?.bootId === bootId && !isOver ? before.changed : [],
+    result: "settling",
+    ...(before?.rebootAskedIn !== undefined && sameDeployment(before.deployment, booted)
+      ? { rebootAskedIn: before.rebootAskedIn }
+      : {}),
+  };
+}
+
+async function settleOnce(settling: Settling, signal: AbortSignal): Promise<Settled> {
+  const { host, documents, status, source, known, isOver, base } = settling;
+  const payload = readPayload(source.text);
+  if ("problem" in payload) throw new SettleFailure(`its payload cannot be read: ${payload.problem}`);
+  const { changed, early } = await makeEqual(payload, settling, signal);
+  if (early.length > 0 && !isOver) {
+    const because = `${early.join(", ")} changed after what reads it had started`;
+    if (base.rebootAskedIn !== undefined && base.rebootAskedIn !== status.bootId)
+      throw new SettleFailure(`${because}, and a reboot has not helped`, early[0]);
+    await documents.storeSettled({ ...base, changed, result: "rebooting", rebootAskedIn: status.bootId }, signal);
+    await host.os.reboot(`settling: ${because}`, signal);
+    return { verdict: "rebooting", because };
   }
-
-  /** @returns what was changed in this boot, and what of it has been read already. */
-  async function makeEqual(
-    record: SettleRecord,
-    payload: Payload,
-    from: Source["from"],
-  ): Promise<{ readonly changed: readonly string[]; readonly early: readonly string[] }> {
-    const target = await fitting(settleTarget(payload), signal);
-    const view = await observe(host, documents, target, signal);
-    const plan = planSettle(view, target);
-    const changed = [...new Set([...soFar, ...plan.changed])].sort();
-    // First what is managed, then what is about to be changed, then the changes: a crash leaves nothing that nobody
-    // knows of.
-    const originals = await remembered(host, view, plan, target, from, (payload as LocalPayload).originals, signal);
-    if (originals !== view.originals) await documents.storeOriginals(originals, signal);
-    if (plan.steps.length > 0) await documents.storeSettled({ ...record, changed }, signal);
-    soFar = changed;
-    for (const step of plan.steps)
-      await performContent(
-        step,
-        {
-          host,
-          observed: view,
-          originals: { ...originals, paths: { ...originals.paths, ...plan.originals.paths } },
-          config: target,
-        },
-        signal,
-      );
-
-    if (plan.steps.length > 0) {
-      const left = planSettle(await observe(host, documents, target, signal), target);
-      if (left.differences.length > 0)
-        throw new SettleFailure(
-          `${left.differences.slice(0, 5).join(", ")} differ after they were written`,
-          left.changed[0],
-        );
-    }
-    const kept = settledOriginals(originals, target, view.vendor, from);
-    if (JSON.stringify(kept) !== JSON.stringify(originals)) await documents.storeOriginals(kept, signal);
-    if (changed.some((what) => what.startsWith("/etc/systemd/system/") || !what.startsWith("/")))
-      await host.units.daemonReload(signal);
-    if (changed.some((what) => what.startsWith(anchors))) await host.units.restart(caTrust, signal);
-    if (changed.length > 0) await host.units.startEnabled(signal);
-    return { changed, early: changed.filter((what) => isReadEarly(what, view.active)) };
+  const { ledger } = known;
+  if (ledger?.failed !== undefined && isOf(ledger, status)) {
+    const { failed: _failed, ...cleared } = ledger;
+    await documents.updateLedger(cleared, signal);
   }
+  const owed = early.length > 0 ? { owed: early } : {};
+  await documents.storeSettled({ ...base, changed, result: "settled", ...owed }, signal);
+  return { verdict: "settled", changed };
+}
 
-  /** Without what belongs to accounts that this machine does not have. */
-  async function fitting(target: NodeConfig, until: AbortSignal): Promise<NodeConfig> {
-    const users = new Map<string, number>();
-    for (const name of new Set([...target.passwords.keys(), "core"])) {
-      const user = await host.users.lookup(name, until);
-      if (user !== undefined) users.set(name, user.uid);
-    }
-    return fitToAccounts(target, users);
-  }
+/** @returns what was changed in this boot, and what of it has been read already. */
+async function makeEqual(
+  payload: Payload,
+  settling: Settling,
+  signal: AbortSignal,
+): Promise<{ readonly changed: readonly string[]; readonly early: readonly string[] }> {
+  const { host, documents, source, base } = settling;
+  const target = await fitting(settleTarget(payload), host, signal);
+  const view = await observe(host, documents, target, signal);
+  const plan = planSettle(view, target);
+  const changed = [...new Set([...settling.changed, ...plan.changed])].sort();
+  // First what is managed, then what is about to be changed, then the changes: a crash leaves no change unrecorded.
+  const before = (payload as LocalPayload).originals;
+  const originals = await remembered(host, view, plan, target, source.from, before, signal);
+  if (originals !== view.originals) await documents.storeOriginals(originals, signal);
+  if (plan.steps.length > 0) await documents.storeSettled({ ...base, changed }, signal);
+  settling.changed = changed;
+  const toRestore = { ...originals, paths: { ...originals.paths, ...plan.originals.paths } };
+  for (const step of plan.steps)
+    await performContent(step, { host, observed: view, originals: toRestore, config: target }, signal);
+  if (plan.steps.length > 0) await expectEqual(target, settling, signal);
 
-  function isOf({ deployment }: Ledger): boolean {
-    return deployment !== undefined && sameDeployment(deployment, status.booted);
-  }
+  const kept = settledOriginals(originals, target, view.vendor, source.from);
+  if (JSON.stringify(kept) !== JSON.stringify(originals)) await documents.storeOriginals(kept, signal);
+  await actOn(changed, host, signal);
+  return { changed, early: changed.filter((what) => isReadEarly(what, view.active)) };
+}
 
-  /** With an update under way to what runs, the machine goes back to what it had, which needs nobody's help. */
-  async function failed(path: string | undefined, cause: string): Promise<Settled> {
-    const where = path === undefined ? {} : { path };
-    const goesBack = known.ledger !== undefined && isOf(known.ledger) && status.rollback !== undefined;
-    if (goesBack) await documents.updateLedger({ ...known.ledger, failed: { ...where, cause } }, signal);
-    await documents.storeSettled({ ...base, changed: soFar, result: "failed", ...where, cause }, signal);
-    if (goesBack) {
-      await host.os.bootPrevious(signal);
-      await host.os.reboot(
-        `settling failed${path === undefined ? "" : ` at ${path}`}: the machine goes back to what it had`,
-        signal,
-      );
-    }
-    return { verdict: "failed", ...where, cause, goesBack };
+/** What was written must be there. */
+async function expectEqual(target: NodeConfig, { host, documents }: Settling, signal: AbortSignal): Promise<void> {
+  const { differences, changed } = planSettle(await observe(host, documents, target, signal), target);
+  if (differences.length > 0)
+    throw new SettleFailure(`${differences.slice(0, 5).join(", ")} differ after they were written`, changed[0]);
+}
+
+/** Has what was changed read: units, certificates, and everything that a boot starts. */
+async function actOn(changed: readonly string[], host: Host, signal: AbortSignal): Promise<void> {
+  if (changed.some((what) => what.startsWith("/etc/systemd/system/") || !what.startsWith("/")))
+    await host.units.daemonReload(signal);
+  if (changed.some((what) => what.startsWith(anchors))) await host.units.restart(caTrust, signal);
+  if (changed.length > 0) await host.units.startEnabled(signal);
+}
+
+/** Without what belongs to accounts that this machine does not have. */
+async function fitting(target: NodeConfig, host: Host, signal: AbortSignal): Promise<NodeConfig> {
+  const users = new Map<string, number>();
+  for (const name of new Set([...target.passwords.keys(), "core"])) {
+    const user = await host.users.lookup(name, signal);
+    if (user !== undefined) users.set(name, user.uid);
   }
+  return fitToAccounts(target, users);
+}
+
+const isOf = ({ deployment }: Ledger, { booted }: OsStatus): boolean =>
+  deployment !== undefined && sameDeployment(deployment, booted);
+
+/** With an update under way to what runs, the machine goes back to what it had, which needs no other machine's help. */
+async function giveUp(error: unknown, settling: Settling, signal: AbortSignal): Promise<Settled> {
+  const { host, documents, status, known, base, changed } = settling;
+  const cause = error instanceof Error ? error.message : String(error);
+  const path = pathOf(error);
+  const where = path === undefined ? {} : { path };
+  const goesBack = known.ledger !== undefined && isOf(known.ledger, status) && status.rollback !== undefined;
+  if (goesBack) await documents.updateLedger({ ...known.ledger, failed: { ...where, cause } }, signal);
+  await documents.storeSettled({ ...base, changed, result: "failed", ...where, cause }, signal);
+  if (goesBack) {
+    await host.os.bootPrevious(signal);
+    const at = path === undefined ? "" : ` at ${path}`;
+    await host.os.reboot(`settling failed${at}: the machine goes back to what it had`, signal);
+  }
+  return { verdict: "failed", ...where, cause, goesBack };
+}
+
+/** The path that an error names. */
+function pathOf(error: unknown): string | undefined {
+  if (error instanceof SettleFailure) return error.path;
+  const path = error instanceof McoError ? error.facts["path"] : undefined;
+  return typeof path === "string" ? path : undefined;
 }
 
 async function sourceOf(

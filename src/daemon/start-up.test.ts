@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { annotations, hostPaths } from "../api/names.ts";
-import type { Previous } from "./machine-documents.ts";
 import { MachineScene, machineConfigOf } from "../../test/support/machine-scene.ts";
+import type { Previous } from "../core/machine/machine-record.ts";
 
 const { signal } = new AbortController();
 const one = { files: { "/etc/app.conf": "one", "/etc/new.conf": "one" } };

@@ -1,21 +1,16 @@
 import type { Node } from "../../src/api/foreign/kubernetes.ts";
 import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { annotations, hostPaths, nodeStates } from "../../src/api/names.ts";
-import { consequencesOf, needsDrain } from "../../src/core/config/disruption-policy.ts";
 import { packagesOf } from "../../src/core/machine/deployment.ts";
 import type { JournalLine } from "../../src/api/books/journal-line.ts";
 import { foldBook } from "../../src/core/books/fold-book.ts";
 import { journalOfNode, ringLimits } from "../../src/core/books/journal.ts";
 import { linesOnDisk } from "../../src/daemon/machine-books.ts";
-import {
-  type NodeConfig,
-  type WantedEntry,
-  compareNodeConfigs,
-  emptyNodeConfig,
-} from "../../src/core/config/node-config.ts";
+import { type NodeConfig, type WantedEntry, emptyNodeConfig } from "../../src/core/config/node-config.ts";
 import { installLinks, unitFolder } from "../../src/core/config/install-links.ts";
 import { vendorUnitFolder } from "../../src/host/unit-model.ts";
 import { canary, images, nodeConfig } from "./contents.ts";
+import { needsDrain, owesDrain } from "./needs-drain.ts";
 import { readingsOf } from "./subjects.ts";
 import type { Rig, Scenario } from "./rig.ts";
 import type { Ledger } from "../../src/core/machine/observed-node.ts";
@@ -189,28 +184,16 @@ export class Keeper {
     const inService = previous !== undefined && scenario.onlyControlPlane !== true;
     if (!inService) return;
     const target = this.#rig.configs.get(ledger.target);
-    const asked =
-      open === undefined && target !== undefined
-        ? consequencesOf(
-            compareNodeConfigs(nodeConfig(previous), nodeConfig(target)),
-            this.#rig.policies,
-            this.#registries(previous, target),
-          ).actions
-        : [];
-    if (!needsDrain([...ledger.owes, ...asked])) return;
+    const asks =
+      open === undefined &&
+      target !== undefined &&
+      needsDrain(nodeConfig(previous), nodeConfig(target), this.#rig.policies);
+    if (!owesDrain(ledger) && !asks) return;
     if (!isDrainedFor(node, ledger.target))
       this.violated(
         "drainFirst",
         `the ledger for ${ledger.target} opens with ${JSON.stringify(ledger.owes)} while ${drainOf(node)}`,
       );
-  }
-
-  #registries(from: MachineConfig, to: MachineConfig) {
-    const textAt = (config: MachineConfig) => {
-      const entry = nodeConfig(config).entries.get("/etc/containers/registries.conf");
-      return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : undefined;
-    };
-    return { registries: { before: textAt(from), after: textAt(to) } };
   }
 
   async #rebooting(ledger: Ledger | undefined, previous: MachineConfig | undefined): Promise<void> {

@@ -1,7 +1,7 @@
 import { annotations, imageLabels } from "../../src/api/names.ts";
 import { layerEntries } from "../../src/core/config/image-content.ts";
 import { withImage } from "../../src/core/machine/image-target.ts";
-import { readConfig } from "../../src/daemon/read-config.ts";
+import { readConfig } from "../../src/core/machine/read-config.ts";
 import type { Link, PlainFile } from "../../src/host/host.ts";
 import type { MemoryImage } from "./hosts/memory-host.ts";
 import { type Content, MachineScene, images as stockImages, machineConfigOf } from "./machine-scene.ts";

@@ -3,7 +3,7 @@ import { type NodePlan, planNode } from "../../src/core/machine/plan-node.ts";
 import { documentStore } from "../../src/daemon/machine-documents.ts";
 import { observeHost } from "../../src/daemon/observe-host.ts";
 import { type Worksite, performStep } from "../../src/daemon/perform-step.ts";
-import { type Wanted, readTarget } from "../../src/daemon/read-config.ts";
+import { type Wanted, readTarget } from "../../src/core/machine/read-config.ts";
 import type { Host, Machine } from "../../src/host/host.ts";
 import { systemClock } from "../../src/ports/node/index.ts";
 

@@ -3,6 +3,7 @@ import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import { annotations, machineConfigNodeConditions as types, nodeStates } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { imageText, namedImage } from "../config/image-pair.ts";
+import { parseDrainRequest } from "../machine/drain-requests.ts";
 import { superseded } from "./update-conditions.ts";
 
 export type Phase =
@@ -69,7 +70,7 @@ export function phaseOf(node: Node, machineConfigNode: MachineConfigNode | undef
   if (current === "" && desired === "") return "Joining";
   if (state === nodeStates.working) {
     const requested = has[annotations.desiredDrain] ?? "";
-    if (requested.startsWith("drain-") && has[annotations.lastAppliedDrain] !== requested)
+    if (parseDrainRequest(requested)?.verb === "drain" && has[annotations.lastAppliedDrain] !== requested)
       return node.spec?.unschedulable === true ? "Draining" : "Cordoning";
     if (condition(types.updatePostActionComplete)?.status === "Unknown") return "PostAction";
     if (condition(types.rebootedNode)?.status === "True") return "Resuming";
@@ -81,7 +82,7 @@ export function phaseOf(node: Node, machineConfigNode: MachineConfigNode | undef
     return condition(types.updatePrepared)?.status === "True" ? "ApplyingFiles" : "Preparing";
   }
   if (
-    has[annotations.desiredDrain]?.startsWith("uncordon-") === true &&
+    parseDrainRequest(has[annotations.desiredDrain])?.verb === "uncordon" &&
     has[annotations.lastAppliedDrain] !== has[annotations.desiredDrain]
   )
     return "Uncordoning";

@@ -1,14 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Change } from "./change.ts";
-import {
-  consequencesOf,
-  filePolicyFor,
-  mergePolicies,
-  needsDrain,
-  registriesConf,
-  registriesDrain,
-} from "./disruption-policy.ts";
+import { consequencesOf, filePolicyFor, mergePolicies, registriesConf, registriesDrain } from "./disruption-policy.ts";
 
 const file = (path: string): Change => ({ kind: "file", path, op: "update" });
 const unit = (name: string): Change => ({ kind: "unit", name, op: "update", parts: ["contents"] });
@@ -86,7 +79,6 @@ describe("consequencesOf", () => {
     expect(mergePolicies(user).files[2]).toEqual(user.files[0]);
     expect(actions([file("/etc/containers/policy.json")], user)).toEqual([{ kind: "none" }]);
     expect(actions([file("/etc/x")], user)).toEqual([{ kind: "drain" }, { kind: "restart", unit: "x.service" }]);
-    expect(needsDrain(actions([file("/etc/x")], user))).toBe(true);
   });
 
   test("what a reboot covers is still explained [config-disruption-policy-4]", () => {

@@ -235,10 +235,6 @@ function inOrder(consequences: readonly Consequence[]): readonly Consequence[] {
   return needed.toSorted((a, b) => rank[a.kind] - rank[b.kind]);
 }
 
-/** Whether a machine must be drained for the consequences: a reboot or a drain among them. */
-export const needsDrain = (actions: readonly Consequence[]): boolean =>
-  actions.some(({ kind }) => kind === "reboot" || kind === "drain");
-
 /** Whether a change of registries.conf needs the machine's pods to leave. */
 export type RegistriesDrain = { readonly verdict: "safe" } | { readonly verdict: "drain"; readonly why: string };
 

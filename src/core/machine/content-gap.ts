@@ -146,68 +146,69 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
 
 type UnitStep = ContentStep & { do: "enableUnit" | "disableUnit" | "presetUnit" };
 
-function unitGap(
-  node: ObservedContent,
-  target: NodeConfig,
-  touched: readonly { readonly path: string }[],
-): {
+interface UnitGap {
   readonly before: readonly UnitStep[];
   readonly after: readonly UnitStep[];
   readonly units: readonly { name: string; op: Op }[];
-} {
-  const unitPath = (name: string) => `/etc/systemd/system/${name}`;
+}
+
+const unitPath = (name: string) => `/etc/systemd/system/${name}`;
+
+/** What has to be done to units, before and after files are written. */
+function unitGap(node: ObservedContent, target: NodeConfig, touched: readonly { readonly path: string }[]): UnitGap {
   const isRewritten = (name: string) => touched.some(({ path }) => path === unitPath(name));
-  const before: UnitStep[] = [];
-  const after: UnitStep[] = [];
-  const units: { name: string; op: "create" | "update" | "delete" }[] = [];
-  for (const [name, { enabled, installable }] of target.enablement) {
-    const is = node.enablement.get(name) ?? "absent";
-    const rewritten = isRewritten(name);
-    if (is === "enabled" && rewritten) before.push({ do: "disableUnit", unit: name }); // Its old links would stay behind.
-    if (rewritten && target.entries.get(unitPath(name))?.kind !== "file") continue; // Its text goes; the next look sees what is left.
-    // A unit that is not there, or masked, can be enabled only when the target brings its text.
-    const brings = target.entries.get(unitPath(name))?.kind === "file";
-    if (
-      enabled === true &&
-      installable &&
-      (is === "disabled" || rewritten || (brings && (is === "absent" || is === "masked")))
-    ) {
-      after.push({ do: "enableUnit", unit: name });
-      if (!rewritten) units.push({ name, op: "update" });
-    } else if (enabled === false && is === "enabled") {
-      if (!rewritten) {
-        before.push({ do: "disableUnit", unit: name });
-        units.push({ name, op: "update" });
-      }
-    } else if (enabled === undefined && rewritten) after.push({ do: "presetUnit", unit: name });
-    else if (enabled === undefined && installable && node.previous?.enablement.get(name)?.enabled !== undefined) {
-      // The previous configuration had decided it; now the vendor's presets do again.
-      after.push({ do: "presetUnit", unit: name });
-      units.push({ name, op: "update" });
-    }
-  }
-  for (const name of Object.keys(node.originals.enablement).sort()) {
-    if (target.enablement.has(name)) continue;
-    const was = node.originals.enablement[name];
-    const is = node.enablement.get(name) ?? "absent";
-    if (is === "enabled" && was !== "enabled") {
-      before.push({ do: "disableUnit", unit: name });
-      units.push({ name, op: "delete" });
-    } else if (was === "enabled" && is === "disabled") {
-      // One that is about to be masked can be enabled only before that.
-      (target.entries.get(unitPath(name))?.kind === "link" ? before : after).push({ do: "enableUnit", unit: name });
-      units.push({ name, op: "delete" });
-    } else if (
-      was === "enabled" &&
-      is === "enabled" &&
-      isRewritten(name) &&
-      target.entries.get(unitPath(name))?.kind !== "link"
-    ) {
-      before.push({ do: "disableUnit", unit: name });
-      after.push({ do: "enableUnit", unit: name });
-    }
-  }
-  return { before, after, units };
+  const gaps = [
+    ...[...target.enablement.keys()].map((name) => namedUnitGap(name, isRewritten(name), node, target)),
+    ...Object.keys(node.originals.enablement)
+      .sort()
+      .filter((name) => !target.enablement.has(name))
+      .map((name) => leftUnitGap(name, isRewritten(name), node, target)),
+  ];
+  return {
+    before: gaps.flatMap(({ before = [] }) => before),
+    after: gaps.flatMap(({ after = [] }) => after),
+    units: gaps.flatMap(({ units = [] }) => units),
+  };
+}
+
+/** A unit whose enablement the target decides. */
+function namedUnitGap(name: string, rewritten: boolean, node: ObservedContent, target: NodeConfig): Partial<UnitGap> {
+  const wanted = target.enablement.get(name);
+  const is = node.enablement.get(name) ?? "absent";
+  const brings = target.entries.get(unitPath(name))?.kind === "file";
+  const disable = { do: "disableUnit", unit: name } as const;
+  // Its old links would stay behind.
+  const before = is === "enabled" && rewritten ? [disable] : [];
+  // Its text goes; the next pass sees what is left.
+  if (wanted === undefined || (rewritten && !brings)) return { before };
+  const { enabled, installable } = wanted;
+  const units = rewritten ? [] : [{ name, op: "update" } as const];
+  // A unit that is absent or masked can be enabled only when the target brings its text.
+  const canEnable = is === "disabled" || rewritten || (brings && (is === "absent" || is === "masked"));
+  if (enabled === true && installable && canEnable) return { before, after: [{ do: "enableUnit", unit: name }], units };
+  if (enabled === false && is === "enabled") return rewritten ? { before } : { before: [disable], units };
+  // Where the previous configuration had decided it, the vendor's presets do again.
+  const wasDecided = installable && node.previous?.enablement.get(name)?.enabled !== undefined;
+  return enabled === undefined && (rewritten || wasDecided)
+    ? { before, after: [{ do: "presetUnit", unit: name }], units }
+    : { before };
+}
+
+/** A unit whose enablement was managed and is not any more: it becomes what it was. */
+function leftUnitGap(name: string, rewritten: boolean, node: ObservedContent, target: NodeConfig): Partial<UnitGap> {
+  const was = node.originals.enablement[name];
+  const is = node.enablement.get(name) ?? "absent";
+  const becomesMasked = target.entries.get(unitPath(name))?.kind === "link";
+  const disable = { do: "disableUnit", unit: name } as const;
+  const enable = { do: "enableUnit", unit: name } as const;
+  const units = [{ name, op: "delete" } as const];
+  if (is === "enabled" && was !== "enabled") return { before: [disable], units };
+  // One that is about to be masked can be enabled only before that.
+  if (was === "enabled" && is === "disabled")
+    return becomesMasked ? { before: [enable], units } : { after: [enable], units };
+  return was === "enabled" && is === "enabled" && rewritten && !becomesMasked
+    ? { before: [disable], after: [enable] }
+    : {};
 }
 
 function passwordGap(node: ObservedContent, target: NodeConfig): readonly (Change & { kind: "password" })[] {

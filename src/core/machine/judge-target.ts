@@ -28,10 +28,18 @@ const reserveBytes = 16 * 1024 * 1024;
  * wrong FIPS mode, no space. Empty when nothing stands in the way. The daemon asks this before it drains.
  */
 export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: MachineFacts): readonly TargetProblem[] {
+  return [
+    ...systemProblems(node, target),
+    ...fileProblems(node, target),
+    ...accessProblems(target, facts),
+    ...spaceProblems(node, target, facts),
+  ];
+}
+
+/** What of kernel and system the machine cannot change. */
+function systemProblems({ can, fips }: ObservedNode, target: NodeConfig): readonly TargetProblem[] {
   const problems: TargetProblem[] = [];
   const refuse = (where: string, reason: string, remedy: string) => void problems.push({ where, reason, remedy });
-  const { can } = node;
-
   const unknown = target.extensions.filter((name) => !Object.hasOwn(supportedExtensions, name));
   if (unknown.length > 0)
     refuse(
@@ -55,56 +63,73 @@ export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: Machi
       "this machine cannot change its kernel arguments",
       "set them where its system is kept",
     );
-  if (node.fips !== undefined && node.fips !== target.fips)
+  if (fips !== undefined && fips !== target.fips)
     refuse(
       "spec.fips",
-      `the machine runs with FIPS mode ${node.fips ? "on" : "off"}, which is decided when it is installed`,
+      `the machine runs with FIPS mode ${fips ? "on" : "off"}, which is decided when it is installed`,
       "join a machine that was installed with the cluster's FIPS mode",
     );
-
   if (target.imageContent !== undefined && !can.images)
     refuse(
       "spec.osImageURL",
       "this machine's operating system is kept by somebody else, and it cannot boot an image of its pool",
       "take the machine out of the pool, or the pool out of image builds",
     );
-
-  // What an image brings is not written here.
-  const written = [...target.entries].filter(([path]) => target.imageContent !== "full" || isCredential(path));
-  for (const [path, wanted] of written) {
-    if (wanted.kind !== "file") continue;
-    for (const owner of unknownOwners(wanted, node))
-      refuse(
-        path,
-        `is to belong to ${owner}, which this machine does not have`,
-        "give the owner by number, or create the account first",
-      );
-    if (node.entries.get(path)?.kind === "folder")
-      refuse(
-        path,
-        "is a folder on this machine, which a file does not replace",
-        "remove the folder, or choose another path",
-      );
-  }
-  const { sshFolder } = facts;
-  if (sshFolder !== undefined && sshFolder.uid !== sshFolder.coreUid && target.entries.has(hostPaths.sshKeys))
-    refuse(
-      hostPaths.sshKeys,
-      `the folder .ssh of core belongs to user ${sshFolder.uid}`,
-      "give the folder to core, or remove it",
-    );
-
-  if (facts.freeBytes !== undefined) {
-    let needs = 0;
-    for (const [path, wanted] of written) {
-      const is = node.entries.get(path);
-      if (wanted.kind === "file" && !(is?.kind === "file" && is.digest === wanted.digest))
-        needs += wanted.contents.length;
-    }
-    if (needs > 0 && needs + reserveBytes > facts.freeBytes)
-      refuse("disk", `${needs} bytes are to be written and ${facts.freeBytes} are free`, "make room on the machine");
-  }
   return problems;
+}
+
+/** Files that the daemon writes on the machine: what an image brings is not written. */
+const writtenFiles = (target: NodeConfig) =>
+  [...target.entries].flatMap(([path, wanted]) =>
+    wanted.kind === "file" && (target.imageContent !== "full" || isCredential(path)) ? [[path, wanted] as const] : [],
+  );
+
+function fileProblems(node: ObservedNode, target: NodeConfig): readonly TargetProblem[] {
+  return writtenFiles(target).flatMap(([where, wanted]): readonly TargetProblem[] => [
+    ...unknownOwners(wanted, node).map((owner) => ({
+      where,
+      reason: `is to belong to ${owner}, which this machine does not have`,
+      remedy: "give the owner by number, or create the account first",
+    })),
+    ...(node.entries.get(where)?.kind === "folder"
+      ? [
+          {
+            where,
+            reason: "is a folder on this machine, which a file does not replace",
+            remedy: "remove the folder, or choose another path",
+          },
+        ]
+      : []),
+  ]);
+}
+
+function accessProblems(target: NodeConfig, { sshFolder }: MachineFacts): readonly TargetProblem[] {
+  if (sshFolder === undefined || sshFolder.uid === sshFolder.coreUid || !target.entries.has(hostPaths.sshKeys))
+    return [];
+  return [
+    {
+      where: hostPaths.sshKeys,
+      reason: `the folder .ssh of core belongs to user ${sshFolder.uid}`,
+      remedy: "give the folder to core, or remove it",
+    },
+  ];
+}
+
+function spaceProblems(node: ObservedNode, target: NodeConfig, { freeBytes }: MachineFacts): readonly TargetProblem[] {
+  if (freeBytes === undefined) return [];
+  let needs = 0;
+  for (const [path, wanted] of writtenFiles(target)) {
+    const is = node.entries.get(path);
+    if (!(is?.kind === "file" && is.digest === wanted.digest)) needs += wanted.contents.length;
+  }
+  if (needs === 0 || needs + reserveBytes <= freeBytes) return [];
+  return [
+    {
+      where: "disk",
+      reason: `${needs} bytes are to be written and ${freeBytes} are free`,
+      remedy: "make room on the machine",
+    },
+  ];
 }
 
 export const describeProblems = (problems: readonly TargetProblem[]): string =>

@@ -101,12 +101,8 @@ export function planNode(
     : [];
   const because = group([...debts, ...force, ...consequencesAsked(node, target, changes, policies ?? defaultPolicies)]);
 
-  const isItsLedger = node.ledger !== undefined && isTargetOf(node.ledger, target);
-  if (isItsLedger && node.ledger.failed !== undefined && !node.forced)
-    return { verdict: "settleFailed", path: node.ledger.failed.path, cause: node.ledger.failed.cause };
-  const tried = (isItsLedger ? (node.ledger.rebootsAsked ?? []) : []).filter((bootId) => bootId !== node.bootId).length;
-  if (gap.deployment !== undefined && tried >= mostReboots && !node.forced)
-    return { verdict: "bootFails", tried, booted: node.booted, wanted: gap.deployment };
+  const failure = judgeBoots(node, target, gap);
+  if (failure !== undefined) return failure;
   const unsettled = node.forced ? undefined : judgeSettling(node, target, gap);
   if (unsettled === "settle") return { verdict: "change", changes, drift, because: [], steps: [{ do: "settle" }] };
   if (unsettled !== undefined) return unsettled;
@@ -121,12 +117,29 @@ export function planNode(
     return { verdict: "inSync" };
   }
 
+  return { verdict: "change", changes, drift, because, steps: stepsTo(node, target, gap, because) };
+}
+
+/** A target that the machine could not boot, or could not be made equal to: the force file asks to try it again. */
+function judgeBoots(node: ObservedNode, target: NodeConfig, gap: Gap): NodePlan | undefined {
+  const { ledger } = node;
+  if (node.forced || ledger === undefined || !isTargetOf(ledger, target)) return undefined;
+  if (ledger.failed !== undefined)
+    return { verdict: "settleFailed", path: ledger.failed.path, cause: ledger.failed.cause };
+  const tried = (ledger.rebootsAsked ?? []).filter((bootId) => bootId !== node.bootId).length;
+  return gap.deployment !== undefined && tried >= mostReboots
+    ? { verdict: "bootFails", tried, booted: node.booted, wanted: gap.deployment }
+    : undefined;
+}
+
+/** The way to the target, with what it asks for in the order in which it must happen. */
+function stepsTo(node: ObservedNode, target: NodeConfig, gap: Gap, because: readonly Because[]): readonly Step[] {
   const owes = because.map(({ consequence }) => consequence).filter(({ kind }) => kind !== "none");
   const reboots = owes.some(({ kind }) => kind === "reboot");
   // A machine that has just joined has never been in service; the only control-plane machine's pods have nowhere to go.
   const drains =
     node.inService && !node.onlyControlPlane && owes.some(({ kind }) => kind === "reboot" || kind === "drain");
-  const steps: Step[] = [
+  return [
     ...gap.prefetch,
     ...(drains ? [{ do: "drain" } as const] : []),
     ...(isOpen(node, target, owes, gap)
@@ -149,7 +162,6 @@ export function planNode(
     ...(reboots ? [{ do: "reboot", because: reasonOf(because) } as const] : actions(owes)),
     { do: "closeLedger" },
   ];
-  return { verdict: "change", changes, drift, because, steps };
 }
 
 const holdsAll = (config: NodeConfig) => config.imageContent === "full";

@@ -1,6 +1,7 @@
 import type { Node, Pod, PodDisruptionBudget } from "../../api/foreign/kubernetes.ts";
 import { annotations, labels } from "../../api/names.ts";
 import { selectorMatches } from "../../api/schema/object.ts";
+import { parseDrainRequest } from "../machine/drain-requests.ts";
 import type { PoolPolicy, Protection } from "./pool-policy.ts";
 
 /** Why a drain does not end: reasons of the condition Drained. */
@@ -25,7 +26,7 @@ export function drainStep(node: Pick<Node, "metadata" | "spec">): DrainStep {
   const has = node.metadata.annotations ?? {};
   const request = has[annotations.desiredDrain] ?? "";
   if (request === "") return { do: "nothing" };
-  const verb = request.split("-", 1)[0];
+  const verb = parseDrainRequest(request)?.verb;
   const isCordoned = node.spec?.unschedulable === true;
   const fulfilled = has[annotations.lastAppliedDrain] === request;
   if (verb === "drain") {

@@ -1,8 +1,8 @@
-import type { MachineConfig } from "../api/kinds/machine-config.ts";
-import { type ImagePair, samePair, withImage } from "../core/machine/image-target.ts";
-import { certificatePaths } from "../core/certificates/machine-certificates.ts";
-import { type NodeConfig, nodeConfigOf } from "../core/config/node-config.ts";
-import { ignitionOf } from "../core/config/validate-machine-config.ts";
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { type ImagePair, samePair, withImage } from "./image-target.ts";
+import { certificatePaths } from "../certificates/machine-certificates.ts";
+import { type NodeConfig, nodeConfigOf } from "../config/node-config.ts";
+import { ignitionOf } from "../config/validate-machine-config.ts";
 
 /** A configuration as an object, and as this machine carries it out. */
 export interface Wanted {

@@ -1,0 +1,43 @@
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import type { Originals } from "./content-gap.ts";
+import type { ImagePair } from "./image-target.ts";
+import type { Ledger, SettleRecord } from "./observed-node.ts";
+import type { ContentMode } from "../config/node-config.ts";
+
+/** A target that this machine went back from. */
+export interface RefusedTarget {
+  readonly config: string;
+  readonly image: string;
+  /** Present where the image was given apart from the configuration. */
+  readonly content?: ContentMode;
+  readonly reason: string;
+  /** RFC 3339. */
+  readonly at: string;
+  /** It stands in the MachineConfigNode: then somebody who takes it away there lifts it here. */
+  readonly reported?: boolean;
+}
+
+/** The configuration that the machine has, whole, so that going back needs no API server. */
+export interface Previous {
+  readonly config: MachineConfig;
+  /** The image that it boots in place of the configuration's. */
+  readonly pair?: ImagePair | undefined;
+  /** `false`: it started with it, and nobody has seen yet that it came up so. */
+  readonly proven: boolean;
+}
+
+/** What the daemon knows of its machine beyond what it can see: read once, written through, owned by one loop. */
+export interface MachineDocuments {
+  readonly ledger: Ledger | undefined;
+  readonly previous: Previous | undefined;
+  readonly originals: Originals | undefined;
+  readonly refused: readonly RefusedTarget[];
+  /** What the last settling came to. */
+  readonly settled?: SettleRecord | undefined;
+}
+
+/** A target as it is kept: whole. */
+export interface KeptTarget {
+  readonly config: MachineConfig;
+  readonly pair?: ImagePair | undefined;
+}

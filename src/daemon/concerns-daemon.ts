@@ -1,0 +1,33 @@
+import type { Node } from "../api/foreign/kubernetes.ts";
+import type { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import type { NodeReporter } from "./node-reporter.ts";
+
+/**
+ * What concerns the daemon of its Node: not the kubelet's heartbeats, and not what it has just written itself, which
+ * would undo every back-off.
+ */
+export function concernsDaemon(
+  before: Node | undefined,
+  after: Node | undefined,
+  report: NodeReporter | undefined,
+): boolean {
+  if (before === undefined || after === undefined) return true;
+  const partsOf = ({ metadata, spec }: Node) => JSON.stringify([metadata.labels, spec, metadata.deletionTimestamp]);
+  if (partsOf(before) !== partsOf(after)) return true;
+  const [was, is] = [before.metadata.annotations ?? {}, after.metadata.annotations ?? {}];
+  return [...new Set([...Object.keys(was), ...Object.keys(is)])].some(
+    (key) => was[key] !== is[key] && report?.hasWritten(key, is[key]) !== true,
+  );
+}
+
+const policiesOf = (configuration: MachineConfiguration | undefined) => [
+  configuration?.metadata.generation,
+  configuration?.status?.observedGeneration,
+  configuration?.status?.nodeDisruptionPolicyStatus,
+];
+
+/** Whether nothing has changed of what decides about disruption policies. */
+export const samePolicies = (
+  before: MachineConfiguration | undefined,
+  after: MachineConfiguration | undefined,
+): boolean => JSON.stringify(policiesOf(before)) === JSON.stringify(policiesOf(after));

@@ -1,0 +1,27 @@
+import type { Node } from "../api/foreign/kubernetes.ts";
+import type { Host } from "../host/host.ts";
+import type { Context } from "../kube/controller.ts";
+import type { DaemonFacts } from "./daemon-facts.ts";
+import type { DaemonMemory } from "./daemon-memory.ts";
+import type { DocumentStore } from "./machine-documents.ts";
+import type { NodeReporter } from "./node-reporter.ts";
+import type { NodeStory } from "./node-story.ts";
+
+/** What one pass reads with, acts with and reports with. */
+export interface PassContext {
+  readonly host: Host;
+  readonly nodeName: string;
+  readonly documents: DocumentStore;
+  readonly memory: DaemonMemory;
+  readonly facts: DaemonFacts;
+  readonly rebootPatienceSeconds: number;
+  /** Brings credentials and certificates of the machine up to date at once. */
+  readonly refreshCredentials: () => Promise<void>;
+  /** Asks for another pass. */
+  readonly wake: () => void;
+  /** The own Node, as the watch showed it when the pass began. */
+  readonly node: Node;
+  readonly report: NodeReporter;
+  readonly journal: NodeStory;
+  readonly context: Context;
+}

@@ -1,0 +1,392 @@
+import { McoError } from "../api/errors.ts";
+import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
+import { irreconcilableChanges } from "../core/config/irreconcilable-changes.ts";
+import { foreignPackages } from "../core/machine/deployment.ts";
+import { isOutOfService } from "../core/machine/drain-requests.ts";
+import { pairOf } from "../core/machine/image-target.ts";
+import type { MachineDocuments } from "../core/machine/machine-record.ts";
+import type {
+  DonePlan,
+  MachineView,
+  PassCase,
+  PassPlan,
+  Preparation,
+  StayBackPlan,
+} from "../core/machine/pass-plan.ts";
+import type { Wanted } from "../core/machine/read-config.ts";
+import type { Host } from "../host/host.ts";
+import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
+import { machineConfigAt, moveAside, tidyAfterBoot } from "./adopt-machine.ts";
+import { observeMachine, observeMore } from "./observe-machine.ts";
+import type { PassContext } from "./pass-context.ts";
+import { forgetPayloads, writeCurrent } from "./perform-step.ts";
+import { applyContentAgain, performUpdate } from "./perform-update.ts";
+import { reportDegraded } from "./report-degraded.ts";
+import { watchForDrift } from "./watch-drift.ts";
+
+/** The daemon looks at the whole disk this often: watches can miss things. */
+const sweepSeconds = 300;
+/** How soon a machine that went back notices that its refused target was lifted. */
+const liftedSweepSeconds = 30;
+
+/** How a pass ends, or the view on which it decides again. */
+export type Performed = Outcome | MachineView;
+
+/** Carries one decision out. There is no `default`: a case that is missing here does not compile. */
+export async function performPass(plan: PassPlan, view: MachineView, pass: PassContext): Promise<Performed> {
+  switch (plan.case) {
+    case "observe":
+      return observe(plan, view, pass);
+    case "adopt":
+      return adopt(plan, view, pass);
+    case "currentConfigMissing":
+      await reportDegraded({ reason: "CurrentConfigMissing", message: plan.message, lasting: false }, pass);
+      return waiting("CurrentConfigMissing", plan.message, 60);
+    case "correctAnnotations":
+      return correctAnnotations(plan, view, pass);
+    case "tidyAfterBoot":
+      return tidy(plan, view, pass);
+    case "awaitReboot":
+      return waiting("Rebooting", plan.message, plan.seconds);
+    case "reportOverdueReboot":
+      return reportOverdueReboot(plan, view, pass);
+    case "awaitRestart":
+      return awaitRestart(plan, pass);
+    case "forgetRefusals":
+      return forgetRefusals(view, pass);
+    case "reportRefusals":
+      return reportRefusals(plan, view, pass);
+    case "noTarget":
+      return waiting("NoTarget", plan.message, 60);
+    case "hold":
+      return hold(plan, pass);
+    case "targetAbsent":
+      return waiting("TargetAbsent", plan.message, 15);
+    case "noticeTarget":
+      pass.journal.seen(plan.target, plan.from);
+      return prepared("noticeTarget", view);
+    case "refuse":
+      return refuse(plan, pass);
+    case "previousUnreadable":
+      throw new McoError("MCO_LEDGER_UNREADABLE", { document: "previous.json", problem: plan.problem });
+    case "goBack":
+      return goBack(plan, pass);
+    case "nothingToGoBackTo":
+      await reportDegraded({ reason: plan.reason, message: plan.message, lasting: true }, pass);
+      return stalled(plan.reason, plan.message);
+    case "healDrift":
+      return healDrift(plan, pass);
+    case "reportDrift":
+      return reportDrift(plan, pass);
+    case "reportUnapplied":
+      pass.journal.fail("PostAction/Settled", "SettleFailed", plan.message);
+      await reportDegraded({ reason: "SettleFailed", message: plan.message, lasting: false }, pass);
+      return settled(sweepSeconds);
+    case "awaitPolicies":
+      return awaitPolicies(plan, pass);
+    case "done":
+      return done(plan, view, pass);
+    case "stayBack":
+      return stayBack(plan, pass);
+    case "update":
+      return update(plan, view, pass);
+  }
+}
+
+const prepared = (what: Preparation, view: MachineView): MachineView => ({
+  ...view,
+  prepared: new Set([...view.prepared, what]),
+});
+
+/** The documents as they were just written. */
+function withDocuments(documents: MachineDocuments, view: MachineView, { memory }: PassContext): MachineView {
+  memory.documents = documents;
+  return { ...view, documents };
+}
+
+async function observe({ what }: PassCase<"observe">, view: MachineView, pass: PassContext): Promise<MachineView> {
+  const more = await observeMore(what, view, pass);
+  if (what.read === "machine") pass.facts.foreignPackages = foreignPackages(view.os.booted.packages).length;
+  return more;
+}
+
+async function adopt(plan: PassCase<"adopt">, view: MachineView, pass: PassContext): Promise<MachineView> {
+  const { previous, originals, from } = plan;
+  await pass.documents.adopt(previous, originals, pass.context.signal);
+  pass.journal.adopted(previous.config.metadata.name, from);
+  const documents = { ledger: undefined, previous, originals, refused: [] };
+  return withDocuments(documents, prepared("adopt", view), pass);
+}
+
+async function correctAnnotations(
+  plan: PassCase<"correctAnnotations">,
+  view: MachineView,
+  { report, node, journal }: PassContext,
+): Promise<MachineView> {
+  if (plan.startedWith !== undefined) journal.adopted(plan.startedWith, "first boot");
+  await report.annotate(node, plan.annotations);
+  return prepared("correctAnnotations", view);
+}
+
+async function tidy(plan: PassCase<"tidyAfterBoot">, view: MachineView, pass: PassContext): Promise<MachineView> {
+  const { host, documents, nodeName, facts, memory, node, report, journal, context } = pass;
+  const { signal, events } = context;
+  const { config, failure } = plan;
+  const { bootId, booted } = view.os;
+  await tidyAfterBoot(host, config, signal);
+  await forgetPayloads(host, documents, false, signal);
+  facts.os = await releaseOf(host, signal);
+  if (plan.isNewFailure) {
+    if (failure !== undefined)
+      events.event(node, {
+        type: "Warning",
+        reason: "FailedFinalization",
+        message: `The system that was staged on ${nodeName} was not finalised at the last shutdown: ${failure}`,
+      });
+    await report.annotate(node, { [annotations.finaliseFailure]: failure });
+  }
+  if (failure !== undefined && journal.isOpen("PostAction/Rebooted"))
+    journal.fail("PostAction/Rebooted", "FinaliseFailed", `the system that was staged was not finalised: ${failure}`);
+  journal.booted(bootId, `boot ${bootId} of ${booted.image}`);
+  if (plan.hasRebooted) {
+    report.phases([
+      { type: types.rebootedNode, status: "True", reason: "Rebooted", message: "the machine has rebooted" },
+    ]);
+    events.event(node, { type: "Normal", reason: "Rebooted", message: `${nodeName} has rebooted` });
+  }
+  memory.tidiedBoot = bootId;
+  return view;
+}
+
+/** Name and version of the operating system, for the metrics. */
+async function releaseOf(host: Host, signal: AbortSignal): Promise<{ name: string; version: string } | undefined> {
+  const file =
+    (await host.files.read("/etc/os-release", signal)) ?? (await host.files.read("/usr/lib/os-release", signal));
+  if (file?.kind !== "file") return undefined;
+  const text = new TextDecoder().decode(file.contents);
+  const value = (key: string) => new RegExp(`^${key}="?([^"\\n]*)"?$`, "m").exec(text)?.[1] ?? "";
+  return { name: value("ID"), version: value("VERSION_ID") };
+}
+
+function reportOverdueReboot(
+  { problem }: PassCase<"reportOverdueReboot">,
+  view: MachineView,
+  { facts, nodeName, node, journal, context }: PassContext,
+): MachineView {
+  facts.rebootFailures += 1;
+  journal.fail("PostAction/Rebooted", "RebootFailed", `the machine ${problem}`);
+  context.events.event(node, { type: "Warning", reason: "RebootFailed", message: `${nodeName} ${problem}` });
+  return prepared("reportOverdueReboot", view);
+}
+
+async function awaitRestart(
+  { because, since, asksAgain, seconds }: PassCase<"awaitRestart">,
+  { host, facts, memory, context: { clock, signal } }: PassContext,
+): Promise<Outcome> {
+  memory.restartAwaitedSince = since;
+  if (asksAgain) {
+    facts.rebootFailures += 1;
+    memory.restartAwaitedSince = clock.monotonic();
+    await host.os.reboot(because, signal);
+  }
+  return waiting("Rebooting", because, seconds);
+}
+
+async function forgetRefusals(view: MachineView, pass: PassContext): Promise<MachineView> {
+  await pass.documents.storeRefused([], pass.context.signal);
+  await pass.report.refused([]);
+  return withDocuments({ ...view.documents, refused: [] }, view, pass);
+}
+
+async function reportRefusals(
+  { refused }: PassCase<"reportRefusals">,
+  view: MachineView,
+  pass: PassContext,
+): Promise<MachineView> {
+  await pass.report.refused(refused);
+  const reported = refused.map((one) => ({ ...one, reported: true }));
+  await pass.documents.storeRefused(reported, pass.context.signal);
+  return withDocuments({ ...view.documents, refused: reported }, prepared("reportRefusals", view), pass);
+}
+
+async function hold({ reason, message, annotations: notes }: PassCase<"hold">, pass: PassContext): Promise<Outcome> {
+  forgetUpdate(pass);
+  await pass.report.annotate(pass.node, notes);
+  await reportDegraded({ reason, message, lasting: true }, pass);
+  return stalled(reason, message);
+}
+
+/** No update is under way any more, and none has failed. */
+function forgetUpdate({ memory }: PassContext): void {
+  memory.announced = undefined;
+  memory.failing = undefined;
+}
+
+async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outcome> {
+  const { facts, report, node, journal, context } = pass;
+  const { message } = plan;
+  if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000))
+    context.events.event(node, { type: "Warning", reason: "FailedToReconcile", message });
+  journal.fail("Prepared", "Irreconcilable", message);
+  journal.degraded("Irreconcilable", message);
+  forgetUpdate(pass);
+  facts.state = nodeStates.unreconcilable;
+  facts.reason = "Unreconcilable";
+  report.phases([
+    { type: types.updatePrepared, status: "Unknown", reason: "UpdatePreparedFailed", message },
+    { type: types.nodeDegraded, status: "True", reason: "Unreconcilable", message },
+  ]);
+  await report.annotate(node, plan.annotations);
+  return stalled("Unreconcilable", message);
+}
+
+/** The machine decides anew, with the target among those that it went back from. */
+async function goBack(plan: PassCase<"goBack">, pass: PassContext): Promise<MachineView> {
+  const { nodeName, node, journal, context } = pass;
+  const at = new Date(context.clock.now()).toISOString();
+  await pass.documents.storeRefused([...plan.others, { ...plan.entry, at }], context.signal);
+  pass.memory.documents = undefined;
+  context.events.event(node, {
+    type: "Warning",
+    reason: "WentBack",
+    message: `${nodeName} goes back to ${plan.to}: ${plan.message}`,
+  });
+  journal.wentBack(plan.entry.config, plan.message, plan.reason);
+  return observeMachine(pass);
+}
+
+async function healDrift(plan: PassCase<"healDrift">, pass: PassContext): Promise<Outcome> {
+  pass.memory.healedDrift = { drift: plan.drift, at: pass.context.clock.monotonic() };
+  pass.journal.drifted(plan.message);
+  return applyContentAgain(plan, pass);
+}
+
+async function reportDrift(plan: PassCase<"reportDrift">, pass: PassContext): Promise<Outcome> {
+  const { facts, memory, report, node, journal, context } = pass;
+  const { message } = plan;
+  if (node.metadata.annotations?.[annotations.reason] !== message)
+    context.events.event(node, { type: "Warning", reason: plan.event, message });
+  journal.drifted(message);
+  memory.announced = undefined;
+  facts.state = nodeStates.degraded;
+  facts.reason = "ConfigDrift";
+  facts.driftSince ??= context.clock.now();
+  report.phases([{ type: types.nodeDegraded, status: "True", reason: "ConfigDrift", message }]);
+  await report.annotate(node, plan.annotations);
+  if (plan.watch !== undefined) watchForDrift(plan.watch, pass);
+  return settled(sweepSeconds);
+}
+
+async function awaitPolicies(plan: PassCase<"awaitPolicies">, pass: PassContext): Promise<Outcome> {
+  const { message } = plan;
+  if (plan.isFirst) pass.journal.note("Prepared", "PoliciesNotMerged", message);
+  pass.memory.policiesAwaitedSince = plan.since;
+  pass.report.phases([{ type: types.updatePrepared, status: "Unknown", reason: "PoliciesNotMerged", message }]);
+  if (plan.isOverdue) await reportDegraded({ reason: "PoliciesNotMerged", message, lasting: false }, pass);
+  return waiting("PoliciesNotMerged", message, 30);
+}
+
+async function update(plan: PassCase<"update">, view: MachineView, pass: PassContext): Promise<Outcome> {
+  pass.memory.policiesAwaitedSince = undefined;
+  const ended = await performUpdate(plan, view, pass);
+  if (ended.verdict === "waiting") return ended.outcome;
+  if (ended.verdict === "held") return hold(ended.plan, pass);
+  const { after } = plan.ending;
+  return after.case === "done" ? done(after, view, pass) : stayBack(after, pass);
+}
+
+async function stayBack(plan: StayBackPlan, pass: PassContext): Promise<Outcome> {
+  const { report, node, journal } = pass;
+  const { config } = plan.target;
+  await report.annotate(node, plan.annotations);
+  report.versions({
+    desired: plan.refused.config,
+    current: config.name,
+    images: { desired: plan.desiredImage, current: pairOf(config)?.image },
+  });
+  watchForDrift(config, pass);
+  journal.isBack(`the machine has ${config.name} again`);
+  await reportDegraded({ reason: plan.reason, message: plan.message, lasting: true }, pass);
+  return settled(liftedSweepSeconds);
+}
+
+async function done(plan: DonePlan, view: MachineView, pass: PassContext): Promise<Outcome> {
+  const { facts, memory, report, node } = pass;
+  const { name } = plan.target.config;
+  await putDocumentsInOrder(plan, view, pass);
+  await report.annotate(node, plan.annotations);
+  if (plan.isNews) report.ended(name);
+  forgetUpdate(pass);
+  recordDone(name, pass);
+  if (plan.isNews || plan.isFirstOfBoot)
+    report.phases([
+      { type: types.resumed, status: "True", reason: types.resumed, message: `in normal operation with ${name}` },
+    ]);
+  memory.resumedBoot = view.os.bootId;
+  report.phases([
+    { type: types.updated, status: "True", reason: "Updated", message: `the machine has ${name}` },
+    { type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" },
+  ]);
+  const image = pairOf(plan.target.config)?.image;
+  report.versions({ desired: name, current: name, images: { desired: image, current: image } });
+  await reportIrreconcilable(plan.target, pass);
+  facts.state = nodeStates.done;
+  facts.reason = "";
+  facts.config = name;
+  facts.driftSince = undefined;
+  watchForDrift(plan.target.config, pass);
+  return settled(sweepSeconds);
+}
+
+/** What the machine was served is behind it; what it started with is proven; nothing is refused any more. */
+async function putDocumentsInOrder(plan: DonePlan, { documents }: MachineView, pass: PassContext): Promise<void> {
+  const { host, memory, report, context } = pass;
+  const { signal } = context;
+  const { proves } = plan;
+  await moveAside(host, hostPaths.nodeAnnotations, hostPaths.nodeAnnotationsDone, signal);
+  if (proves !== undefined && documents.originals !== undefined) {
+    await writeCurrent(host, proves.config, proves.pair?.image, signal);
+    await pass.documents.adopt(proves, documents.originals, signal);
+    memory.documents = { ...documents, previous: proves };
+  }
+  if (plan.forgetsRefusals) {
+    await report.refused([]);
+    await pass.documents.storeRefused([], signal);
+    memory.documents = { ...(memory.documents ?? documents), refused: [] };
+  }
+}
+
+/** The machine has its target; its update is over once it is in service again. */
+function recordDone(name: string, { node, journal }: PassContext): void {
+  const has = node.metadata.annotations ?? {};
+  const message = `the machine has ${name}`;
+  if (journal.run !== undefined && journal.run !== name)
+    journal.finish("Superseded", `${name} was chosen again before anything was done for ${journal.run}`);
+  journal.goOn(name, { isOver: true });
+  journal.end("Resumed", "Resumed", `in normal operation with ${name}`);
+  if (isOutOfService(has))
+    journal.begin(
+      "Complete/Uncordoned",
+      "UncordonRequested",
+      "the daemon asked for the machine to be put back into service",
+    );
+  else journal.finish("Succeeded", message);
+  journal.recovered(message);
+  journal.driftEnded("DriftGone", `the files of ${name} are as they were applied`);
+  journal.validated(message, has[annotations.currentConfig] === undefined);
+}
+
+/** Where the machine differs for good from its configuration: in what only machines that start with it follow. */
+async function reportIrreconcilable(
+  { machineConfig }: Wanted,
+  { host, memory, report, context }: PassContext,
+): Promise<void> {
+  if (memory.compared?.of !== machineConfig) {
+    const served = await machineConfigAt(host, hostPaths.servedConfig, context.signal);
+    memory.compared = {
+      of: machineConfig,
+      changes: served === undefined ? undefined : irreconcilableChanges(served, machineConfig),
+    };
+  }
+  if (memory.compared.changes !== undefined) report.irreconcilable(memory.compared.changes);
+}

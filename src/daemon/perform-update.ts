@@ -1,0 +1,406 @@
+import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
+import { McoError } from "../api/errors.ts";
+import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
+import { notRequired, phasesAtStart } from "../core/books/update-conditions.ts";
+import { describeChange } from "../core/config/change.ts";
+import { holdPlan } from "../core/machine/decide-pass.ts";
+import { missingExtensions, packagesOf } from "../core/machine/deployment.ts";
+import {
+  describeActions,
+  describeBecause,
+  forecastOf,
+  isAction,
+  isOfTheSystem,
+  isWrite,
+  reasonOfActions,
+  writtenBy,
+} from "../core/machine/describe-plan.ts";
+import { drainRequest, isDrainedFor } from "../core/machine/drain-requests.ts";
+import { pairOf } from "../core/machine/image-target.ts";
+import type { ObservedNode } from "../core/machine/observed-node.ts";
+import type { MachineView, PassCase, UpdatePlan } from "../core/machine/pass-plan.ts";
+import type { Step } from "../core/machine/plan-node.ts";
+import type { Wanted } from "../core/machine/read-config.ts";
+import { type Outcome, waiting } from "../kube/outcome.ts";
+import type { NodeStory } from "./node-story.ts";
+import type { PassContext } from "./pass-context.ts";
+import { type LocalStep, type Worksite, contentMismatchOf, performStep } from "./perform-step.ts";
+import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts";
+import { stopWatching } from "./watch-drift.ts";
+
+/** How soon a machine is looked at again after its image's content was applied again. */
+const appliedSoonSeconds = 2;
+
+/** How an update goes on after a pass. */
+export type Updated =
+  | { readonly verdict: "complete" }
+  /** A drain, a reboot or applying the image's content ends the pass. */
+  | { readonly verdict: "waiting"; readonly outcome: Outcome }
+  /** What was fetched is not what the target says. */
+  | { readonly verdict: "held"; readonly plan: PassCase<"hold"> };
+
+/** What ends an update's pass before its last step. */
+type Ended = Exclude<Updated, { readonly verdict: "complete" }> | undefined;
+
+/** One update as it is carried out. */
+interface Update extends PassContext {
+  readonly plan: UpdatePlan;
+  readonly view: MachineView;
+  readonly site: Worksite;
+  readonly name: string;
+}
+
+const wait = (outcome: Outcome): Ended => ({ verdict: "waiting", outcome });
+
+/** Carries the steps of an update out, as far as they go now. */
+export async function performUpdate(plan: UpdatePlan, view: MachineView, pass: PassContext): Promise<Updated> {
+  const update: Update = { ...pass, plan, view, site: siteOf(plan, pass), name: plan.target.config.name };
+  await beginUpdate(update);
+  const { journal, name, context } = update;
+  const lastWrite = plan.steps.findLast(isWrite);
+  const lastAction = plan.steps.findLast(isAction);
+  for (const step of plan.steps) {
+    context.signal.throwIfAborted();
+    if (isWrite(step)) journal.begin("Executed/Files", "Writing", `files and units of ${name}`);
+    if (isAction(step)) journal.begin("PostAction/Service", "Acting", describeBecause(plan.plan.because));
+    const ended = await performReported(step, update);
+    if (ended !== undefined) return ended;
+    if (step === lastWrite)
+      journal.end("Executed/Files", "Written", `files and units of ${name} are on the disk`, {
+        data: writtenBy(plan.plan),
+      });
+    if (step === lastAction) journal.end("PostAction/Service", reasonOfActions(plan.plan), describeActions(plan.plan));
+  }
+  endUpdate(update);
+  return { verdict: "complete" };
+}
+
+/** Has the machine made equal to its image's content now, as at boot. */
+export async function applyContentAgain(
+  { target, observed }: PassCase<"healDrift">,
+  pass: PassContext,
+): Promise<Outcome> {
+  await perform({ do: "settle" }, siteOf({ target, observed }, pass), pass);
+  return waiting("Settling", "the machine is looked at again once it was settled", appliedSoonSeconds);
+}
+
+const siteOf = (
+  { target, observed }: { readonly target: Wanted; readonly observed: ObservedNode },
+  { host, documents, context, refreshCredentials }: PassContext,
+): Worksite => ({
+  host,
+  documents,
+  clock: context.clock,
+  observed,
+  target,
+  originals: observed.originals,
+  ledger: observed.ledger,
+  refreshCredentials,
+});
+
+/** Reports what is about to be done. */
+async function beginUpdate(update: Update): Promise<void> {
+  const { plan, site, name, memory, facts, report, node, journal } = update;
+  const { because, changes } = plan.plan;
+  if (plan.observed.forced)
+    journal.driftEnded(
+      "DriftForced",
+      `the configuration ${name} is applied over what is there: ${hostPaths.force} asks for it`,
+    );
+  // What is applied again is no new target, and yet an update of the machine.
+  if (plan.isNewTarget) journal.seen(name, plan.observed.previous?.name);
+  journal.goOn(name);
+  memory.announced = plan.what;
+  announce(update);
+  journal.end(
+    "Prepared",
+    "Planned",
+    `${changes.length} changes; ${describeBecause(because) || "nothing has to be done"}`,
+    { data: forecastOf(plan.plan, plan.observed.booted, site.target.config) },
+  );
+  facts.config = name;
+  if (!plan.isRetry) {
+    facts.state = nodeStates.working;
+    facts.reason = "";
+    report.phases([{ type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" }]);
+    const acted = node.metadata.annotations?.[annotations.postConfigAction];
+    await report.annotate(node, {
+      [annotations.state]: nodeStates.working,
+      [annotations.reason]: "",
+      [annotations.postConfigAction]: acted === undefined ? undefined : "",
+    });
+  }
+  if (!plan.skipsDrain) return;
+  const message = "no drain is required";
+  report.phases([
+    { type: types.cordoned, status: "False", reason: notRequired, message },
+    { type: types.drained, status: "False", reason: notRequired, message },
+  ]);
+  journal.skip("Executed/Cordoned", "NotRequired", message);
+  journal.skip("Executed/Drained", "NotRequired", message);
+}
+
+/** An update that goes on is not announced again. */
+function announce({ plan, name, nodeName, report, node, context }: Update): void {
+  if (plan.announcement === undefined) return;
+  const { changes, steps } = plan.plan;
+  context.log.info(
+    { target: name, changes: changes.length, steps: steps.map((step) => step.do).join(" ") },
+    "update planned",
+  );
+  report.phases(phasesAtStart(name));
+  report.phases([
+    {
+      type: types.updatePrepared,
+      status: "True",
+      reason: types.updatePrepared,
+      message: plan.announcement.message,
+    },
+  ]);
+  report.versions({ desired: name, images: { desired: pairOf(plan.target.config)?.image } });
+  if (plan.announcement.isBootResync)
+    context.events.event(node, {
+      type: "Normal",
+      reason: "BootResync",
+      message: `${nodeName} has booted with something else than ${name}, which it should have`,
+    });
+}
+
+/** Carries one step out, with what is reported before and after it. */
+async function performReported(step: Step, update: Update): Promise<Ended> {
+  const { plan, name, nodeName, site, report, node, journal, context } = update;
+  switch (step.do) {
+    case "prefetch":
+      return prefetch(step, update);
+    case "drain":
+      return drain(update);
+    case "openLedger":
+      stopWatching(update, `${nodeName} is being updated to ${name}`);
+      report.phases(phasesApplying(plan.target.config, plan.changesOs));
+      return perform(step, site, update);
+    case "stageOs":
+      return stage(step, update);
+    case "reboot":
+      return reboot(step, update);
+    case "settle":
+      journal.begin("PostAction/Settled", "Settling", "nobody has made the machine equal to what it booted yet");
+      await perform(step, site, update);
+      return wait(waiting("Settling", "the machine is looked at again once it was settled", appliedSoonSeconds));
+    case "closeLedger":
+      await expectPackages(site, context.signal).catch((error: unknown) => {
+        journal.fail("Resumed", "UpdateFailed", error instanceof Error ? error.message : String(error));
+        throw error;
+      });
+      return perform(step, site, update);
+    case "reload":
+    case "restart":
+      await perform(step, site, update);
+      context.events.event(node, {
+        type: "Normal",
+        ...(step.do === "restart"
+          ? { reason: "ServiceRestart", message: `Restarted ${step.unit}` }
+          : { reason: "ServiceReload", message: `Reloaded ${step.unit}` }),
+      });
+      return undefined;
+    case "daemonReload":
+      await perform(step, site, update);
+      context.events.event(node, {
+        type: "Normal",
+        reason: "ServiceReload",
+        message: "The service manager has read all units again",
+      });
+      return undefined;
+    case "refreshCredentials":
+    case "keepPayload":
+    case "discardStaged":
+    case "dropPayload":
+    case "makeFolder":
+    case "writeEntries":
+    case "restoreEntries":
+    case "enableUnit":
+    case "disableUnit":
+    case "presetUnit":
+    case "setPassword":
+      return perform(step, site, update);
+  }
+}
+
+async function prefetch(step: Step & { do: "prefetch" }, update: Update): Promise<Ended> {
+  const { host, plan, view, site, memory, report, journal, context } = update;
+  const type = types.imagePulledFromRegistry;
+  const images = step.images.join(", ");
+  report.phases([{ type, status: "Unknown", reason: "Pulling", message: images }]);
+  journal.begin("Executed/ImagePulled", "Pulling", images);
+  await perform(step, site, update);
+  const mismatch = await contentMismatchOf(host, plan.target.config, step.images, context.signal);
+  if (mismatch !== undefined) {
+    journal.fail("Executed/ImagePulled", "PullFailed", mismatch);
+    report.phases([{ type, status: "False", reason: "ImageContentMismatch", message: mismatch }]);
+    return { verdict: "held", plan: holdPlan(view, "ImageContentMismatch", mismatch) };
+  }
+  for (const image of step.images) memory.fetchedImages.add(image);
+  report.phases([{ type, status: "True", reason: "Pulled", message: images }]);
+  journal.end("Executed/ImagePulled", "Pulled", images);
+  return undefined;
+}
+
+async function drain({ name, nodeName, report, node, journal, context }: Update): Promise<Ended> {
+  const request = drainRequest(name);
+  await report.annotate(node, { [annotations.desiredDrain]: request });
+  if (node.metadata.annotations?.[annotations.desiredDrain] !== request)
+    context.events.event(node, {
+      type: "Normal",
+      reason: "Drain",
+      message: `Draining ${nodeName} to update it to ${name}`,
+    });
+  journal.begin("Executed/Cordoned", "DrainRequested", "the daemon asked for a drain");
+  return wait(waiting("Draining", "waiting for the drain controller", 60));
+}
+
+async function stage(step: Step & { do: "stageOs" }, update: Update): Promise<Ended> {
+  const { plan, site, facts, node, journal, context } = update;
+  const { image, packages, kernelArguments, kernelType } = step.deployment;
+  context.events.event(node, {
+    type: "Normal",
+    reason: "OSUpdateStarted",
+    message: plan.plan.changes.filter(isOfTheSystem).map(describeChange).join(", "),
+  });
+  journal.begin("Executed/OS", "Staging", image, {
+    data: { fromImage: plan.observed.booted.image, toImage: image },
+  });
+  await perform(step, site, update);
+  facts.osFailures = 0;
+  context.events.event(node, {
+    type: "Normal",
+    reason: "OSUpdateStaged",
+    message: `${image} is staged for the next boot`,
+  });
+  journal.end("Executed/OS", "Staged", image, {
+    data: { packages: packages.length, kernelArguments: kernelArguments.length, kernelType },
+  });
+  return undefined;
+}
+
+/**
+ * Everything is durable and said before the machine goes down. Writing took its time since the drain: the machine may
+ * have been put back into service meanwhile, and that is looked at here, at the last moment.
+ */
+async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<Ended> {
+  const { plan, name, nodeName, site, memory, facts, report, node, journal, context } = update;
+  const { caches, events, kube, scribe, signal } = context;
+  const isBackInService = (now: Node) => plan.drains && !isDrainedFor(now, name);
+  const drainFirst = wait(
+    waiting("Draining", "the machine was put back into service before its reboot: it is drained again first", 1),
+  );
+  if (isBackInService(caches.of(kubernetes.Node).get(nodeName) ?? node)) return drainFirst;
+  const message = step.because;
+  events.event(node, { type: "Normal", reason: "Reboot", message: `Rebooting ${nodeName}: ${message}` });
+  report.phases([
+    ...phasesApplied(plan.target.config, plan.plan.changes.some(isOfTheSystem)),
+    { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message },
+    { type: types.rebootedNode, status: "Unknown", reason: "Rebooting", message },
+  ]);
+  journal.begin("PostAction/Rebooted", "RebootRequested", message);
+  await report.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
+  await report.flush();
+  await Promise.all([scribe.settle(signal), events.settle()]);
+  // A watch can be behind, as after an API server that was away: the last word is the server's own.
+  if (isBackInService((await kube.get(kubernetes.Node, { name: nodeName })) ?? node)) {
+    await report.annotate(node, { [annotations.postConfigAction]: "" });
+    return drainFirst;
+  }
+  memory.rebootAsked = { bootId: plan.observed.bootId, at: context.clock.monotonic() };
+  memory.documents = undefined;
+  try {
+    await perform(step, site, update);
+  } catch (error) {
+    memory.rebootAsked = undefined;
+    facts.rebootFailures += 1;
+    throw error;
+  }
+  return wait(waiting("Rebooting", "the machine is going down", update.rebootPatienceSeconds));
+}
+
+/** Packages that were asked for can be missing after all: then the machine is not what it should be. */
+async function expectPackages(
+  { host, target: { config }, observed: { can } }: Worksite,
+  signal: AbortSignal,
+): Promise<void> {
+  if (config.extensions.length === 0 || !can.packages) return;
+  const missing = missingExtensions(config.extensions, await host.os.installed(packagesOf(config.extensions), signal));
+  if (missing.length > 0) throw new McoError("MCO_PACKAGES_MISSING", { extensions: missing });
+}
+
+/** Reports what was done. */
+function endUpdate({ plan, name, nodeName, report, node, journal, context: { events } }: Update): void {
+  const { hasRebooted, putRight, runsNewSystem, skipsReboot } = plan.ending;
+  const because = describeBecause(plan.plan.because);
+  if (putRight !== undefined)
+    journal.end(
+      "PostAction/Settled",
+      "Settled",
+      `${putRight} of what the machine is to have were put right when it booted`,
+    );
+  report.phases([
+    ...phasesApplied(plan.target.config, plan.changesOs || hasRebooted),
+    {
+      type: types.updatePostActionComplete,
+      status: "True",
+      reason: hasRebooted ? "Rebooted" : reasonOfActions(plan.plan),
+      message: because,
+    },
+  ]);
+  if (runsNewSystem)
+    events.event(node, {
+      type: "Normal",
+      reason: "OSUpgradeApplied",
+      message: `${nodeName} runs ${plan.observed.booted.image}`,
+    });
+  if (skipsReboot)
+    events.event(node, {
+      type: "Normal",
+      reason: "SkipReboot",
+      message: `${name} needed no reboot and no service action`,
+    });
+  if (!hasRebooted && !plan.steps.some(isAction))
+    journal.end("PostAction/Service", "None", because || "what changed takes effect by itself");
+  events.event(node, { type: "Normal", reason: "NodeDone", message: `${nodeName} now has ${name}` });
+}
+
+/** Carries one step out, and reports where and why it failed. */
+async function perform(step: LocalStep, site: Worksite, pass: PassContext): Promise<undefined> {
+  const { memory, facts, report, node, journal, context } = pass;
+  // Whatever comes of it: the next pass reads what is on the disk.
+  if (step.do !== "prefetch") memory.documents = undefined;
+  try {
+    await performStep(step, site, context.signal);
+  } catch (error) {
+    if (context.signal.aborted) throw error;
+    const problem = error instanceof Error ? error.message : String(error);
+    report.phases(phasesFailing(step, problem));
+    recordFailure(step, problem, journal);
+    if (step.do === "stageOs" || step.do === "prefetch") facts.osFailures += 1;
+    if (isAction(step))
+      context.events.event(node, {
+        type: "Warning",
+        reason: step.do === "restart" ? "FailedServiceRestart" : "FailedServiceReload",
+        message: problem,
+      });
+    throw new McoError(
+      "MCO_HOST_COMMAND_FAILED",
+      { step: step.do },
+      { cause: error, message: `step ${step.do} of the update to ${site.target.config.name} failed: ${problem}` },
+    );
+  }
+}
+
+/** Writes down that the section that a step belongs to has failed. */
+function recordFailure(step: LocalStep, problem: string, journal: NodeStory): void {
+  if (step.do === "prefetch") journal.fail("Executed/ImagePulled", "PullFailed", problem);
+  else if (step.do === "stageOs" || step.do === "discardStaged") journal.fail("Executed/OS", "StageFailed", problem);
+  else if (step.do === "reboot") journal.fail("PostAction/Rebooted", "RebootFailed", problem);
+  else if (isWrite(step)) journal.fail("Executed/Files", "WriteFailed", problem);
+  else if (isAction(step)) journal.fail("PostAction/Service", "ServiceFailed", problem);
+  // Before anything was written, or when all was.
+  else journal.fail(step.do === "openLedger" ? "Executed/Files" : "Resumed", "UpdateFailed", problem);
+}

@@ -1,0 +1,67 @@
+import type { Stories } from "../api/books/stories.ts";
+import { McoError } from "../api/errors.ts";
+import { annotations, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
+import { KubeError, isPassing } from "../kube/kube-error.ts";
+import { type Outcome, stalled } from "../kube/outcome.ts";
+import type { PassContext } from "./pass-context.ts";
+
+export interface Failure {
+  readonly reason: Stories["node"]["Degraded"]["Failed"][number];
+  readonly message: string;
+  /** Only an administrator's help or a new target can change it. */
+  readonly lasting: boolean;
+}
+
+/**
+ * Reports that the machine cannot go on as it should.
+ *
+ * @returns an outcome where trying again cannot help.
+ */
+export async function reportDegraded(
+  { reason, message, lasting }: Failure,
+  { facts, report, node, journal, context }: PassContext,
+): Promise<Outcome | undefined> {
+  facts.state = nodeStates.degraded;
+  facts.reason = reason;
+  report.phases([{ type: types.nodeDegraded, status: "True", reason, message }]);
+  if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000))
+    context.events.event(node, { type: "Warning", reason, message });
+  journal.degraded(reason, message);
+  await report
+    .annotate(node, { [annotations.state]: nodeStates.degraded, [annotations.reason]: message })
+    .catch((second: unknown) => context.log.warn({ error: second }, "state not written"));
+  await report.flush();
+  return lasting ? stalled(reason, message) : undefined;
+}
+
+/**
+ * Reports an error that ended a pass.
+ *
+ * @returns an outcome where trying again cannot help.
+ */
+export async function afterFailure(error: unknown, pass: PassContext): Promise<Outcome | undefined> {
+  // That the API server is away or busy, or does not know the daemon's rights yet, is no fault of the machine.
+  if (pass.context.signal.aborted || isPassing(error) || isRefusedToDaemon(error)) return undefined;
+  pass.memory.failing = pass.memory.announced;
+  pass.memory.fetchedImages.clear();
+  return reportDegraded(failureOf(error), pass);
+}
+
+/** An API server that has just started refuses what it has not read the rights for yet. */
+const isRefusedToDaemon = (error: unknown) =>
+  error instanceof KubeError && (error.httpStatus === 401 || error.httpStatus === 403);
+
+/** What is reported of an error that ended a pass. */
+function failureOf(error: unknown): Failure {
+  const message = error instanceof Error ? error.message : String(error);
+  const codes = [...causesOf(error)].map(({ code }) => code);
+  if (codes.includes("MCO_LEDGER_NEWER")) return { reason: "WrittenByNewerVersion", message, lasting: true };
+  if (codes.some((code) => code.startsWith("MCO_IMAGE_") || code === "MCO_HOST_IMAGE_UNKNOWN"))
+    return { reason: "ImagePullFailed", message, lasting: false };
+  if (codes.includes("MCO_SERVICE_FAILED")) return { reason: "ServiceFailed", message, lasting: false };
+  return { reason: "UpdateFailed", message, lasting: false };
+}
+
+function* causesOf(error: unknown): Generator<McoError> {
+  for (let at = error; at instanceof Error; at = at.cause) if (at instanceof McoError) yield at;
+}

@@ -1,0 +1,99 @@
+import type { JournalLine } from "../api/books/journal-line.ts";
+
+/** What has been reported of one section of the update that is under way. */
+export interface Section {
+  readonly state: "open" | "ended" | "failed";
+  /** Boot in which it was begun. */
+  readonly boot: string;
+  /** The last failure that was reported of it. */
+  readonly failure?: string;
+  /** When it was begun, in milliseconds since the epoch. */
+  readonly at: number;
+}
+
+export interface Run {
+  readonly name: string;
+  readonly sections: Map<string, Section>;
+  readonly began: number;
+  /** Reported by a daemon before this one. */
+  isInherited: boolean;
+}
+
+/** What was reported of a machine, so that each thing is reported once, however often the daemon sees it. */
+export interface ReportedMemory {
+  /** The boot that the machine runs in. */
+  boot: string;
+  /** The update that is under way. */
+  run: Run | undefined;
+  /** Why the machine is degraded, as reason and message. */
+  trouble: string | undefined;
+  drift: string | undefined;
+  /** The target that the machine is going back from. */
+  goingBackFrom: string | undefined;
+  readonly firstBoot: { isOpen: boolean; readonly told: Set<string> };
+  readonly join: { isAdopted: boolean; isOver: boolean };
+}
+
+/** @param past lines of this machine's book that were written before, in their order. */
+export function reportedMemory(past: readonly JournalLine[]): ReportedMemory {
+  const memory: ReportedMemory = {
+    boot: "",
+    run: undefined,
+    trouble: undefined,
+    drift: undefined,
+    goingBackFrom: undefined,
+    firstBoot: { isOpen: false, told: new Set() },
+    join: { isAdopted: false, isOver: false },
+  };
+  for (const line of past) remember(line, memory);
+  return memory;
+}
+
+function remember(line: JournalLine, memory: ReportedMemory): void {
+  const { chapter, path, mark } = line;
+  switch (chapter) {
+    case "Update":
+      return rememberUpdate(line, memory);
+    case "Degraded":
+      memory.trouble = path === "Ended" ? undefined : `${line.reason}: ${line.msg}`;
+      return;
+    case "Drift":
+      memory.drift = path === "Ended" ? undefined : line.msg;
+      return;
+    case "Rollback":
+      memory.goingBackFrom = path === "Done" ? undefined : (line.run ?? "");
+      return;
+    case "Firstboot":
+      // A first boot that was given up can be tried again.
+      memory.firstBoot.isOpen = path !== "Validated" || mark !== "end";
+      memory.firstBoot.told.add(path);
+      return;
+    case "Join":
+      if (path === "Adopted") memory.join.isAdopted = true;
+      if (path === "Validated") memory.join.isOver = true;
+      return;
+    default:
+  }
+}
+
+function rememberUpdate({ path, mark, run: name = "", msg, at, boot }: JournalLine, memory: ReportedMemory): void {
+  if (path === "Updated" && mark !== "retry") {
+    memory.run = undefined;
+    return;
+  }
+  if (memory.run?.name !== name) memory.run = { name, sections: new Map(), began: at, isInherited: true };
+  const { sections } = memory.run;
+  const known = sections.get(path) ?? { boot, at };
+  if (mark === "begin") sections.set(path, begun(sections.get(path), boot, at));
+  else if (mark === "end" || mark === "skip") sections.set(path, { ...known, state: "ended" });
+  else if (mark === "fail") sections.set(path, { ...known, state: "failed", failure: msg });
+  else if (mark === "retry") sections.delete(path);
+}
+
+/** Begun, maybe again: what it failed of last stays known, so that the same failure is not reported again. */
+export const begun = (before: Section | undefined, boot: string, at: number): Section => ({
+  state: "open",
+  boot,
+  at,
+  ...(before?.failure === undefined ? {} : { failure: before.failure }),
+});

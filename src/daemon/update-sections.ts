@@ -1,0 +1,137 @@
+import { type StoryLineIn, type StoryOutcome, stories } from "../api/books/stories.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { NodeStory, UpdateSection } from "./node-story.ts";
+import { type ReportedMemory, begun } from "./reported-memory.ts";
+
+/** Sections that a daemon can be interrupted in. */
+const interruptible = new Set<string>(
+  Object.entries(stories.node.Update).flatMap(([path, reasons]) =>
+    (reasons as readonly string[]).includes("Interrupted") ? [path] : [],
+  ),
+);
+
+/** What the parts of a machine's journal write with. */
+export interface Pen {
+  readonly say: (line: StoryLineIn<"node">) => void;
+  readonly clock: Pick<Clock, "now">;
+  readonly memory: ReportedMemory;
+}
+
+type Sections = Pick<
+  NodeStory,
+  "seen" | "goOn" | "begin" | "note" | "end" | "skip" | "fail" | "isOpen" | "since" | "finish"
+>;
+type More = Partial<Pick<StoryLineIn<"node">, "data" | "next">> & {
+  readonly level?: "progress";
+  readonly outcome?: StoryOutcome;
+};
+
+/** Writes a line of the update that is under way; none where none is. */
+function write(
+  { say, memory: { run } }: Pen,
+  path: UpdateSection,
+  mark: StoryLineIn<"node">["mark"],
+  reason: string,
+  message: string,
+  more: More = {},
+): void {
+  if (run === undefined) return;
+  // The callers' types tie the reason to its section; what ties both to the union of all lines is this one place.
+  say({
+    chapter: "Update",
+    run: run.name,
+    path,
+    mark,
+    level: "boundary",
+    reason,
+    message,
+    ...more,
+  } as StoryLineIn<"node">);
+}
+
+/** The sections of an update, each reported once. */
+export function updateSections(pen: Pen): Sections {
+  const { memory, clock } = pen;
+  const sections: Sections = {
+    ...sectionMarks(pen),
+    seen(target, from) {
+      if (memory.run?.name === target) return;
+      memory.run = { name: target, sections: new Map(), began: clock.now(), isInherited: false };
+      write(pen, "Requested", "end", "TargetSeen", `the daemon has seen its target ${target}`, {
+        data: { to: target, ...(from === undefined ? {} : { from }) },
+      });
+      memory.run.sections.set("Requested", { state: "ended", boot: memory.boot, at: clock.now() });
+      sections.begin("Prepared", "Checking", "the machine is compared with it");
+    },
+    goOn(target, { isOver } = { isOver: false }) {
+      const { run } = memory;
+      if (run?.name !== target || !run.isInherited) return;
+      run.isInherited = false;
+      if (isOver && run.sections.get("Resumed")?.state === "ended") return;
+      const open = openSections(memory).at(-1);
+      const isBehind = run.sections.has("PostAction/Rebooted") || run.sections.has("PostAction/Service");
+      const path = (isOver ? "Resumed" : (open ?? (isBehind ? "Resumed" : "Prepared"))) as UpdateSection;
+      write(pen, path, "retry", "Interrupted", "the daemon ended here and goes on", { outcome: "Interrupted" });
+      run.sections.delete(path);
+      if (path === "Prepared") sections.begin("Prepared", "Checking", "the machine is compared with its target again");
+    },
+    finish(how, message) {
+      const { run } = memory;
+      if (run === undefined) return;
+      write(pen, "Updated", how === "WentBack" ? "fail" : "end", how, message, {
+        outcome: how === "WentBack" ? "RolledBack" : how,
+        data: { totalMs: Math.max(0, clock.now() - run.began) },
+      });
+      memory.run = undefined;
+    },
+  };
+  return sections;
+}
+
+/** Sections of the update that are open and that a daemon can be interrupted in, in their order. */
+export const openSections = ({ run }: ReportedMemory): readonly string[] =>
+  [...(run?.sections ?? [])].flatMap(([path, { state }]) =>
+    state === "open" && interruptible.has(path) ? [path] : [],
+  );
+
+/** What happens within one section. */
+function sectionMarks(pen: Pen): Pick<Sections, "begin" | "note" | "end" | "skip" | "fail" | "isOpen" | "since"> {
+  const { memory, clock } = pen;
+  const sectionOf = (path: UpdateSection) => memory.run?.sections.get(path);
+  return {
+    begin(path, reason, message, more) {
+      const section = sectionOf(path);
+      if (section?.state === "open") return;
+      const level = section?.state === "failed" ? ({ level: "progress" } as const) : {};
+      write(pen, path, "begin", reason, message, { ...more, ...level });
+      memory.run?.sections.set(path, begun(section, memory.boot, clock.now()));
+    },
+    note(path, reason, message, more) {
+      write(pen, path, "note", reason, message, more);
+    },
+    end(path, reason, message, more) {
+      const section = sectionOf(path);
+      if (section?.state === "ended") return;
+      write(pen, path, "end", reason, message, more);
+      memory.run?.sections.set(path, { state: "ended", boot: memory.boot, at: section?.at ?? clock.now() });
+    },
+    skip(path, reason, message) {
+      if (sectionOf(path) !== undefined) return;
+      write(pen, path, "skip", reason, message, { outcome: "NotRequired" });
+      memory.run?.sections.set(path, { state: "ended", boot: memory.boot, at: clock.now() });
+    },
+    fail(path, reason, message) {
+      const section = sectionOf(path);
+      if (section?.state === "failed" && section.failure === message) return;
+      // The same failure again is for people who read the file on the machine.
+      write(pen, path, "fail", reason, message, section?.failure === message ? { level: "progress" } : {});
+      const at = section?.at ?? clock.now();
+      memory.run?.sections.set(path, { state: "failed", boot: memory.boot, at, failure: message });
+    },
+    isOpen: (path) => sectionOf(path)?.state === "open",
+    since(path) {
+      const at = sectionOf(path)?.at;
+      return at === undefined ? undefined : Math.max(0, clock.now() - at);
+    },
+  };
+}

@@ -1,0 +1,27 @@
+import { hostPaths } from "../api/names.ts";
+import type { NodeConfig } from "../core/config/node-config.ts";
+import type { PassContext } from "./pass-context.ts";
+import { watchedPaths } from "./perform-step.ts";
+
+type Watching = Pick<PassContext, "host" | "memory" | "wake" | "node" | "context">;
+
+/** Asks for another pass when a file of this configuration, or the force file, changes. */
+export function watchForDrift(config: NodeConfig, { host, memory, wake, node, context }: Watching): void {
+  if (memory.watched?.of === config) return;
+  if (memory.watched === undefined)
+    context.events.event(node, {
+      type: "Normal",
+      reason: "ConfigDriftMonitorStarted",
+      message: `Watching the files of ${config.name}`,
+    });
+  memory.watched?.stop();
+  memory.watched = { of: config, stop: host.files.watch([...watchedPaths(config), hostPaths.force], wake) };
+}
+
+/** The daemon itself is about to change what is watched. */
+export function stopWatching({ memory, node, context }: Watching, message: string): void {
+  if (memory.watched === undefined) return;
+  memory.watched.stop();
+  memory.watched = undefined;
+  context.events.event(node, { type: "Normal", reason: "ConfigDriftMonitorStopped", message });
+}
