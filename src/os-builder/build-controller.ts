@@ -41,7 +41,7 @@ import {
 } from "../core/build/build-plan.ts";
 import { activeRebuild, rebuildRequest, rebuildStep } from "../core/build/build-rebuild.ts";
 import { readRetries } from "../core/build/build-retry.ts";
-import { hasEnded, isNearlyDone, stateOfBuild } from "../core/build/build-state.ts";
+import { isNearlyDone } from "../core/build/build-state.ts";
 import { isMaterialised } from "../core/config/opt-in.ts";
 import type { Context, Controller } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
@@ -71,6 +71,7 @@ import {
   writeConfigStatus,
 } from "./write-objects.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
+import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 export interface BuildControllerOptions {
   /** In the order in which they are asked: cheaper ones first. */

@@ -12,7 +12,7 @@ import { maxRetriesOf } from "../core/build/build-intent.ts";
 import { imageOf, isAttached } from "../core/build/build-plan.ts";
 import { afterFailure, readFailure, readRetries, retrySentence } from "../core/build/build-retry.ts";
 import { activeRebuild } from "../core/build/build-rebuild.ts";
-import { type BuildState, hasEnded, momentsOf, stateOfBuild, stepReason } from "../core/build/build-state.ts";
+import { momentsOf, stepReason } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
 import type { BuildBackend, RunRef, RunState } from "./backend.ts";
 import { buildRequest } from "./build-request.ts";
@@ -21,6 +21,7 @@ import { verifyImage } from "./verify-image.ts";
 import { annotateBuild, annotatePool, writeBuildState } from "./write-objects.ts";
 import { readComponents } from "../core/config/key-components.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
+import { type BuildState, hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 /** How soon a build is looked at again though nobody says that anything happened. */
 const looks = { running: 10, queued: 5, registry: 30 } as const;

@@ -8,7 +8,6 @@ import { annotations, labels, machineOSConfigConditions as types } from "../api/
 import { readRendered } from "../core/build/build-inputs.ts";
 import { keptBuildsOf } from "../core/build/build-intent.ts";
 import { type PrunePlan, prunePlan, pruneRules } from "../core/build/build-prune.ts";
-import { hasEnded, stateOfBuild } from "../core/build/build-state.ts";
 import { emptyNodeConfig } from "../core/config/node-config.ts";
 import { slimNode } from "../core/pool/slim.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
@@ -19,6 +18,7 @@ import { authIn, buildConfigIn, imagesOfNodes, ownNamespace, poolWatches } from 
 import type { OpenImages } from "./images.ts";
 import { WantObserver } from "./observe-want.ts";
 import { annotateBuild, writeConfigStatus } from "./write-objects.ts";
+import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 /** There is one thing to look at: everything. */
 const everything = "builds";

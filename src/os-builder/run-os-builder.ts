@@ -3,7 +3,6 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, namespace, objects } from "../api/names.ts";
 import { type MetricFamily, metricsText } from "../core/metrics/metrics.ts";
 import { readRetries } from "../core/build/build-retry.ts";
-import { hasEnded, stateOfBuild } from "../core/build/build-state.ts";
 import { SectionMeter, journalFamilies } from "../core/metrics/section-meter.ts";
 import { type Caches, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
@@ -19,6 +18,7 @@ import { poolOfBuild } from "./cluster-facts.ts";
 import type { OpenImages } from "./images.ts";
 import { optInController } from "./opt-in-controller.ts";
 import { pruneController } from "./prune-controller.ts";
+import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 export interface OsBuilderOptions extends Ports {
   readonly kube: KubeClient;

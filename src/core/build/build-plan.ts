@@ -1,7 +1,7 @@
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { annotations } from "../../api/names.ts";
 import { buildName, repeatName } from "./build-key.ts";
-import { type BuildState, hasEnded, stateOfBuild } from "./build-state.ts";
+import { type BuildState, hasEnded, stateOfBuild } from "../config/build-phase.ts";
 
 /** How an image is come by, cheapest first. */
 export const strategies = ["none", "reuse", "append", "build"] as const;

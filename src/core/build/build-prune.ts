@@ -1,7 +1,7 @@
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { annotations } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
-import { hasEnded, stateOfBuild } from "./build-state.ts";
+import { hasEnded, stateOfBuild } from "../config/build-phase.ts";
 
 export interface PruneRules {
   /** Finished builds of each MachineOSConfig that are kept, last ones first. */
