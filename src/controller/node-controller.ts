@@ -1,5 +1,5 @@
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
-import { type ConfigMap, type Node, type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
+import { type Node, type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
@@ -10,17 +10,11 @@ import { selectorIsEmpty } from "../api/schema/object.ts";
 import type { StoryLineIn } from "../api/books/stories.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { type Facts, rolloutPolicy, etcdMembers, operatorNodeOf, poolFacts } from "../core/pool/answers.ts";
+import { buildSettings } from "../core/build/build-settings.ts";
 import { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { certificateExpiries } from "../core/render/controller-config-of.ts";
 import { controlPlaneMarks } from "../core/pool/control-plane-marks.ts";
-import {
-  defaultGraceMs,
-  imageAnnotations,
-  imageIn,
-  isDigestPullspec,
-  shortImage,
-  stockTarget,
-} from "../core/config/image-pair.ts";
+import { imageAnnotations, imageIn, isDigestPullspec, shortImage, stockTarget } from "../core/config/image-pair.ts";
 import { labelsOfFirstPool } from "../core/pool/pool-of-node.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { causeOf, changedSources } from "../core/config/changed-sources.ts";
@@ -364,7 +358,7 @@ export function nodeController(): Controller {
       watching({
         resource: kubernetes.ConfigMap,
         selection: buildConfig,
-        concerns: ({ after }) => cluster.setGrace(graceOf(after), now()),
+        concerns: ({ after }) => cluster.setGrace(buildSettings(after?.data).optOutGraceMs, now()),
       }),
       watching({
         resource: openshift.Scheduler,
@@ -880,12 +874,6 @@ export function nodeController(): Controller {
       if (!isNotFound(error)) throw error;
     }
   }
-}
-
-/** Seconds in the ConfigMap of builds; a minute where it says nothing that can be read. */
-function graceOf(config: ConfigMap | undefined): number {
-  const text = config?.data?.["optOutGraceSeconds"]?.trim() ?? "";
-  return /^\d{1,6}$/.test(text) ? Number(text) * 1000 : defaultGraceMs;
 }
 
 /** Does it for every item, some at a time. The first failure is thrown when those that were begun have ended. */

@@ -37,6 +37,7 @@ import {
 } from "../core/render/controller-config-of.ts";
 import { machineConfigurationStatus } from "../core/operator/machine-configuration-status.ts";
 import { extensionOf, initialConditions, requiredPools, versionsOf } from "../core/operator/operator-report.ts";
+import { buildSettings } from "../core/build/build-settings.ts";
 import { layeringTold } from "../core/build/build-conditions.ts";
 import {
   type ConfigServerAccess,
@@ -282,6 +283,15 @@ export function operatorController(options: OperatorOptions): Controller {
       watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),
       watching({ resource: kubernetes.Secret, selection: ours, concerns: everything }),
       ...sourceWatches(everything),
+      watching({
+        resource: kubernetes.ConfigMap,
+        selection: ours,
+        concerns: ({ key, after }) => {
+          if (key === `${namespace}/${objects.buildConfig}`)
+            cluster.setGrace(buildSettings(after?.data).optOutGraceMs, now());
+          return [];
+        },
+      }),
       watching({
         resource: kubernetes.Pod,
         selection: { namespace, labelSelector: `k8s-app=${objects.controller}` },
@@ -725,7 +735,7 @@ export function operatorController(options: OperatorOptions): Controller {
           metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(finalizers.osBuildCleanup) === true,
       )
       .map(({ metadata }) => metadata.name);
-    const isWanted = wantsImages(pools, configs, ownMap(objects.buildConfig, context)?.data);
+    const isWanted = wantsImages(pools, configs, buildSettings(ownMap(objects.buildConfig, context)?.data));
     if (isWanted || leaving.length > 0) {
       builderUnwantedSince = undefined;
       await copyForBuilds(configs, context);

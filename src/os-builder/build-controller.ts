@@ -18,15 +18,7 @@ import {
   layeringTold,
   withBuildReport,
 } from "../core/build/build-conditions.ts";
-import {
-  type InputProblem,
-  type OptedIn,
-  compileIntent,
-  errorsOf,
-  inputsValid,
-  maxRetriesOf,
-  optOutGraceSecondsOf,
-} from "../core/build/build-intent.ts";
+import { type OptedIn, compileIntent } from "../core/build/build-intent.ts";
 import { buildName, labelValue, printComponents, sha256Hex } from "../core/build/build-key.ts";
 import {
   type BuildPlan,
@@ -49,7 +41,7 @@ import { isAlreadyExists } from "../kube/kube-error.ts";
 import { type Outcome, settled, waiting } from "../kube/outcome.ts";
 import type { BuildBackend } from "./backend.ts";
 import { buildRequest } from "./build-request.ts";
-import { buildConfigIn, intentFacts, nodesIn, poolOfBuild, poolWatches } from "./cluster-facts.ts";
+import { buildSettingsIn, intentFacts, nodesIn, poolOfBuild, poolWatches } from "./cluster-facts.ts";
 import {
   type DriveContext,
   type NextLook,
@@ -72,6 +64,8 @@ import {
 } from "./write-objects.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
+import { type InputProblem, errorsOf, inputsValid } from "../core/build/input-problem.ts";
+import { maxRetriesOf } from "../core/build/build-settings.ts";
 
 export interface BuildControllerOptions {
   /** In the order in which they are asked: cheaper ones first. */
@@ -257,7 +251,7 @@ export function buildController(options: BuildControllerOptions): Controller {
       config.status?.currentImagePullSpec !== undefined &&
       layeringTold(pool) === "layered"
     ) {
-      const until = timestampOf(clock.now() + optOutGraceSecondsOf(buildConfigIn(caches)) * 1000);
+      const until = timestampOf(clock.now() + buildSettingsIn(caches).optOutGraceMs);
       if (noted(pool, annotations.optOutAfter) === undefined)
         await annotatePool(pool, { [annotations.optOutAfter]: until }, context);
     }
@@ -572,7 +566,7 @@ export function buildController(options: BuildControllerOptions): Controller {
     const restartsAfterLimit =
       state?.phase === "Failed" &&
       state.reason === "RetryLimitReached" &&
-      retries.retries < maxRetriesOf(config, buildConfigIn(caches));
+      retries.retries < maxRetriesOf(config, buildSettingsIn(caches));
     const standing = await (async (): Promise<Standing | "again"> => {
       if (build === undefined || state === undefined) return begin(pool, want, facts, context);
       if (state.phase === "Succeeded")

@@ -1,14 +1,14 @@
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, imageLabels, objects } from "../api/names.ts";
-import { buildLimitsOf } from "../core/build/build-intent.ts";
 import { buildVisible, recipeVersion } from "../core/build/build-key.ts";
 import { layerEntries } from "../core/config/image-content.ts";
 import type { Caches } from "../kube/controller.ts";
 import { packLayer } from "../registry/pack-layer.ts";
 import type { BuildRequest, HostContent } from "./backend.ts";
-import { buildConfigIn, configMapIn, secretIn, surroundings } from "./cluster-facts.ts";
+import { buildSettingsIn, configMapIn, secretIn, surroundings } from "./cluster-facts.ts";
 import { type Want, type WantObserver, pullSecretOf, textAt } from "./observe-want.ts";
+import { attemptLimits } from "../core/build/build-settings.ts";
 
 /** Everything that one attempt of a build needs. @throws McoError `MCO_IMAGE_*`, `MCO_OWNER_UNKNOWN` */
 export async function buildRequest(
@@ -75,7 +75,7 @@ export async function buildRequest(
     target: { repository: inputs.repository, tag: build.metadata.name },
     epoch,
     noCache: how.noCache,
-    limits: buildLimitsOf(buildConfigIn(caches), { doubled: how.moreMemory }),
+    limits: attemptLimits(buildSettingsIn(caches), { doubled: how.moreMemory }),
     labels: {
       [imageLabels.content]: mode,
       [imageLabels.recipe]: recipeVersion,

@@ -6,9 +6,8 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
 import { type BuildFailure, classifyImageError, failureClasses } from "../core/build/build-failures.ts";
-import { buildConfigIn, poolOfBuild } from "./cluster-facts.ts";
+import { buildSettingsIn, poolOfBuild } from "./cluster-facts.ts";
 import { readRendered } from "../core/build/build-inputs.ts";
-import { maxRetriesOf } from "../core/build/build-intent.ts";
 import { imageOf, isAttached } from "../core/build/build-plan.ts";
 import { afterFailure, readFailure, readRetries, retrySentence } from "../core/build/build-retry.ts";
 import { activeRebuild } from "../core/build/build-rebuild.ts";
@@ -22,6 +21,7 @@ import { annotateBuild, annotatePool, writeBuildState } from "./write-objects.ts
 import { readComponents } from "../core/config/key-components.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
 import { type BuildState, hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
+import { maxRetriesOf } from "../core/build/build-settings.ts";
 
 /** How soon a build is looked at again though nobody says that anything happened. */
 const looks = { running: 10, queued: 5, registry: 30 } as const;
@@ -511,7 +511,7 @@ export async function failAttempt(
         before,
         attempt,
         retries: readRetries(pool?.metadata.annotations?.[annotations.buildRetries]).retries,
-        maxRetries: maxRetriesOf(config, buildConfigIn(caches)),
+        maxRetries: maxRetriesOf(config, buildSettingsIn(caches)),
         now: timestampOf(clock.now()),
         chance,
       });
@@ -549,7 +549,7 @@ async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Prom
     const { retries } = readRetries(pool.metadata.annotations?.[annotations.buildRetries]);
     if (retries === from) await annotatePool(pool, { [annotations.buildRetries]: String(to) }, context);
   }
-  const max = maxRetriesOf(configOf(build, context), buildConfigIn(caches));
+  const max = maxRetriesOf(configOf(build, context), buildSettingsIn(caches));
   const message = retrySentence(attempt + 1, max, follows.at, record);
   if (
     await writeBuildState(build, { phase: "Building", reason: "RetryScheduled", message: clipped(message) }, context)

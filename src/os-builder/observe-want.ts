@@ -12,12 +12,10 @@ import {
   readRendered,
 } from "../core/build/build-inputs.ts";
 import {
-  type InputProblem,
   type OptedIn,
   architectureOf,
   containerfileOf,
   contentModeOf,
-  errorsOf,
   inputProblems,
   readCustom,
 } from "../core/build/build-intent.ts";
@@ -29,8 +27,18 @@ import { textOf } from "../ignition/data-url.ts";
 import type { Caches } from "../kube/controller.ts";
 import type { Clock } from "../ports/clock.ts";
 import { ownerIdsOf } from "../registry/owner-ids.ts";
-import { authIn, configMapIn, nodesIn, secretDataIn, secretIn, secretFacts, surroundings } from "./cluster-facts.ts";
+import {
+  authIn,
+  buildSettingsIn,
+  configMapIn,
+  nodesIn,
+  secretDataIn,
+  secretIn,
+  secretFacts,
+  surroundings,
+} from "./cluster-facts.ts";
 import type { ImageAccess, Images, OpenImages } from "./images.ts";
+import { type InputProblem, errorsOf } from "../core/build/input-problem.ts";
 
 /** An image that a pool is to have: everything that it is made from, read and resolved. */
 export interface Want {
@@ -180,7 +188,8 @@ export class WantObserver {
         ...asked,
         preflight,
       });
-    const first = [...intent.problems, ...check(contentProblems(content))];
+    const given = [...intent.problems, ...buildSettingsIn(caches).problems];
+    const first = [...given, ...check(contentProblems(content))];
     if (errorsOf(first).length > 0 || mode.verdict === "refused") return { verdict: "invalid", problems: first };
 
     let resolved: { base: string; extensionsImage?: string; owners: OwnerIds | undefined };
@@ -198,7 +207,7 @@ export class WantObserver {
       };
     }
     const problems =
-      resolved.owners === undefined ? first : [...intent.problems, ...check(contentProblems(content, resolved.owners))];
+      resolved.owners === undefined ? first : [...given, ...check(contentProblems(content, resolved.owners))];
     if (errorsOf(problems).length > 0) return { verdict: "invalid", problems };
     const { trust } = surroundings(caches);
     const [repos, gpg] = [configMapIn(caches, objects.yumRepos), secretDataIn(caches, objects.rpmGpg)];

@@ -6,7 +6,6 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, labels, machineOSConfigConditions as types } from "../api/names.ts";
 import { readRendered } from "../core/build/build-inputs.ts";
-import { keptBuildsOf } from "../core/build/build-intent.ts";
 import { type PrunePlan, prunePlan, pruneRules } from "../core/build/build-prune.ts";
 import { emptyNodeConfig } from "../core/config/node-config.ts";
 import { slimNode } from "../core/pool/slim.ts";
@@ -14,7 +13,7 @@ import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, settled } from "../kube/outcome.ts";
 import type { BuildBackend } from "./backend.ts";
-import { authIn, buildConfigIn, imagesOfNodes, ownNamespace, poolWatches } from "./cluster-facts.ts";
+import { authIn, buildSettingsIn, imagesOfNodes, ownNamespace, poolWatches } from "./cluster-facts.ts";
 import type { OpenImages } from "./images.ts";
 import { WantObserver } from "./observe-want.ts";
 import { annotateBuild, writeConfigStatus } from "./write-objects.ts";
@@ -71,15 +70,15 @@ export function pruneController(options: {
         ]),
       );
       const now = clock.now();
-      const { dryRun, ...kept } = keptBuildsOf(buildConfigIn(caches), pruneRules);
+      const { keptBuilds, pruneDryRun } = buildSettingsIn(caches);
       const plan = prunePlan({
         builds,
         machineOSConfigs,
         used: [...imagesOfNodes(caches), ...parentsOf(builds)],
         now,
-        rules: { ...pruneRules, ...kept },
+        rules: { ...pruneRules, ...keptBuilds },
       });
-      if (dryRun) {
+      if (pruneDryRun) {
         await tellDryRun(plan, configs, context);
         return settled(longestSeconds);
       }

@@ -50,7 +50,6 @@ export interface ImageFacts {
   readonly graceMs: number;
 }
 
-export const defaultGraceMs = 60_000;
 const digestPullspec = /^[^@\s]+@sha256:[0-9a-f]{64}$/;
 export const isDigestPullspec = (image: string): boolean => digestPullspec.test(image);
 
