@@ -13,7 +13,6 @@ import { conditionOf } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isForbidden } from "../kube/kube-error.ts";
-import { systemClock } from "../ports/node/index.ts";
 
 describe("the operator", () => {
   test("installs kinds, rights, settings, pools and components, and says how far it is", async () => {
