@@ -296,7 +296,19 @@ function secretProblems(field: string, name: string, secret: SecretFacts, host: 
 }
 
 /** Everything that is wrong with the inputs of a pool's image, at once. */
-export function inputProblems(facts: InputFacts): readonly InputProblem[] {
+export const inputProblems = (facts: InputFacts): readonly InputProblem[] => [
+  ...pushProblems(facts),
+  ...containerfileProblems(facts),
+  ...contentProblems(facts),
+  ...nodeProblems(facts),
+  ...baseProblems(facts),
+  ...fullImageProblems(facts),
+  ...tokenProblems(facts),
+  ...facts.preflight.map(({ code, message }) => error(code, message)),
+];
+
+/** Where the image goes, and the credentials for that and for its base. */
+function pushProblems(facts: InputFacts): readonly InputProblem[] {
   const { spec } = facts.config;
   const problems: InputProblem[] = [];
   const reading = parseImageReference(spec.renderedImagePushSpec);
@@ -324,6 +336,13 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         ),
       );
   }
+  return problems;
+}
+
+/** The custom Containerfile, as it is given for each architecture. */
+function containerfileProblems(facts: InputFacts): readonly InputProblem[] {
+  const { spec } = facts.config;
+  const problems: InputProblem[] = [];
   const entries = spec.containerFile ?? [];
   const architectures = entries.map(({ containerfileArch }) => containerfileArch ?? "NoArch");
   for (const architecture of architectures)
@@ -359,6 +378,13 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         `the custom Containerfile, line ${facts.containerfile?.heredocs.join(", ")}: buildah before 1.33 does not read here-documents; use COPY from a build context, or printf`,
       ),
     );
+  return problems;
+}
+
+/** What the image is to hold. */
+function contentProblems(facts: InputFacts): readonly InputProblem[] {
+  const { spec } = facts.config;
+  const problems: InputProblem[] = [];
   if (spec.imageBuilder.imageBuilderType !== "Job")
     problems.push(error("BuilderTypeInvalid", "spec.imageBuilder.imageBuilderType: Job is the one that there is"));
   if (facts.mode.verdict === "refused") problems.push(facts.mode.problem);
@@ -377,6 +403,12 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         "the configuration asks for extensions or another kernel, and names no baseOSExtensionsContainerImage to take them from",
       ),
     );
+  return problems;
+}
+
+/** Nodes that cannot boot the image. */
+function nodeProblems(facts: InputFacts): readonly InputProblem[] {
+  const problems: InputProblem[] = [];
   const unsupported = facts.nodes.filter(({ imageBased }) => !imageBased).map(({ name }) => name);
   if (unsupported.length > 0)
     problems.push(
@@ -386,6 +418,12 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
       ),
     );
   problems.push(...architectureProblems(facts.nodes));
+  return problems;
+}
+
+/** The image that it stands on. */
+function baseProblems(facts: InputFacts): readonly InputProblem[] {
+  const problems: InputProblem[] = [];
   const base = parseImageReference(facts.osImage);
   if (facts.osImage === "")
     problems.push(error("BaseImageMissing", "the rendered configuration names no osImageURL to build on"));
@@ -397,6 +435,13 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         `osImageURL ${facts.osImage} names no digest: the image that it stands for now is taken`,
       ),
     );
+  return problems;
+}
+
+/** What matters only where the image holds the configuration. */
+function fullImageProblems(facts: InputFacts): readonly InputProblem[] {
+  const { spec } = facts.config;
+  const problems: InputProblem[] = [];
   if (facts.mode.verdict === "mode" && facts.mode.mode === "full") {
     for (const { code, path, detail } of facts.content)
       problems.push(
@@ -413,6 +458,13 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         ),
       );
   }
+  return problems;
+}
+
+/** Whether the registry lets the builder push. */
+function tokenProblems(facts: InputFacts): readonly InputProblem[] {
+  const { spec } = facts.config;
+  const problems: InputProblem[] = [];
   if (facts.mayPush === "denied")
     problems.push(
       (facts.pushDenials > forgivenDenials ? error : warning)(
@@ -420,7 +472,6 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         `the registry gives no right to push to ${spec.renderedImagePushSpec}; check the Secret ${spec.renderedImagePushSecret.name}`,
       ),
     );
-  problems.push(...facts.preflight.map(({ code, message }) => error(code, message)));
   return problems;
 }
 
