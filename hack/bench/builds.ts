@@ -9,9 +9,9 @@ import {
 import { hasBuildah, pushSecretName } from "../../src/cli/image-mode.ts";
 import { registryHost } from "../../src/cluster/cluster-registry.ts";
 import { addressesOf } from "../../src/cluster/layout.ts";
-import { stateOfBuild } from "../../src/core/build/build-state.ts";
 import { TestCluster, machineConfig } from "../../test/support/test-cluster.ts";
 import { type Summary, summary } from "./statistics.ts";
+import { stateOfBuild } from "../../src/core/config/build-phase.ts";
 
 export interface BuildFigures {
   /**

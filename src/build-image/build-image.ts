@@ -225,6 +225,23 @@ async function baseAlone(
   return store.parentOf(request.base, signal);
 }
 
+/** What the parts of a build with buildah share. */
+interface BuildahWork {
+  readonly options: BuildImageOptions;
+  readonly context: BuildContext;
+  readonly containerfile: string;
+  readonly steps: ReturnType<typeof stepTeller>;
+  /** Folder of the build's own files. */
+  readonly work: string;
+  readonly buildah: BuildahOptions;
+  readonly version: Awaited<ReturnType<typeof knownVersion>>;
+  readonly mounts: Awaited<ReturnType<typeof writeMounts>>;
+  readonly signal: AbortSignal;
+}
+
+/** Runs one command of buildah; a bad end is a failure of the step that it was in. */
+type RunCommand = (args: readonly string[], onLine?: (line: string) => void) => Promise<string>;
+
 /** Builds the parent with buildah, and reads it as an image on the registry's base. */
 async function builtParent(
   options: BuildImageOptions,
@@ -235,112 +252,131 @@ async function builtParent(
   work: string,
   signal: AbortSignal,
 ): Promise<ParentImage> {
-  const { files, at, print } = options;
-  const { request } = context;
+  const { files, at } = options;
   const buildah: BuildahOptions = { ...options, environment: environmentFor(options, context) };
-  const version = await buildahVersion(buildah, signal);
-  const failed = (failureClass: FailureClass, step: string, cause: string) =>
-    new StepFailed({ class: failureClass, step, exitCode: 1, cause, excerpt: "" });
-  if (version === undefined)
-    throw failed("Internal", "ca", "BuilderBinaryMissing: there is no buildah where this build runs");
+  const version = await knownVersion(buildah, signal);
   await writeSettings(files, context, work);
 
   steps.begin("context");
-  const heredoc = readsHeredocs(version) ? undefined : heredocLine(containerfile);
-  if (heredoc !== undefined)
-    throw failed(
-      "ContainerfileInvalid",
-      "context",
-      `line ${heredoc} of the Containerfile begins a here-document, which buildah ${version.join(".")} cannot read: write the file into the build context, or use printf`,
-    );
+  refuseHeredocs(containerfile, version);
   await writeContext(files, context, containerfile, work);
   const mounts = await writeMounts(options, context, work);
   const cache = at(buildPaths.cache);
-  const claimed = await claimFolder(cache, request.id, options);
+  const claimed = await claimFolder(cache, context.request.id, options);
   let used: BuildahStore | undefined;
   try {
     const alone = await claimed.isAlone();
-    const buildahStore = await chooseStore(options, buildah, cache, mounts.seen, alone, signal);
-    used = buildahStore;
-    if (buildahStore.driver === "vfs")
-      print("warning: there is no overlay file system for buildah here; with vfs each layer is a whole copy");
-    const global = [
-      ...storeArguments(buildahStore),
-      ...(context.registries === undefined ? [] : ["--registries-conf", `${work}/${buildFiles.registries}`]),
-    ];
-    const access = [
-      "--authfile",
-      `${work}/auth.json`,
-      "--signature-policy",
-      `${work}/${buildFiles.policy}`,
-      ...((await files.list(`${work}/certs`)).length === 0 ? [] : ["--cert-dir", `${work}/certs`]),
-    ];
-    /** Runs one command of buildah; a bad end is a failure of the step that it was in. */
-    const run = async (args: readonly string[], onLine?: (line: string) => void) => {
-      const { exitCode, text } = await runBuildah([...global, ...args], buildah, signal, onLine);
-      if (exitCode !== 0) throw new StepFailed(classifyFailure({ step: steps.current(), exitCode, text }));
-      return text;
-    };
-    if (alone) await cleared(files, buildahStore, buildah, run);
-
-    steps.begin("pull-base");
-    for (const image of [request.base, ...(request.extensions === undefined ? [] : [request.extensions])])
-      await run(["pull", "-q", "--policy", "missing", ...access, image]);
-    const stepAt = stepFollower(stepsOfContainerfile(containerfile));
-    const tag = `localhost/machine-config/${request.target.tag.toLowerCase().slice(0, 100)}`;
-    const build = [
-      "build",
-      "--isolation",
-      "chroot",
-      "--layers",
-      "--format",
-      "oci",
-      "--identity-label=false",
-      "--pull=false",
-      ...access,
-      ...timeArguments(version, request.epoch),
-      ...(request.noCache ? ["--no-cache"] : []),
-      ...mounts.arguments,
-      "-f",
-      `${work}/${buildFiles.containerfile}`,
-      "-t",
-      tag,
-      `${work}/context`,
-    ];
-    await run(build, (line) => {
-      const step = stepAt(line);
-      if (step !== undefined) steps.begin(step);
-    });
-
-    steps.begin("commit");
-    await run([
-      "push",
-      "-q",
-      "--format",
-      "oci",
-      "--signature-policy",
-      `${work}/${localPolicy}`,
-      tag,
-      `oci:${work}/layout:built`,
-    ]);
-    const built = await readLayout(`${work}/layout`, files, options.openFile);
-    const base = await store.parentOf(request.base, signal);
-    const parent = onBase(built, base, baseOf(request.base));
-    const layer = context.configLayer;
-    return layer === undefined
-      ? parent
-      : await withOwnLayer(
-          parent,
-          { ...layer, digest: digestOf(layer.bytes) },
-          new Set(base.layers.map(({ diffId }) => diffId)),
-          signal,
-        );
+    used = await chooseStore(options, buildah, cache, mounts.seen, alone, signal);
+    const all = { options, context, containerfile, steps, work, buildah, version, mounts, signal };
+    await buildWith(used, alone, all);
+    return await readBuilt(store, all);
   } finally {
     // Some versions leave the container of a stage that has no instructions, and with it a mount (buildah 1.28); so
     // does a step that was ended.
     if (used !== undefined && (await claimed.isAlone())) await removeContainers(files, used, buildah);
     await claimed.release();
   }
+}
+
+const stepFailed = (failureClass: FailureClass, step: string, cause: string) =>
+  new StepFailed({ class: failureClass, step, exitCode: 1, cause, excerpt: "" });
+
+async function knownVersion(buildah: BuildahOptions, signal: AbortSignal) {
+  const version = await buildahVersion(buildah, signal);
+  if (version === undefined)
+    throw stepFailed("Internal", "ca", "BuilderBinaryMissing: there is no buildah where this build runs");
+  return version;
+}
+
+function refuseHeredocs(containerfile: string, version: BuildahWork["version"]): void {
+  const heredoc = readsHeredocs(version) ? undefined : heredocLine(containerfile);
+  if (heredoc !== undefined)
+    throw stepFailed(
+      "ContainerfileInvalid",
+      "context",
+      `line ${heredoc} of the Containerfile begins a here-document, which buildah ${version.join(".")} cannot read: write the file into the build context, or use printf`,
+    );
+}
+
+/** Pulls what the Containerfile stands on, runs its steps, and writes the image into a folder. */
+async function buildWith(store: BuildahStore, alone: boolean, all: BuildahWork): Promise<void> {
+  const { options, context, steps, work, buildah, signal } = all;
+  const { request } = context;
+  if (store.driver === "vfs")
+    options.print("warning: there is no overlay file system for buildah here; with vfs each layer is a whole copy");
+  const global = [
+    ...storeArguments(store),
+    ...(context.registries === undefined ? [] : ["--registries-conf", `${work}/${buildFiles.registries}`]),
+  ];
+  const run: RunCommand = async (args, onLine) => {
+    const { exitCode, text } = await runBuildah([...global, ...args], buildah, signal, onLine);
+    if (exitCode !== 0) throw new StepFailed(classifyFailure({ step: steps.current(), exitCode, text }));
+    return text;
+  };
+  const access = await accessArguments(options.files, work);
+  if (alone) await cleared(options.files, store, buildah, run);
+
+  steps.begin("pull-base");
+  for (const image of [request.base, ...(request.extensions === undefined ? [] : [request.extensions])])
+    await run(["pull", "-q", "--policy", "missing", ...access, image]);
+  const tag = `localhost/machine-config/${request.target.tag.toLowerCase().slice(0, 100)}`;
+  await runSteps(tag, access, run, all);
+
+  steps.begin("commit");
+  const policy = `${work}/${localPolicy}`;
+  await run(["push", "-q", "--format", "oci", "--signature-policy", policy, tag, `oci:${work}/layout:built`]);
+}
+
+/** What lets buildah read from registries. */
+const accessArguments = async (files: Files, work: string): Promise<readonly string[]> => [
+  "--authfile",
+  `${work}/auth.json`,
+  "--signature-policy",
+  `${work}/${buildFiles.policy}`,
+  ...((await files.list(`${work}/certs`)).length === 0 ? [] : ["--cert-dir", `${work}/certs`]),
+];
+
+async function runSteps(
+  tag: string,
+  access: readonly string[],
+  run: RunCommand,
+  { context: { request }, containerfile, steps, work, version, mounts }: BuildahWork,
+): Promise<void> {
+  const stepAt = stepFollower(stepsOfContainerfile(containerfile));
+  const args = [
+    "build",
+    "--isolation",
+    "chroot",
+    "--layers",
+    "--format",
+    "oci",
+    "--identity-label=false",
+    "--pull=false",
+    ...access,
+    ...timeArguments(version, request.epoch),
+    ...(request.noCache ? ["--no-cache"] : []),
+    ...mounts.arguments,
+    "-f",
+    `${work}/${buildFiles.containerfile}`,
+    "-t",
+    tag,
+    `${work}/context`,
+  ];
+  await run(args, (line) => {
+    const step = stepAt(line);
+    if (step !== undefined) steps.begin(step);
+  });
+}
+
+/** The image that was built, as one on the registry's base, with the configuration's layer apart. */
+async function readBuilt(store: ImageStore, { options, context, work, signal }: BuildahWork): Promise<ParentImage> {
+  const { request, configLayer: layer } = context;
+  const built = await readLayout(`${work}/layout`, options.files, options.openFile);
+  const base = await store.parentOf(request.base, signal);
+  const parent = onBase(built, base, baseOf(request.base));
+  if (layer === undefined) return parent;
+  const ofBase = new Set(base.layers.map(({ diffId }) => diffId));
+  return withOwnLayer(parent, { ...layer, digest: digestOf(layer.bytes) }, ofBase, signal);
 }
 
 /** Working containers of a store that no other build uses. */

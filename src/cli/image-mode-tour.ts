@@ -3,13 +3,13 @@ import { McoError } from "../api/errors.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
 import { readFailure } from "../core/build/build-retry.ts";
-import { stateOfBuild } from "../core/build/build-state.ts";
 import { durationText } from "../core/books/fold-book.ts";
 import { describeBuild, imageText, namedImage, shortImage } from "../core/config/image-pair.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
 import { pushSecretName } from "./image-mode.ts";
+import { stateOfBuild } from "../core/config/build-phase.ts";
 
 export interface TourOptions {
   readonly kube: KubeClient;

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
-import type { Node } from "../api/foreign/kubernetes.ts";
+import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
-import { annotations, machineOSBuildConditions as types } from "../api/names.ts";
+import { annotations, machineOSBuildConditions as types, namespace, objects } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
 
 const image = (letter: string) => `registry.example.com/os@sha256:${letter.repeat(64)}`;
@@ -262,6 +262,32 @@ describe("a pool whose machines boot images", () => {
     expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("OptOutGrace");
     await scene.pass(15_000);
     expect(imagesOf(await scene.node_("w0"))).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("a grace that is longer than a day is a day for the machines too", async () => {
+    const { scene } = await layeredPool(["w0"]);
+    await scene.act(() =>
+      scene.kube.apply(
+        kubernetes.ConfigMap,
+        { metadata: { name: objects.buildConfig, namespace }, data: { optOutGraceSeconds: "100000" } },
+        { owner: "people" },
+      ),
+    );
+    await scene.act(() =>
+      scene.kube.patch(
+        MachineOSConfig,
+        { name: "worker" },
+        { type: "merge", body: { metadata: { finalizers: ["machineconfiguration.openshift.io/os-build-cleanup"] } } },
+      ),
+    );
+    await scene.act(() => scene.kube.delete(MachineOSConfig, { name: "worker" }));
+    await scene.pass(2000);
+    const config = await scene.act(() => scene.kube.get(MachineOSConfig, { name: "worker" }));
+    const leaves = Date.parse(config?.metadata.deletionTimestamp ?? "") + 86_400_000;
+    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain(
+      `machines go back to the stock OS after ${new Date(leaves).toISOString()}`,
+    );
+    expect(imagesOf(await scene.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
   });
 
   test("the first image of a pool goes to one machine, and to the others when that has kept well; one that fails keeps it to itself [controller-image-roll-out-7]", async () => {

@@ -1,5 +1,5 @@
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
-import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
@@ -10,8 +10,8 @@ import { namespace, objects } from "../api/names.ts";
 import { selectorIsEmpty } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { type Facts, rolloutPolicy, etcdMembers, operatorNodeOf, poolFacts } from "../core/pool/answers.ts";
+import { buildSettings } from "../core/build/build-settings.ts";
 import { certificateExpiries } from "../core/render/controller-config-of.ts";
-import { defaultGraceMs } from "../core/config/image-pair.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
 import { storageOverridesOf } from "../core/render/render-for-pool.ts";
@@ -243,7 +243,7 @@ function watchesOfSettings(memory: NodeMemory): readonly Watch[] {
     watching({
       resource: kubernetes.ConfigMap,
       selection: buildConfig,
-      concerns: ({ after }) => memory.cluster.setGrace(graceOf(after), memory.now()),
+      concerns: ({ after }) => memory.cluster.setGrace(buildSettings(after?.data).optOutGraceMs, memory.now()),
     }),
     watching({
       resource: openshift.Scheduler,
@@ -272,10 +272,4 @@ function factsIn(caches: Caches, memory: NodeMemory): Facts {
     etcd: etcdMembers(etcdPods.flatMap((selection) => caches.of(kubernetes.Pod, selection).list())),
     operatorNode: operatorNodeOf(caches.of(kubernetes.Pod, operatorPods).list()),
   };
-}
-
-/** Seconds in the ConfigMap of builds; a minute where it says nothing that can be read. */
-function graceOf(config: ConfigMap | undefined): number {
-  const text = config?.data?.["optOutGraceSeconds"]?.trim() ?? "";
-  return /^\d{1,6}$/.test(text) ? Number(text) * 1000 : defaultGraceMs;
 }

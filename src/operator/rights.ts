@@ -202,7 +202,7 @@ const state: Rights = {
     rule("apps", ["deployments", "daemonsets"], ["list", "watch"]),
     // Only while some daemon is not ready.
     rule("", ["pods"], ["list"]),
-    rule("", ["configmaps"], ["list", "watch"], [objects.stateConfig]),
+    rule("", ["configmaps"], ["list", "watch"], [objects.stateConfig, objects.buildConfig]),
   ],
 };
 
@@ -259,7 +259,7 @@ const configServer: Rights = {
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ],
-  inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData])],
+  inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData, objects.buildConfig])],
 };
 
 function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): readonly KubeObject[] {

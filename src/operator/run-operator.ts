@@ -6,7 +6,8 @@ import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
 import type { Ports } from "../ports/index.ts";
-import { type OperatorOptions, operatorController } from "./operator-controller.ts";
+import { operatorController } from "./operator-controller.ts";
+import type { OperatorOptions } from "./operator-options.ts";
 
 export interface RunOperatorOptions extends Ports, OperatorOptions {
   readonly kube: KubeClient;

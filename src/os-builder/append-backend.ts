@@ -6,7 +6,7 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { ImageStore, ImageStoreSettings } from "../registry/image-store.ts";
 import { pushedProblem } from "../registry/verify-pushed.ts";
-import type { BuildBackend, BuildRequest, LogLine, RunRef, RunState } from "./backend.ts";
+import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef, RunState } from "./backend.ts";
 import { readAuth } from "./registry-secret.ts";
 
 export interface AppendBackendOptions {
@@ -29,22 +29,96 @@ interface Task {
  * Makes images in this process: one layer on a parent that is there. Nothing of a run outlives the process, and nothing
  * has to: the image that comes of a request is the same each time, so that a run that was lost is simply begun again.
  */
-export function appendBackend(options: AppendBackendOptions): BuildBackend {
-  const { kube, clock, storeFor } = options;
-  const tasks = new Map<string, Task>();
-  const listeners = new Set<(build: string) => void>();
-  const now = () => timestampOf(clock.now());
+export const appendBackend = (options: AppendBackendOptions): BuildBackend => new AppendBackend(options);
 
-  function change(task: Task, state: RunState): void {
+class AppendBackend implements BuildBackend {
+  readonly kind = "append";
+  readonly #options: AppendBackendOptions;
+  readonly #tasks = new Map<string, Task>();
+  readonly #listeners = new Set<(build: string) => void>();
+
+  constructor(options: AppendBackendOptions) {
+    this.#options = options;
+  }
+
+  capabilities() {
+    return { run: false, atOnce };
+  }
+
+  async preflight(request: BuildRequest): Promise<readonly BuildProblem[]> {
+    return request.containerfile === undefined || request.parent !== undefined
+      ? []
+      : [{ code: "StepsCannotRun", message: "steps of a Containerfile have to run, which takes a build of its own" }];
+  }
+
+  async start(request: BuildRequest): Promise<RunRef> {
+    const { id, attempt, build } = request;
+    const known = this.#tasks.get(id);
+    if (known !== undefined && known.state.phase !== "Gone") return known.run;
+    const task: Task = {
+      run: { id, build: build.metadata.name, attempt },
+      stop: new AbortController(),
+      lines: [],
+      state: { phase: "Pending" },
+    };
+    this.#tasks.set(id, task);
+    // Every end of it is told as a state.
+    void this.#run(request, task);
+    return task.run;
+  }
+
+  async observe({ id }: RunRef): Promise<RunState> {
+    return (
+      this.#tasks.get(id)?.state ?? {
+        phase: "Lost",
+        failure: { class: "BuilderLost", step: "context", cause: "the builder that made it has ended", excerpt: "" },
+      }
+    );
+  }
+
+  watch(onChange: (build: string) => void): () => void {
+    this.#listeners.add(onChange);
+    return () => void this.#listeners.delete(onChange);
+  }
+
+  async *logs({ id }: RunRef, { tailLines, step: wanted }: LogSelection): AsyncIterable<LogLine> {
+    const lines = (this.#tasks.get(id)?.lines ?? []).filter((line) => wanted === undefined || line.step === wanted);
+    yield* tailLines === undefined ? lines : lines.slice(-tailLines);
+  }
+
+  async cancel({ id }: RunRef, because: string): Promise<void> {
+    const task = this.#tasks.get(id);
+    if (task === undefined) return;
+    task.stop.abort(new Error(because));
+    this.#change(task, { phase: "Gone" });
+  }
+
+  async cleanup({ build }: Pick<RunRef, "build">): Promise<void> {
+    for (const [
+      id,
+      {
+        run: { build: of },
+        state,
+      },
+    ] of this.#tasks)
+      if (of === build && state.phase !== "Running" && state.phase !== "Pending") this.#tasks.delete(id);
+  }
+
+  async list(): Promise<readonly RunRef[]> {
+    return [...this.#tasks.values()]
+      .filter(({ state }) => state.phase === "Running" || state.phase === "Pending")
+      .map(({ run: ref }) => ref);
+  }
+  #change(task: Task, state: RunState): void {
     task.state = state;
-    for (const tell of listeners) tell(task.run.build);
+    for (const tell of this.#listeners) tell(task.run.build);
   }
 
   /** A run that was taken back goes no further. */
-  function step(task: Task, name: string, text: string): void {
+  #step(task: Task, name: string, text: string): void {
     task.stop.signal.throwIfAborted();
     task.lines.push({ step: name, text });
-    change(task, {
+    this.#change(task, {
       ...task.state,
       phase: "Running",
       step: name,
@@ -52,18 +126,18 @@ export function appendBackend(options: AppendBackendOptions): BuildBackend {
     });
   }
 
-  async function work(request: BuildRequest, task: Task, signal: AbortSignal): Promise<string> {
+  async #work(request: BuildRequest, task: Task, signal: AbortSignal): Promise<string> {
     const { base, parent = { image: base, hasConfigLayer: false }, target, configLayer, architecture } = request;
-    step(
+    this.#step(
       task,
       "context",
       `lays ${configLayer === undefined ? "labels" : `${configLayer.bytes.length} bytes`} on ${parent.image}`,
     );
     const auth = {
-      pull: await readAuth(kube, request.auth.pull, "pull", signal),
-      push: await readAuth(kube, request.auth.push, "push", signal),
+      pull: await readAuth(this.#options.kube, request.auth.pull, "pull", signal),
+      push: await readAuth(this.#options.kube, request.auth.push, "push", signal),
     };
-    const store = storeFor({
+    const store = this.#options.storeFor({
       auth,
       certificates: async (host) => [...(request.registryCertificates[host] ?? []), ...request.trust],
       registries: request.registries,
@@ -71,9 +145,9 @@ export function appendBackend(options: AppendBackendOptions): BuildBackend {
       architecture,
       proxy: request.proxy,
     });
-    step(task, "pull-base", `reads ${parent.image}`);
+    this.#step(task, "pull-base", `reads ${parent.image}`);
     const image = await store.parentOf(parent.image, signal);
-    step(task, "push", `pushes ${target.repository}:${target.tag}`);
+    this.#step(task, "push", `pushes ${target.repository}:${target.tag}`);
     const { digest } = await store.publish(
       image,
       {
@@ -85,100 +159,33 @@ export function appendBackend(options: AppendBackendOptions): BuildBackend {
       },
       signal,
     );
-    step(task, "verify", `asks for ${target.repository}@${digest}`);
+    this.#step(task, "verify", `asks for ${target.repository}@${digest}`);
     const problem = await pushedProblem(store, `${target.repository}@${digest}`, architecture, signal);
     if (problem !== undefined) throw new Refused(problem);
     return digest;
   }
 
-  async function run(request: BuildRequest, task: Task): Promise<void> {
-    const startedAt = now();
-    change(task, { phase: "Running", startedAt });
-    const deadline = clock.deadline(request.limits.seconds * 1000, task.stop.signal);
+  async #run(request: BuildRequest, task: Task): Promise<void> {
+    const startedAt = this.#now();
+    this.#change(task, { phase: "Running", startedAt });
+    const deadline = this.#options.clock.deadline(request.limits.seconds * 1000, task.stop.signal);
     try {
-      const digest = await work(request, task, deadline.signal);
+      const digest = await this.#work(request, task, deadline.signal);
       task.stop.signal.throwIfAborted();
-      change(task, { phase: "Succeeded", step: "verify", digest, startedAt, endedAt: now() });
+      this.#change(task, { phase: "Succeeded", step: "verify", digest, startedAt, endedAt: this.#now() });
     } catch (error) {
-      if (task.stop.signal.aborted) return change(task, { phase: "Gone" });
+      if (task.stop.signal.aborted) return this.#change(task, { phase: "Gone" });
       const failure = failureOf(error, task.state.step ?? "context");
       task.lines.push({ step: failure.step, text: `${failure.class}: ${failure.cause}` });
-      change(task, { phase: "Failed", step: failure.step, failure, startedAt, endedAt: now() });
+      this.#change(task, { phase: "Failed", step: failure.step, failure, startedAt, endedAt: this.#now() });
     } finally {
       deadline.cancel();
     }
   }
 
-  return {
-    kind: "append",
-
-    capabilities: () => ({ run: false, atOnce }),
-
-    async preflight(request) {
-      return request.containerfile === undefined || request.parent !== undefined
-        ? []
-        : [{ code: "StepsCannotRun", message: "steps of a Containerfile have to run, which takes a build of its own" }];
-    },
-
-    async start(request, _signal) {
-      const { id, attempt, build } = request;
-      const known = tasks.get(id);
-      if (known !== undefined && known.state.phase !== "Gone") return known.run;
-      const task: Task = {
-        run: { id, build: build.metadata.name, attempt },
-        stop: new AbortController(),
-        lines: [],
-        state: { phase: "Pending" },
-      };
-      tasks.set(id, task);
-      // Every end of it is told as a state.
-      void run(request, task);
-      return task.run;
-    },
-
-    async observe({ id }) {
-      return (
-        tasks.get(id)?.state ?? {
-          phase: "Lost",
-          failure: { class: "BuilderLost", step: "context", cause: "the builder that made it has ended", excerpt: "" },
-        }
-      );
-    },
-
-    watch(onChange) {
-      listeners.add(onChange);
-      return () => void listeners.delete(onChange);
-    },
-
-    async *logs({ id }, { tailLines, step: wanted }) {
-      const lines = (tasks.get(id)?.lines ?? []).filter((line) => wanted === undefined || line.step === wanted);
-      yield* tailLines === undefined ? lines : lines.slice(-tailLines);
-    },
-
-    async cancel({ id }, because) {
-      const task = tasks.get(id);
-      if (task === undefined) return;
-      task.stop.abort(new Error(because));
-      change(task, { phase: "Gone" });
-    },
-
-    async cleanup({ build }) {
-      for (const [
-        id,
-        {
-          run: { build: of },
-          state,
-        },
-      ] of tasks)
-        if (of === build && state.phase !== "Running" && state.phase !== "Pending") tasks.delete(id);
-    },
-
-    async list() {
-      return [...tasks.values()]
-        .filter(({ state }) => state.phase === "Running" || state.phase === "Pending")
-        .map(({ run: ref }) => ref);
-    },
-  };
+  #now(): string {
+    return timestampOf(this.#options.clock.now());
+  }
 }
 
 /** What was pushed is of no use. */

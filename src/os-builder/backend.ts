@@ -88,6 +88,15 @@ export interface LogLine {
   readonly text: string;
 }
 
+/** Which lines of a log. */
+export interface LogSelection {
+  /** The last so many. */
+  readonly tailLines?: number;
+  /** Until the run has ended. */
+  readonly follow?: boolean;
+  readonly step?: string;
+}
+
 /** Something that is missing before a build can begin. */
 export interface BuildProblem {
   readonly code: string;
@@ -109,11 +118,7 @@ export interface BuildBackend {
   observe(run: RunRef, signal: AbortSignal): Promise<RunState>;
   /** Calls when something may have happened to a run; {@link observe} is the truth. Returns the way to stop it. */
   watch(onChange: (build: string) => void): () => void;
-  logs(
-    run: RunRef,
-    how: { readonly tailLines?: number; readonly follow?: boolean; readonly step?: string },
-    signal: AbortSignal,
-  ): AsyncIterable<LogLine>;
+  logs(run: RunRef, how: LogSelection, signal: AbortSignal): AsyncIterable<LogLine>;
   /** {@link observe} says `Gone` some time later. */
   cancel(run: RunRef, because: string, signal: AbortSignal): Promise<void>;
   /** Removes what the run needed, secrets first. `keepForInspection`: everything but those stays for a while. */

@@ -209,13 +209,14 @@ function buildFileOf(request: BuildRequest): BuildFile {
 
 type Volume = NonNullable<NonNullable<Pod["spec"]>["volumes"]>[number];
 
-function jobOf(
-  request: BuildRequest,
-  { image, cacheFolder, toleratesControlPlane, preferredNode }: BuildObjectOptions,
-  pieces: number,
-): KubeObject & Job {
+/** Where the container finds its files, and what brings them. */
+type Mounted = readonly (readonly [path: string, volume: Omit<Volume, "name">])[];
+
+function mountedIn(request: BuildRequest, cacheFolder: string | undefined, pieces: number): Mounted {
   const name = request.build.metadata.name;
-  const mounted: readonly (readonly [path: string, volume: Omit<Volume, "name">])[] = [
+  const optional = (isThere: boolean, path: string, configMap: string): Mounted =>
+    isThere ? [[path, { configMap: { name: `${configMap}-${name}` } }]] : [];
+  return [
     [buildPaths.context, { configMap: { name: `containerfile-${name}` } }],
     ...Array.from(
       { length: pieces },
@@ -223,15 +224,9 @@ function jobOf(
     ),
     [buildPaths.pull, { secret: { secretName: `base-${name}` } }],
     [buildPaths.push, { secret: { secretName: `final-${name}` } }],
-    ...(request.trust.length === 0
-      ? []
-      : [[buildPaths.trust, { configMap: { name: `additionaltrustbundle-${name}` } }] as const]),
-    ...(request.policy === undefined
-      ? []
-      : [[buildPaths.policy, { configMap: { name: `etc-policy-${name}` } }] as const]),
-    ...(request.registries === undefined
-      ? []
-      : [[buildPaths.registries, { configMap: { name: `etc-registries-${name}` } }] as const]),
+    ...optional(request.trust.length > 0, buildPaths.trust, "additionaltrustbundle"),
+    ...optional(request.policy !== undefined, buildPaths.policy, "etc-policy"),
+    ...optional(request.registries !== undefined, buildPaths.registries, "etc-registries"),
     // A host's own content may come and go; steps that need it say so themselves.
     ...request.mounts.map(
       ({ kind, source }) =>
@@ -248,8 +243,44 @@ function jobOf(
       cacheFolder === undefined ? { emptyDir: {} } : { hostPath: { path: cacheFolder, type: "DirectoryOrCreate" } },
     ],
   ];
-  const volumes = mounted.map(([, volume], i): Volume => ({ name: `v${i}`, ...volume }));
-  const { proxy, limits } = request;
+}
+
+type PodSpec = NonNullable<Pod["spec"]>;
+
+/** On which node a build runs: near what an earlier one left, and on the control plane where there is no other node. */
+const placement = ({ cacheFolder, toleratesControlPlane, preferredNode }: BuildObjectOptions) => ({
+  ...(preferredNode === undefined || cacheFolder === undefined
+    ? {}
+    : {
+        affinity: {
+          nodeAffinity: {
+            preferredDuringSchedulingIgnoredDuringExecution: [
+              {
+                weight: 100,
+                preference: {
+                  matchExpressions: [{ key: labels.hostname, operator: "In", values: [preferredNode] }],
+                },
+              },
+            ],
+          },
+        },
+      }),
+  ...(toleratesControlPlane
+    ? {
+        tolerations: [labels.masterRole, labels.controlPlaneRole].map((key) => ({
+          key,
+          operator: "Exists",
+          effect: "NoSchedule",
+        })),
+      }
+    : {}),
+});
+
+function containerOf(
+  { proxy, limits }: BuildRequest,
+  image: string,
+  mounted: Mounted,
+): NonNullable<PodSpec["containers"]>[number] {
   const environment = {
     HOME: `${buildPaths.work}/home`,
     TMPDIR: buildPaths.work,
@@ -258,25 +289,43 @@ function jobOf(
     NO_PROXY: proxy?.noProxy,
   };
   return {
+    name: containerName,
+    image,
+    args: ["build-image", "--context", buildPaths.context],
+    env: Object.entries(environment).flatMap(([variable, value]) =>
+      value === undefined ? [] : [{ name: variable, value }],
+    ),
+    resources: { requests: { cpu: limits.cpu, memory: limits.memory, "ephemeral-storage": limits.storage } },
+    // newuidmap(1) gives the build its range of users; without it nothing but this one could own files.
+    securityContext: {
+      runAsUser: 1000,
+      runAsGroup: 1000,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"], add: ["SETUID", "SETGID"] },
+    },
+    terminationMessagePath: buildPaths.terminationMessage,
+    terminationMessagePolicy: "FallbackToLogsOnError",
+    volumeMounts: mounted.map(([mountPath], i) => ({ name: `v${i}`, mountPath })),
+  };
+}
+
+function jobOf(request: BuildRequest, options: BuildObjectOptions, pieces: number): KubeObject & Job {
+  const name = request.build.metadata.name;
+  const mounted = mountedIn(request, options.cacheFolder, pieces);
+  const notes = { [buildAnnotation]: name, [annotations.buildAttempt]: String(request.attempt) };
+  return {
     apiVersion: "batch/v1",
     kind: "Job",
-    metadata: {
-      name: jobNameOf({ build: name, attempt: request.attempt }),
-      annotations: { [buildAnnotation]: name, [annotations.buildAttempt]: String(request.attempt) },
-    },
+    metadata: { name: jobNameOf({ build: name, attempt: request.attempt }), annotations: notes },
     spec: {
       backoffLimit: 0,
       completions: 1,
       parallelism: 1,
-      activeDeadlineSeconds: limits.seconds,
+      activeDeadlineSeconds: request.limits.seconds,
       template: {
         metadata: {
           labels: labelsOf(request),
-          annotations: {
-            [buildAnnotation]: name,
-            [annotations.buildAttempt]: String(request.attempt),
-            "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-          },
+          annotations: { ...notes, "cluster-autoscaler.kubernetes.io/safe-to-evict": "false" },
         },
         spec: {
           restartPolicy: "Never",
@@ -284,53 +333,9 @@ function jobOf(
           automountServiceAccountToken: false,
           terminationGracePeriodSeconds: 10,
           nodeSelector: { [labels.os]: "linux", [labels.arch]: request.architecture },
-          ...(preferredNode === undefined || cacheFolder === undefined
-            ? {}
-            : {
-                affinity: {
-                  nodeAffinity: {
-                    preferredDuringSchedulingIgnoredDuringExecution: [
-                      {
-                        weight: 100,
-                        preference: {
-                          matchExpressions: [{ key: labels.hostname, operator: "In", values: [preferredNode] }],
-                        },
-                      },
-                    ],
-                  },
-                },
-              }),
-          ...(toleratesControlPlane
-            ? {
-                tolerations: [labels.masterRole, labels.controlPlaneRole].map((key) => ({
-                  key,
-                  operator: "Exists",
-                  effect: "NoSchedule",
-                })),
-              }
-            : {}),
-          containers: [
-            {
-              name: containerName,
-              image,
-              args: ["build-image", "--context", buildPaths.context],
-              env: Object.entries(environment).flatMap(([variable, value]) =>
-                value === undefined ? [] : [{ name: variable, value }],
-              ),
-              resources: { requests: { cpu: limits.cpu, memory: limits.memory, "ephemeral-storage": limits.storage } },
-              // newuidmap(1) gives the build its range of users; without it nothing but this one could own files.
-              securityContext: {
-                runAsUser: 1000,
-                runAsGroup: 1000,
-                readOnlyRootFilesystem: true,
-                capabilities: { drop: ["ALL"], add: ["SETUID", "SETGID"] },
-              },
-              terminationMessagePath: buildPaths.terminationMessage,
-              terminationMessagePolicy: "FallbackToLogsOnError",
-              volumeMounts: mounted.map(([mountPath], i) => ({ name: `v${i}`, mountPath })),
-            },
-          ],
-          volumes,
+          ...placement(options),
+          containers: [containerOf(request, options.image, mounted)],
+          volumes: mounted.map(([, volume], i): Volume => ({ name: `v${i}`, ...volume })),
         },
       },
     },

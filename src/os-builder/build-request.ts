@@ -1,14 +1,15 @@
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, imageLabels, objects } from "../api/names.ts";
-import { buildLimitsOf } from "../core/build/build-intent.ts";
 import { buildVisible, recipeVersion } from "../core/build/build-key.ts";
 import { layerEntries } from "../core/config/image-content.ts";
+import type { NodeConfig } from "../core/config/node-config.ts";
 import type { Caches } from "../kube/controller.ts";
 import { packLayer } from "../registry/pack-layer.ts";
 import type { BuildRequest, HostContent } from "./backend.ts";
-import { buildConfigIn, configMapIn, secretIn, surroundings } from "./cluster-facts.ts";
+import { buildSettingsIn, configMapIn, secretIn, surroundings } from "./cluster-facts.ts";
 import { type Want, type WantObserver, pullSecretOf, textAt } from "./observe-want.ts";
+import { attemptLimits } from "../core/build/build-settings.ts";
 
 /** Everything that one attempt of a build needs. @throws McoError `MCO_IMAGE_*`, `MCO_OWNER_UNKNOWN` */
 export async function buildRequest(
@@ -29,7 +30,7 @@ export async function buildRequest(
   // Owners that a configuration names are those of the image that it is laid on.
   const owners = await observer.ownersOf(runs ? sources.base : parent.image, content, images, signal);
   const layer = mode === "full" ? packLayer(layerEntries(content, owners), epoch) : undefined;
-  const visible = runs ? buildVisible(content) : [];
+  const visible = runs ? packVisible(content, epoch) : undefined;
   const { trust, certificates, proxy } = surroundings(caches);
   const [registries, policy] = [
     textAt(content, "/etc/containers/registries.conf"),
@@ -50,21 +51,7 @@ export async function buildRequest(
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([path, text]) => ({ path, contents: utf8ToBytes(text), mode: 0o644 })),
     ...(layer === undefined ? {} : { configLayer: { bytes: layer.bytes, digest: layer.digest, diffId: layer.diffId } }),
-    ...(visible.length === 0
-      ? {}
-      : {
-          buildVisible: packLayer(
-            visible.map(({ path, contents, mode: fileMode }) => ({
-              path,
-              kind: "file",
-              contents,
-              mode: fileMode,
-              uid: 0,
-              gid: 0,
-            })),
-            epoch,
-          ).bytes,
-        }),
+    ...(visible === undefined ? {} : { buildVisible: visible }),
     mounts: runs ? mountsOf(want.pool, caches) : [],
     auth: { pull: pullSecretOf(want.config, caches), push: want.config.spec.renderedImagePushSecret.name },
     trust: trust === undefined ? [] : [trust],
@@ -75,13 +62,23 @@ export async function buildRequest(
     target: { repository: inputs.repository, tag: build.metadata.name },
     epoch,
     noCache: how.noCache,
-    limits: buildLimitsOf(buildConfigIn(caches), { doubled: how.moreMemory }),
+    limits: attemptLimits(buildSettingsIn(caches), { doubled: how.moreMemory }),
     labels: {
       [imageLabels.content]: mode,
       [imageLabels.recipe]: recipeVersion,
       [imageLabels.baseDigest]: sources.base.slice(sources.base.indexOf("@") + 1),
     },
   };
+}
+
+/** The configuration's files that steps of a build see. */
+function packVisible(content: NodeConfig, epoch: number): Uint8Array | undefined {
+  const visible = buildVisible(content);
+  if (visible.length === 0) return undefined;
+  const entries = visible.map(
+    ({ path, contents, mode }) => ({ path, kind: "file", contents, mode, uid: 0, gid: 0 }) as const,
+  );
+  return packLayer(entries, epoch).bytes;
 }
 
 /** What a build that appends stands on, as it was planned. */

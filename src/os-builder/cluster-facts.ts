@@ -6,6 +6,7 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
+import { type BuildSettings, buildSettings } from "../core/build/build-settings.ts";
 import { labelValue } from "../core/build/build-key.ts";
 import type { InputFacts, IntentFacts, SecretFacts } from "../core/build/build-intent.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
@@ -121,8 +122,9 @@ const configMap = (caches: Caches, name: string): Readonly<Record<string, string
   return found === undefined ? undefined : (found.data ?? {});
 };
 
-export const buildConfigIn = (caches: Caches): Readonly<Record<string, string>> | undefined =>
+const buildConfigIn = (caches: Caches): Readonly<Record<string, string>> | undefined =>
   configMap(caches, objects.buildConfig);
+export const buildSettingsIn = (caches: Caches): BuildSettings => buildSettings(buildConfigIn(caches));
 export const configMapIn = configMap;
 
 export const secretIn = (caches: Caches, name: string): Secret | undefined =>

@@ -5,22 +5,28 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
-import { type BuildFailure, classifyImageError, failureClasses } from "../core/build/build-failures.ts";
-import { buildConfigIn, poolOfBuild } from "./cluster-facts.ts";
+import {
+  type BuildFailure,
+  type FailureClass,
+  classifyImageError,
+  failureClasses,
+} from "../core/build/build-failures.ts";
+import { buildSettingsIn, poolOfBuild } from "./cluster-facts.ts";
 import { readRendered } from "../core/build/build-inputs.ts";
-import { maxRetriesOf } from "../core/build/build-intent.ts";
 import { imageOf, isAttached } from "../core/build/build-plan.ts";
 import { afterFailure, readFailure, readRetries, retrySentence } from "../core/build/build-retry.ts";
 import { activeRebuild } from "../core/build/build-rebuild.ts";
-import { type BuildState, hasEnded, momentsOf, stateOfBuild, stepReason } from "../core/build/build-state.ts";
+import { momentsOf, stepReason } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
-import type { BuildBackend, RunRef, RunState } from "./backend.ts";
+import type { BuildBackend, BuildRequest, RunRef, RunState } from "./backend.ts";
 import { buildRequest } from "./build-request.ts";
 import type { Want, WantObserver } from "./observe-want.ts";
 import { verifyImage } from "./verify-image.ts";
 import { annotateBuild, annotatePool, writeBuildState } from "./write-objects.ts";
 import { readComponents } from "../core/config/key-components.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
+import { type BuildState, hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
+import { maxRetriesOf } from "../core/build/build-settings.ts";
 
 /** How soon a build is looked at again though nobody says that anything happened. */
 const looks = { running: 10, queued: 5, registry: 30 } as const;
@@ -94,77 +100,30 @@ function isStarted(build: MachineOSBuild, state: BuildState): boolean {
   );
 }
 
+/** Begins the run of the present attempt, when there is room and its inputs are what they were. */
 async function startRun(
   build: MachineOSBuild,
   state: BuildState,
   backend: BuildBackend,
   drive: DriveContext,
 ): Promise<NextLook> {
-  const { context, observer } = drive;
-  const { caches, scribe, events, signal, log } = context;
-  const running = caches
-    .of(MachineOSBuild)
-    .list()
-    .filter(
-      (other) =>
-        other.metadata.name !== build.metadata.name &&
-        !isAttached(other) &&
-        backendOf(other, drive.backends) === backend &&
-        isStarted(other, stateOfBuild(other)) &&
-        !hasEnded(stateOfBuild(other)),
-    );
-  if (running.length >= backend.capabilities().atOnce) {
-    scribe.line({
-      book: "cluster",
-      chapter: "OsBuilder",
-      path: "Queue",
-      mark: "note",
-      level: "progress",
-      reason: "BuildQueued",
-      message: `${build.metadata.name} waits for ${running.map(({ metadata }) => metadata.name).join(", ")}`,
-    });
-    return looks.queued;
-  }
-  const attempt = attemptOf(build);
+  const { context } = drive;
+  if (isQueued(build, backend, drive)) return looks.queued;
   const want = await drive.wantOf(build);
   if (want === "waits") return looks.registry;
   if (want === "changed") {
-    // Who wants something else now, or waits for this one, makes another build.
+    // Another build follows for what is wanted now, and for builds that wait for this one.
     await interrupt(build, "Superseded", "what it was to be made from is not the same any more", context);
     return undefined;
   }
-  const seen = readFailure(noted(build, annotations.buildFailure));
-  let request: Awaited<ReturnType<typeof buildRequest>>;
+  const requested = await requestFor(build, want, drive);
+  if (requested.verdict === "failed") return failAttempt(build, requested.failure, drive);
+  const { request } = requested;
   try {
-    request = await buildRequest(
-      build,
-      attempt,
-      want,
-      observer,
-      caches,
-      { moreMemory: (seen?.counts.OutOfMemory ?? 0) > 0, noCache: activeRebuild(want.config) !== undefined },
-      signal,
-    );
-  } catch (error) {
-    signal.throwIfAborted();
-    if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
-    return failAttempt(build, classifyImageError("pull-base", error), drive);
-  }
-  try {
-    await backend.start(request, signal);
+    await backend.start(request, context.signal);
   } catch (error) {
     if (!(error instanceof McoError) || error.code !== "MCO_BUILD_INPUT_MISSING") throw error;
-    await writeBuildState(
-      build,
-      {
-        phase: state.phase === "Building" ? "Building" : "Prepared",
-        reason: "InputChanged",
-        message: clipped(
-          `${failureClasses.InputChanged.means}: ${String(error.facts["kind"])} ${String(error.facts["name"])}: ${String(error.facts["problem"])}. ${failureClasses.InputChanged.next}.`,
-        ),
-      },
-      context,
-    );
+    await reportMissingInput(build, state, error, context);
     return looks.registry;
   }
   if (request.containerfile !== undefined)
@@ -175,38 +134,111 @@ async function startRun(
     );
   if (noted(build, annotations.nextAttemptAt) !== undefined)
     await annotateBuild(build, { [annotations.nextAttemptAt]: null }, context);
-  const book = `build/${build.metadata.name}` as const;
-  const next: BuildState =
-    state.phase === "Initial"
-      ? { phase: "Prepared", reason: "WaitingForPod", message: `attempt ${attempt} was begun` }
-      : { phase: "Building", reason: "Started", message: `attempt ${attempt} was begun` };
-  if (await writeBuildState(build, next, context)) {
-    log.info({ build: build.metadata.name, attempt, backend: backend.kind }, "run begun");
-    events.event(build, { type: "Normal", reason: "BuildPreparing", message: `attempt ${attempt} was begun` });
-    scribe.line({
-      book,
-      chapter: "Prepared",
-      run: String(attempt),
-      path: "Prepared",
-      mark: "end",
-      level: "boundary",
-      reason: "BuildPrepared",
-      message: `everything that attempt ${attempt} needs is there`,
-    });
-    scribe.line({
-      book,
-      chapter: "Building",
-      run: String(attempt),
-      path: `Attempt/${attempt}`,
-      mark: "begin",
-      level: "boundary",
-      reason: "BuildStarted",
-      message: `attempt ${attempt} was begun`,
-    });
-  }
+  await reportBegun(build, state, backend, context);
   return looks.running;
 }
 
+/** Whether a build waits for others, because the backend runs as many as it may. */
+function isQueued(build: MachineOSBuild, backend: BuildBackend, { context, backends }: DriveContext): boolean {
+  const running = context.caches
+    .of(MachineOSBuild)
+    .list()
+    .filter(
+      (other) =>
+        other.metadata.name !== build.metadata.name &&
+        !isAttached(other) &&
+        backendOf(other, backends) === backend &&
+        isStarted(other, stateOfBuild(other)) &&
+        !hasEnded(stateOfBuild(other)),
+    );
+  if (running.length < backend.capabilities().atOnce) return false;
+  context.scribe.line({
+    book: "cluster",
+    chapter: "OsBuilder",
+    path: "Queue",
+    mark: "note",
+    level: "progress",
+    reason: "BuildQueued",
+    message: `${build.metadata.name} waits for ${running.map(({ metadata }) => metadata.name).join(", ")}`,
+  });
+  return true;
+}
+
+type Requested =
+  | { readonly verdict: "request"; readonly request: BuildRequest }
+  | { readonly verdict: "failed"; readonly failure: BuildFailure };
+
+/** Everything that the present attempt needs; an image that cannot be read fails the attempt. */
+async function requestFor(build: MachineOSBuild, want: Want, { context, observer }: DriveContext): Promise<Requested> {
+  const seen = readFailure(noted(build, annotations.buildFailure));
+  const how = { moreMemory: (seen?.counts.OutOfMemory ?? 0) > 0, noCache: activeRebuild(want.config) !== undefined };
+  const { caches, signal } = context;
+  try {
+    const request = await buildRequest(build, attemptOf(build), want, observer, caches, how, signal);
+    return { verdict: "request", request };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
+    return { verdict: "failed", failure: classifyImageError("pull-base", error) };
+  }
+}
+
+/** A Secret or ConfigMap went while the run was being begun: that is no failure of the attempt. */
+async function reportMissingInput(
+  build: MachineOSBuild,
+  { phase }: BuildState,
+  { facts }: McoError,
+  context: Context,
+): Promise<void> {
+  const { means, next } = failureClasses.InputChanged;
+  const what = `${String(facts["kind"])} ${String(facts["name"])}: ${String(facts["problem"])}`;
+  await writeBuildState(
+    build,
+    {
+      phase: phase === "Building" ? "Building" : "Prepared",
+      reason: "InputChanged",
+      message: clipped(`${means}: ${what}. ${next}.`),
+    },
+    context,
+  );
+}
+
+async function reportBegun(
+  build: MachineOSBuild,
+  { phase }: BuildState,
+  backend: BuildBackend,
+  context: Context,
+): Promise<void> {
+  const { scribe, events, log } = context;
+  const attempt = attemptOf(build);
+  const message = `attempt ${attempt} was begun`;
+  const next: BuildState =
+    phase === "Initial"
+      ? { phase: "Prepared", reason: "WaitingForPod", message }
+      : { phase: "Building", reason: "Started", message };
+  if (!(await writeBuildState(build, next, context))) return;
+  log.info({ build: build.metadata.name, attempt, backend: backend.kind }, "run begun");
+  events.event(build, { type: "Normal", reason: "BuildPreparing", message });
+  const line = { book: `build/${build.metadata.name}`, run: String(attempt), level: "boundary" } as const;
+  scribe.line({
+    ...line,
+    chapter: "Prepared",
+    path: "Prepared",
+    mark: "end",
+    reason: "BuildPrepared",
+    message: `everything that attempt ${attempt} needs is there`,
+  });
+  scribe.line({
+    ...line,
+    chapter: "Building",
+    path: `Attempt/${attempt}`,
+    mark: "begin",
+    reason: "BuildStarted",
+    message,
+  });
+}
+
+/** Reports where a run is, and ends the build or its attempt with it. */
 async function watchRun(
   build: MachineOSBuild,
   state: BuildState,
@@ -218,81 +250,57 @@ async function watchRun(
   const now = await backend.observe(run, context.signal);
   switch (now.phase) {
     case "Pending": {
+      const phase = state.phase === "Building" ? "Building" : "Prepared";
       const reason = now.reason ?? "WaitingForPod";
-      await tell(
-        build,
-        state,
-        { phase: state.phase === "Building" ? "Building" : "Prepared", reason, message: now.message ?? state.message },
-        now,
-        context,
-      );
+      await tell(build, state, { phase, reason, message: now.message ?? state.message }, now, context);
       return looks.running;
     }
-    case "Running":
-      await tell(
-        build,
-        state,
-        {
-          phase: "Building",
-          reason: stepReason(now.step ?? "context"),
-          message: now.message ?? `attempt ${run.attempt}: ${now.step ?? "context"}`,
-        },
-        now,
-        context,
-      );
+    case "Running": {
+      const step = now.step ?? "context";
+      const message = now.message ?? `attempt ${run.attempt}: ${step}`;
+      await tell(build, state, { phase: "Building", reason: stepReason(step), message }, now, context);
       return looks.running;
+    }
     case "Succeeded":
       return finish(build, state, now, drive);
     case "Failed":
-      return failAttempt(
-        build,
-        now.failure ?? {
-          class: "Internal",
-          step: now.step ?? "run",
-          cause: now.message ?? "it failed without a word",
-          excerpt: "",
-        },
-        drive,
-      );
+      return failAttempt(build, now.failure ?? failureOf("Internal", now, "it failed without a word"), drive);
     case "Lost":
-      return failAttempt(
-        build,
-        now.failure ?? {
-          class: "BuilderLost",
-          step: now.step ?? "run",
-          cause: now.message ?? failureClasses.BuilderLost.means,
-          excerpt: "",
-        },
-        drive,
-      );
-    case "Gone": {
-      // Nobody here ended it.
-      const deleted = drive.context.caches
-        .of(MachineOSBuild)
-        .list()
-        .filter(
-          (other) =>
-            noted(other, annotations.contentKey) === noted(build, annotations.contentKey) &&
-            other.spec.machineConfig.name === build.spec.machineConfig.name &&
-            stateOfBuild(other).reason === "UserDeleted",
-        ).length;
-      if (deleted === 0)
-        await annotateBuild(
-          build,
-          { [annotations.nextAttemptAt]: timestampOf(context.clock.now() + deletedAgainMs) },
-          context,
-        );
-      await interrupt(
-        build,
-        "UserDeleted",
-        deleted === 0
-          ? "its run was deleted by somebody; it is begun again once, in a minute"
-          : "its run was deleted by somebody again; ask for a rebuild to have it begun anew",
-        context,
-      );
-      return deleted === 0 ? deletedAgainMs / 1000 : undefined;
-    }
+      return failAttempt(build, now.failure ?? failureOf("BuilderLost", now, failureClasses.BuilderLost.means), drive);
+    case "Gone":
+      return takeBack(build, context);
   }
+}
+
+/** The failure of a run that names none itself. */
+const failureOf = (failureClass: FailureClass, { step = "run", message }: RunState, means: string): BuildFailure => ({
+  class: failureClass,
+  step,
+  cause: message ?? means,
+  excerpt: "",
+});
+
+/** The run of a build was deleted, and not by the builder: it is begun again once. */
+async function takeBack(build: MachineOSBuild, context: Context): Promise<NextLook> {
+  const wasDeleted = context.caches
+    .of(MachineOSBuild)
+    .list()
+    .some(
+      (other) =>
+        noted(other, annotations.contentKey) === noted(build, annotations.contentKey) &&
+        other.spec.machineConfig.name === build.spec.machineConfig.name &&
+        stateOfBuild(other).reason === "UserDeleted",
+    );
+  if (wasDeleted) {
+    const message = "its run was deleted by somebody again; ask for a rebuild to have it begun anew";
+    await interrupt(build, "UserDeleted", message, context);
+    return undefined;
+  }
+  const again = timestampOf(context.clock.now() + deletedAgainMs);
+  await annotateBuild(build, { [annotations.nextAttemptAt]: again }, context);
+  const message = "its run was deleted by somebody; it is begun again once, in a minute";
+  await interrupt(build, "UserDeleted", message, context);
+  return deletedAgainMs / 1000;
 }
 
 /** Writes where a run is, and tells what is new about it. */
@@ -510,7 +518,7 @@ export async function failAttempt(
         before,
         attempt,
         retries: readRetries(pool?.metadata.annotations?.[annotations.buildRetries]).retries,
-        maxRetries: maxRetriesOf(config, buildConfigIn(caches)),
+        maxRetries: maxRetriesOf(config, buildSettingsIn(caches)),
         now: timestampOf(clock.now()),
         chance,
       });
@@ -548,7 +556,7 @@ async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Prom
     const { retries } = readRetries(pool.metadata.annotations?.[annotations.buildRetries]);
     if (retries === from) await annotatePool(pool, { [annotations.buildRetries]: String(to) }, context);
   }
-  const max = maxRetriesOf(configOf(build, context), buildConfigIn(caches));
+  const max = maxRetriesOf(configOf(build, context), buildSettingsIn(caches));
   const message = retrySentence(attempt + 1, max, follows.at, record);
   if (
     await writeBuildState(build, { phase: "Building", reason: "RetryScheduled", message: clipped(message) }, context)

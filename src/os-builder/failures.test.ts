@@ -3,8 +3,8 @@ import { McoError } from "../api/errors.ts";
 import { annotations, imageLabels, machineOSBuildConditions, objects } from "../api/names.ts";
 import { type BuildFailure, type FailureClass, failureClasses, nextActionOf } from "../core/build/build-failures.ts";
 import { readFailure } from "../core/build/build-retry.ts";
-import { hasEnded, stateOfBuild } from "../core/build/build-state.ts";
 import { BuilderScene, builtPool } from "../../test/support/builder-scene.ts";
+import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 /** Classes that a run can end with; the others are told before one begins, or at the end of all retries. */
 const ofRuns = (Object.keys(failureClasses) as FailureClass[]).filter(

@@ -9,7 +9,7 @@ import { WatchCache } from "../kube/watch-cache.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
-import type { BuildBackend, BuildProblem, LogLine, RunRef, RunState } from "./backend.ts";
+import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef, RunState } from "./backend.ts";
 import {
   type BuildObjectOptions,
   buildAnnotation,
@@ -45,18 +45,183 @@ const maxLogBytes = 8 * 1024 * 1024;
 const followMs = 1000;
 
 /** Makes images in pods: one Job for each attempt, whose container runs `mco build-image`. */
-export function jobBackend(options: JobBackendOptions): BuildBackend {
-  const { kube, clock, log } = options;
-  /** Where each run was when it was last looked at: its log may have grown past the marker. */
-  const steps = new Map<string, string>();
-  /** By pool: where its last build ran. */
-  const lastNodes = new Map<string, string>();
-  const ofBuild = (build: string) => ({ namespace, labelSelector: `${labels.machineOSBuild}=${buildLabelOf(build)}` });
-  const jobKey = (run: Pick<RunRef, "build" | "attempt">) => ({ name: jobNameOf(run), namespace });
+export const jobBackend = (options: JobBackendOptions): BuildBackend => new JobBackend(options);
 
+const ofBuild = (build: string) => ({ namespace, labelSelector: `${labels.machineOSBuild}=${buildLabelOf(build)}` });
+const jobKey = (run: Pick<RunRef, "build" | "attempt">) => ({ name: jobNameOf(run), namespace });
+
+class JobBackend implements BuildBackend {
+  readonly kind = "job";
+  readonly #options: JobBackendOptions;
+  /** Where each run was when it was last observed: its log may have grown past the marker. */
+  readonly #steps = new Map<string, string>();
+  /** By pool: where its last build ran. */
+  readonly #lastNodes = new Map<string, string>();
+
+  constructor(options: JobBackendOptions) {
+    this.#options = options;
+  }
+
+  async observe(run: RunRef, signal: AbortSignal): Promise<RunState> {
+    const job = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
+    const pods = job === undefined ? [] : await this.#podsOf(job, run.build, signal);
+    const state = runStateOf(
+      { job, pods, step: job === undefined ? undefined : await this.#stepOf(run, pods, signal) },
+      this.#options.clock.now(),
+    );
+    if (state.phase !== "Running" && state.phase !== "Pending") this.#steps.delete(run.id);
+    return state;
+  }
+
+  capabilities() {
+    return { run: true, atOnce: this.#options.atOnce ?? defaultAtOnce };
+  }
+
+  async preflight(request: BuildRequest, signal: AbortSignal): Promise<readonly BuildProblem[]> {
+    const problems: BuildProblem[] = [];
+    if (!(await this.#options.hasProgram("buildah")))
+      problems.push({
+        code: "BuilderBinaryMissing",
+        message:
+          "there is no buildah where builds run: install it (hack/image-tools does), or leave custom content, extensions and other kernels out",
+      });
+    const size = (request.configLayer?.bytes.length ?? 0) + (request.buildVisible?.length ?? 0);
+    if (size > maxContentBytes)
+      problems.push({
+        code: "InputTooLarge",
+        message: `the configuration takes ${size} bytes, compressed, and a build is given at most ${maxContentBytes}`,
+      });
+    for (const [what, name] of Object.entries(request.auth)) {
+      const secret = await this.#options.kube.get<Secret>(kubernetes.Secret, { name, namespace }, { signal });
+      const reading = secret === undefined ? undefined : readRegistrySecret(secret);
+      if (reading === undefined)
+        problems.push({ code: "SecretMissing", message: `the ${what} secret ${name} is not in ${namespace}` });
+      else if (reading.verdict === "refused")
+        problems.push({ code: reading.code, message: `the ${what} secret ${name}: ${reading.problem}` });
+    }
+    return problems;
+  }
+
+  async start(request: BuildRequest, signal: AbortSignal): Promise<RunRef> {
+    const run: RunRef = { id: request.id, build: request.build.metadata.name, attempt: request.attempt };
+    const there = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
+    if (there?.metadata.deletionTimestamp !== undefined)
+      throw new McoError("MCO_BUILD_RUN_ENDING", { job: there.metadata.name });
+    const auth = {
+      pull: await readAuth(this.#options.kube, request.auth.pull, "pull", signal),
+      push: await readAuth(this.#options.kube, request.auth.push, "push", signal),
+    };
+    const objectOptions: BuildObjectOptions = {
+      image: this.#options.image,
+      cacheFolder: this.#options.cacheFolder,
+      toleratesControlPlane: await this.#onlyControlPlane(request.architecture, signal),
+      preferredNode: this.#lastNodes.get(labelsOf(request)[labels.targetPool] ?? ""),
+    };
+    const { configMaps, secrets, job } = buildObjects(request, auth, objectOptions);
+    for (const object of configMaps)
+      await this.#options.kube.apply<ConfigMap>(kubernetes.ConfigMap, object, {
+        owner: fieldManagers.osBuilder,
+        signal,
+      });
+    for (const object of secrets)
+      await this.#options.kube.apply<Secret>(kubernetes.Secret, object, { owner: fieldManagers.osBuilder, signal });
+    if (there !== undefined) return run;
+    try {
+      await this.#options.kube.create<Job>(kubernetes.Job, job, { owner: fieldManagers.osBuilder, signal });
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+    }
+    return run;
+  }
+
+  watch(onChange: (build: string) => void): () => void {
+    const stopping = new AbortController();
+    const selection = { namespace, labelSelector: labels.ephemeralBuildObject };
+    const tell = (object: KubeObject | undefined) => {
+      const build = object?.metadata.annotations?.[buildAnnotation];
+      if (build !== undefined) onChange(build);
+    };
+    for (const cache of [
+      new WatchCache<Job>({ ...this.#options, resource: kubernetes.Job, selection, keep: slim }),
+      new WatchCache<Pod>({ ...this.#options, resource: kubernetes.Pod, selection, keep: slim }),
+    ]) {
+      cache.onChange(({ before, after }) => tell(after ?? before));
+      cache.run(stopping.signal).catch((error: unknown) => {
+        if (!stopping.signal.aborted) this.#options.log.error({ error }, "watch of builds ended");
+      });
+    }
+    return () => stopping.abort(new Error("nobody watches builds any more"));
+  }
+
+  async *logs(
+    run: RunRef,
+    { tailLines, follow = false, step }: LogSelection,
+    signal: AbortSignal,
+  ): AsyncIterable<LogLine> {
+    let position = 0;
+    let current = "";
+    for (;;) {
+      const ended = !follow || !["Pending", "Running"].includes((await this.observe(run, signal)).phase);
+      const text = await this.#logOf(
+        run,
+        tailLines === undefined || follow ? {} : { tailLines: String(tailLines) },
+        signal,
+      );
+      const complete = ended ? text.length : text.lastIndexOf("\n") + 1;
+      for (const line of text.slice(position, complete).split("\n")) {
+        const marker = readStepMarker(line);
+        if (marker !== undefined) current = marker.state === "start" ? marker.step : current;
+        else if (line !== "" && (step === undefined || step === current))
+          yield { step: current, text: line } satisfies LogLine;
+      }
+      position = Math.max(position, complete);
+      if (ended) return;
+      await this.#options.clock.sleep(followMs, signal);
+    }
+  }
+
+  async cancel(run: RunRef, because: string, signal: AbortSignal): Promise<void> {
+    this.#options.log.info({ run: run.id, because }, "build is taken back");
+    await this.#options.kube.delete(kubernetes.Job, jobKey(run), { propagation: "Foreground", signal });
+  }
+
+  async cleanup(
+    { build }: Pick<RunRef, "build">,
+    { keepForInspection }: { readonly keepForInspection: boolean },
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#removeAll(kubernetes.Secret, build, signal);
+    if (keepForInspection) return;
+    await this.#removeAll(kubernetes.ConfigMap, build, signal);
+    await this.#removeAll(kubernetes.Job, build, signal);
+    // The reference's own builder left its digest in one, without our labels.
+    await this.#options.kube
+      .delete(kubernetes.ConfigMap, { name: `digest-${build}`, namespace }, { signal })
+      .catch((error: unknown) => {
+        if (!isNotFound(error)) throw error;
+      });
+  }
+
+  async list(signal: AbortSignal): Promise<readonly RunRef[]> {
+    const { items } = await this.#options.kube.list<Job>(
+      kubernetes.Job,
+      { namespace, labelSelector: labels.ephemeralBuildObject },
+      { signal },
+    );
+    return items.flatMap(({ metadata, status }): readonly RunRef[] => {
+      const build = metadata.annotations?.[buildAnnotation];
+      const attempt = Number(metadata.annotations?.[annotations.buildAttempt]);
+      const ended = (status?.conditions ?? []).some(
+        ({ type, status: is }) => is === "True" && (type === "Complete" || type === "Failed"),
+      );
+      return build === undefined || !Number.isSafeInteger(attempt) || ended || metadata.deletionTimestamp !== undefined
+        ? []
+        : [{ id: runIdOf(build, attempt), build, attempt }];
+    });
+  }
   /** Whether every node of an architecture is one of the control plane. */
-  async function onlyControlPlane(architecture: string, signal: AbortSignal): Promise<boolean> {
-    const { items } = await kube.list<Node>(
+  async #onlyControlPlane(architecture: string, signal: AbortSignal): Promise<boolean> {
+    const { items } = await this.#options.kube.list<Node>(
       kubernetes.Node,
       { labelSelector: `${labels.arch}=${architecture}` },
       { signal },
@@ -66,212 +231,55 @@ export function jobBackend(options: JobBackendOptions): BuildBackend {
     return items.length > 0 && items.every(isControlPlane);
   }
 
-  async function podsOf(job: Job, build: string, signal: AbortSignal): Promise<readonly Pod[]> {
-    const { items } = await kube.list<Pod>(kubernetes.Pod, ofBuild(build), { signal });
+  async #podsOf(job: Job, build: string, signal: AbortSignal): Promise<readonly Pod[]> {
+    const { items } = await this.#options.kube.list<Pod>(kubernetes.Pod, ofBuild(build), { signal });
     const own = items.filter(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === job.metadata.uid));
     for (const { metadata, spec } of own) {
       const pool = metadata.labels?.[labels.targetPool];
-      if (pool !== undefined && spec?.nodeName !== undefined) lastNodes.set(pool, spec.nodeName);
+      if (pool !== undefined && spec?.nodeName !== undefined) this.#lastNodes.set(pool, spec.nodeName);
     }
     return own;
   }
 
   /** Text of the newest pod's log; empty where there is none to be had. */
-  async function logOf(run: RunRef, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string> {
-    const job = await kube.get(kubernetes.Job, jobKey(run), { signal });
+  async #logOf(run: RunRef, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string> {
+    const job = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
     const pod =
       job === undefined
         ? undefined
-        : (await podsOf(job, run.build, signal))
+        : (await this.#podsOf(job, run.build, signal))
             .toSorted((a, b) => (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? ""))
             .at(-1);
-    return pod === undefined ? "" : podLog(pod, query, signal);
+    return pod === undefined ? "" : this.#podLog(pod, query, signal);
   }
 
-  async function podLog(pod: Pod, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string> {
+  async #podLog(pod: Pod, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string> {
     try {
       const target = `${pathOf(kubernetes.Pod, pod.metadata, "log")}?${new URLSearchParams({ container: containerName, limitBytes: String(maxLogBytes), ...query }).toString()}`;
-      const text = await kube.request({ method: "GET", target, headers: { accept: "*/*" } }, { signal });
+      const text = await this.#options.kube.request({ method: "GET", target, headers: { accept: "*/*" } }, { signal });
       return typeof text === "string" ? text : "";
     } catch (error) {
       signal.throwIfAborted();
       // Its machine may be on its way out or not there yet: the log is for people, and nothing depends on it.
-      log.debug({ pod: pod.metadata.name, error }, "log of a build not read");
+      this.#options.log.debug({ pod: pod.metadata.name, error }, "log of a build not read");
       return "";
     }
   }
 
-  async function stepOf(run: RunRef, pods: readonly Pod[], signal: AbortSignal): Promise<string | undefined> {
+  async #stepOf(run: RunRef, pods: readonly Pod[], signal: AbortSignal): Promise<string | undefined> {
     const running = pods.find(({ status }) => status?.containerStatuses?.[0]?.state?.running !== undefined);
-    const text = running === undefined ? "" : await podLog(running, { tailLines: String(stepTailLines) }, signal);
+    const text = running === undefined ? "" : await this.#podLog(running, { tailLines: String(stepTailLines) }, signal);
     const last = text.split("\n").findLast((line) => readStepMarker(line)?.state === "start");
     const step = last === undefined ? undefined : readStepMarker(last)?.step;
-    if (step !== undefined) steps.set(run.id, step);
-    return steps.get(run.id);
+    if (step !== undefined) this.#steps.set(run.id, step);
+    return this.#steps.get(run.id);
   }
 
-  async function removeAll<T extends KubeObject>(
-    resource: Resource<T>,
-    build: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { items } = await kube.list(resource, ofBuild(build), { signal });
-    for (const { metadata } of items) await kube.delete(resource, metadata, { propagation: "Background", signal });
+  async #removeAll<T extends KubeObject>(resource: Resource<T>, build: string, signal: AbortSignal): Promise<void> {
+    const { items } = await this.#options.kube.list(resource, ofBuild(build), { signal });
+    for (const { metadata } of items)
+      await this.#options.kube.delete(resource, metadata, { propagation: "Background", signal });
   }
-
-  async function observe(run: RunRef, signal: AbortSignal): Promise<RunState> {
-    const job = await kube.get(kubernetes.Job, jobKey(run), { signal });
-    const pods = job === undefined ? [] : await podsOf(job, run.build, signal);
-    const state = runStateOf(
-      { job, pods, step: job === undefined ? undefined : await stepOf(run, pods, signal) },
-      clock.now(),
-    );
-    if (state.phase !== "Running" && state.phase !== "Pending") steps.delete(run.id);
-    return state;
-  }
-
-  return {
-    kind: "job",
-
-    capabilities: () => ({ run: true, atOnce: options.atOnce ?? defaultAtOnce }),
-
-    async preflight(request, signal) {
-      const problems: BuildProblem[] = [];
-      if (!(await options.hasProgram("buildah")))
-        problems.push({
-          code: "BuilderBinaryMissing",
-          message:
-            "there is no buildah where builds run: install it (hack/image-tools does), or leave custom content, extensions and other kernels out",
-        });
-      const size = (request.configLayer?.bytes.length ?? 0) + (request.buildVisible?.length ?? 0);
-      if (size > maxContentBytes)
-        problems.push({
-          code: "InputTooLarge",
-          message: `the configuration takes ${size} bytes, compressed, and a build is given at most ${maxContentBytes}`,
-        });
-      for (const [what, name] of Object.entries(request.auth)) {
-        const secret = await kube.get<Secret>(kubernetes.Secret, { name, namespace }, { signal });
-        const reading = secret === undefined ? undefined : readRegistrySecret(secret);
-        if (reading === undefined)
-          problems.push({ code: "SecretMissing", message: `the ${what} secret ${name} is not in ${namespace}` });
-        else if (reading.verdict === "refused")
-          problems.push({ code: reading.code, message: `the ${what} secret ${name}: ${reading.problem}` });
-      }
-      return problems;
-    },
-
-    async start(request, signal) {
-      const run: RunRef = { id: request.id, build: request.build.metadata.name, attempt: request.attempt };
-      const there = await kube.get(kubernetes.Job, jobKey(run), { signal });
-      if (there?.metadata.deletionTimestamp !== undefined)
-        throw new McoError("MCO_BUILD_RUN_ENDING", { job: there.metadata.name });
-      const auth = {
-        pull: await readAuth(kube, request.auth.pull, "pull", signal),
-        push: await readAuth(kube, request.auth.push, "push", signal),
-      };
-      const objectOptions: BuildObjectOptions = {
-        image: options.image,
-        cacheFolder: options.cacheFolder,
-        toleratesControlPlane: await onlyControlPlane(request.architecture, signal),
-        preferredNode: lastNodes.get(labelsOf(request)[labels.targetPool] ?? ""),
-      };
-      const { configMaps, secrets, job } = buildObjects(request, auth, objectOptions);
-      for (const object of configMaps)
-        await kube.apply<ConfigMap>(kubernetes.ConfigMap, object, { owner: fieldManagers.osBuilder, signal });
-      for (const object of secrets)
-        await kube.apply<Secret>(kubernetes.Secret, object, { owner: fieldManagers.osBuilder, signal });
-      if (there !== undefined) return run;
-      try {
-        await kube.create<Job>(kubernetes.Job, job, { owner: fieldManagers.osBuilder, signal });
-      } catch (error) {
-        if (!isAlreadyExists(error)) throw error;
-      }
-      return run;
-    },
-
-    observe,
-
-    watch(onChange) {
-      const stopping = new AbortController();
-      const selection = { namespace, labelSelector: labels.ephemeralBuildObject };
-      const tell = (object: KubeObject | undefined) => {
-        const build = object?.metadata.annotations?.[buildAnnotation];
-        if (build !== undefined) onChange(build);
-      };
-      for (const cache of [
-        new WatchCache<Job>({ ...options, resource: kubernetes.Job, selection, keep: slim }),
-        new WatchCache<Pod>({ ...options, resource: kubernetes.Pod, selection, keep: slim }),
-      ]) {
-        cache.onChange(({ before, after }) => tell(after ?? before));
-        cache.run(stopping.signal).catch((error: unknown) => {
-          if (!stopping.signal.aborted) log.error({ error }, "watch of builds ended");
-        });
-      }
-      return () => stopping.abort(new Error("nobody watches builds any more"));
-    },
-
-    async *logs(run, { tailLines, follow = false, step }, signal) {
-      let position = 0;
-      let current = "";
-      for (;;) {
-        const ended = !follow || !["Pending", "Running"].includes((await observe(run, signal)).phase);
-        const text = await logOf(
-          run,
-          tailLines === undefined || follow ? {} : { tailLines: String(tailLines) },
-          signal,
-        );
-        const complete = ended ? text.length : text.lastIndexOf("\n") + 1;
-        for (const line of text.slice(position, complete).split("\n")) {
-          const marker = readStepMarker(line);
-          if (marker !== undefined) current = marker.state === "start" ? marker.step : current;
-          else if (line !== "" && (step === undefined || step === current))
-            yield { step: current, text: line } satisfies LogLine;
-        }
-        position = Math.max(position, complete);
-        if (ended) return;
-        await clock.sleep(followMs, signal);
-      }
-    },
-
-    async cancel(run, because, signal) {
-      log.info({ run: run.id, because }, "build is taken back");
-      await kube.delete(kubernetes.Job, jobKey(run), { propagation: "Foreground", signal });
-    },
-
-    async cleanup({ build }, { keepForInspection }, signal) {
-      await removeAll(kubernetes.Secret, build, signal);
-      if (keepForInspection) return;
-      await removeAll(kubernetes.ConfigMap, build, signal);
-      await removeAll(kubernetes.Job, build, signal);
-      // The reference's own builder left its digest in one, without our labels.
-      await kube
-        .delete(kubernetes.ConfigMap, { name: `digest-${build}`, namespace }, { signal })
-        .catch((error: unknown) => {
-          if (!isNotFound(error)) throw error;
-        });
-    },
-
-    async list(signal) {
-      const { items } = await kube.list<Job>(
-        kubernetes.Job,
-        { namespace, labelSelector: labels.ephemeralBuildObject },
-        { signal },
-      );
-      return items.flatMap(({ metadata, status }): readonly RunRef[] => {
-        const build = metadata.annotations?.[buildAnnotation];
-        const attempt = Number(metadata.annotations?.[annotations.buildAttempt]);
-        const ended = (status?.conditions ?? []).some(
-          ({ type, status: is }) => is === "True" && (type === "Complete" || type === "Failed"),
-        );
-        return build === undefined ||
-          !Number.isSafeInteger(attempt) ||
-          ended ||
-          metadata.deletionTimestamp !== undefined
-          ? []
-          : [{ id: runIdOf(build, attempt), build, attempt }];
-      });
-    },
-  };
 }
 
 /** Name of one attempt. */

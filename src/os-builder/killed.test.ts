@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations } from "../api/names.ts";
 import type { BuildFailure } from "../core/build/build-failures.ts";
-import { hasEnded, stateOfBuild } from "../core/build/build-state.ts";
 import { BuilderScene } from "../../test/support/builder-scene.ts";
+import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 const unavailable: BuildFailure = { class: "PushUnavailable", step: "push", cause: "503", excerpt: "" };
 

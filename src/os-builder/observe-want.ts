@@ -12,12 +12,12 @@ import {
   readRendered,
 } from "../core/build/build-inputs.ts";
 import {
-  type InputProblem,
+  type InputFacts,
+  type ModeReading,
   type OptedIn,
   architectureOf,
   containerfileOf,
   contentModeOf,
-  errorsOf,
   inputProblems,
   readCustom,
 } from "../core/build/build-intent.ts";
@@ -29,8 +29,18 @@ import { textOf } from "../ignition/data-url.ts";
 import type { Caches } from "../kube/controller.ts";
 import type { Clock } from "../ports/clock.ts";
 import { ownerIdsOf } from "../registry/owner-ids.ts";
-import { authIn, configMapIn, nodesIn, secretDataIn, secretIn, secretFacts, surroundings } from "./cluster-facts.ts";
+import {
+  authIn,
+  buildSettingsIn,
+  configMapIn,
+  nodesIn,
+  secretDataIn,
+  secretIn,
+  secretFacts,
+  surroundings,
+} from "./cluster-facts.ts";
 import type { ImageAccess, Images, OpenImages } from "./images.ts";
+import { type InputProblem, errorsOf } from "../core/build/input-problem.ts";
 
 /** An image that a pool is to have: everything that it is made from, read and resolved. */
 export interface Want {
@@ -65,6 +75,91 @@ const mostAnswers = 256;
 const denialMs = 30_000;
 
 const emptyOwners: OwnerIds = { users: new Map(), groups: new Map() };
+
+type Configured = OptedIn & { readonly config: MachineOSConfig };
+
+/** What the cluster's objects say of the inputs of a pool's image. */
+interface Material {
+  readonly content: NodeConfig;
+  /** The pool's nodes. */
+  readonly members: InputFacts["nodes"];
+  readonly architecture: string;
+  readonly mode: ModeReading;
+  /** The custom Containerfile. */
+  readonly custom: InputFacts["containerfile"];
+  readonly access: ImageAccess;
+  readonly images: Images;
+  /** Name of the ConfigMap with files for custom steps, and what it holds. */
+  readonly contextMap: string | undefined;
+  readonly context: Readonly<Record<string, string>> | undefined;
+}
+
+/** Images by digest, and owners of files as the base image has them. */
+interface Resolved {
+  readonly base: string;
+  readonly extensionsImage?: string;
+  readonly owners: OwnerIds | undefined;
+}
+
+function inputFacts(
+  pool: MachineConfigPool,
+  { source, config }: Configured,
+  { content, members, mode, custom, contextMap, context }: Material,
+  caches: Caches,
+): Omit<InputFacts, "content" | "pushDenials"> {
+  const { renderedImagePushSecret: push, baseImagePullSecret: pull } = config.spec;
+  return {
+    pool: pool.metadata.name,
+    config,
+    source,
+    mode,
+    containerfile: custom,
+    secrets: {
+      push: secretFacts(caches, push.name),
+      ...(pull === undefined ? {} : { pull: secretFacts(caches, pull.name) }),
+    },
+    nodes: members,
+    extensions: content.extensions,
+    kernelType: content.kernelType,
+    extensionsImage: content.extensionsImage,
+    osImage: content.osImage,
+    sourceOf: (path) => sourceOf(path, pool, caches),
+    preflight:
+      contextMap !== undefined && context === undefined
+        ? [
+            {
+              code: "BuildContextMissing",
+              message: `there is no ConfigMap ${contextMap} in openshift-machine-config-operator, which brings files for the custom Containerfile`,
+            },
+          ]
+        : [],
+  };
+}
+
+function sourcesOf(
+  rendered: MachineConfig,
+  config: MachineOSConfig,
+  mode: ContentMode,
+  { architecture, custom, context }: Material,
+  { base, extensionsImage }: Resolved,
+  caches: Caches,
+): BuildSources {
+  const { trust } = surroundings(caches);
+  const [repos, gpg] = [configMapIn(caches, objects.yumRepos), secretDataIn(caches, objects.rpmGpg)];
+  return {
+    rendered,
+    config,
+    mode,
+    architecture,
+    base,
+    ...(extensionsImage === undefined ? {} : { extensionsImage }),
+    custom,
+    ...(context === undefined ? {} : { context }),
+    ...(trust === undefined ? {} : { trust }),
+    ...(repos === undefined ? {} : { repos }),
+    ...(gpg === undefined ? {} : { gpg }),
+  };
+}
 
 /** Reads what a pool's image is to be made from. Answers of registries are remembered for a while. */
 export class WantObserver {
@@ -121,106 +216,48 @@ export class WantObserver {
 
   async observe(
     pool: MachineConfigPool,
-    intent: OptedIn & { readonly config: MachineOSConfig },
+    intent: Configured,
     rendered: MachineConfig,
     caches: Caches,
     signal: AbortSignal,
   ): Promise<WantReading> {
-    const { config } = intent;
-    const nodes = nodesIn(caches);
-    const members = nodes.filter((node) => node.pool === pool.metadata.name);
-    const architecture = architectureOf(
-      members,
-      nodes.filter(({ isControlPlane }) => isControlPlane),
-    );
     const read = readRendered(rendered);
     if (read.verdict === "refused")
       return { verdict: "invalid", problems: [{ code: "ContentInvalid", severity: "error", message: read.reason }] };
-    const content = read.config;
-    const mode = contentModeOf(pool, config);
-    const custom = readCustom(
-      containerfileOf(intent, architecture, configMapIn(caches, objects.customContainerfiles)?.[pool.metadata.name]),
-    );
-    const access = this.access(config, content, architecture, caches);
-    const images = this.#open(access);
+    const material = this.#gather(pool, intent, read.config, caches);
+    const { content, mode, images } = material;
+    const { config } = intent;
     const pushSpec = parseImageReference(config.spec.renderedImagePushSpec);
     const repository = pushSpec.verdict === "reference" ? repositoryOf(pushSpec.reference) : undefined;
-    const asked = await this.#askRegistry(config, repository, access, images, signal);
-    const contextMap = contextConfigMapOf(config);
-    const context = contextMap === undefined ? undefined : configMapIn(caches, contextMap);
-    const preflight =
-      contextMap !== undefined && context === undefined
-        ? [
-            {
-              code: "BuildContextMissing",
-              message: `there is no ConfigMap ${contextMap} in openshift-machine-config-operator, which brings files for the custom Containerfile`,
-            },
-          ]
-        : [];
-    const check = (contents: ReturnType<typeof contentProblems>) =>
-      inputProblems({
-        pool: pool.metadata.name,
-        config,
-        source: intent.source,
-        mode,
-        containerfile: custom,
-        secrets: {
-          push: secretFacts(caches, config.spec.renderedImagePushSecret.name),
-          ...(config.spec.baseImagePullSecret === undefined
-            ? {}
-            : { pull: secretFacts(caches, config.spec.baseImagePullSecret.name) }),
-        },
-        nodes: members,
-        extensions: content.extensions,
-        kernelType: content.kernelType,
-        extensionsImage: content.extensionsImage,
-        osImage: content.osImage,
-        content: contents,
-        sourceOf: (path) => sourceOf(path, pool, caches),
-        ...asked,
-        preflight,
-      });
-    const first = [...intent.problems, ...check(contentProblems(content))];
+    const asked = await this.#askRegistry(config, repository, material.access, images, signal);
+    const given = [...intent.problems, ...buildSettingsIn(caches).problems];
+    const check = (contents: ReturnType<typeof contentProblems>) => [
+      ...given,
+      ...inputProblems({ ...inputFacts(pool, intent, material, caches), content: contents, ...asked }),
+    ];
+    const first = check(contentProblems(content));
     if (errorsOf(first).length > 0 || mode.verdict === "refused") return { verdict: "invalid", problems: first };
 
-    let resolved: { base: string; extensionsImage?: string; owners: OwnerIds | undefined };
+    let resolved: Resolved;
     try {
       resolved = await this.#resolve(content, mode.mode, images, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
       const failure = classifyImageError("pull-base", error);
-      return {
-        verdict: "waits",
-        reason: failure.class,
-        message: `the base image cannot be looked at: ${failure.cause}`,
-        problems: first,
-      };
+      const message = `the base image cannot be looked at: ${failure.cause}`;
+      return { verdict: "waits", reason: failure.class, message, problems: first };
     }
-    const problems =
-      resolved.owners === undefined ? first : [...intent.problems, ...check(contentProblems(content, resolved.owners))];
+    const problems = resolved.owners === undefined ? first : check(contentProblems(content, resolved.owners));
     if (errorsOf(problems).length > 0) return { verdict: "invalid", problems };
-    const { trust } = surroundings(caches);
-    const [repos, gpg] = [configMapIn(caches, objects.yumRepos), secretDataIn(caches, objects.rpmGpg)];
-    const sources: BuildSources = {
-      rendered,
-      config,
-      mode: mode.mode,
-      architecture,
-      base: resolved.base,
-      ...(resolved.extensionsImage === undefined ? {} : { extensionsImage: resolved.extensionsImage }),
-      custom,
-      ...(context === undefined ? {} : { context }),
-      ...(trust === undefined ? {} : { trust }),
-      ...(repos === undefined ? {} : { repos }),
-      ...(gpg === undefined ? {} : { gpg }),
-    };
+    const sources = sourcesOf(rendered, config, mode.mode, material, resolved, caches);
     const inputs = buildInputs(sources);
     if (inputs.verdict === "refused")
       return {
         verdict: "invalid",
         problems: [...problems, { code: "ContentInvalid", severity: "error", message: inputs.reason }],
       };
+    const { architecture } = material;
     return {
       verdict: "want",
       pool: pool.metadata.name,
@@ -233,6 +270,32 @@ export class WantObserver {
       images,
       owners: resolved.owners,
       problems,
+    };
+  }
+
+  /** What the cluster's objects say of the inputs of a pool's image. */
+  #gather(pool: MachineConfigPool, intent: Configured, content: NodeConfig, caches: Caches): Material {
+    const { config } = intent;
+    const nodes = nodesIn(caches);
+    const members = nodes.filter((node) => node.pool === pool.metadata.name);
+    const architecture = architectureOf(
+      members,
+      nodes.filter(({ isControlPlane }) => isControlPlane),
+    );
+    const access = this.access(config, content, architecture, caches);
+    const contextMap = contextConfigMapOf(config);
+    return {
+      content,
+      members,
+      architecture,
+      mode: contentModeOf(pool, config),
+      custom: readCustom(
+        containerfileOf(intent, architecture, configMapIn(caches, objects.customContainerfiles)?.[pool.metadata.name]),
+      ),
+      access,
+      images: this.#open(access),
+      contextMap,
+      context: contextMap === undefined ? undefined : configMapIn(caches, contextMap),
     };
   }
 

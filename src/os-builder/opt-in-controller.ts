@@ -17,9 +17,8 @@ import { writeConfigStatus } from "./write-objects.ts";
  * one of them until what was made for it is gone, and says which one decides.
  */
 export function optInController(): Controller {
-  /** Pool → problems of its inputs that were told where there is no MachineOSConfig to tell them on. */
+  /** Pool → problems of its inputs that were reported where there is no MachineOSConfig to report them on. */
   const told = new Map<string, string>();
-
   return {
     name: "opt-in",
     watches: poolWatches,
@@ -28,178 +27,175 @@ export function optInController(): Controller {
       "MachineOSConfig.metadata.finalizers",
       "MachineOSConfig.status.conditions/Accepted",
     ],
-
-    async reconcile(name, context): Promise<Outcome> {
-      const { caches } = context;
-      const pool = caches.of(MachineConfigPool).get(name);
-      const configs = caches
-        .of(MachineOSConfig)
-        .list()
-        .filter(({ spec }) => spec.machineConfigPool.name === name);
-      for (const config of configs) if (config.metadata.deletionTimestamp === undefined) await adopt(config, context);
-      if (pool === undefined) {
-        told.delete(name);
-        for (const config of configs)
-          if (!isMaterialised(config))
-            await accept(config, { reason: "PoolNotFound", message: `there is no MachineConfigPool ${name}` }, context);
-        return settled();
-      }
-      if (pool.metadata.deletionTimestamp !== undefined) return settled();
-      const facts = intentFacts(pool, caches);
-      const intent = compileIntent(facts);
-      await materialise(pool, intent, configs, context);
-      tellProblems(pool, intent, context);
-      const refused = notAccepted(facts);
-      for (const config of configs)
-        if (config.metadata.deletionTimestamp === undefined)
-          await accept(config, refused.get(config.metadata.name), context);
-      return intent.opted === "in" && intent.config === undefined && intent.materialised === undefined
-        ? waiting(
-            intent.problems[0]?.code ?? "InputsMissing",
-            intent.problems.map(({ message }) => message).join("; "),
-            300,
-          )
-        : settled();
-    },
+    reconcile: (name, context) => optIn(name, context, told),
   };
+}
 
-  /**
-   * Takes a MachineOSConfig over: it is held on to, and one that the reference rolled out keeps the meaning that it
-   * had.
-   */
-  async function adopt(config: MachineOSConfig, { kube, caches, events, log, signal }: Context): Promise<void> {
-    if (config.metadata.finalizers?.includes(finalizers.osBuildCleanup) === true) return;
-    const isOurs = (build: string) =>
-      caches.of(MachineOSBuild).get(build)?.metadata.annotations?.[annotations.contentKey] !== undefined;
-    let stamped = false;
-    await updateObject(
-      kube,
-      MachineOSConfig,
-      config.metadata,
-      (object) => {
-        const has = object.metadata.finalizers ?? [];
-        if (object.metadata.deletionTimestamp !== undefined || has.includes(finalizers.osBuildCleanup))
-          return undefined;
-        stamped =
-          object.metadata.annotations?.[annotations.imageContent] === undefined &&
-          isOfReference(object, finalizers.osBuildCleanup, isOurs);
-        return {
-          metadata: {
-            finalizers: [...has, finalizers.osBuildCleanup],
-            ...(stamped ? { annotations: { [annotations.imageContent]: "os-only" } } : {}),
-          },
-        } as unknown as Partial<MachineOSConfig>;
-      },
-      { owner: fieldManagers.osBuilder, cached: config, signal },
-    );
-    if (!stamped) return;
-    log.info(
-      { machineOSConfig: config.metadata.name },
-      "taken over: its images go on to hold the operating system only",
-    );
-    events.event(config, {
-      type: "Normal",
-      reason: "ImageContentStamped",
-      message: `its images were made without files and units, and stay so: ${annotations.imageContent} is os-only now; set it to full to have all of the configuration in the image`,
-    });
+async function optIn(name: string, context: Context, told: Map<string, string>): Promise<Outcome> {
+  const { caches } = context;
+  const pool = caches.of(MachineConfigPool).get(name);
+  const configs = caches
+    .of(MachineOSConfig)
+    .list()
+    .filter(({ spec }) => spec.machineConfigPool.name === name);
+  for (const config of configs) if (config.metadata.deletionTimestamp === undefined) await adopt(config, context);
+  if (pool === undefined) {
+    told.delete(name);
+    for (const config of configs)
+      if (!isMaterialised(config))
+        await accept(config, { reason: "PoolNotFound", message: `there is no MachineConfigPool ${name}` }, context);
+    return settled();
   }
+  if (pool.metadata.deletionTimestamp !== undefined) return settled();
+  const facts = intentFacts(pool, caches);
+  const intent = compileIntent(facts);
+  await materialise(pool, intent, configs, context);
+  tellProblems(pool, intent, context, told);
+  const refused = notAccepted(facts);
+  for (const config of configs)
+    if (config.metadata.deletionTimestamp === undefined)
+      await accept(config, refused.get(config.metadata.name), context);
+  return intent.opted === "in" && intent.config === undefined && intent.materialised === undefined
+    ? waiting(
+        intent.problems[0]?.code ?? "InputsMissing",
+        intent.problems.map(({ message }) => message).join("; "),
+        300,
+      )
+    : settled();
+}
 
-  async function materialise(
-    pool: MachineConfigPool,
-    intent: Intent,
-    configs: readonly MachineOSConfig[],
-    { kube, log, signal }: Context,
-  ): Promise<void> {
-    const own = configs.filter((config) => isMaterialised(config) && config.metadata.deletionTimestamp === undefined);
-    const isWanted = intent.opted === "in" && intent.source !== "MachineOSConfig";
-    for (const config of own) {
-      if (isWanted) continue;
-      await kube.delete(MachineOSConfig, config.metadata, {
-        ...(config.metadata.uid === undefined ? {} : { uid: config.metadata.uid }),
-        signal,
-      });
-      log.info(
-        { pool: pool.metadata.name, machineOSConfig: config.metadata.name, because: intent.because },
-        "MachineOSConfig removed",
-      );
-    }
-    if (!isWanted || intent.materialised === undefined) return;
-    const { name } = pool.metadata;
-    const there = configs.find(({ metadata }) => metadata.name === name);
-    // What is being deleted has to be gone first.
-    if (there?.metadata.deletionTimestamp !== undefined) return;
-    if (
-      there !== undefined &&
-      equalValues(there.spec, intent.materialised) &&
-      there.metadata.annotations?.[annotations.optInSource] === intent.source
-    )
-      return;
-    const owner = { apiVersion: pool.apiVersion, kind: pool.kind, name, uid: pool.metadata.uid ?? "" };
-    // Fields that somebody changed by hand are the ConfigMap's again.
-    await kube.apply(
-      MachineOSConfig,
-      {
+/**
+ * Takes a MachineOSConfig over: it is held on to, and one that the reference rolled out keeps the meaning that it
+ * had.
+ */
+async function adopt(config: MachineOSConfig, { kube, caches, events, log, signal }: Context): Promise<void> {
+  if (config.metadata.finalizers?.includes(finalizers.osBuildCleanup) === true) return;
+  const isOurs = (build: string) =>
+    caches.of(MachineOSBuild).get(build)?.metadata.annotations?.[annotations.contentKey] !== undefined;
+  let stamped = false;
+  await updateObject(
+    kube,
+    MachineOSConfig,
+    config.metadata,
+    (object) => {
+      const has = object.metadata.finalizers ?? [];
+      if (object.metadata.deletionTimestamp !== undefined || has.includes(finalizers.osBuildCleanup)) return undefined;
+      stamped =
+        object.metadata.annotations?.[annotations.imageContent] === undefined &&
+        isOfReference(object, finalizers.osBuildCleanup, isOurs);
+      return {
         metadata: {
-          name,
-          annotations: { [annotations.optInSource]: intent.source },
-          finalizers: [finalizers.osBuildCleanup],
-          ownerReferences: [owner],
+          finalizers: [...has, finalizers.osBuildCleanup],
+          ...(stamped ? { annotations: { [annotations.imageContent]: "os-only" } } : {}),
         },
-        spec: intent.materialised,
-      },
-      { owner: fieldManagers.osBuilder, force: true, signal },
-    );
+      } as unknown as Partial<MachineOSConfig>;
+    },
+    { owner: fieldManagers.osBuilder, cached: config, signal },
+  );
+  if (!stamped) return;
+  log.info({ machineOSConfig: config.metadata.name }, "taken over: its images go on to hold the operating system only");
+  events.event(config, {
+    type: "Normal",
+    reason: "ImageContentStamped",
+    message: `its images were made without files and units, and stay so: ${annotations.imageContent} is os-only now; set it to full to have all of the configuration in the image`,
+  });
+}
+
+async function materialise(
+  pool: MachineConfigPool,
+  intent: Intent,
+  configs: readonly MachineOSConfig[],
+  { kube, log, signal }: Context,
+): Promise<void> {
+  const own = configs.filter((config) => isMaterialised(config) && config.metadata.deletionTimestamp === undefined);
+  const isWanted = intent.opted === "in" && intent.source !== "MachineOSConfig";
+  for (const config of own) {
+    if (isWanted) continue;
+    await kube.delete(MachineOSConfig, config.metadata, {
+      ...(config.metadata.uid === undefined ? {} : { uid: config.metadata.uid }),
+      signal,
+    });
     log.info(
-      { pool: name, source: intent.source },
-      there === undefined ? "MachineOSConfig made" : "MachineOSConfig follows its ConfigMap",
+      { pool: pool.metadata.name, machineOSConfig: config.metadata.name, because: intent.because },
+      "MachineOSConfig removed",
     );
   }
+  if (!isWanted || intent.materialised === undefined) return;
+  const { name } = pool.metadata;
+  const there = configs.find(({ metadata }) => metadata.name === name);
+  // What is being deleted has to be gone first.
+  if (there?.metadata.deletionTimestamp !== undefined) return;
+  if (
+    there !== undefined &&
+    equalValues(there.spec, intent.materialised) &&
+    there.metadata.annotations?.[annotations.optInSource] === intent.source
+  )
+    return;
+  const owner = { apiVersion: pool.apiVersion, kind: pool.kind, name, uid: pool.metadata.uid ?? "" };
+  // Fields that somebody changed by hand are the ConfigMap's again.
+  await kube.apply(
+    MachineOSConfig,
+    {
+      metadata: {
+        name,
+        annotations: { [annotations.optInSource]: intent.source },
+        finalizers: [finalizers.osBuildCleanup],
+        ownerReferences: [owner],
+      },
+      spec: intent.materialised,
+    },
+    { owner: fieldManagers.osBuilder, force: true, signal },
+  );
+  log.info(
+    { pool: name, source: intent.source },
+    there === undefined ? "MachineOSConfig made" : "MachineOSConfig follows its ConfigMap",
+  );
+}
 
-  function tellProblems(pool: MachineConfigPool, intent: Intent, { events }: Context): void {
-    const text =
-      intent.opted === "in" && intent.source !== "MachineOSConfig"
-        ? intent.problems.map(({ code, message }) => `${code}: ${message}`).join("; ")
-        : "";
-    if (told.get(pool.metadata.name) === text) return;
-    told.set(pool.metadata.name, text);
-    if (text !== "") events.event(pool, { type: "Warning", reason: "ConfigReconcileFailed", message: text });
-  }
+function tellProblems(pool: MachineConfigPool, intent: Intent, { events }: Context, told: Map<string, string>): void {
+  const text =
+    intent.opted === "in" && intent.source !== "MachineOSConfig"
+      ? intent.problems.map(({ code, message }) => `${code}: ${message}`).join("; ")
+      : "";
+  if (told.get(pool.metadata.name) === text) return;
+  told.set(pool.metadata.name, text);
+  if (text !== "") events.event(pool, { type: "Warning", reason: "ConfigReconcileFailed", message: text });
+}
 
-  async function accept(
-    config: MachineOSConfig,
-    refusal: { readonly reason: string; readonly message: string } | undefined,
-    context: Context,
-  ): Promise<void> {
-    const before = conditionOf(config.status?.conditions, types.accepted);
-    const wanted =
-      refusal === undefined
-        ? ({ type: types.accepted, status: "True", reason: "Accepted", message: "" } as const)
-        : ({ type: types.accepted, status: "False", ...refusal } as const);
-    if (
-      before !== undefined &&
-      before.status === wanted.status &&
-      before.reason === wanted.reason &&
-      before.message === wanted.message &&
-      before.observedGeneration === config.metadata.generation
-    )
-      return;
-    await writeConfigStatus(config, [wanted], context);
-    const pool = config.spec.machineConfigPool.name;
-    if (refusal !== undefined && before?.reason !== refusal.reason)
-      context.events.event(config, { type: "Warning", reason: refusal.reason, message: refusal.message });
-    if (refusal === undefined && before?.status !== "True") {
-      const source = config.metadata.annotations?.[annotations.optInSource] ?? "MachineOSConfig";
-      context.scribe.line({
-        book: `pool/${pool}`,
-        chapter: "OptIn",
-        run: config.metadata.uid ?? config.metadata.name,
-        path: "Asked",
-        mark: "end",
-        level: "boundary",
-        reason: "OptedIn",
-        message: `machines of ${pool} get images that are built on the cluster (${source})`,
-        data: { source },
-      });
-    }
+async function accept(
+  config: MachineOSConfig,
+  refusal: { readonly reason: string; readonly message: string } | undefined,
+  context: Context,
+): Promise<void> {
+  const before = conditionOf(config.status?.conditions, types.accepted);
+  const wanted =
+    refusal === undefined
+      ? ({ type: types.accepted, status: "True", reason: "Accepted", message: "" } as const)
+      : ({ type: types.accepted, status: "False", ...refusal } as const);
+  if (
+    before !== undefined &&
+    before.status === wanted.status &&
+    before.reason === wanted.reason &&
+    before.message === wanted.message &&
+    before.observedGeneration === config.metadata.generation
+  )
+    return;
+  await writeConfigStatus(config, [wanted], context);
+  const pool = config.spec.machineConfigPool.name;
+  if (refusal !== undefined && before?.reason !== refusal.reason)
+    context.events.event(config, { type: "Warning", reason: refusal.reason, message: refusal.message });
+  if (refusal === undefined && before?.status !== "True") {
+    const source = config.metadata.annotations?.[annotations.optInSource] ?? "MachineOSConfig";
+    context.scribe.line({
+      book: `pool/${pool}`,
+      chapter: "OptIn",
+      run: config.metadata.uid ?? config.metadata.name,
+      path: "Asked",
+      mark: "end",
+      level: "boundary",
+      reason: "OptedIn",
+      message: `machines of ${pool} get images that are built on the cluster (${source})`,
+      data: { source },
+    });
   }
 }

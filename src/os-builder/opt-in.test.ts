@@ -320,6 +320,21 @@ describe("opting out", () => {
     }
   });
 
+  test("a grace that is longer than a day is a day, and the MachineOSConfig says so", async () => {
+    const { scene } = await builtPool();
+    await scene.act(() => scene.configMap(objects.buildConfig, { optOutGraceSeconds: "100000" }));
+    await scene.pass(5000);
+    const valid = await scene.condition("InputsValid");
+    expect(valid).toMatchObject({ status: "True", reason: "BuildSettingInvalid" });
+    expect(valid?.message).toContain('optOutGraceSeconds "100000" is not a whole number from 0 to 86400: 86400 counts');
+    const deleted = scene.kernel.clock.now();
+    await deleteConfig(scene);
+    await scene.pass(5000);
+    const until = Date.parse((await scene.pool()).notes[annotations.optOutAfter] ?? "");
+    expect(until - deleted).toBeGreaterThanOrEqual(86_399_000);
+    expect(until - deleted).toBeLessThan(86_405_000);
+  });
+
   test("a deleted MachineOSConfig leaves machines their images for a minute; made again in time it takes its image over without a build [os-builder-opt-in-6]", async () => {
     const { scene, image } = await builtPool();
     await deleteConfig(scene);

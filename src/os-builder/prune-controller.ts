@@ -6,19 +6,18 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, labels, machineOSConfigConditions as types } from "../api/names.ts";
 import { readRendered } from "../core/build/build-inputs.ts";
-import { keptBuildsOf } from "../core/build/build-intent.ts";
 import { type PrunePlan, prunePlan, pruneRules } from "../core/build/build-prune.ts";
-import { hasEnded, stateOfBuild } from "../core/build/build-state.ts";
 import { emptyNodeConfig } from "../core/config/node-config.ts";
 import { slimNode } from "../core/pool/slim.ts";
-import { type Context, type Controller, watching } from "../kube/controller.ts";
+import { type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, settled } from "../kube/outcome.ts";
 import type { BuildBackend } from "./backend.ts";
-import { authIn, buildConfigIn, imagesOfNodes, ownNamespace, poolWatches } from "./cluster-facts.ts";
+import { authIn, buildSettingsIn, imagesOfNodes, ownNamespace, poolWatches } from "./cluster-facts.ts";
 import type { OpenImages } from "./images.ts";
 import { WantObserver } from "./observe-want.ts";
 import { annotateBuild, writeConfigStatus } from "./write-objects.ts";
+import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 /** There is one thing to look at: everything. */
 const everything = "builds";
@@ -30,226 +29,244 @@ const tellAgainMs = 86_400_000;
 const inspectionMs = 86_400_000;
 const followed: ReadonlySet<string> = new Set([MachineOSBuild.kind, MachineOSConfig.kind, kubernetes.Node.kind]);
 
+/** What the controller works with, and remembers between two passes. */
+interface PruneContext extends Context {
+  readonly backends: readonly BuildBackend[];
+  readonly images: OpenImages;
+  /** Images that a registry kept, and when that was reported. */
+  readonly told: Map<string, number>;
+  /** Failed builds whose objects were removed. */
+  readonly inspected: Set<string>;
+}
+
+const once = () => [everything];
+
+const pruneWatches: readonly [Watch, ...Watch[]] = [
+  watching({ resource: MachineOSBuild, concerns: once }),
+  watching({ resource: MachineOSConfig, concerns: once }),
+  // What access to registries is made of.
+  ...poolWatches
+    .filter(({ resource }) => !followed.has(resource.kind))
+    .map((watch) => ({ ...watch, concerns: () => [] })),
+  watching({
+    resource: MachineConfigNode,
+    concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]),
+  }),
+  watching({
+    resource: kubernetes.Node,
+    keep: slimNode,
+    concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]),
+  }),
+];
+
 /** Removes builds and images that nothing needs any more: an image only after it was seen unused twice. */
 export function pruneController(options: {
   readonly backends: readonly BuildBackend[];
   readonly images: OpenImages;
 }): Controller {
-  const told = new Map<string, number>();
-  const inspected = new Set<string>();
-  const once = () => [everything];
-
+  const memory = { told: new Map<string, number>(), inspected: new Set<string>() };
   return {
     name: "prune",
-    watches: [
-      watching({ resource: MachineOSBuild, concerns: once }),
-      watching({ resource: MachineOSConfig, concerns: once }),
-      // What access to registries is made of.
-      ...poolWatches
-        .filter(({ resource }) => !followed.has(resource.kind))
-        .map((watch) => ({ ...watch, concerns: () => [] })),
-      watching({
-        resource: MachineConfigNode,
-        concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]),
-      }),
-      watching({
-        resource: kubernetes.Node,
-        keep: slimNode,
-        concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]),
-      }),
-    ],
+    watches: pruneWatches,
     owns: ["MachineOSBuild.metadata.annotations/prune-after", "MachineOSConfig.status.conditions/Pruned"],
-
-    async reconcile(_key, context): Promise<Outcome> {
-      const { caches, clock, signal } = context;
-      const builds = caches.of(MachineOSBuild).list();
-      const configs = caches.of(MachineOSConfig).list();
-      const machineOSConfigs = new Map(
-        configs.map(({ metadata, status }) => [
-          metadata.name,
-          { current: metadata.annotations?.[annotations.currentMachineOSBuild], image: status?.currentImagePullSpec },
-        ]),
-      );
-      const now = clock.now();
-      const { dryRun, ...kept } = keptBuildsOf(buildConfigIn(caches), pruneRules);
-      const plan = prunePlan({
-        builds,
-        machineOSConfigs,
-        used: [...imagesOfNodes(caches), ...parentsOf(builds)],
-        now,
-        rules: { ...pruneRules, ...kept },
-      });
-      if (dryRun) {
-        await tellDryRun(plan, configs, context);
-        return settled(longestSeconds);
-      }
-      for (const name of plan.unmark) await mark(name, null, context);
-      for (const { build, after } of plan.mark) await mark(build, after, context);
-      let freed = 0;
-      for (const { build, image } of plan.remove)
-        if (await remove(build, image, context)) freed += image === undefined ? 0 : bytesOf(build);
-      for (const build of builds) {
-        const { phase } = stateOfBuild(build);
-        const ended = Date.parse(build.status?.buildEnd ?? build.metadata.creationTimestamp ?? "");
-        if (phase !== "Failed" || now - ended < inspectionMs || inspected.has(build.metadata.uid ?? "")) continue;
-        for (const backend of options.backends)
-          await backend.cleanup({ build: build.metadata.name }, { keepForInspection: false }, signal);
-        inspected.add(build.metadata.uid ?? "");
-      }
-      await removeDigests(context);
-      await tell(plan, configs, freed, context);
-      if (plan.nextAt === undefined) return settled(longestSeconds);
-      return settled(Math.min(longestSeconds, Math.max(soonestSeconds, (plan.nextAt - now) / 1000)));
-    },
+    reconcile: (_key, context) => prune({ ...context, ...options, ...memory }),
   };
+}
 
-  /** Says what would go, and has nothing go. */
-  async function tellDryRun(plan: PrunePlan, configs: readonly MachineOSConfig[], context: Context): Promise<void> {
-    const going = [...plan.remove.map(({ build }) => build.metadata.name), ...plan.mark.map(({ build }) => build)];
-    for (const config of configs) {
-      const own = going
-        .filter(
-          (name) => context.caches.of(MachineOSBuild).get(name)?.spec.machineOSConfig.name === config.metadata.name,
-        )
-        .sort();
-      await writeConfigStatus(
-        config,
-        [
-          {
-            type: types.pruned,
-            status: "False",
-            reason: "DryRun",
-            message:
-              own.length === 0
-                ? "nothing would go"
-                : `would go: ${own.slice(0, 20).join(", ")}${own.length > 20 ? ` and ${own.length - 20} more` : ""}`,
-          },
-        ],
-        context,
-      );
-    }
+async function prune(context: PruneContext): Promise<Outcome> {
+  const { caches, clock } = context;
+  const configs = caches.of(MachineOSConfig).list();
+  const now = clock.now();
+  const { keptBuilds, pruneDryRun } = buildSettingsIn(caches);
+  const builds = caches.of(MachineOSBuild).list();
+  const plan = prunePlan({
+    builds,
+    machineOSConfigs: new Map(
+      configs.map(({ metadata, status }) => [
+        metadata.name,
+        { current: metadata.annotations?.[annotations.currentMachineOSBuild], image: status?.currentImagePullSpec },
+      ]),
+    ),
+    used: [...imagesOfNodes(caches), ...parentsOf(builds)],
+    now,
+    rules: { ...pruneRules, ...keptBuilds },
+  });
+  if (pruneDryRun) {
+    await tellDryRun(plan, configs, context);
+    return settled(longestSeconds);
   }
+  const freed = await carryOut(plan, context);
+  await removeInspected(builds, now, context);
+  await removeDigests(context);
+  await tell(plan, configs, freed, context);
+  if (plan.nextAt === undefined) return settled(longestSeconds);
+  return settled(Math.min(longestSeconds, Math.max(soonestSeconds, (plan.nextAt - now) / 1000)));
+}
 
-  /** The reference hands digests on in ConfigMaps, and leaves them. */
-  async function removeDigests({ caches, kube, signal }: Context): Promise<void> {
-    for (const { metadata } of caches.of(kubernetes.ConfigMap, ownNamespace).list()) {
-      if (metadata.name.startsWith("digest-") && metadata.labels?.[labels.onClusterLayering] !== undefined)
-        await kube.delete(kubernetes.ConfigMap, metadata, { signal });
-    }
+/** @returns bytes of the images that went. */
+async function carryOut(plan: PrunePlan, context: PruneContext): Promise<number> {
+  for (const name of plan.unmark) await mark(name, null, context);
+  for (const { build, after } of plan.mark) await mark(build, after, context);
+  let freed = 0;
+  for (const { build, image } of plan.remove)
+    if (await remove(build, image, context)) freed += image === undefined ? 0 : bytesOf(build);
+  return freed;
+}
+
+/** Removes what failed builds left for people to look at, once it has been there for a while. */
+async function removeInspected(builds: readonly MachineOSBuild[], now: number, context: PruneContext): Promise<void> {
+  const { backends, inspected, signal } = context;
+  for (const build of builds) {
+    const { phase } = stateOfBuild(build);
+    const ended = Date.parse(build.status?.buildEnd ?? build.metadata.creationTimestamp ?? "");
+    if (phase !== "Failed" || now - ended < inspectionMs || inspected.has(build.metadata.uid ?? "")) continue;
+    for (const backend of backends)
+      await backend.cleanup({ build: build.metadata.name }, { keepForInspection: false }, signal);
+    inspected.add(build.metadata.uid ?? "");
   }
+}
 
-  async function mark(name: string, after: string | null, context: Context): Promise<void> {
-    const build = context.caches.of(MachineOSBuild).get(name);
-    if (build !== undefined) await annotateBuild(build, { [annotations.pruneAfter]: after }, context);
+/** Says what would go, and has nothing go. */
+async function tellDryRun(plan: PrunePlan, configs: readonly MachineOSConfig[], context: PruneContext): Promise<void> {
+  const going = [...plan.remove.map(({ build }) => build.metadata.name), ...plan.mark.map(({ build }) => build)];
+  for (const config of configs) {
+    const own = going
+      .filter((name) => context.caches.of(MachineOSBuild).get(name)?.spec.machineOSConfig.name === config.metadata.name)
+      .sort();
+    await writeConfigStatus(
+      config,
+      [
+        {
+          type: types.pruned,
+          status: "False",
+          reason: "DryRun",
+          message:
+            own.length === 0
+              ? "nothing would go"
+              : `would go: ${own.slice(0, 20).join(", ")}${own.length > 20 ? ` and ${own.length - 20} more` : ""}`,
+        },
+      ],
+      context,
+    );
   }
+}
 
-  /** The image first: a build that is gone tells nobody which image is left. @returns whether the build went. */
-  async function remove(build: MachineOSBuild, image: string | undefined, context: Context): Promise<boolean> {
-    const { kube, events, scribe, log, signal } = context;
-    const { name } = build.metadata;
-    if (image !== undefined) {
-      const outcome = await deleteImage(build, image, context);
-      if (outcome === "again") return false;
-    }
-    for (const backend of options.backends)
-      await backend.cleanup({ build: name }, { keepForInspection: false }, signal);
-    try {
-      // Nobody may have said meanwhile that it is needed.
-      await kube.delete(MachineOSBuild, build.metadata, {
-        ...(build.metadata.resourceVersion === undefined ? {} : { resourceVersion: build.metadata.resourceVersion }),
-        signal,
-      });
-    } catch (error) {
-      if (isConflict(error) || isNotFound(error)) return false;
-      throw error;
-    }
-    log.info({ build: name, image }, "build pruned");
-    if (image !== undefined) events.event(build, { type: "Normal", reason: "ImagePruned", message: image });
-    scribe.line({
-      book: `build/${name}`,
-      chapter: "Pruned",
-      path: "Pruned",
-      mark: "end",
-      level: "boundary",
-      reason: "ImagePruned",
-      message:
-        image === undefined
-          ? "the build was removed; it has no image of its own, or others have it too"
-          : `${image} was removed`,
+/** The reference hands digests on in ConfigMaps, and leaves them. */
+async function removeDigests({ caches, kube, signal }: Context): Promise<void> {
+  for (const { metadata } of caches.of(kubernetes.ConfigMap, ownNamespace).list()) {
+    if (metadata.name.startsWith("digest-") && metadata.labels?.[labels.onClusterLayering] !== undefined)
+      await kube.delete(kubernetes.ConfigMap, metadata, { signal });
+  }
+}
+
+async function mark(name: string, after: string | null, context: PruneContext): Promise<void> {
+  const build = context.caches.of(MachineOSBuild).get(name);
+  if (build !== undefined) await annotateBuild(build, { [annotations.pruneAfter]: after }, context);
+}
+
+/** The image first: a build that is gone tells nobody which image is left. @returns whether the build went. */
+async function remove(build: MachineOSBuild, image: string | undefined, context: PruneContext): Promise<boolean> {
+  const { kube, events, scribe, log, signal } = context;
+  const { name } = build.metadata;
+  if (image !== undefined) {
+    const outcome = await deleteImage(build, image, context);
+    if (outcome === "again") return false;
+  }
+  for (const backend of context.backends) await backend.cleanup({ build: name }, { keepForInspection: false }, signal);
+  try {
+    // Nobody may have said meanwhile that it is needed.
+    await kube.delete(MachineOSBuild, build.metadata, {
+      ...(build.metadata.resourceVersion === undefined ? {} : { resourceVersion: build.metadata.resourceVersion }),
+      signal,
     });
-    return true;
+  } catch (error) {
+    if (isConflict(error) || isNotFound(error)) return false;
+    throw error;
   }
+  log.info({ build: name, image }, "build pruned");
+  if (image !== undefined) events.event(build, { type: "Normal", reason: "ImagePruned", message: image });
+  scribe.line({
+    book: `build/${name}`,
+    chapter: "Pruned",
+    path: "Pruned",
+    mark: "end",
+    level: "boundary",
+    reason: "ImagePruned",
+    message:
+      image === undefined
+        ? "the build was removed; it has no image of its own, or others have it too"
+        : `${image} was removed`,
+  });
+  return true;
+}
 
-  /** @returns `again`: the registry did not answer. A registry that refuses keeps nothing from going on. */
-  async function deleteImage(
-    build: MachineOSBuild,
-    image: string,
-    context: Context,
-  ): Promise<"gone" | "kept" | "again"> {
-    const { caches, clock, log, signal } = context;
-    const observer = new WantObserver(options.images, clock);
-    const config = caches.of(MachineOSConfig).get(build.spec.machineOSConfig.name);
-    const rendered = caches.of(MachineConfig).get(build.spec.machineConfig.name);
-    const read = rendered === undefined ? undefined : readRendered(rendered);
-    const content = read?.verdict === "read" ? read.config : emptyNodeConfig;
-    const access =
-      config === undefined
-        ? {
-            pull: undefined,
-            push: authIn(caches, build.metadata.annotations?.[annotations.pushSecret]),
-            registries: undefined,
-            policy: undefined,
-            certificates: {},
-            trust: [],
-            architecture: "amd64",
-          }
-        : observer.access(config, content, "amd64", caches);
-    try {
-      const outcome = await options.images(access).delete(image, signal);
-      if (outcome === "deleted" || outcome === "absent") return "gone";
-      tellKept(image, outcome, build, context);
-      return "kept";
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
-      log.warn({ image, error }, "image not deleted, trying again");
-      tellKept(image, error.message, build, context);
-      return "again";
-    }
+/** @returns `again`: the registry did not answer. A registry that refuses keeps nothing from going on. */
+async function deleteImage(
+  build: MachineOSBuild,
+  image: string,
+  context: PruneContext,
+): Promise<"gone" | "kept" | "again"> {
+  const { caches, clock, log, signal } = context;
+  const observer = new WantObserver(context.images, clock);
+  const config = caches.of(MachineOSConfig).get(build.spec.machineOSConfig.name);
+  const rendered = caches.of(MachineConfig).get(build.spec.machineConfig.name);
+  const read = rendered === undefined ? undefined : readRendered(rendered);
+  const content = read?.verdict === "read" ? read.config : emptyNodeConfig;
+  const access =
+    config === undefined
+      ? {
+          pull: undefined,
+          push: authIn(caches, build.metadata.annotations?.[annotations.pushSecret]),
+          registries: undefined,
+          policy: undefined,
+          certificates: {},
+          trust: [],
+          architecture: "amd64",
+        }
+      : observer.access(config, content, "amd64", caches);
+  try {
+    const outcome = await context.images(access).delete(image, signal);
+    if (outcome === "deleted" || outcome === "absent") return "gone";
+    tellKept(image, outcome, build, context);
+    return "kept";
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
+    log.warn({ image, error }, "image not deleted, trying again");
+    tellKept(image, error.message, build, context);
+    return "again";
   }
+}
 
-  function tellKept(image: string, why: string, build: MachineOSBuild, { events, clock }: Context): void {
-    const last = told.get(image);
-    if (last !== undefined && clock.now() - last < tellAgainMs) return;
-    told.set(image, clock.now());
-    const oldest = told.keys().next();
-    if (told.size > 256 && oldest.done !== true) told.delete(oldest.value);
-    events.event(build, {
-      type: "Warning",
-      reason: "ImageNotPruned",
-      message: `the registry did not delete ${image}: ${why}`,
-    });
-  }
+function tellKept(image: string, why: string, build: MachineOSBuild, { events, clock, told }: PruneContext): void {
+  const last = told.get(image);
+  if (last !== undefined && clock.now() - last < tellAgainMs) return;
+  told.set(image, clock.now());
+  const oldest = told.keys().next();
+  if (told.size > 256 && oldest.done !== true) told.delete(oldest.value);
+  events.event(build, {
+    type: "Warning",
+    reason: "ImageNotPruned",
+    message: `the registry did not delete ${image}: ${why}`,
+  });
+}
 
-  async function tell(
-    plan: PrunePlan,
-    configs: readonly MachineOSConfig[],
-    freed: number,
-    context: Context,
-  ): Promise<void> {
-    for (const config of configs) {
-      const of = (name: string) =>
-        context.caches.of(MachineOSBuild).get(name)?.spec.machineOSConfig.name === config.metadata.name;
-      const kept = [...plan.kept.keys()].filter(of).length;
-      const marked = plan.mark.filter(({ build }) => of(build)).length;
-      const removed = plan.remove.filter(
-        ({ build }) => build.spec.machineOSConfig.name === config.metadata.name,
-      ).length;
-      if (removed === 0 && config.status?.conditions?.some(({ type }) => type === types.pruned) === true) continue;
-      const message = `${removed} builds removed${freed === 0 ? "" : `, ${freed} bytes of images freed`}; ${kept} kept, ${marked} marked`;
-      if (removed > 0 || marked > 0)
-        await writeConfigStatus(config, [{ type: types.pruned, status: "True", reason: "Pruned", message }], context);
-    }
+async function tell(
+  plan: PrunePlan,
+  configs: readonly MachineOSConfig[],
+  freed: number,
+  context: PruneContext,
+): Promise<void> {
+  for (const config of configs) {
+    const of = (name: string) =>
+      context.caches.of(MachineOSBuild).get(name)?.spec.machineOSConfig.name === config.metadata.name;
+    const kept = [...plan.kept.keys()].filter(of).length;
+    const marked = plan.mark.filter(({ build }) => of(build)).length;
+    const removed = plan.remove.filter(({ build }) => build.spec.machineOSConfig.name === config.metadata.name).length;
+    if (removed === 0 && config.status?.conditions?.some(({ type }) => type === types.pruned) === true) continue;
+    const message = `${removed} builds removed${freed === 0 ? "" : `, ${freed} bytes of images freed`}; ${kept} kept, ${marked} marked`;
+    if (removed > 0 || marked > 0)
+      await writeConfigStatus(config, [{ type: types.pruned, status: "True", reason: "Pruned", message }], context);
   }
 }
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, objects } from "../api/names.ts";
 import type { BuildFailure } from "../core/build/build-failures.ts";
-import { stateOfBuild } from "../core/build/build-state.ts";
 import type { FakeMoment } from "../../test/support/fake-backend.ts";
 import { BuilderScene, builtPool } from "../../test/support/builder-scene.ts";
+import { stateOfBuild } from "../core/config/build-phase.ts";
 
 const { rebuildImage, buildRetries, rebuildActive, rebuildSerial } = annotations;
 const unavailable: BuildFailure = {

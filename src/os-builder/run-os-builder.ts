@@ -3,7 +3,6 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, namespace, objects } from "../api/names.ts";
 import { type MetricFamily, metricsText } from "../core/metrics/metrics.ts";
 import { readRetries } from "../core/build/build-retry.ts";
-import { hasEnded, stateOfBuild } from "../core/build/build-state.ts";
 import { SectionMeter, journalFamilies } from "../core/metrics/section-meter.ts";
 import { type Caches, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
@@ -13,12 +12,14 @@ import { meteredScribe } from "../kube/metered-scribe.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Listen, ListenPlain, ServerHandler, TlsFiles } from "../ports/listener.ts";
+import type { Logger } from "../ports/logger.ts";
 import type { BuildBackend } from "./backend.ts";
 import { buildController } from "./build-controller.ts";
 import { poolOfBuild } from "./cluster-facts.ts";
 import type { OpenImages } from "./images.ts";
 import { optInController } from "./opt-in-controller.ts";
 import { pruneController } from "./prune-controller.ts";
+import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 export interface OsBuilderOptions extends Ports {
   readonly kube: KubeClient;
@@ -116,13 +117,20 @@ export function buildFamilies(
   ];
 }
 
+/** What probes and metrics say of the process. */
+interface Progress {
+  /** Of the present term, once everything was read. */
+  caches: Caches | undefined;
+  /** This process holds the lease. */
+  leads: boolean;
+}
+
 /** Runs the os-builder until `signal` aborts: its children only while this process holds the lease. */
 export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSignal): Promise<void> {
-  const { kube, clock, random, log, identity, version, metrics, status } = options;
+  const { kube, clock, random, log, identity, version } = options;
   const sections = new SectionMeter();
   const scribe = meteredScribe(options.scribe, sections, clock);
-  let caches: Caches | undefined;
-  let leads = false;
+  const progress: Progress = { caches: undefined, leads: false };
   const life = { book: "cluster", chapter: "OsBuilder", run: identity } as const;
   options.scribe.line({
     ...life,
@@ -132,74 +140,19 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
     reason: "Started",
     message: `${identity}, version ${version}`,
   });
-
   const text = () =>
     metricsText([
       ...sections.families(),
       ...journalFamilies("os-builder", scribe.counts?.dropped ?? 0),
-      ...(caches === undefined
+      ...(progress.caches === undefined
         ? []
-        : buildFamilies(caches.of(MachineOSBuild).list(), caches.of(MachineOSConfig).list())),
+        : buildFamilies(progress.caches.of(MachineOSBuild).list(), progress.caches.of(MachineOSConfig).list())),
     ]);
-  const shows = [
-    ...(metrics === undefined
-      ? []
-      : [
-          show(
-            options,
-            (listening) => metrics.listen(metrics, metricsHandler({ kube, clock, log, text }), listening),
-            "showing figures",
-            signal,
-          ),
-        ]),
-    // It is ready once it has read everything; one that waits for the lease is as good as it can be.
-    ...(status === undefined
-      ? []
-      : [
-          show(
-            options,
-            (listening) =>
-              status.listen(
-                status,
-                readiness(() => caches !== undefined || !leads),
-                listening,
-              ),
-            "answering whether it is ready",
-            signal,
-          ),
-        ]),
-  ];
+  const shows = showAll(options, text, progress, signal);
   await whileLeader(
     { kube, clock, random, log, name: objects.osBuilder, namespace, identity, ...options.lease },
     signal,
-    async (term) => {
-      leads = true;
-      const within = kube.within(term);
-      const backends = options.backends(within, term);
-      const onSynced = (synced: Caches) => {
-        caches = synced;
-        for (const backend of backends)
-          void sweep(backend, synced, term).catch((error: unknown) =>
-            log.warn({ error, backend: backend.kind }, "runs that nobody knows were not looked for"),
-          );
-      };
-      // Nothing that a term began is sent after it.
-      await runControllers(
-        [
-          optInController(),
-          buildController({
-            backends,
-            images: options.images,
-            ...(options.stillMs === undefined ? {} : { stillMs: options.stillMs }),
-          }),
-          pruneController({ backends, images: options.images }),
-        ],
-        { ...options, scribe, kube: within, onSynced },
-        term,
-      );
-      caches = undefined;
-      leads = false;
-    },
+    (term) => runTerm({ ...options, scribe }, progress, term),
   );
   options.scribe.line({
     ...life,
@@ -210,15 +163,64 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
     message: `${identity} ended`,
   });
   await Promise.all(shows);
+}
 
-  /** Runs whose build is gone are ended: nobody would ever ask for what comes of them. */
-  async function sweep(backend: BuildBackend, known: Caches, term: AbortSignal): Promise<void> {
-    for (const run of await backend.list(term)) {
-      if (known.of(MachineOSBuild).get(run.build) !== undefined) continue;
-      await backend.cancel(run, "its MachineOSBuild is gone", term);
-      await backend.cleanup(run, { keepForInspection: false }, term);
-      log.info({ run: run.id }, "run without a build ended");
-    }
+/** Listens for what asks for metrics and readiness, where the process is to. */
+function showAll(
+  options: OsBuilderOptions,
+  text: () => string,
+  progress: Progress,
+  signal: AbortSignal,
+): readonly Promise<void>[] {
+  const { kube, clock, log, metrics, status } = options;
+  const shows: Promise<void>[] = [];
+  if (metrics !== undefined) {
+    const handler = metricsHandler({ kube, clock, log, text });
+    const listen = (listening: AbortSignal) => metrics.listen(metrics, handler, listening);
+    shows.push(show(options, listen, "showing figures", signal));
+  }
+  if (status !== undefined) {
+    // It is ready once it has read everything; one that waits for the lease is as good as it can be.
+    const handler = readiness(() => progress.caches !== undefined || !progress.leads);
+    const listen = (listening: AbortSignal) => status.listen(status, handler, listening);
+    shows.push(show(options, listen, "answering whether it is ready", signal));
+  }
+  return shows;
+}
+
+/** Runs the children while this process holds the lease. Nothing that a term began is sent after it. */
+async function runTerm(options: OsBuilderOptions, progress: Progress, term: AbortSignal): Promise<void> {
+  progress.leads = true;
+  const { images, log, stillMs } = options;
+  const kube = options.kube.within(term);
+  const backends = options.backends(kube, term);
+  const onSynced = (caches: Caches) => {
+    progress.caches = caches;
+    for (const backend of backends)
+      void sweep(backend, caches, log, term).catch((error: unknown) =>
+        log.warn({ error, backend: backend.kind }, "runs that nobody knows were not looked for"),
+      );
+  };
+  await runControllers(
+    [
+      optInController(),
+      buildController({ backends, images, ...(stillMs === undefined ? {} : { stillMs }) }),
+      pruneController({ backends, images }),
+    ],
+    { ...options, kube, onSynced },
+    term,
+  );
+  progress.caches = undefined;
+  progress.leads = false;
+}
+
+/** Runs whose build is gone are ended: nobody would ever ask for what comes of them. */
+async function sweep(backend: BuildBackend, known: Caches, log: Logger, term: AbortSignal): Promise<void> {
+  for (const run of await backend.list(term)) {
+    if (known.of(MachineOSBuild).get(run.build) !== undefined) continue;
+    await backend.cancel(run, "its MachineOSBuild is gone", term);
+    await backend.cleanup(run, { keepForInspection: false }, term);
+    log.info({ run: run.id }, "run without a build ended");
   }
 }
 

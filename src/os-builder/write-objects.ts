@@ -3,9 +3,10 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, fieldManagers, type machineOSConfigConditions } from "../api/names.ts";
 import { type Condition, conditionOf, timestampOf } from "../api/schema/object.ts";
-import { type BuildState, conditionsOfBuild, mayFollow, stateOfBuild } from "../core/build/build-state.ts";
+import { conditionsOfBuild, mayFollow } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
+import { type BuildState, stateOfBuild } from "../core/config/build-phase.ts";
 
 type ConditionType = (typeof machineOSConfigConditions)[keyof typeof machineOSConfigConditions];
 

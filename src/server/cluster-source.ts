@@ -9,7 +9,7 @@ import type { KubeObject } from "../api/schema/object.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
 import { type ChosenServed, chooseServed } from "../core/join/choose-served.ts";
-import { defaultGraceMs } from "../core/config/image-pair.ts";
+import { buildSettings } from "../core/build/build-settings.ts";
 import { machineOSConfigOf } from "../core/config/opt-in.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
@@ -52,11 +52,13 @@ export class ClusterSource implements ConfigSource, TokenStore {
   readonly #osConfigs: WatchCache<MachineOSConfig>;
   readonly #builds: WatchCache<MachineOSBuild>;
   readonly #maps: WatchCache<ConfigMap>;
+  readonly #buildConfig: WatchCache<ConfigMap>;
   readonly #tokens: WatchCache<ProvisioningToken>;
   readonly #configs: WatchesOnDemand<MachineConfig>;
   readonly #credentials: BootstrapTokens;
   readonly #listeners = new Set<() => void>();
-  readonly #missing = new Set<string>();
+  /** Caches without their first list. */
+  readonly #missing = new Set<WatchCache<never>>();
   /** What a pool serves for as long as its next configuration is being read. */
   readonly #served = new Map<string, Serve>();
   readonly #open = new Set<string>();
@@ -74,6 +76,10 @@ export class ClusterSource implements ConfigSource, TokenStore {
     this.#osConfigs = cache({ resource: MachineOSConfig });
     this.#builds = cache({ resource: MachineOSBuild, indexes: { config: ({ spec }) => [spec.machineOSConfig.name] } });
     this.#maps = cache({ resource: kubernetes.ConfigMap, selection: { namespace, ...named(objects.kubeconfigData) } });
+    this.#buildConfig = cache({
+      resource: kubernetes.ConfigMap,
+      selection: { namespace, ...named(objects.buildConfig) },
+    });
     this.#tokens = cache({ resource: ProvisioningToken });
     const onChange = () => this.#changed();
     this.#configs = new WatchesOnDemand({
@@ -98,11 +104,12 @@ export class ClusterSource implements ConfigSource, TokenStore {
       this.#osConfigs,
       this.#builds,
       this.#maps,
+      this.#buildConfig,
     ] as unknown as readonly WatchCache<never>[];
     for (const cache of [...watched, this.#tokens as unknown as WatchCache<never>]) {
-      this.#missing.add(cache.resource.kind);
+      this.#missing.add(cache);
       void cache.synced.then(() => {
-        this.#missing.delete(cache.resource.kind);
+        this.#missing.delete(cache);
         this.#changed();
       });
     }
@@ -111,7 +118,7 @@ export class ClusterSource implements ConfigSource, TokenStore {
   }
 
   missing(): readonly string[] {
-    return [...this.#missing].sort();
+    return [...new Set([...this.#missing].map(({ resource }) => resource.kind))].sort();
   }
 
   pools(): readonly string[] {
@@ -218,7 +225,7 @@ export class ClusterSource implements ConfigSource, TokenStore {
     return chooseServed(pool, {
       config,
       builds: config === undefined ? [] : this.#builds.byIndex("config", config.metadata.name),
-      graceMs: defaultGraceMs,
+      graceMs: buildSettings(this.#buildConfig.get(`${namespace}/${objects.buildConfig}`)?.data).optOutGraceMs,
       now: this.#options.clock.now(),
     });
   }

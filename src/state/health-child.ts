@@ -11,6 +11,7 @@ import { journals, namespace, objects } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
 import type { StoryLineOf, StoryReason } from "../api/books/stories.ts";
 import { factsAbout } from "../core/pool/answers.ts";
+import { buildSettings } from "../core/build/build-settings.ts";
 import { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { daemonSetFacts, deploymentFacts } from "../core/pool/component-facts.ts";
 import {
@@ -181,6 +182,12 @@ export function healthChild(): Child {
                 members.putNode(key, after, clock.now());
                 return [one];
               },
+            }),
+            watching({
+              resource: kubernetes.ConfigMap,
+              selection: { ...ours, ...named(objects.buildConfig) },
+              concerns: ({ after }) =>
+                members.setGrace(buildSettings(after?.data).optOutGraceMs, clock.now()).length > 0 ? [one] : [],
             }),
             watching({ resource: kubernetes.Deployment, selection: ours, concerns: everything }),
             watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),

@@ -13,9 +13,9 @@ import {
 import { conditionOf } from "../../src/api/schema/object.ts";
 import { pushSecretName } from "../../src/cli/image-mode.ts";
 import { addressesOf, ports } from "../../src/cluster/layout.ts";
-import { stateOfBuild } from "../../src/core/build/build-state.ts";
 import { shortImage } from "../../src/core/config/image-pair.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "../support/test-cluster.ts";
+import { stateOfBuild } from "../../src/core/config/build-phase.ts";
 
 const { annotations, namespace, objects } = names;
 const hasBuildah = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "buildah")));

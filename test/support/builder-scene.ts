@@ -6,7 +6,6 @@ import { MachineOSBuild } from "../../src/api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../../src/api/kinds/machine-os-config.ts";
 import { annotations, imageLabels, labels, namespace, objects } from "../../src/api/names.ts";
 import { conditionOf } from "../../src/api/schema/object.ts";
-import { type BuildState, stateOfBuild } from "../../src/core/build/build-state.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import type { BuildRequest } from "../../src/os-builder/backend.ts";
@@ -19,6 +18,7 @@ import { type Logger, silentLogger } from "../../src/ports/logger.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
 import { type InProcessCluster, inProcessCluster } from "../simulation/in-process-cluster.ts";
 import { Kernel } from "../simulation/kernel.ts";
+import { type BuildState, stateOfBuild } from "../../src/core/config/build-phase.ts";
 
 export const repository = "r.example.com/team/os";
 export const baseImage = (letter: string) => `b.example.com/os@sha256:${letter.repeat(64)}`;

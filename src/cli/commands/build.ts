@@ -7,9 +7,8 @@ import { prunePlan } from "../../core/build/build-prune.ts";
 import { rebuildSerial } from "../../core/build/build-rebuild.ts";
 import { readFailure } from "../../core/build/build-retry.ts";
 import { type BuildObjects, buildOfPool, buildRows, buildTable } from "../../core/build/build-rows.ts";
-import { hasEnded, stateOfBuild } from "../../core/build/build-state.ts";
 import { durationText } from "../../core/books/fold-book.ts";
-import { imagesNamed, isOver, namedImage, newest } from "../../core/config/image-pair.ts";
+import { imagesNamed, namedImage, newest } from "../../core/config/image-pair.ts";
 import { machineOSConfigOf, switchOf } from "../../core/config/opt-in.ts";
 import { type KubeClient, pathOf } from "../../kube/kube-client.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
@@ -21,6 +20,7 @@ import { type Io, processIo } from "../io.ts";
 import { readShelves } from "../read-shelves.ts";
 import { showBook } from "./book.ts";
 import { readComponents } from "../../core/config/key-components.ts";
+import { hasEnded, stateOfBuild } from "../../core/config/build-phase.ts";
 
 const verbs = ["status", "start", "retry", "logs", "explain", "plan", "prune", "rollback"] as const;
 type Verb = (typeof verbs)[number];
@@ -280,7 +280,9 @@ async function logs(
   const source = build.metadata.annotations?.[annotations.reusedFrom];
   if (source !== undefined) io.err(`${build.metadata.name} takes the image of ${source}\n`);
   else if (!options.json)
-    io.err(`${build.metadata.name} has no pod${isOver(build) ? " any more" : ""}: what its book tells\n`);
+    io.err(
+      `${build.metadata.name} has no pod${hasEnded(stateOfBuild(build)) ? " any more" : ""}: what its book tells\n`,
+    );
   if (failure !== undefined && !options.json)
     io.out(`${failure.step}: ${failure.cause}\n${failure.excerpt}\n${failure.nextAction}\n\n`);
   return showBook((book) => readShelves(kube, book), io, `build/${build.metadata.name}`, {

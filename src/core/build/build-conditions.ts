@@ -2,7 +2,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { poolConditions as types } from "../../api/names.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import type { BuildPhase } from "./build-state.ts";
+import type { BuildPhase } from "../config/build-phase.ts";
 
 type PoolCondition = NonNullable<NonNullable<MachineConfigPool["status"]>["conditions"]>[number];
 

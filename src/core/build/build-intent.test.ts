@@ -6,18 +6,14 @@ import { readContainerfile } from "./build-containerfile.ts";
 import {
   type InputFacts,
   type IntentFacts,
-  buildLimitsOf,
   compileIntent,
   containerfileOf,
   contentModeOf,
   inputProblems,
-  inputsValid,
   isOfReference,
-  keptBuildsOf,
-  maxRetriesOf,
   notAccepted,
-  optOutGraceSecondsOf,
 } from "./build-intent.ts";
+import { inputsValid } from "./input-problem.ts";
 
 const full = {
   baseImagePullSecretName: "base",
@@ -438,46 +434,6 @@ test("the custom Containerfile is that of the architecture, else the one for all
   expect(containerfileOf({ source: "MachineOSConfig", config }, "arm64", undefined)).toBe("FROM os\nRUN arm");
   expect(containerfileOf({ source: "MachineOSConfig", config }, "amd64", undefined)).toBe("FROM os");
   expect(containerfileOf({ source: "MachineOSConfig", config: configOf() }, "amd64", "FROM configs")).toBeUndefined();
-});
-
-test("the limit of retries: the MachineOSConfig's, else the cluster's, else 5; what is no number from 0 to 20 says nothing", () => {
-  expect(maxRetriesOf(undefined, undefined)).toBe(5);
-  expect(maxRetriesOf(configOf(), { maxBuildRetries: "2" })).toBe(2);
-  expect(maxRetriesOf(configOf("worker", { [annotations.maxBuildRetries]: "0" }), { maxBuildRetries: "2" })).toBe(0);
-  for (const text of ["21", "-1", "x", ""])
-    expect(maxRetriesOf(configOf("worker", { [annotations.maxBuildRetries]: text }), undefined)).toBe(5);
-});
-
-test("machines wait a minute before they go back, or as long as the ConfigMap says", () => {
-  expect(optOutGraceSecondsOf(undefined)).toBe(60);
-  expect(optOutGraceSecondsOf({ optOutGraceSeconds: "5" })).toBe(5);
-  expect(optOutGraceSecondsOf({ optOutGraceSeconds: "soon" })).toBe(60);
-});
-
-test("limits of a build are the ConfigMap's where they are limits; after too little memory it is doubled", () => {
-  expect(buildLimitsOf(undefined, { doubled: false })).toEqual({
-    seconds: 3600,
-    pushSeconds: 600,
-    cpu: "500m",
-    memory: "1Gi",
-    storage: "20Gi",
-  });
-  expect(
-    buildLimitsOf(
-      { buildTimeoutSeconds: "120", buildCpu: "2", buildMemory: "1.5Gi", buildStorage: "lots" },
-      { doubled: true },
-    ),
-  ).toEqual({ seconds: 120, pushSeconds: 120, cpu: "2", memory: "3Gi", storage: "20Gi" });
-});
-
-test("how many builds are kept is the ConfigMap's, where it is a number", () => {
-  expect(
-    keptBuildsOf(
-      { keepSucceededBuilds: "7", keepFailedBuilds: "-1", pruneDryRun: "true" },
-      { succeeded: 3, failed: 3 },
-    ),
-  ).toEqual({ succeeded: 7, failed: 3, dryRun: true });
-  expect(keptBuildsOf(undefined, { succeeded: 3, failed: 3 })).toEqual({ succeeded: 3, failed: 3, dryRun: false });
 });
 
 test("a MachineOSConfig that the reference rolled out is known until this suite has touched it", () => {

@@ -7,34 +7,10 @@ import { parseImageReference, repositoryOf } from "../images/image-reference.ts"
 import { isMaterialised, machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
 import type { ContentMode } from "../config/node-config.ts";
+import { type InputProblem, error, warning } from "./input-problem.ts";
+import { type Data, buildConfigKeys, buildSettings } from "./build-settings.ts";
 
 export type OptInSource = "MachineOSConfig" | "PoolLabel" | "ClusterDefault";
-
-/**
- * Keys of the ConfigMap on-cluster-build-config. The first three are those of openshift/machine-config-operator
- * (release-4.14).
- */
-export const buildConfigKeys = {
-  basePullSecret: "baseImagePullSecretName",
-  pushSecret: "finalImagePushSecretName",
-  pushSpec: "finalImagePullspec",
-  builderType: "imageBuilderType",
-  /** Ours: `true` opts every pool in that says nothing else. */
-  defaultOptIn: "defaultOptIn",
-  /** Ours, 0 to 20. */
-  maxBuildRetries: "maxBuildRetries",
-  /** Ours: how long machines wait with going back after a MachineOSConfig was deleted. */
-  optOutGraceSeconds: "optOutGraceSeconds",
-  /** Ours: how long one attempt may take, and what its pod asks for, as quantities of Kubernetes. */
-  timeoutSeconds: "buildTimeoutSeconds",
-  cpu: "buildCpu",
-  memory: "buildMemory",
-  storage: "buildStorage",
-  /** Ours: finished builds of each pool that are kept, and whether nothing is removed but only told. */
-  keepSucceeded: "keepSucceededBuilds",
-  keepFailed: "keepFailedBuilds",
-  pruneDryRun: "pruneDryRun",
-} as const;
 
 const builderTypes: ReadonlySet<string> = new Set([
   "",
@@ -43,21 +19,6 @@ const builderTypes: ReadonlySet<string> = new Set([
   "openshift-image-builder",
   "custom-pod-builder",
 ]);
-
-/** Something that is wrong with what a pool's image is to be made from. */
-export interface InputProblem {
-  /** What to look up. */
-  readonly code: string;
-  /** A warning stops nothing. */
-  readonly severity: "error" | "warning";
-  /** A sentence: where, what, and what to do. */
-  readonly message: string;
-}
-
-const error = (code: string, message: string): InputProblem => ({ code, severity: "error", message });
-const warning = (code: string, message: string): InputProblem => ({ code, severity: "warning", message });
-
-type Data = Readonly<Record<string, string>>;
 
 export interface IntentFacts {
   readonly pool: MachineConfigPool;
@@ -91,8 +52,6 @@ export interface OptedOut {
 
 export type Intent = OptedIn | OptedOut;
 
-const isTrue = (text: string | undefined) => text?.trim().toLowerCase() === "true";
-
 /**
  * Whether a pool's machines boot images that are built here, who said so, and what they are made from. The first rule
  * that fits decides.
@@ -122,7 +81,7 @@ export function compileIntent({ pool, machineOSConfigs, buildConfig, customConta
   const source: OptInSource | undefined =
     switched === true
       ? "PoolLabel"
-      : isTrue(buildConfig?.[buildConfigKeys.defaultOptIn]) || staysDefault
+      : buildSettings(buildConfig).defaultOptIn || staysDefault
         ? "ClusterDefault"
         : undefined;
   if (source === undefined)
@@ -337,7 +296,19 @@ function secretProblems(field: string, name: string, secret: SecretFacts, host: 
 }
 
 /** Everything that is wrong with the inputs of a pool's image, at once. */
-export function inputProblems(facts: InputFacts): readonly InputProblem[] {
+export const inputProblems = (facts: InputFacts): readonly InputProblem[] => [
+  ...pushProblems(facts),
+  ...containerfileProblems(facts),
+  ...contentProblems(facts),
+  ...nodeProblems(facts),
+  ...baseProblems(facts),
+  ...fullImageProblems(facts),
+  ...tokenProblems(facts),
+  ...facts.preflight.map(({ code, message }) => error(code, message)),
+];
+
+/** Where the image goes, and the credentials for that and for its base. */
+function pushProblems(facts: InputFacts): readonly InputProblem[] {
   const { spec } = facts.config;
   const problems: InputProblem[] = [];
   const reading = parseImageReference(spec.renderedImagePushSpec);
@@ -365,6 +336,13 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         ),
       );
   }
+  return problems;
+}
+
+/** The custom Containerfile, as it is given for each architecture. */
+function containerfileProblems(facts: InputFacts): readonly InputProblem[] {
+  const { spec } = facts.config;
+  const problems: InputProblem[] = [];
   const entries = spec.containerFile ?? [];
   const architectures = entries.map(({ containerfileArch }) => containerfileArch ?? "NoArch");
   for (const architecture of architectures)
@@ -400,6 +378,13 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         `the custom Containerfile, line ${facts.containerfile?.heredocs.join(", ")}: buildah before 1.33 does not read here-documents; use COPY from a build context, or printf`,
       ),
     );
+  return problems;
+}
+
+/** What the image is to hold. */
+function contentProblems(facts: InputFacts): readonly InputProblem[] {
+  const { spec } = facts.config;
+  const problems: InputProblem[] = [];
   if (spec.imageBuilder.imageBuilderType !== "Job")
     problems.push(error("BuilderTypeInvalid", "spec.imageBuilder.imageBuilderType: Job is the one that there is"));
   if (facts.mode.verdict === "refused") problems.push(facts.mode.problem);
@@ -418,6 +403,12 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         "the configuration asks for extensions or another kernel, and names no baseOSExtensionsContainerImage to take them from",
       ),
     );
+  return problems;
+}
+
+/** Nodes that cannot boot the image. */
+function nodeProblems(facts: InputFacts): readonly InputProblem[] {
+  const problems: InputProblem[] = [];
   const unsupported = facts.nodes.filter(({ imageBased }) => !imageBased).map(({ name }) => name);
   if (unsupported.length > 0)
     problems.push(
@@ -427,6 +418,12 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
       ),
     );
   problems.push(...architectureProblems(facts.nodes));
+  return problems;
+}
+
+/** The image that it stands on. */
+function baseProblems(facts: InputFacts): readonly InputProblem[] {
+  const problems: InputProblem[] = [];
   const base = parseImageReference(facts.osImage);
   if (facts.osImage === "")
     problems.push(error("BaseImageMissing", "the rendered configuration names no osImageURL to build on"));
@@ -438,6 +435,13 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         `osImageURL ${facts.osImage} names no digest: the image that it stands for now is taken`,
       ),
     );
+  return problems;
+}
+
+/** What matters only where the image holds the configuration. */
+function fullImageProblems(facts: InputFacts): readonly InputProblem[] {
+  const { spec } = facts.config;
+  const problems: InputProblem[] = [];
   if (facts.mode.verdict === "mode" && facts.mode.mode === "full") {
     for (const { code, path, detail } of facts.content)
       problems.push(
@@ -454,6 +458,13 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         ),
       );
   }
+  return problems;
+}
+
+/** Whether the registry lets the builder push. */
+function tokenProblems(facts: InputFacts): readonly InputProblem[] {
+  const { spec } = facts.config;
+  const problems: InputProblem[] = [];
   if (facts.mayPush === "denied")
     problems.push(
       (facts.pushDenials > forgivenDenials ? error : warning)(
@@ -461,7 +472,6 @@ export function inputProblems(facts: InputFacts): readonly InputProblem[] {
         `the registry gives no right to push to ${spec.renderedImagePushSpec}; check the Secret ${spec.renderedImagePushSecret.name}`,
       ),
     );
-  problems.push(...facts.preflight.map(({ code, message }) => error(code, message)));
   return problems;
 }
 
@@ -480,104 +490,6 @@ function architectureProblems(nodes: InputFacts["nodes"]): readonly InputProblem
       `the pool has nodes of several architectures (${each.join("; ")}); put each architecture into a pool of its own`,
     ),
   ];
-}
-
-export const errorsOf = (problems: readonly InputProblem[]): readonly InputProblem[] =>
-  problems.filter(({ severity }) => severity === "error");
-
-/** The condition InputsValid: every problem in one numbered list, those that stop it first. */
-export function inputsValid(problems: readonly InputProblem[]): {
-  readonly status: "True" | "False";
-  readonly reason: string;
-  readonly message: string;
-} {
-  const errors = errorsOf(problems);
-  const all = [...errors, ...problems.filter(({ severity }) => severity === "warning")];
-  const message = all
-    .map(
-      ({ code, severity, message: says }, index) =>
-        `${index + 1}. ${severity === "warning" ? "(warning) " : ""}${code}: ${says}`,
-    )
-    .join("\n")
-    .slice(0, 16_000);
-  return errors.length === 0
-    ? { status: "True", reason: all[0]?.code ?? "AsExpected", message }
-    : { status: "False", reason: errors[0]?.code ?? "", message };
-}
-
-const defaultMaxRetries = 5;
-const mostRetries = 20;
-
-/**
- * How often a failed build is tried again: as the MachineOSConfig says, else the cluster's ConfigMap, else 5. What is
- * no number from 0 to 20 says nothing.
- */
-export function maxRetriesOf(
-  config: Pick<MachineOSConfig, "metadata"> | undefined,
-  buildConfig: Data | undefined,
-): number {
-  for (const text of [
-    config?.metadata.annotations?.[annotations.maxBuildRetries],
-    buildConfig?.[buildConfigKeys.maxBuildRetries],
-  ])
-    if (text !== undefined && /^\d{1,2}$/.test(text.trim()) && Number(text) <= mostRetries) return Number(text);
-  return defaultMaxRetries;
-}
-
-const defaultGraceSeconds = 60;
-const longestGraceSeconds = 86_400;
-
-export function optOutGraceSecondsOf(buildConfig: Data | undefined): number {
-  const text = buildConfig?.[buildConfigKeys.optOutGraceSeconds]?.trim();
-  return text !== undefined && /^\d{1,5}$/.test(text)
-    ? Math.min(longestGraceSeconds, Number(text))
-    : defaultGraceSeconds;
-}
-
-/** What one attempt may take. */
-export interface BuildLimits {
-  readonly seconds: number;
-  readonly pushSeconds: number;
-  readonly cpu: string;
-  readonly memory: string;
-  readonly storage: string;
-}
-
-const defaultLimits: BuildLimits = { seconds: 3600, pushSeconds: 600, cpu: "500m", memory: "1Gi", storage: "20Gi" };
-const quantity = /^([0-9]{1,12})(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
-
-/**
- * Limits as the cluster's ConfigMap has them; what is no limit says nothing. `doubled`: memory, after there was too
- * little.
- */
-export function buildLimitsOf(buildConfig: Data | undefined, { doubled }: { readonly doubled: boolean }): BuildLimits {
-  const text = (key: string) => buildConfig?.[key]?.trim() ?? "";
-  const of = (key: string, otherwise: string) => (quantity.test(text(key)) ? text(key) : otherwise);
-  const seconds = /^\d{2,5}$/.test(text(buildConfigKeys.timeoutSeconds))
-    ? Number(text(buildConfigKeys.timeoutSeconds))
-    : defaultLimits.seconds;
-  const memory = of(buildConfigKeys.memory, defaultLimits.memory);
-  return {
-    seconds,
-    pushSeconds: Math.min(seconds, defaultLimits.pushSeconds),
-    cpu: of(buildConfigKeys.cpu, defaultLimits.cpu),
-    memory: doubled ? memory.replace(/^[0-9.]+/, (number) => String(Number(number) * 2)) : memory,
-    storage: of(buildConfigKeys.storage, defaultLimits.storage),
-  };
-}
-
-/** How many finished builds are kept, as the cluster's ConfigMap says. */
-export function keptBuildsOf(
-  buildConfig: Data | undefined,
-  otherwise: { readonly succeeded: number; readonly failed: number },
-): { readonly succeeded: number; readonly failed: number; readonly dryRun: boolean } {
-  const count = (key: string, number: number) =>
-    /^\d{1,3}$/.test(buildConfig?.[key]?.trim() ?? "") ? Number(buildConfig?.[key]) : number;
-  return {
-    succeeded: count(buildConfigKeys.keepSucceeded, otherwise.succeeded),
-    failed: count(buildConfigKeys.keepFailed, otherwise.failed),
-    dryRun: isTrue(buildConfig?.[buildConfigKeys.pruneDryRun]),
-  };
 }
 
 /** The architecture that a pool's image is for: that of its nodes, of the control plane while it has none. */

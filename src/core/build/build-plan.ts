@@ -1,7 +1,7 @@
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { annotations } from "../../api/names.ts";
 import { buildName, repeatName } from "./build-key.ts";
-import { type BuildState, hasEnded, stateOfBuild } from "./build-state.ts";
+import { type BuildState, hasEnded, stateOfBuild } from "../config/build-phase.ts";
 
 /** How an image is come by, cheapest first. */
 export const strategies = ["none", "reuse", "append", "build"] as const;
@@ -62,7 +62,12 @@ const inOrder = (builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =
 /** How an image of a key is come by, and why not more cheaply. */
 export function planBuild(facts: PlanFacts): BuildPlan {
   const turnedDown: TurnedDown[] = [];
-  const { key, builds, machineOSConfig } = facts;
+  return planNone(facts, turnedDown) ?? planReuse(facts, turnedDown) ?? planMaking(facts, turnedDown);
+}
+
+/** The image that is rolled out; else says in `turnedDown` why it is not the one. */
+function planNone(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | undefined {
+  const { key, builds } = facts;
   const current = builds.find(({ metadata }) => metadata.name === facts.current);
   if (
     current !== undefined &&
@@ -88,7 +93,12 @@ export function planBuild(facts: PlanFacts): BuildPlan {
             ? "the registry lost the image that is rolled out"
             : "the image that is rolled out was told for another configuration",
   });
+  return undefined;
+}
 
+/** The image of another build; else says in `turnedDown` why there is none. */
+function planReuse(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | undefined {
+  const { key, builds, machineOSConfig } = facts;
   const same = inOrder(
     builds.filter(
       (build) => of(build, annotations.contentKey) === key && build.metadata.deletionTimestamp === undefined,
@@ -124,7 +134,12 @@ export function planBuild(facts: PlanFacts): BuildPlan {
           ? "a rebuild was asked for"
           : "no build of this key has an image, or runs",
   });
+  return undefined;
+}
 
+/** An image of its own: a layer on one that exists, else steps that run. */
+function planMaking(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan {
+  const { builds } = facts;
   if (facts.isBaseParent)
     return {
       strategy: "append",

@@ -1,7 +1,7 @@
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { annotations } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
-import { hasEnded, stateOfBuild } from "./build-state.ts";
+import { hasEnded, stateOfBuild } from "../config/build-phase.ts";
 
 export interface PruneRules {
   /** Finished builds of each MachineOSConfig that are kept, last ones first. */
@@ -50,21 +50,15 @@ export interface PrunePlan {
 const digestOf = (pullspec: string | undefined): string | undefined =>
   /@(sha256:[0-9a-f]{64})$/.exec(pullspec ?? "")?.[1];
 
-/** Which builds and images go. An image that anything uses stays, and so does every build that names its digest. */
-export function prunePlan(facts: PruneFacts): PrunePlan {
-  const rules = facts.rules ?? pruneRules;
-  const used = new Set(
-    [...facts.used, ...[...facts.machineOSConfigs.values()].map(({ image }) => image ?? "")].flatMap(
-      (pullspec) => digestOf(pullspec) ?? [],
-    ),
-  );
+/** Builds that stay, and why. `ages`: when a build that is only too young to go may go. */
+function keptBuilds(
+  facts: PruneFacts,
+  rules: PruneRules,
+  used: ReadonlySet<string>,
+  newestFirst: readonly MachineOSBuild[],
+): { readonly kept: Map<string, Kept>; readonly ages: number[] } {
   const kept = new Map<string, Kept>();
   const ages: number[] = [];
-  const newestFirst = [...facts.builds].sort(
-    (a, b) =>
-      (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? "") ||
-      (a.metadata.name < b.metadata.name ? 1 : -1),
-  );
   const counted = new Map<string, { Succeeded: number; Failed: number }>();
   const running = facts.builds.filter((build) => !hasEnded(stateOfBuild(build)));
   const needed = new Set(running.flatMap(({ metadata }) => metadata.annotations?.[annotations.reusedFrom] ?? []));
@@ -90,6 +84,23 @@ export function prunePlan(facts: PruneFacts): PrunePlan {
       ages.push(dies);
     }
   }
+  return { kept, ages };
+}
+
+/** Which builds and images go. An image that anything uses stays, and so does every build that names its digest. */
+export function prunePlan(facts: PruneFacts): PrunePlan {
+  const rules = facts.rules ?? pruneRules;
+  const used = new Set(
+    [...facts.used, ...[...facts.machineOSConfigs.values()].map(({ image }) => image ?? "")].flatMap(
+      (pullspec) => digestOf(pullspec) ?? [],
+    ),
+  );
+  const newestFirst = [...facts.builds].sort(
+    (a, b) =>
+      (b.metadata.creationTimestamp ?? "").localeCompare(a.metadata.creationTimestamp ?? "") ||
+      (a.metadata.name < b.metadata.name ? 1 : -1),
+  );
+  const { kept, ages } = keptBuilds(facts, rules, used, newestFirst);
   const mark: { build: string; after: string }[] = [];
   const ripe: MachineOSBuild[] = [];
   for (const build of newestFirst) {

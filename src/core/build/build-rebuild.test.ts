@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { annotations } from "../../api/names.ts";
-import type { BuildPhase } from "./build-state.ts";
 import { activeRebuild, rebuildSerial, rebuildStep } from "./build-rebuild.ts";
+import type { BuildPhase } from "../config/build-phase.ts";
 
 interface Case {
   readonly title: string;

@@ -2,7 +2,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
 import { sha256Hex } from "./build-key.ts";
-import type { BuildPhase } from "./build-state.ts";
+import type { BuildPhase } from "../config/build-phase.ts";
 
 /**
  * A rebuild under way, as the annotation rebuild-active of the MachineOSConfig has it: `<serial>:<hash of the

@@ -3,9 +3,9 @@ import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations, machineOSConfigConditions as types } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { stateOfBuild } from "./build-state.ts";
 import { leavesAt, newest, shortImage } from "../config/image-pair.ts";
 import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
+import { stateOfBuild } from "../config/build-phase.ts";
 
 /** One pool that boots images or is to, with the build that matters for it now. */
 export interface BuildRow {

@@ -1,13 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-  type BuildPhase,
-  conditionsOfBuild,
-  isNearlyDone,
-  mayFollow,
-  momentsOf,
-  stateOfBuild,
-  stepReason,
-} from "./build-state.ts";
+import { conditionsOfBuild, isNearlyDone, mayFollow, momentsOf, stepReason } from "./build-state.ts";
+import { type BuildPhase, stateOfBuild } from "../config/build-phase.ts";
 
 const phases: readonly BuildPhase[] = ["Initial", "Prepared", "Building", "Succeeded", "Failed", "Interrupted"];
 

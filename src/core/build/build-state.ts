@@ -1,40 +1,16 @@
 import { machineOSBuildConditions as types } from "../../api/names.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
-import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
-
-/** Where a build is. `Initial`: made, and nothing is told yet. */
-export type BuildPhase = "Initial" | "Prepared" | "Building" | "Succeeded" | "Failed" | "Interrupted";
-
-export interface BuildState {
-  readonly phase: BuildPhase;
-  /** Empty for `Initial`. */
-  readonly reason: string;
-  readonly message: string;
-}
-
-const phases = ["Prepared", "Building", "Succeeded", "Failed", "Interrupted"] as const;
-const terminal: ReadonlySet<BuildPhase> = new Set(["Succeeded", "Failed", "Interrupted"]);
-
-export const hasEnded = ({ phase }: Pick<BuildState, "phase">): boolean => terminal.has(phase);
+import { type BuildPhase, type BuildState, hasEnded, phases } from "../config/build-phase.ts";
 
 /**
  * Which conditions a build may go on to from one: what has ended stays as it is, and preparing never comes after
  * building.
  */
 export function mayFollow(from: BuildPhase, to: BuildPhase): boolean {
-  if (from === to) return !terminal.has(from);
-  if (terminal.has(from) || to === "Initial") return false;
+  if (from === to) return !hasEnded({ phase: from });
+  if (hasEnded({ phase: from }) || to === "Initial") return false;
   return !(from === "Building" && to === "Prepared");
-}
-
-export function stateOfBuild(build: Pick<MachineOSBuild, "status">): BuildState {
-  const conditions = build.status?.conditions as readonly Condition[] | undefined;
-  for (const phase of phases) {
-    const condition = conditionOf(conditions, types[phase.toLowerCase() as keyof typeof types]);
-    if (condition?.status === "True") return { phase, reason: condition.reason, message: condition.message };
-  }
-  return { phase: "Initial", reason: "", message: "" };
 }
 
 /** Conditions of a build that is in a state: exactly one is True, or none at the beginning. */

@@ -246,11 +246,11 @@ test("a pool's switch, its MachineOSConfig and the cluster's default say whether
       .name,
   ).toBe("worker");
   expect(machineOSConfigOf("infra", [named("a", at)])).toBeUndefined();
-  expect(wantsImages([pool()], [], undefined)).toBe(false);
-  expect(wantsImages([pool()], [], { defaultOptIn: "true" })).toBe(true);
+  expect(wantsImages([pool()], [], { defaultOptIn: false })).toBe(false);
+  expect(wantsImages([pool()], [], { defaultOptIn: true })).toBe(true);
   expect(
-    wantsImages([pool("r", { [annotations.layeringEnabled]: "off" })], [named("worker", at)], { defaultOptIn: "true" }),
+    wantsImages([pool("r", { [annotations.layeringEnabled]: "off" })], [named("worker", at)], { defaultOptIn: true }),
   ).toBe(false);
-  expect(wantsImages([pool()], [named("worker", at)], { defaultOptIn: "false" })).toBe(true);
-  expect(wantsImages([pool()], [named("worker", at, { deletionTimestamp: at })], undefined)).toBe(false);
+  expect(wantsImages([pool()], [named("worker", at)], { defaultOptIn: false })).toBe(true);
+  expect(wantsImages([pool()], [named("worker", at, { deletionTimestamp: at })], { defaultOptIn: false })).toBe(false);
 });

@@ -5,6 +5,7 @@ import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations, machineOSBuildConditions as types, machineOSConfigConditions } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { isMaterialised, switchOf } from "./opt-in.ts";
+import { hasEnded, stateOfBuild } from "./build-phase.ts";
 import { readComponents } from "./key-components.ts";
 import type { ContentMode } from "./node-config.ts";
 
@@ -49,7 +50,6 @@ export interface ImageFacts {
   readonly graceMs: number;
 }
 
-export const defaultGraceMs = 60_000;
 const digestPullspec = /^[^@\s]+@sha256:[0-9a-f]{64}$/;
 export const isDigestPullspec = (image: string): boolean => digestPullspec.test(image);
 
@@ -139,7 +139,7 @@ export function imageTargetOf(
       `mend the MachineOSConfig ${config.metadata.name}`,
     );
   const forTarget = builds.filter(({ spec }) => spec.machineConfig.name === wanted);
-  const running = forTarget.find((build) => !isOver(build));
+  const running = forTarget.find((build) => !hasEnded(stateOfBuild(build)));
   if (running !== undefined)
     return wait(
       "WaitingForBuild",
@@ -181,10 +181,6 @@ const waits = (reason: ImageWaitReason, message: string, lift: string): ImageTar
 });
 const isTrue = (build: Pick<MachineOSBuild, "status">, type: string) =>
   conditionOf(build.status?.conditions, type)?.status === "True";
-
-/** Whether nothing more will come of a build. */
-export const isOver = (build: Pick<MachineOSBuild, "status">): boolean =>
-  [types.succeeded, types.failed, types.interrupted].some((type) => isTrue(build, type));
 
 /** In a few words where a build is. */
 export function describeBuild({ metadata, status }: MachineOSBuild): string {

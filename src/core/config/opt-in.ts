@@ -33,20 +33,17 @@ export function machineOSConfigOf<T extends Pick<MachineOSConfig, "metadata" | "
   return naming.find(({ metadata }) => metadata.name === pool) ?? oldest;
 }
 
-/** Whether some pool boots images, or is to. @param data of the ConfigMap that speaks for all pools. */
+/** Whether some pool boots images, or is to. */
 export function wantsImages(
   pools: readonly Pick<MachineConfigPool, "metadata">[],
   configs: readonly Pick<MachineOSConfig, "metadata" | "spec">[],
-  data: Readonly<Record<string, string>> | undefined,
+  { defaultOptIn }: { readonly defaultOptIn: boolean },
 ): boolean {
   return pools.some((pool) => {
     const asked = switchOf(pool);
     if (asked !== undefined) return asked;
     const config = machineOSConfigOf(pool.metadata.name, configs);
-    return (
-      (config !== undefined && config.metadata.deletionTimestamp === undefined) ||
-      data?.["defaultOptIn"]?.trim().toLowerCase() === "true"
-    );
+    return (config !== undefined && config.metadata.deletionTimestamp === undefined) || defaultOptIn;
   });
 }
 

@@ -7,13 +7,13 @@ import { annotations } from "../../api/names.ts";
 import {
   type ImageTarget,
   baseOf,
-  defaultGraceMs,
   imageTargetOf,
   keepsImagesUntil,
   leavesAt,
   stockTarget,
 } from "../config/image-pair.ts";
 import { type MemberFacts, contradiction, memberFacts, silentAfterMs } from "./member-facts.ts";
+import { defaultBuildSettings } from "../build/build-settings.ts";
 import { machineOSConfigOf } from "../config/opt-in.ts";
 import { PoolMembers } from "./pool-members.ts";
 import { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
@@ -50,7 +50,7 @@ export class ClusterMembers {
   readonly #imageConfigs = new Map<string, MachineOSConfig>();
   /** By the MachineOSConfig that they are of. */
   readonly #builds = new Map<string, Map<string, MachineOSBuild>>();
-  #graceMs = defaultGraceMs;
+  #graceMs = defaultBuildSettings.optOutGraceMs;
   readonly #contradictions = new Map<string, { readonly since: number; readonly what: string }>();
 
   /** Everything at once, for whoever looks a single time. */

@@ -8,10 +8,10 @@ import type { ReadChapter } from "../books/book-text.ts";
 import type { BuildPlan } from "../build/build-plan.ts";
 import { readFailure } from "../build/build-retry.ts";
 import { type BuildObjects, buildOfPool, buildRows } from "../build/build-rows.ts";
-import { hasEnded, stateOfBuild } from "../build/build-state.ts";
 import type { Explanation } from "./explain.ts";
 import { durationText } from "../books/fold-book.ts";
 import { describeBuild, shortImage } from "../config/image-pair.ts";
+import { hasEnded, stateOfBuild } from "../config/build-phase.ts";
 
 /** What a build of a pool would be, as far as the cluster's objects tell: no registry is asked. */
 export type Forecast =

@@ -1,0 +1,164 @@
+import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
+import { annotations, objects } from "../../api/names.ts";
+import { pruneRules } from "./build-prune.ts";
+import { type InputProblem, warning } from "./input-problem.ts";
+
+/**
+ * Keys of the ConfigMap on-cluster-build-config. The first three are those of openshift/machine-config-operator
+ * (release-4.14).
+ */
+export const buildConfigKeys = {
+  basePullSecret: "baseImagePullSecretName",
+  pushSecret: "finalImagePushSecretName",
+  pushSpec: "finalImagePullspec",
+  builderType: "imageBuilderType",
+  /** Ours: `true` opts every pool in that says nothing else. */
+  defaultOptIn: "defaultOptIn",
+  /** Ours, 0 to 20. */
+  maxBuildRetries: "maxBuildRetries",
+  /** Ours: how long machines wait with going back after a MachineOSConfig was deleted. */
+  optOutGraceSeconds: "optOutGraceSeconds",
+  /** Ours: how long one attempt may take, and what its pod asks for, as quantities of Kubernetes. */
+  timeoutSeconds: "buildTimeoutSeconds",
+  cpu: "buildCpu",
+  memory: "buildMemory",
+  storage: "buildStorage",
+  /** Ours: finished builds of each pool that are kept, and whether the builder only reports what it would remove. */
+  keepSucceeded: "keepSucceededBuilds",
+  keepFailed: "keepFailedBuilds",
+  pruneDryRun: "pruneDryRun",
+} as const;
+
+/** `data` of a ConfigMap. */
+export type Data = Readonly<Record<string, string>>;
+
+/** What one attempt may take. */
+export interface BuildLimits {
+  readonly seconds: number;
+  readonly pushSeconds: number;
+  readonly cpu: string;
+  readonly memory: string;
+  readonly storage: string;
+}
+
+/** The ConfigMap on-cluster-build-config as every process reads it. */
+export interface BuildSettings {
+  /** Every pool is opted in that says nothing else. */
+  readonly defaultOptIn: boolean;
+  /** How often a failed build is tried again. */
+  readonly maxRetries: number;
+  /** Milliseconds that the deletion of a MachineOSConfig has no consequences for machines. */
+  readonly optOutGraceMs: number;
+  readonly limits: BuildLimits;
+  /** Finished builds of each pool that are kept. */
+  readonly keptBuilds: { readonly succeeded: number; readonly failed: number };
+  /** The builder reports what it would remove, and removes nothing. */
+  readonly pruneDryRun: boolean;
+  /** Warnings: values that do not count as they stand. The condition InputsValid of MachineOSConfigs lists them. */
+  readonly problems: readonly InputProblem[];
+}
+
+/** A whole number: its bounds, and what counts where the ConfigMap says nothing. */
+interface NumberRule {
+  readonly least: number;
+  readonly most: number;
+  readonly otherwise: number;
+  /** What counts for a number above `most`: the bound itself, or what counts where nothing is said. */
+  readonly above: "most" | "otherwise";
+}
+
+const retriesRule: NumberRule = { least: 0, most: 20, otherwise: 5, above: "otherwise" };
+/** Whoever asks for more than a day gets a day: no machine goes back sooner than that limit. */
+const graceRule: NumberRule = { least: 0, most: 86_400, otherwise: 60, above: "most" };
+const timeoutRule: NumberRule = { least: 10, most: 99_999, otherwise: 3600, above: "otherwise" };
+const keptRule = (otherwise: number): NumberRule => ({ least: 0, most: 999, otherwise, above: "otherwise" });
+const longestPushSeconds = 600;
+const defaultQuantities = { cpu: "500m", memory: "1Gi", storage: "20Gi" } as const;
+const quantityPattern = /^([0-9]{1,12})(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
+/** Characters of a wrong value that a message quotes. */
+const quotedLength = 40;
+
+type Reading<T> =
+  | { readonly verdict: "value"; readonly value: T }
+  | { readonly verdict: "wrong"; readonly value: T; readonly expected: string };
+
+function readNumber(text: string, { least, most, otherwise, above }: NumberRule): Reading<number> {
+  const expected = `not a whole number from ${least} to ${most}`;
+  if (!/^\d+$/.test(text)) return { verdict: "wrong", value: otherwise, expected };
+  const value = Number(text);
+  if (value >= least && value <= most) return { verdict: "value", value };
+  return { verdict: "wrong", value: value > most && above === "most" ? most : otherwise, expected };
+}
+
+const readQuantity = (text: string, otherwise: string): Reading<string> =>
+  quantityPattern.test(text)
+    ? { verdict: "value", value: text }
+    : { verdict: "wrong", value: otherwise, expected: "not a quantity" };
+
+function readSwitch(text: string): Reading<boolean> {
+  const word = text.toLowerCase();
+  return word === "true" || word === "false"
+    ? { verdict: "value", value: word === "true" }
+    : { verdict: "wrong", value: false, expected: "neither true nor false" };
+}
+
+/**
+ * Reads the ConfigMap of build settings. A value that is absent or empty has its default; a value that cannot count as
+ * it stands has the value that `problems` names.
+ *
+ * @param data of the ConfigMap; `undefined`: there is none.
+ */
+export function buildSettings(data: Data | undefined): BuildSettings {
+  const problems: InputProblem[] = [];
+  const read = <T>(key: string, otherwise: T, reader: (text: string) => Reading<T>): T => {
+    const text = data?.[key]?.trim() ?? "";
+    if (text === "") return otherwise;
+    const reading = reader(text);
+    if (reading.verdict === "wrong")
+      problems.push(
+        warning(
+          "BuildSettingInvalid",
+          `ConfigMap ${objects.buildConfig}: ${key} ${JSON.stringify(text.slice(0, quotedLength))} is ${reading.expected}: ${String(reading.value)} counts`,
+        ),
+      );
+    return reading.value;
+  };
+  const number = (key: string, rule: NumberRule) => read(key, rule.otherwise, (text) => readNumber(text, rule));
+  const quantity = (key: string, otherwise: string) => read(key, otherwise, (text) => readQuantity(text, otherwise));
+  const isOn = (key: string) => read(key, false, readSwitch);
+  const seconds = number(buildConfigKeys.timeoutSeconds, timeoutRule);
+  return {
+    defaultOptIn: isOn(buildConfigKeys.defaultOptIn),
+    maxRetries: number(buildConfigKeys.maxBuildRetries, retriesRule),
+    optOutGraceMs: number(buildConfigKeys.optOutGraceSeconds, graceRule) * 1000,
+    limits: {
+      seconds,
+      pushSeconds: Math.min(seconds, longestPushSeconds),
+      cpu: quantity(buildConfigKeys.cpu, defaultQuantities.cpu),
+      memory: quantity(buildConfigKeys.memory, defaultQuantities.memory),
+      storage: quantity(buildConfigKeys.storage, defaultQuantities.storage),
+    },
+    keptBuilds: {
+      succeeded: number(buildConfigKeys.keepSucceeded, keptRule(pruneRules.succeeded)),
+      failed: number(buildConfigKeys.keepFailed, keptRule(pruneRules.failed)),
+    },
+    pruneDryRun: isOn(buildConfigKeys.pruneDryRun),
+    problems,
+  };
+}
+
+/** What counts in a cluster without the ConfigMap. */
+export const defaultBuildSettings: BuildSettings = buildSettings(undefined);
+
+/** How often a failed build is tried again: as the MachineOSConfig says, else as the cluster's settings say. */
+export function maxRetriesOf(
+  config: Pick<MachineOSConfig, "metadata"> | undefined,
+  { maxRetries }: Pick<BuildSettings, "maxRetries">,
+): number {
+  const reading = readNumber(config?.metadata.annotations?.[annotations.maxBuildRetries]?.trim() ?? "", retriesRule);
+  return reading.verdict === "value" ? reading.value : maxRetries;
+}
+
+/** What the next attempt of a build may take; after an attempt that had too little memory, it has twice as much. */
+export const attemptLimits = ({ limits }: BuildSettings, { doubled }: { readonly doubled: boolean }): BuildLimits =>
+  doubled ? { ...limits, memory: limits.memory.replace(/^[0-9.]+/, (amount) => String(Number(amount) * 2)) } : limits;

@@ -1,0 +1,375 @@
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
+import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
+import { annotations, imageLabels, labels, machineOSConfigConditions } from "../../api/names.ts";
+import { conditionOf } from "../../api/schema/object.ts";
+import { type BuildState, stateOfBuild } from "../config/build-phase.ts";
+import type { ContentMode } from "../config/node-config.ts";
+import { buildName } from "./build-key.ts";
+import {
+  type BuildPlan,
+  type PlanFacts,
+  attachedTo,
+  currentBuildOf,
+  imageOf,
+  isAttached,
+  planBuild,
+  superseded,
+} from "./build-plan.ts";
+import { type RebuildStep, rebuildStep } from "./build-rebuild.ts";
+import { readRetries } from "./build-retry.ts";
+import { isNearlyDone } from "./build-state.ts";
+
+/** What a registry said of an image. */
+export type ImageAnswer =
+  | { readonly is: "image"; readonly labels: Readonly<Record<string, string>> }
+  /** `denied`: whether there is one, the registry does not say. */
+  | { readonly is: "absent" | "denied" | "unreachable"; readonly problem: string };
+
+/** Everything that decides what becomes of a pool's image, once its inputs are read. */
+export interface BuildView {
+  readonly pool: Pick<MachineConfigPool, "metadata">;
+  readonly config: Pick<MachineOSConfig, "metadata" | "status">;
+  readonly facts: PlanFacts;
+  readonly maxRetries: number;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Steps are run once inputs have been still for `ms`. `since`: when they last changed; both monotonic. */
+  readonly still: { readonly since: number; readonly now: number; readonly ms: number };
+  /** Answers of the registry in this pass, by pullspec. */
+  readonly images: ReadonlyMap<string, ImageAnswer>;
+  /** Builds that nobody wants any more were dealt with in this pass. */
+  readonly isTidy: boolean;
+  /** What keeps steps from being run at all; `unknown`: not asked in this pass. */
+  readonly preflight: "unknown" | { readonly problem: BuildObstacle | undefined };
+}
+
+export interface BuildObstacle {
+  readonly code: string;
+  readonly message: string;
+}
+
+type StartPlan = Extract<BuildPlan, { readonly strategy: "append" | "build" }>;
+type ReusePlan = Extract<BuildPlan, { readonly strategy: "reuse" }>;
+
+/** The view lacks something: it is looked up or put in order, and the decision is taken again in the same pass. */
+export type BuildQuestion =
+  | { readonly do: "inspect"; readonly image: string }
+  | { readonly do: "preflight"; readonly plan: BuildPlan }
+  /** `clears`: failures that a rebuild removes. `cancels`: runs for something else. */
+  | { readonly do: "tidy"; readonly clears: readonly MachineOSBuild[]; readonly cancels: readonly MachineOSBuild[] };
+
+/** What comes before any build: it changes what is wanted. */
+export type BuildOpening =
+  /** An image came with the installation, and is not taken over; `isTaken`: it was before. */
+  | { readonly do: "closeSeed"; readonly isTaken: boolean; readonly reason: string; readonly message: string }
+  /** An image came with the installation, and is taken over. `seen`: the build that says so, from an earlier pass. */
+  | {
+      readonly do: "adopt";
+      readonly image: string;
+      readonly mode: ContentMode;
+      readonly seen: MachineOSBuild | undefined;
+    }
+  | ({ readonly do: "rebuild" } & Pick<Extract<RebuildStep, { do: "begin" }>, "serial" | "active" | "request">);
+
+/** Why a pool has to wait, as its MachineOSConfig says it. */
+export interface BuildWait {
+  readonly do: "wait";
+  readonly reason: string;
+  readonly message: string;
+  readonly build?: MachineOSBuild;
+  readonly lookAgainSeconds?: number;
+}
+
+/** What becomes of the image that is wanted. */
+export type BuildAction =
+  /** The image that is wanted is rolled out, and no build has to say so. */
+  | { readonly do: "nothing"; readonly because: string }
+  | BuildWait
+  /** Steps have to run, and inputs may change again. `since`: when they were last seen to change (monotonic). */
+  | {
+      readonly do: "holdStill";
+      readonly since: number;
+      readonly because: string;
+      readonly lookAgainSeconds: number;
+    }
+  /** The image that is wanted is made: it is published. */
+  | { readonly do: "publish"; readonly build: MachineOSBuild; readonly image: string }
+  /** No image comes of it, until a person does something. */
+  | {
+      readonly do: "giveUp";
+      readonly reason: "BuildFailed" | "BuildInterrupted";
+      readonly build: MachineOSBuild;
+      readonly because: string;
+    }
+  /** The registry lost the image of a build: no build is said to have made it. */
+  | { readonly do: "forget"; readonly image: string; readonly because: string }
+  /** The build of the image that is rolled out was deleted: it is made again, with that image. */
+  | { readonly do: "recall"; readonly image: string; readonly because: string }
+  /** Another build has made the image. */
+  | { readonly do: "reuse"; readonly plan: ReusePlan; readonly image: string }
+  /** Another build is making the image. */
+  | { readonly do: "attach"; readonly plan: ReusePlan }
+  | { readonly do: "start"; readonly plan: StartPlan }
+  /** The build before this one ended without an image. */
+  | { readonly do: "restart"; readonly plan: StartPlan; readonly after: MachineOSBuild };
+
+export type BuildDecision =
+  | BuildQuestion
+  | BuildOpening
+  /** `endsRebuild`: the rebuild that was asked for has ended with this. */
+  | (BuildAction & { readonly endsRebuild: { readonly succeeded: boolean } | undefined });
+
+const noted = (object: { readonly metadata: MachineOSBuild["metadata"] }, annotation: string) =>
+  object.metadata.annotations?.[annotation];
+
+/** How long a wait for a registry, and for what is missing to run steps, lasts at most. */
+const registrySeconds = 30;
+const preflightSeconds = 60;
+
+const registryWait = (problem: string): BuildWait => ({
+  do: "wait",
+  reason: "RegistryUnreachable",
+  message: `whether an image is still there cannot be seen, so that nothing is built: ${problem}`,
+  lookAgainSeconds: registrySeconds,
+});
+
+/** What becomes of the image that a pool wants. */
+export function decideBuild(view: BuildView): BuildDecision {
+  const opening = decideSeed(view);
+  if (opening !== undefined) return opening.do === "wait" ? { ...opening, endsRebuild: undefined } : opening;
+  const build = currentBuildOf(view.facts);
+  const state = build === undefined ? undefined : stateOfBuild(build);
+  const current = build === undefined || state === undefined ? undefined : { build, state };
+  const step = rebuildStep({
+    pool: view.pool,
+    config: view.config,
+    build: state?.phase,
+    goesOn: current !== undefined && goesOn(current),
+  });
+  if (step.do === "begin") return { do: "rebuild", serial: step.serial, active: step.active, request: step.request };
+  const untidy = view.isTidy ? undefined : decideTidy(view.facts, build);
+  if (untidy !== undefined) return untidy;
+  const decision = current === undefined ? decideStart(view, undefined) : decideCurrent(view, current, step);
+  if (decision.do === "inspect" || decision.do === "preflight") return decision;
+  return { ...decision, endsRebuild: step.do === "finish" ? { succeeded: step.succeeded } : undefined };
+}
+
+type StartDecision = BuildAction | Exclude<BuildQuestion, { readonly do: "tidy" }>;
+
+interface Current {
+  readonly build: MachineOSBuild;
+  readonly state: BuildState;
+}
+
+const dueOf = (build: MachineOSBuild) => Date.parse(noted(build, annotations.nextAttemptAt) ?? "");
+
+/** Whether another build follows an interrupted one by itself. */
+const goesOn = ({ build, state }: Current): boolean =>
+  state.phase === "Interrupted" && (state.reason !== "UserDeleted" || !Number.isNaN(dueOf(build)));
+
+/** What the build for what is wanted leads to. */
+function decideCurrent(view: BuildView, current: Current, step: RebuildStep): StartDecision {
+  const { build, state } = current;
+  const says = `${build.metadata.name}: ${state.message}`;
+  switch (state.phase) {
+    case "Initial":
+    case "Prepared":
+    case "Building":
+      return {
+        do: "wait",
+        reason: "Building",
+        message: `${build.metadata.name}: ${state.phase} ${state.reason}`,
+        build,
+      };
+    case "Succeeded": {
+      const image = imageOf(build);
+      return image === undefined ? decideStart(view, build) : { do: "publish", build, image };
+    }
+    case "Failed":
+      return step.do !== "finish" && hasRetriesAgain(view, state)
+        ? decideStart(view, build)
+        : { do: "giveUp", reason: "BuildFailed", build, because: says };
+    case "Interrupted": {
+      if (!goesOn(current)) return { do: "giveUp", reason: "BuildInterrupted", build, because: says };
+      const waits = state.reason === "UserDeleted" ? dueOf(build) - view.now : 0;
+      return waits > 0
+        ? { do: "wait", reason: "BuildInterrupted", message: state.message, build, lookAgainSeconds: waits / 1000 }
+        : decideStart(view, build);
+    }
+  }
+}
+
+/** A limit of retries that was raised, or a counter that was taken away, lets a build begin again. */
+const hasRetriesAgain = ({ pool, maxRetries }: BuildView, { reason }: BuildState): boolean =>
+  reason === "RetryLimitReached" &&
+  readRetries(pool.metadata.annotations?.[annotations.buildRetries]).retries < maxRetries;
+
+/** How the image is come by. @param after the build that ended without an image. */
+function decideStart(view: BuildView, after: MachineOSBuild | undefined): StartDecision {
+  const { facts } = view;
+  const lone = standingOfReference(view);
+  if (lone !== undefined)
+    return { do: "nothing", because: `${lone.metadata.name} was made before this suite looked after the pool` };
+  const recalled = decideRecall(view);
+  if (recalled !== undefined) return recalled;
+  const plan = planBuild(facts);
+  switch (plan.strategy) {
+    case "none":
+      return { do: "nothing", because: plan.because };
+    case "reuse": {
+      if (plan.state === "running") return { do: "attach", plan };
+      const image = imageOf(plan.from) ?? "";
+      return askOf(view, image) ?? { do: "reuse", plan, image };
+    }
+    case "append":
+      return (plan.parent.image === facts.base ? undefined : askOf(view, plan.parent.image)) ?? startOf(plan, after);
+    case "build":
+      return decideSteps(view, plan) ?? startOf(plan, after);
+  }
+}
+
+const startOf = (plan: StartPlan, after: MachineOSBuild | undefined): BuildAction =>
+  after === undefined ? { do: "start", plan } : { do: "restart", plan, after };
+
+/** What to do before an image is relied on; `undefined`: the registry has it. */
+function askOf({ images }: BuildView, image: string): StartDecision | undefined {
+  const answer = images.get(image);
+  if (answer === undefined) return { do: "inspect", image };
+  switch (answer.is) {
+    case "image":
+      return undefined;
+    case "absent":
+      return { do: "forget", image, because: "the registry does not have the image any more" };
+    case "denied":
+    case "unreachable":
+      return registryWait(answer.problem);
+  }
+}
+
+/** What keeps steps from being run now. */
+function decideSteps({ still, preflight }: BuildView, plan: BuildPlan): StartDecision | undefined {
+  const waits = still.since + still.ms - still.now;
+  if (waits > 0)
+    return {
+      do: "holdStill",
+      since: still.since,
+      because: "the build begins when its inputs have been still for a while",
+      lookAgainSeconds: waits / 1000,
+    };
+  if (preflight === "unknown") return { do: "preflight", plan };
+  return preflight.problem === undefined
+    ? undefined
+    : {
+        do: "wait",
+        reason: preflight.problem.code,
+        message: preflight.problem.message,
+        lookAgainSeconds: preflightSeconds,
+      };
+}
+
+/** What the reference made for this configuration stands until something else is wanted. */
+function standingOfReference({ config, facts }: BuildView): MachineOSBuild | undefined {
+  const build = facts.builds.find(({ metadata }) => metadata.name === facts.current);
+  if (
+    build === undefined ||
+    noted(build, annotations.contentKey) !== undefined ||
+    facts.holdsConfiguration ||
+    facts.forced
+  )
+    return undefined;
+  const isSame =
+    build.spec.machineConfig.name === facts.rendered &&
+    build.status?.digestedImagePushSpec === config.status?.currentImagePullSpec &&
+    imageOf(build) !== undefined;
+  return isSame && build.spec.renderedImagePushSpec.startsWith(`${facts.repository}:`) ? build : undefined;
+}
+
+/** A build that was deleted though its image is rolled out is made again, as long as the registry has the image. */
+function decideRecall({ config, facts, images }: BuildView): StartDecision | undefined {
+  const image = config.status?.currentImagePullSpec;
+  const { current } = facts;
+  const first = buildName(facts.machineOSConfig, facts.key);
+  if (
+    image === undefined ||
+    current === undefined ||
+    facts.builds.some(({ metadata }) => metadata.name === current) ||
+    (current !== first && !current.startsWith(`${first}-`))
+  )
+    return undefined;
+  const answer = images.get(image);
+  if (answer === undefined) return { do: "inspect", image };
+  switch (answer.is) {
+    case "image":
+      return { do: "recall", image, because: "its image is rolled out" };
+    case "absent":
+      return undefined;
+    case "denied":
+    case "unreachable":
+      return registryWait(answer.problem);
+  }
+}
+
+/** What becomes of an image that came with the installation, and that an annotation asks to take over, once. */
+function decideSeed({ config, facts, images }: BuildView): BuildQuestion | BuildOpening | BuildWait | undefined {
+  const image = noted(config, annotations.preBuiltImage);
+  if (image === undefined) return undefined;
+  const refuse = (reason: string, message: string): BuildOpening => ({
+    do: "closeSeed",
+    isTaken: false,
+    reason,
+    message,
+  });
+  if (config.status?.currentImagePullSpec !== undefined)
+    return conditionOf(config.status.conditions, machineOSConfigConditions.seeded)?.status === "True"
+      ? { do: "closeSeed", isTaken: true, reason: "PreBuiltImageSeeded", message: "" }
+      : refuse("ImageThere", "");
+  if (!/^[^@\s]+@sha256:[0-9a-f]{64}$/.test(image))
+    return refuse("ImageNotDigest", `${image} is not named by its digest`);
+  const answer = images.get(image);
+  if (answer === undefined) return { do: "inspect", image };
+  switch (answer.is) {
+    case "unreachable":
+      return registryWait(answer.problem);
+    case "absent":
+    case "denied":
+      return refuse("ImageAbsent", answer.problem);
+    case "image":
+      return {
+        do: "adopt",
+        image,
+        mode: answer.labels[imageLabels.content] === "full" ? "full" : "os-only",
+        seen: facts.builds.find(
+          (build) =>
+            build.metadata.labels?.[labels.preBuiltImage] !== undefined &&
+            build.spec.machineOSConfig.name === facts.machineOSConfig,
+        ),
+      };
+  }
+}
+
+/** Builds that a rebuild clears, and runs that are for something else; `undefined`: there are none. */
+function decideTidy(facts: PlanFacts, wanted: MachineOSBuild | undefined): BuildQuestion | undefined {
+  const clears = facts.forced ? facts.builds.filter((build) => isCleared(build, facts)) : [];
+  const cancels = superseded(facts.machineOSConfig, wanted?.metadata.name, facts.builds)
+    .filter(
+      ({ build, state }) =>
+        // A run for the same key is what is wanted, whatever configuration it was begun for.
+        (noted(build, annotations.contentKey) !== facts.key || isAttached(build)) &&
+        !isNearlyDone(state) &&
+        // Others wait for it.
+        attachedTo(build.metadata.name, facts.builds).length === 0,
+    )
+    .map(({ build }) => build);
+  return clears.length + cancels.length === 0 ? undefined : { do: "tidy", clears, cancels };
+}
+
+/** Whether a rebuild clears a build: one for something else that came to nothing. */
+function isCleared(build: MachineOSBuild, facts: PlanFacts): boolean {
+  const { phase } = stateOfBuild(build);
+  return (
+    build.spec.machineOSConfig.name === facts.machineOSConfig &&
+    noted(build, annotations.contentKey) !== facts.key &&
+    (phase === "Failed" || phase === "Interrupted")
+  );
+}

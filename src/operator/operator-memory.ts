@@ -1,0 +1,49 @@
+import { ClusterMembers } from "../core/pool/cluster-members.ts";
+import type { Changing } from "../core/operator/decide-authorities.ts";
+import type { ConfigServerAccess } from "../core/join/config-server.ts";
+
+/** What the operator remembers between two passes. A process that starts anew, or leads again, has forgotten it. */
+export interface OperatorMemory {
+  /** Every machine by pool, kept from single changes. */
+  readonly cluster: ClusterMembers;
+  /** Milliseconds since the epoch; of the process's clock once the controller has started. */
+  now: () => number;
+  /** Manifests by `Kind/key`, as they were last applied, and when (monotonic). */
+  readonly applied: Map<string, { readonly text: string; readonly at: number }>;
+  /** Tasks that the API server has kept from ending, and since when (monotonic). */
+  readonly heldUp: Map<string, number>;
+  /** Tasks that were reported as failing. */
+  readonly failing: Set<string>;
+  readonly journals: {
+    /** Names of the journals that exist, as far as the operator knows. */
+    readonly known: Set<string>;
+    /** Nodes that may have no journal. */
+    readonly wanted: Set<string>;
+    /** When the journals were last listed (monotonic). */
+    listedAt: number | undefined;
+  };
+  /** Authorities of the API server that machines do not have yet, and since when they are the same (monotonic). */
+  changingAuthorities: Changing | undefined;
+  /** This pass hands other authorities to machines than they had. */
+  isHandingOver: boolean;
+  /** Since when the builder is deployed though no pool boots images (monotonic). */
+  builderUnwantedSince: number | undefined;
+  /** What the log last said of the config server. */
+  readonly configServerLog: { access: ConfigServerAccess | undefined; tlsNotes: string };
+  /** What the cluster's book was told of the way to this version. */
+  readonly reported: { upgradeBegan: boolean; arrival: boolean };
+}
+
+export const operatorMemory = (): OperatorMemory => ({
+  cluster: new ClusterMembers(),
+  now: () => 0,
+  applied: new Map(),
+  heldUp: new Map(),
+  failing: new Set(),
+  journals: { known: new Set(), wanted: new Set(), listedAt: undefined },
+  changingAuthorities: undefined,
+  isHandingOver: false,
+  builderUnwantedSince: undefined,
+  configServerLog: { access: undefined, tlsNotes: "" },
+  reported: { upgradeBegan: false, arrival: false },
+});

@@ -1,0 +1,144 @@
+import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
+import { journals, namespace, objects } from "../api/names.ts";
+import { buildSettings } from "../core/build/build-settings.ts";
+import { poolStatusInputs } from "../core/pool/pool-status.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/pool/slim.ts";
+import { equalValues } from "../ignition/canonical.ts";
+import { watching } from "../kube/controller.ts";
+import { ours, sourceWatches } from "./cluster-sources.ts";
+import type { OperatorWatch } from "./operator-task.ts";
+
+/** The operator has one key: each pass goes through all tasks. */
+export const one = "cluster";
+const everything = () => [one];
+
+export const watchNamespace: OperatorWatch = () => [
+  watching({
+    resource: kubernetes.Namespace,
+    selection: { fieldSelector: `metadata.name=${namespace}` },
+    concerns: everything,
+  }),
+];
+
+export const watchClusterOperators: OperatorWatch = () => [
+  watching({ resource: ClusterOperator, concerns: everything }),
+];
+
+export const watchMachineConfigurations: OperatorWatch = () => [
+  watching({ resource: MachineConfiguration, concerns: everything }),
+];
+
+export const watchPools: OperatorWatch = (memory) => [
+  watching({
+    resource: MachineConfigPool,
+    concerns: ({ key, before, after }) => {
+      memory.cluster.putPool(key, after, memory.now());
+      // What the node controller says of a pool follows from what is known here as well.
+      return before !== undefined &&
+        after !== undefined &&
+        equalValues(
+          [before.spec, before.metadata.labels, poolStatusInputs(before)],
+          [after.spec, after.metadata.labels, poolStatusInputs(after)],
+        )
+        ? []
+        : [one];
+    },
+  }),
+];
+
+export const watchControllerConfigs: OperatorWatch = () => [
+  watching({ resource: ControllerConfig, concerns: everything }),
+];
+
+/** What says which image a pool's machines are to have. */
+export const watchImages: OperatorWatch = (memory) => [
+  watching({
+    resource: MachineOSConfig,
+    concerns: ({ key, after }) => {
+      memory.cluster.putMachineOSConfig(key, after, memory.now());
+      // Whether the builder has to be there does not follow from images alone: what is being deleted waits for it.
+      return [one];
+    },
+  }),
+  watching({
+    resource: MachineOSBuild,
+    keep: slimBuild,
+    concerns: ({ key, before, after }) =>
+      memory.cluster.putMachineOSBuild(key, after, before, memory.now()).length > 0 ? [one] : [],
+  }),
+];
+
+export const watchMachines: OperatorWatch = (memory) => [
+  watching({
+    resource: MachineConfigNode,
+    concerns: ({ key, before, after }) => {
+      if (
+        before !== undefined &&
+        after !== undefined &&
+        equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))
+      )
+        return [];
+      memory.cluster.putMachineConfigNode(key, after, memory.now());
+      return [one];
+    },
+  }),
+  watching({
+    resource: kubernetes.Node,
+    keep: slimNode,
+    concerns: ({ key, before, after }) => {
+      const isSame =
+        before !== undefined &&
+        after !== undefined &&
+        equalValues(
+          [relevantOfNode(before), before.status?.addresses],
+          [relevantOfNode(after), after.status?.addresses],
+        );
+      if (isSame) return [];
+      memory.cluster.putNode(key, after, memory.now());
+      if (after === undefined) memory.journals.known.delete(`${journals.nodePrefix}${key}`);
+      else memory.journals.wanted.add(key);
+      return [one];
+    },
+  }),
+];
+
+export const watchDeployments: OperatorWatch = () => [
+  watching({ resource: kubernetes.Deployment, selection: ours, concerns: everything }),
+];
+export const watchDaemonSets: OperatorWatch = () => [
+  watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),
+];
+export const watchSecrets: OperatorWatch = () => [
+  watching({ resource: kubernetes.Secret, selection: ours, concerns: everything }),
+];
+
+/** What ControllerConfig is made from, and everything else that the cluster says of itself. */
+export const watchSources: OperatorWatch = () => sourceWatches(everything);
+
+/** How long machines keep their images after an opt-out; a pass follows by the watch of all ConfigMaps. */
+export const watchBuildSettings: OperatorWatch = (memory) => [
+  watching({
+    resource: kubernetes.ConfigMap,
+    selection: ours,
+    concerns: ({ key, after }) => {
+      if (key === `${namespace}/${objects.buildConfig}`)
+        memory.cluster.setGrace(buildSettings(after?.data).optOutGraceMs, memory.now());
+      return [];
+    },
+  }),
+];
+
+export const watchControllerPods: OperatorWatch = () => [
+  watching({
+    resource: kubernetes.Pod,
+    selection: { namespace, labelSelector: `k8s-app=${objects.controller}` },
+    concerns: everything,
+  }),
+];

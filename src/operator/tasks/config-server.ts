@@ -1,0 +1,234 @@
+import { kubernetes } from "../../api/foreign/kubernetes.ts";
+import { ControllerConfig } from "../../api/kinds/controller-config.ts";
+import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { namespace, objects } from "../../api/names.ts";
+import { type KubeObject, type Resource, keyOf } from "../../api/schema/object.ts";
+import { type TlsSecurityProfile, tlsOfProfile } from "../../core/certificates/tls-profile.ts";
+import {
+  type ConfigServerAccess,
+  type ConfigServerFacts,
+  apiServerForMachines,
+  configServerAccess,
+  configServerHosts,
+} from "../../core/join/config-server.ts";
+import { applyManifest, forgetApplied } from "../apply-manifest.ts";
+import { nodeBootstrappers, observeClusterInfo, observeTlsProfile, ownMap } from "../cluster-sources.ts";
+import { isLoopbackAddress, manifestInputs } from "../components.ts";
+import { keepConfigServerCertificates } from "../config-server-certificates.ts";
+import { bootstrapRights, clientCaKey, configServerDaemonSet, tlsFlags, tlsFlagsIn } from "../manifests.ts";
+import { runOf, settingsIn } from "../operator-options.ts";
+import { type OperatorTask, type TaskContext, done, failed, progressing } from "../operator-task.ts";
+import {
+  one,
+  watchControllerConfigs,
+  watchDaemonSets,
+  watchMachineConfigurations,
+  watchMachines,
+  watchPools,
+  watchSecrets,
+  watchSources,
+} from "../operator-watches.ts";
+import { controlPlaneAddresses } from "../serving-certificate.ts";
+
+interface View {
+  readonly facts: ConfigServerFacts;
+  /** Of the control plane. */
+  readonly addresses: readonly string[];
+  /** Names of the pools that machines can join. */
+  readonly pools: readonly string[];
+  /** Accounts that machines which join ask for their certificates as. */
+  readonly accounts: readonly KubeObject[];
+  readonly tlsProfile: TlsSecurityProfile | undefined;
+  /** Arguments of the config server as it is deployed. */
+  readonly arguments: readonly string[];
+  readonly hasClientCa: boolean;
+}
+
+interface Serving {
+  /** Names and addresses that machines reach the config server by. */
+  readonly hosts: readonly string[];
+  readonly access: ConfigServerAccess;
+  readonly apiServer: string;
+  readonly oneMachine: boolean;
+  readonly tls: readonly string[];
+  readonly hasClientCa: boolean;
+}
+
+type Decision =
+  | { readonly do: "wait"; readonly message: string }
+  | {
+      readonly do: "serve";
+      readonly serving: Serving;
+      /** Rights of the machines that join, by pool. */
+      readonly rights: readonly KubeObject[];
+      /** Rights whose account is gone: they are applied again. */
+      readonly missingAccounts: readonly string[];
+      /** Accounts of pools that are gone. */
+      readonly removed: readonly { readonly name: string; readonly uid: string }[];
+      /** What of the cluster's TLS profile is not followed. */
+      readonly tlsNotes: string;
+      /** What is wrong with the settings. */
+      readonly problems: readonly string[];
+    };
+
+const kinds: readonly Resource[] = [
+  kubernetes.ServiceAccount,
+  kubernetes.ClusterRole,
+  kubernetes.ClusterRoleBinding,
+  kubernetes.Role,
+  kubernetes.RoleBinding,
+];
+
+/** What serves machines that join: its certificates, what they join with, and its pods on the control plane. */
+export const configServer: OperatorTask<View, Decision> = {
+  name: "ConfigServer",
+  watches: [
+    watchMachineConfigurations,
+    watchPools,
+    watchControllerConfigs,
+    watchMachines,
+    watchDaemonSets,
+    watchSecrets,
+    watchSources,
+  ],
+
+  async observe(context) {
+    const { caches, options } = context;
+    const running = caches.of(kubernetes.DaemonSet).get(`${namespace}/${objects.configServer}`);
+    return {
+      facts: {
+        controllerConfig: caches.of(ControllerConfig).get(objects.controllerConfig),
+        machineConfiguration: settingsIn(context),
+        clusterInfo: observeClusterInfo(context),
+        ownServer: options.apiServer,
+        installedAddress: options.configServerAddress,
+      },
+      addresses: controlPlaneAddresses(context),
+      pools: caches
+        .of(MachineConfigPool)
+        .list()
+        .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+        .map(({ metadata }) => metadata.name)
+        .sort(),
+      accounts: caches.of(kubernetes.ServiceAccount, nodeBootstrappers).list(),
+      tlsProfile: await observeTlsProfile(context),
+      arguments: running?.spec?.template.spec?.containers[0]?.args ?? [],
+      hasClientCa: ownMap(objects.configServerClientCa, context)?.data?.[clientCaKey] !== undefined,
+    };
+  },
+
+  decide(view) {
+    const { facts, addresses, pools, accounts } = view;
+    if (addresses.length === 0) return { do: "wait", message: "waiting for a control-plane machine to run on" };
+    const { access, problem } = configServerAccess(facts.machineConfiguration);
+    const tls = tlsOfProfile(view.tlsProfile);
+    const rights = bootstrapRights(pools);
+    const known = new Set(accounts.map(keyOf));
+    return {
+      do: "serve",
+      serving: {
+        hosts: [...new Set([...configServerHosts(facts), ...addresses, `${objects.configServer}.${namespace}.svc`])],
+        access,
+        apiServer: apiServerForMachines(facts),
+        oneMachine: isLoopbackAddress(addresses[0] ?? ""),
+        // A profile that cannot be followed changes nothing.
+        tls: tls.verdict === "settings" ? tlsFlags(tls.settings.minVersion, tls.flags) : tlsFlagsIn(view.arguments),
+        hasClientCa: view.hasClientCa,
+      },
+      rights,
+      missingAccounts: rights
+        .filter((manifest) => manifest.kind === kubernetes.ServiceAccount.kind && !known.has(keyOf(manifest)))
+        .map(keyOf),
+      removed: removedAccounts(accounts, pools),
+      tlsNotes: tls.verdict === "settings" ? tls.notes.join("; ") : "",
+      problems: [
+        ...(problem === undefined ? [] : [problem]),
+        ...(tls.verdict === "refused" ? [`APIServer ${one}: ${tls.reason}`] : []),
+      ],
+    };
+  },
+
+  async perform(decision, context) {
+    switch (decision.do) {
+      case "wait":
+        return progressing(decision.message);
+      case "serve": {
+        const { hosts, ...serving } = decision.serving;
+        await keepCertificates(hosts, context);
+        await removeAccounts(decision.removed, context);
+        for (const key of decision.missingAccounts) forgetApplied(kubernetes.ServiceAccount.kind, key, context);
+        for (const manifest of decision.rights) {
+          const resource = kinds.find(({ kind }) => kind === manifest.kind);
+          if (resource !== undefined) await applyManifest(resource, manifest, context);
+        }
+        logSettings(serving.access, decision.tlsNotes, context);
+        await applyManifest(
+          kubernetes.DaemonSet,
+          configServerDaemonSet({ ...manifestInputs(context), ...serving }),
+          context,
+          { watched: true },
+        );
+        return decision.problems.length === 0 ? done : failed(decision.problems.join("; "));
+      }
+    }
+  },
+};
+
+/** Nobody joins a pool that is gone: its account goes, and with it the tokens that were given out for it. */
+function removedAccounts(
+  accounts: readonly KubeObject[],
+  pools: readonly string[],
+): readonly { readonly name: string; readonly uid: string }[] {
+  const prefix = objects.nodeBootstrapperPrefix;
+  return accounts.flatMap(({ metadata: { name, uid, deletionTimestamp } }) =>
+    // The label alone makes none of them: other programs that use it choose other names.
+    !name.startsWith(prefix) ||
+    pools.includes(name.slice(prefix.length)) ||
+    uid === undefined ||
+    deletionTimestamp !== undefined
+      ? []
+      : [{ name, uid }],
+  );
+}
+
+async function removeAccounts(
+  accounts: readonly { readonly name: string; readonly uid: string }[],
+  context: TaskContext,
+): Promise<void> {
+  const { kube, log, signal } = context;
+  for (const { name, uid } of accounts) {
+    await kube.delete(kubernetes.ServiceAccount, { name, namespace }, { uid, signal });
+    forgetApplied(kubernetes.ServiceAccount.kind, `${namespace}/${name}`, context);
+    log.info({ account: name }, "the account of a pool that is gone is removed");
+  }
+}
+
+async function keepCertificates(hosts: readonly string[], context: TaskContext): Promise<void> {
+  const kept = await keepConfigServerCertificates(
+    hosts,
+    (resource, manifest) => applyManifest(resource, manifest, context, { watched: true }),
+    context,
+  );
+  if (kept?.rotated === undefined) return;
+  context.scribe.line({
+    book: "cluster",
+    chapter: "Server",
+    ...runOf(context.options),
+    path: "Certificate",
+    mark: "note",
+    level: "boundary",
+    reason: "CertificateRotated",
+    message: `of the config server: ${kept.rotated}`,
+  });
+}
+
+/** Warns once of what somebody should know who reads the log. */
+function logSettings(access: ConfigServerAccess, notes: string, { log, memory }: TaskContext): void {
+  const said = memory.configServerLog;
+  if (notes !== "" && notes !== said.tlsNotes)
+    log.warn({ notes }, "the cluster's TLS profile is not followed in everything");
+  said.tlsNotes = notes;
+  if (access === "insecure" && said.access !== access)
+    log.warn({ access }, "the config server is set to give configurations, secrets included, to everybody who asks");
+  said.access = access;
+}

@@ -1,0 +1,115 @@
+import { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
+import { kubernetes } from "../../api/foreign/kubernetes.ts";
+import { fieldManagers, journals as names, namespace } from "../../api/names.ts";
+import type { KubeObject, OwnerReference } from "../../api/schema/object.ts";
+import { pathOf } from "../../kube/kube-client.ts";
+import { isAlreadyExists } from "../../kube/kube-error.ts";
+import { reapplyMs } from "../apply-manifest.ts";
+import { type OperatorTask, type TaskContext, done } from "../operator-task.ts";
+import { watchMachines, watchNamespace, watchPools } from "../operator-watches.ts";
+
+interface View {
+  /** Names of the journals that exist. */
+  readonly known: ReadonlySet<string>;
+  /** Of the suite's namespace. */
+  readonly namespaceUid: string | undefined;
+  /** Nodes that may have no journal, and the uid of those that are in a pool. */
+  readonly nodes: readonly { readonly name: string; readonly uid: string | undefined }[];
+}
+
+interface Decision {
+  readonly create: readonly { readonly name: string; readonly owners: readonly OwnerReference[] }[];
+  /** Nodes that were looked at; one that no pool had selected has no journal yet. */
+  readonly nodes: readonly { readonly name: string; readonly isMember: boolean }[];
+}
+
+/**
+ * A journal for each component, and one for each node from the moment that it has a MachineConfigNode; those go with
+ * their nodes by owner reference. Their lines are not read: a cluster's journals are large.
+ */
+export const journals: OperatorTask<View, Decision> = {
+  name: "Journals",
+  watches: [watchNamespace, watchPools, watchMachines],
+
+  async observe(context) {
+    const { caches, memory } = context;
+    await listAgain(context);
+    return {
+      known: memory.journals.known,
+      namespaceUid: caches.of(kubernetes.Namespace).get(namespace)?.metadata.uid,
+      nodes: [...memory.journals.wanted].map((name) => {
+        const known = memory.cluster.node(name);
+        return { name, uid: known?.membership.verdict === "member" ? (known.node.metadata.uid ?? "") : undefined };
+      }),
+    };
+  },
+
+  decide({ known, namespaceUid: uid, nodes }) {
+    const ofNamespace = uid === undefined ? [] : [{ apiVersion: "v1", kind: "Namespace", name: namespace, uid }];
+    const wanted = [
+      ...[names.operator, names.controller, names.server, names.osBuilder].map((name) => ({
+        name,
+        owners: ofNamespace,
+      })),
+      ...nodes.flatMap((node) =>
+        node.uid === undefined
+          ? []
+          : [
+              {
+                name: `${names.nodePrefix}${node.name}`,
+                owners: [{ apiVersion: "v1", kind: "Node", name: node.name, uid: node.uid }],
+              },
+            ],
+      ),
+    ];
+    return {
+      create: wanted.filter(({ name }) => !known.has(name)),
+      nodes: nodes.map(({ name, uid: ofNode }) => ({ name, isMember: ofNode !== undefined })),
+    };
+  },
+
+  async perform({ create, nodes }, context) {
+    const { memory } = context;
+    for (const { name, owners } of create) {
+      await createJournal(name, owners, context);
+      memory.journals.known.add(name);
+    }
+    // A node that some pool will select later is looked at again then, or with the next list.
+    for (const { name, isMember } of nodes)
+      if (isMember || memory.cluster.node(name)?.membership.verdict !== "member") memory.journals.wanted.delete(name);
+    return done;
+  },
+};
+
+/** Lists the journals' names now and then; nodes of pools may have lost theirs since the last list. */
+async function listAgain({ kube, clock, signal, memory: { cluster, journals: seen } }: TaskContext): Promise<void> {
+  if (seen.listedAt !== undefined && clock.monotonic() - seen.listedAt < reapplyMs) return;
+  const accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+  const { items } = (await kube.request(
+    { method: "GET", target: pathOf(MachineStateJournal, {}), headers: { accept } },
+    { signal },
+  )) as { readonly items: readonly Pick<KubeObject, "metadata">[] | null };
+  seen.known.clear();
+  // Of none Kubernetes says null.
+  for (const { metadata } of items ?? []) seen.known.add(metadata.name);
+  seen.listedAt = clock.monotonic();
+  for (const { metadata } of cluster.pools())
+    for (const { name } of cluster.members(metadata.name).all()) seen.wanted.add(name);
+}
+
+async function createJournal(
+  name: string,
+  owners: readonly OwnerReference[],
+  { kube, signal }: TaskContext,
+): Promise<void> {
+  const { apiVersion, kind } = MachineStateJournal;
+  try {
+    await kube.create(
+      MachineStateJournal,
+      { apiVersion, kind, metadata: { name, ownerReferences: [...owners] }, spec: { lines: [], last: [] } },
+      { owner: fieldManagers.operator, signal },
+    );
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+}

@@ -1,0 +1,72 @@
+import { kubernetes } from "../../api/foreign/kubernetes.ts";
+import { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
+import { fieldManagers, notYetSet } from "../../api/names.ts";
+import { type OperatorTask, type TaskContext, done } from "../operator-task.ts";
+import { watchMachines, watchPools } from "../operator-watches.ts";
+
+interface View {
+  /** Nodes that have no MachineConfigNode, and the pool of those that are in one. */
+  readonly without: readonly { readonly name: string; readonly uid: string; readonly pool: string | undefined }[];
+  /** MachineConfigNodes whose nodes are gone. */
+  readonly orphans: readonly { readonly name: string; readonly uid: string | undefined }[];
+}
+
+type Step =
+  | { readonly do: "create"; readonly name: string; readonly uid: string; readonly pool: string }
+  | { readonly do: "delete"; readonly name: string; readonly uid: string | undefined };
+
+/**
+ * One MachineConfigNode for each node, from the moment that it registers; they go with their nodes by owner reference.
+ */
+export const machineConfigNodes: OperatorTask<View, readonly Step[]> = {
+  name: "MachineConfigNodes",
+  watches: [watchPools, watchMachines],
+
+  observe: ({ memory: { cluster } }) => ({
+    without: [...cluster.withoutMachineConfigNode].flatMap((name) => {
+      const known = cluster.node(name);
+      if (known === undefined) return [];
+      const { membership, node } = known;
+      return [
+        { name, uid: node.metadata.uid ?? "", pool: membership.verdict === "member" ? membership.pool : undefined },
+      ];
+    }),
+    orphans: cluster.machineConfigNodesWithoutNode().map(({ metadata: { name, uid } }) => ({ name, uid })),
+  }),
+
+  decide: ({ without, orphans }) => [
+    ...without.flatMap(({ name, uid, pool }) =>
+      pool === undefined ? [] : [{ do: "create", name, uid, pool } as const],
+    ),
+    ...orphans.map(({ name, uid }) => ({ do: "delete", name, uid }) as const),
+  ],
+
+  async perform(steps, context) {
+    for (const step of steps) await performStep(step, context);
+    return done;
+  },
+};
+
+/** Caches may be late: each step is checked against the API server before it is taken. */
+async function performStep(step: Step, { kube, signal }: TaskContext): Promise<void> {
+  const { name, uid } = step;
+  switch (step.do) {
+    case "create":
+      if ((await kube.get(MachineConfigNode, { name }, { signal })) !== undefined) return;
+      await kube.create(
+        MachineConfigNode,
+        {
+          apiVersion: MachineConfigNode.apiVersion,
+          kind: MachineConfigNode.kind,
+          metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: step.uid }] },
+          spec: { node: { name }, pool: { name: step.pool }, configVersion: { desired: notYetSet } },
+        },
+        { owner: fieldManagers.operator, signal },
+      );
+      return;
+    case "delete":
+      if ((await kube.get(kubernetes.Node, { name }, { signal })) === undefined)
+        await kube.delete(MachineConfigNode, { name }, { signal, ...(uid === undefined ? {} : { uid }) });
+      return;
+  }
+}

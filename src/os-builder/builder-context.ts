@@ -1,0 +1,32 @@
+import type { Context } from "../kube/controller.ts";
+import type { BuildBackend } from "./backend.ts";
+import type { WantObserver } from "./observe-want.ts";
+
+/** What the builder remembers between two passes. Whatever has to outlive the process is on objects. */
+export interface BuilderMemory {
+  /** Build → its pool, of those that were seen: news of a run may come when its build is gone. */
+  readonly pools: Map<string, string>;
+  /** Pool → key that steps are to be run for, and since when it is wanted (monotonic). */
+  readonly still: Map<string, { readonly key: string; readonly since: number }>;
+  /** Builds whose objects were removed since this process began. */
+  readonly cleaned: Set<string>;
+  /** Pools whose request to rebuild was reported to be of no use. */
+  readonly ignored: Map<string, string>;
+}
+
+export const builderMemory = (): BuilderMemory => ({
+  pools: new Map(),
+  still: new Map(),
+  cleaned: new Set(),
+  ignored: new Map(),
+});
+
+/** What everything that makes images works with. */
+export interface BuilderContext extends Context {
+  /** In the order in which they are asked: cheaper ones first. */
+  readonly backends: readonly BuildBackend[];
+  readonly observer: WantObserver;
+  readonly memory: BuilderMemory;
+  /** How long inputs must have been still before steps are run, in milliseconds. */
+  readonly stillMs: number;
+}

@@ -1,0 +1,176 @@
+import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
+import { annotations, fieldManagers, finalizers, machineOSConfigConditions as types } from "../api/names.ts";
+import { timestampOf } from "../api/schema/object.ts";
+import { layeringTold } from "../core/build/build-conditions.ts";
+import { attachedTo, superseded } from "../core/build/build-plan.ts";
+import { rebuildRequest } from "../core/build/build-rebuild.ts";
+import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
+import { isMaterialised } from "../core/config/opt-in.ts";
+import { updateObject } from "../kube/kube-client.ts";
+import { type Outcome, settled } from "../kube/outcome.ts";
+import type { BuilderContext } from "./builder-context.ts";
+import { cleanUp } from "./clean-up.ts";
+import { buildSettingsIn, poolOfBuild } from "./cluster-facts.ts";
+import { cancelBuild } from "./drive-build.ts";
+import { reportToPool } from "./report-image.ts";
+import { annotateConfig, annotatePool, writeConfigStatus } from "./write-objects.ts";
+
+const optOutAfterOf = ({ metadata }: MachineConfigPool) => metadata.annotations?.[annotations.optOutAfter];
+
+/** Lets a MachineOSConfig go that is being deleted: its runs end, and machines get their time. */
+export async function releaseConfig(
+  config: MachineOSConfig,
+  pool: MachineConfigPool | undefined,
+  context: BuilderContext,
+): Promise<void> {
+  const { kube, events, log, signal } = context;
+  const { name } = config.metadata;
+  await endRuns(name, `the MachineOSConfig ${name} was deleted`, context);
+  await grantGrace(config, pool, context);
+  await updateObject(
+    kube,
+    MachineOSConfig,
+    config.metadata,
+    (object) =>
+      object.metadata.uid === config.metadata.uid
+        ? ({
+            metadata: {
+              finalizers: (object.metadata.finalizers ?? []).filter((each) => each !== finalizers.osBuildCleanup),
+            },
+          } as unknown as Partial<MachineOSConfig>)
+        : undefined,
+    { owner: fieldManagers.osBuilder, cached: config, signal },
+  );
+  events.event(config, {
+    type: "Normal",
+    reason: "ConfigDeleted",
+    message: "what was made for it is gone; its images stay as long as a machine needs them",
+  });
+  log.info({ machineOSConfig: name }, "MachineOSConfig released");
+}
+
+/** Machines that were told to go back already have nothing to wait for. */
+async function grantGrace(
+  config: MachineOSConfig,
+  pool: MachineConfigPool | undefined,
+  context: BuilderContext,
+): Promise<void> {
+  if (
+    pool === undefined ||
+    pool.metadata.deletionTimestamp !== undefined ||
+    isMaterialised(config) ||
+    config.status?.currentImagePullSpec === undefined ||
+    layeringTold(pool) !== "layered" ||
+    optOutAfterOf(pool) !== undefined
+  )
+    return;
+  const until = timestampOf(context.clock.now() + buildSettingsIn(context.caches).optOutGraceMs);
+  await annotatePool(pool, { [annotations.optOutAfter]: until }, context);
+}
+
+/** Ends every run of a MachineOSConfig but those that others wait for. */
+async function endRuns(machineOSConfig: string, message: string, context: BuilderContext): Promise<void> {
+  const builds = context.caches.of(MachineOSBuild).list();
+  for (const { build } of superseded(machineOSConfig, undefined, builds)) {
+    if (attachedTo(build.metadata.name, builds).some((other) => other.spec.machineOSConfig.name !== machineOSConfig))
+      continue;
+    await cancelBuild(build, "OptedOut", message, { context, backends: context.backends });
+  }
+  for (const build of builds)
+    if (build.spec.machineOSConfig.name === machineOSConfig && hasEnded(stateOfBuild(build)))
+      await cleanUp(build, false, context);
+}
+
+/** Takes a pool back from images: what was begun ends, and what was said of images goes. */
+export async function leavePool(
+  name: string,
+  pool: MachineConfigPool | undefined,
+  configs: readonly MachineOSConfig[],
+  context: BuilderContext,
+): Promise<Outcome> {
+  context.memory.still.delete(name);
+  const why = pool === undefined ? `the pool ${name} was deleted` : `the pool ${name} is not opted in to images`;
+  for (const machineOSConfig of configsOf(name, configs, context)) await endRuns(machineOSConfig, why, context);
+  const reason = pool === undefined ? "PoolNotFound" : "OptedOut";
+  for (const config of configs) {
+    if (config.metadata.deletionTimestamp !== undefined || isMaterialised(config)) continue;
+    await annotateConfig(config, { [annotations.rebuild]: null, [annotations.rebuildActive]: null }, context);
+    await writeConfigStatus(config, [{ type: types.upToDate, status: "False", reason, message: why }], context);
+  }
+  if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return settled();
+  if (layeringTold(pool) !== "layered") {
+    await ignoreRebuild(pool, context);
+    return settled();
+  }
+  // A MachineOSConfig that is made again in time changes nothing.
+  const after = Date.parse(optOutAfterOf(pool) ?? "");
+  const now = context.clock.now();
+  if (!Number.isNaN(after) && after > now) return settled((after - now) / 1000);
+  await goBackToStock(pool, context);
+  return settled();
+}
+
+/** Names of the MachineOSConfigs of a pool: those that exist, and those that builds of the pool are of. */
+const configsOf = (
+  pool: string,
+  configs: readonly MachineOSConfig[],
+  { caches }: BuilderContext,
+): ReadonlySet<string> =>
+  new Set([
+    ...configs.map(({ metadata }) => metadata.name),
+    ...caches
+      .of(MachineOSBuild)
+      .list()
+      .filter((build) => poolOfBuild(build) === pool)
+      .map(({ spec }) => spec.machineOSConfig.name),
+  ]);
+
+/** A request to build again is of no use where nothing is built; the pool hears of it once. */
+async function ignoreRebuild(pool: MachineConfigPool, context: BuilderContext): Promise<void> {
+  const { events, memory } = context;
+  const { name } = pool.metadata;
+  const request = rebuildRequest({ pool, config: undefined });
+  if (request !== undefined && memory.ignored.get(name) !== request)
+    events.event(pool, {
+      type: "Warning",
+      reason: "RebuildIgnored",
+      message: `the pool has no images that could be built again; ${annotations.rebuildImage} counts once it is opted in`,
+    });
+  if (request === undefined) memory.ignored.delete(name);
+  else memory.ignored.set(name, request);
+  if (optOutAfterOf(pool) !== undefined) await annotatePool(pool, { [annotations.optOutAfter]: null }, context);
+}
+
+async function goBackToStock(pool: MachineConfigPool, context: BuilderContext): Promise<void> {
+  const { events, scribe, clock } = context;
+  const { name } = pool.metadata;
+  await annotatePool(
+    pool,
+    {
+      [annotations.newestImageEquivalentConfig]: null,
+      [annotations.rebuildImage]: null,
+      [annotations.buildRetries]: null,
+      [annotations.optOutAfter]: null,
+    },
+    context,
+    { [annotations.rebuildImage]: null },
+  );
+  await reportToPool(pool, { degraded: { is: false, reason: "OptedOut", message: "" } }, context);
+  events.event(pool, {
+    type: "Normal",
+    reason: "OptedOut",
+    message: "machines go back to the stock operating system",
+  });
+  scribe.line({
+    book: `pool/${name}`,
+    chapter: "OptOut",
+    run: timestampOf(clock.now()),
+    path: "Asked",
+    mark: "end",
+    level: "boundary",
+    reason: "OptedOut",
+    message: `machines of ${name} go back to the stock operating system`,
+  });
+}

@@ -1,0 +1,103 @@
+import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import type { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
+import { annotations, machineOSConfigConditions as types } from "../api/names.ts";
+import { timestampOf } from "../api/schema/object.ts";
+import { activeRebuild } from "../core/build/build-rebuild.ts";
+import type { Context } from "../kube/controller.ts";
+import { nodesIn } from "./cluster-facts.ts";
+import { modeOf } from "./drive-build.ts";
+import type { Configured } from "./report-image.ts";
+import { annotateBuild, annotateConfig, annotatePool, writeConfigStatus } from "./write-objects.ts";
+
+type Noted = { readonly metadata: MachineOSBuild["metadata"] };
+const noted = (object: Noted, annotation: string) => object.metadata.annotations?.[annotation];
+
+export const referenceTo = (build: MachineOSBuild) => ({
+  group: MachineOSBuild.group,
+  resource: MachineOSBuild.plural,
+  name: build.metadata.name,
+});
+
+const isPublished = (config: MachineOSConfig, { metadata: { name } }: MachineOSBuild, image: string): boolean =>
+  config.status?.currentImagePullSpec === image &&
+  config.status.machineOSBuild?.name === name &&
+  noted(config, annotations.currentMachineOSBuild) === name;
+
+/** The image that is wanted is made: first of all the controllers that roll it out are told. */
+export async function publishImage(
+  pool: MachineConfigPool,
+  intent: Configured,
+  build: MachineOSBuild,
+  image: string,
+  context: Context,
+): Promise<void> {
+  if (isPublished(intent.config, build, image)) await reportRolledOut(pool, build, image, context);
+  else await pointTo(pool, intent.config, build, image, context);
+  const legacy = intent.source === "PoolLabel" ? { [annotations.newestImageEquivalentConfig]: image } : {};
+  await annotatePool(pool, { ...legacy, [annotations.buildRetries]: null }, context);
+}
+
+async function pointTo(
+  pool: MachineConfigPool,
+  config: MachineOSConfig,
+  build: MachineOSBuild,
+  image: string,
+  context: Context,
+): Promise<void> {
+  const { events, scribe, log } = context;
+  const { name } = build.metadata;
+  await writeConfigStatus(
+    config,
+    [{ type: types.upToDate, status: "True", reason: "UpToDate", message: `${name}: ${image}` }],
+    context,
+    (object) =>
+      object.status?.currentImagePullSpec === image && object.status.machineOSBuild?.name === name
+        ? undefined
+        : { currentImagePullSpec: image, machineOSBuild: referenceTo(build) },
+  );
+  await annotateConfig(config, { [annotations.currentMachineOSBuild]: name }, context);
+  log.info({ pool: pool.metadata.name, build: name, image, content: modeOf(build) }, "image published");
+  if (config.status?.currentImagePullSpec === image && activeRebuild(config) !== undefined)
+    events.event(pool, {
+      type: "Normal",
+      reason: "RebuildUnchanged",
+      message: `built again, the image is the same to the last byte: ${image}`,
+    });
+  scribe.line({
+    book: `build/${name}`,
+    chapter: "Published",
+    path: "Published",
+    mark: "end",
+    level: "boundary",
+    reason: "ImagePublished",
+    message: `${image} is the image of ${pool.metadata.name}`,
+    data: { image, pool: pool.metadata.name },
+  });
+}
+
+/** When every machine of the pool runs an image, the build's book says so, once. */
+async function reportRolledOut(
+  pool: MachineConfigPool,
+  build: MachineOSBuild,
+  image: string,
+  context: Context,
+): Promise<void> {
+  if (noted(build, annotations.rolledOutAt) !== undefined) return;
+  const members = nodesIn(context.caches).filter((node) => node.pool === pool.metadata.name);
+  const runs = ({ node }: (typeof members)[number]) =>
+    noted(node, annotations.currentImage) === image &&
+    noted(node, annotations.currentConfig) === build.spec.machineConfig.name;
+  if (members.length === 0 || !members.every(runs)) return;
+  await annotateBuild(build, { [annotations.rolledOutAt]: timestampOf(context.clock.now()) }, context);
+  context.scribe.line({
+    book: `build/${build.metadata.name}`,
+    chapter: "RolledOut",
+    path: "RolledOut",
+    mark: "end",
+    level: "boundary",
+    reason: "ImageRolledOut",
+    message: `all ${members.length} machines of ${pool.metadata.name} run ${image}`,
+    data: { pool: pool.metadata.name, machines: members.length },
+  });
+}

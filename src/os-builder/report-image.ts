@@ -1,0 +1,122 @@
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import type { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
+import { fieldManagers, machineOSConfigConditions as types } from "../api/names.ts";
+import { conditionOf } from "../api/schema/object.ts";
+import {
+  type PoolBuildReport,
+  imageBuildDegraded,
+  layeringTold,
+  withBuildReport,
+} from "../core/build/build-conditions.ts";
+import type { OptedIn } from "../core/build/build-intent.ts";
+import { activeRebuild } from "../core/build/build-rebuild.ts";
+import { type InputProblem, inputsValid } from "../core/build/input-problem.ts";
+import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
+import type { Context } from "../kube/controller.ts";
+import { updateObject } from "../kube/kube-client.ts";
+import { type WantedCondition, writeConfigStatus } from "./write-objects.ts";
+
+export type Configured = OptedIn & { readonly config: MachineOSConfig };
+
+/** What is true of a pool's image after a pass, for its MachineOSConfig and the pool. */
+export interface Standing {
+  readonly upToDate: { readonly is: boolean; readonly reason: string; readonly message: string };
+  readonly build?: MachineOSBuild;
+  readonly lookAgainSeconds?: number;
+}
+
+/**
+ * Reports how a pool's image stands, on the MachineOSConfig and on the pool.
+ *
+ * @param problems of its inputs; `undefined`: they were not read.
+ */
+export async function reportStanding(
+  pool: MachineConfigPool,
+  intent: Configured,
+  problems: readonly InputProblem[] | undefined,
+  { upToDate, build }: Standing,
+  context: Context,
+): Promise<void> {
+  const { config } = intent;
+  const wanted: WantedCondition[] = [
+    {
+      type: types.upToDate,
+      status: upToDate.is ? "True" : "False",
+      reason: upToDate.reason,
+      message: upToDate.message,
+    },
+  ];
+  if (problems !== undefined) wanted.push(reportInputs(config, problems, context));
+  await writeConfigStatus(config, wanted, context, (object) =>
+    (object.status?.observedGeneration ?? 0) >= (object.metadata.generation ?? 0)
+      ? undefined
+      : { observedGeneration: object.metadata.generation ?? 0 },
+  );
+  // What is wrong with inputs is reported elsewhere, and takes nothing back.
+  if (build === undefined && layeringTold(pool) === "layered") return;
+  const state = build === undefined ? undefined : stateOfBuild(build);
+  await reportToPool(
+    pool,
+    {
+      degraded: degradedBy(build, activeRebuild(config) !== undefined),
+      ...(intent.source === "PoolLabel" ? { legacy: { phase: state?.phase, message: state?.message ?? "" } } : {}),
+    },
+    context,
+  );
+}
+
+/** The condition InputsValid, with an event where its verdict changes. */
+function reportInputs(
+  config: MachineOSConfig,
+  problems: readonly InputProblem[],
+  { events }: Context,
+): WantedCondition {
+  const before = conditionOf(config.status?.conditions, types.inputsValid);
+  const valid = inputsValid(problems);
+  if (valid.status === "False" && (before?.status !== "False" || before.message !== valid.message))
+    events.event(config, { type: "Warning", reason: "ConfigReconcileFailed", message: valid.message });
+  if (valid.status === "True" && before?.status === "False")
+    events.event(config, {
+      type: "Normal",
+      reason: "ConfigReconciled",
+      message: "an image can be made from what is given",
+    });
+  return { type: types.inputsValid, ...valid };
+}
+
+function degradedBy(build: MachineOSBuild | undefined, isRebuild: boolean): PoolBuildReport["degraded"] {
+  const state = build === undefined ? undefined : stateOfBuild(build);
+  if (state?.phase === "Failed") return { is: true, reason: state.reason, message: state.message };
+  if (state === undefined || hasEnded(state)) return { is: false, reason: "AsExpected", message: "" };
+  return {
+    is: false,
+    reason: isRebuild ? "RebuildRequested" : "Building",
+    message: `${build?.metadata.name}: ${state.phase} ${state.reason}`,
+  };
+}
+
+/** Writes the pool's conditions about builds, with an event where building fails or works again. */
+export async function reportToPool(
+  pool: MachineConfigPool,
+  wanted: PoolBuildReport,
+  { kube, clock, events, signal }: Context,
+): Promise<void> {
+  const before = imageBuildDegraded(pool);
+  await updateObject(
+    kube,
+    MachineConfigPool,
+    pool.metadata,
+    (object) => {
+      const conditions = withBuildReport(object, wanted, clock.now());
+      return conditions === undefined
+        ? undefined
+        : ({ status: { conditions: [...conditions] } } as Partial<MachineConfigPool>);
+    },
+    { subresource: "status", owner: fieldManagers.osBuilder, cached: pool, signal },
+  );
+  if (wanted.degraded.is && before === undefined)
+    events.event(pool, { type: "Warning", reason: "BuildDegraded", message: wanted.degraded.message });
+  if (!wanted.degraded.is && before !== undefined)
+    events.event(pool, { type: "Normal", reason: "BuildRecovered", message: "an image can be made again" });
+}

@@ -1,0 +1,92 @@
+import { expect, onTestFinished, test } from "vitest";
+import { ServerScene } from "../../test/support/server-scene.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
+import { annotations, finalizers, machineOSBuildConditions as types, namespace, objects } from "../api/names.ts";
+import { timestampOf } from "../api/schema/object.ts";
+import { silentLogger } from "../ports/logger.ts";
+import { systemClock, systemRandom } from "../ports/node/index.ts";
+import { ClusterSource } from "./cluster-source.ts";
+
+const image = `registry.example.com/os@sha256:${"a".repeat(64)}`;
+
+/** The pool `worker` with an image that every machine of it runs, and whose MachineOSConfig is being deleted. */
+async function leavingPool(scene: ServerScene): Promise<void> {
+  const { kube } = scene;
+  const config = (await kube.get(MachineConfigPool, { name: "worker" }))?.spec.configuration?.name ?? "";
+  await kube.create(MachineOSBuild, {
+    apiVersion: MachineOSBuild.apiVersion,
+    kind: MachineOSBuild.kind,
+    metadata: { name: "worker-1", annotations: { [annotations.imageContent]: "full" } },
+    spec: {
+      machineConfig: { name: config },
+      machineOSConfig: { name: "worker" },
+      renderedImagePushSpec: "registry.example.com/os:x",
+    },
+  });
+  const succeeded = { type: types.succeeded, status: "True", reason: "Ready", message: "" };
+  const conditions = [{ ...succeeded, lastTransitionTime: timestampOf(systemClock.now()) }];
+  await kube.patch(
+    MachineOSBuild,
+    { name: "worker-1" },
+    { type: "merge", body: { status: { conditions, digestedImagePushSpec: image } } },
+    { subresource: "status" },
+  );
+  await kube.create(MachineOSConfig, {
+    apiVersion: MachineOSConfig.apiVersion,
+    kind: MachineOSConfig.kind,
+    metadata: { name: "worker", finalizers: [finalizers.osBuildCleanup] },
+    spec: {
+      machineConfigPool: { name: "worker" },
+      imageBuilder: { imageBuilderType: "Job" },
+      renderedImagePushSecret: { name: "push" },
+      renderedImagePushSpec: "registry.example.com/os:x",
+    },
+  });
+  const machineOSBuild = { group: MachineOSBuild.group, resource: MachineOSBuild.plural, name: "worker-1" };
+  await kube.patch(
+    MachineOSConfig,
+    { name: "worker" },
+    { type: "merge", body: { status: { currentImagePullSpec: image, machineOSBuild } } },
+    { subresource: "status" },
+  );
+  await kube.delete(MachineOSConfig, { name: "worker" });
+}
+
+/** The image of the pool `worker` that machines which join get, as soon as there is an answer. */
+async function servedImage({ kube }: ServerScene): Promise<string | undefined> {
+  const stopping = new AbortController();
+  onTestFinished(() => stopping.abort(new Error("the test is over")));
+  const source = new ClusterSource({
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    kube,
+    apiServerUrl: "https://127.9.9.1:6443",
+    fallbackCa: undefined,
+    signal: stopping.signal,
+  });
+  source.run().catch(() => undefined);
+  return new Promise((resolve) =>
+    source.onChange(() => {
+      const answer = source.pool("worker");
+      if (answer.verdict === "snapshot") resolve(answer.snapshot.inputs.image?.image);
+    }),
+  );
+}
+
+test.for([
+  { title: "none: machines that join get no image any more", text: "0", expected: undefined },
+  { title: "longer than a day: machines that join get the image", text: "100000", expected: image },
+])("the grace of an opt-out is that of the ConfigMap here too, $title", async ({ text, expected }) => {
+  const scene = await ServerScene.make();
+  await leavingPool(scene);
+  await scene.kube.apply(
+    kubernetes.ConfigMap,
+    { metadata: { name: objects.buildConfig, namespace }, data: { optOutGraceSeconds: text } },
+    { owner: "people" },
+  );
+  expect(await servedImage(scene)).toBe(expected);
+});
