@@ -41,16 +41,17 @@ const renamed: Readonly<Record<string, string>> = {
   "events/v1 EventSeries": "EventsEventSeries",
 };
 /** Where a tree of types begins that the server knows: what they use comes with them. */
-const roots = [
-  ...["Binding", "ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "Pod", "PodTemplate"],
-  ...["ResourceQuota", "Secret", "Service", "ServiceAccount", "ControllerRevision", "DaemonSet", "Deployment"],
-  ...["ReplicaSet", "StatefulSet", "CronJob", "Job", "Eviction", "PodDisruptionBudget", "ClusterRole"],
-  ...["ClusterRoleBinding", "Role", "RoleBinding", "PriorityClass", "Lease", "NetworkPolicy", "Scale"],
-  ...["CertificateSigningRequest", "SelfSubjectReview", "TokenRequest", "TokenReview", "LocalSubjectAccessReview"],
-  ...["SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview", "MutatingWebhookConfiguration"],
-  ...["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"],
-  ...["EventsEvent", "CustomResourceDefinition", "ObjectMeta", "OwnerReference", "DeleteOptions", "Preconditions"],
-];
+const roots = `
+  Binding ConfigMap Endpoints Event LimitRange Namespace Node Pod PodTemplate ResourceQuota Secret Service
+  ServiceAccount ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet CronJob Job Eviction
+  PodDisruptionBudget ClusterRole ClusterRoleBinding Role RoleBinding PriorityClass Lease NetworkPolicy Scale
+  CertificateSigningRequest SelfSubjectReview TokenRequest TokenReview LocalSubjectAccessReview
+  SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview MutatingWebhookConfiguration
+  ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration EventsEvent
+  CustomResourceDefinition ObjectMeta OwnerReference DeleteOptions Preconditions
+`
+  .trim()
+  .split(/\s+/);
 /** Types whose inside the server does not look into. */
 const opaque = new Set(["JSONSchemaProps", "RawExtension", "JSON", "FieldsV1", "ManagedFieldsEntry"]);
 /** Fields, likewise. */

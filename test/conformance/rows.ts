@@ -12,8 +12,6 @@ const firstBootUnits =
   "units of the first boot belong to the templates and images of a CoreOS cluster; this suite brings the command that they run";
 const imageMode =
   "images that are built on the cluster are another part of the suite, which does not hand any to machines yet";
-const refusedTitle = (what: string) =>
-  `${what}: refused by name before anything is touched, and healed by another target`;
 
 const machine: readonly Section[] = [
   {

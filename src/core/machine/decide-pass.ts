@@ -1,7 +1,7 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, hostPaths, nodeStates, objects } from "../../api/names.ts";
 import { describeChange } from "../config/change.ts";
-import { reconcile } from "../config/reconcilable.ts";
+import { irreconcilableBetween } from "../config/reconcilable.ts";
 import { decideUpdate, donePlan, stayBackPlan } from "./decide-update.ts";
 import { describeDeployment, firstFive } from "./describe-plan.ts";
 import { drainTakenBack } from "./drain-requests.ts";
@@ -211,14 +211,10 @@ function decideComparison(view: MachineView, memory: PassMemory, aim: Aim): Pass
 function objectionTo(view: MachineView, { aim, target, observed }: Comparison): PassPlan | undefined {
   const { previous } = view.documents;
   const { machineConfig, pair } = aim;
-  if (previous !== undefined && previous.config.metadata.name !== machineConfig.metadata.name) {
-    const found = reconcile(previous.config, machineConfig, { overrides: view.storageOverrides });
-    if (found.length > 0)
-      return refusePlan(
-        view,
-        aim.desired,
-        found.map(({ field, reason, remedy }) => `${field}: ${reason}; ${remedy}`).join("; "),
-      );
+  const found = irreconcilableBetween(previous?.config, machineConfig, view.storageOverrides);
+  if (found.length > 0) {
+    const reasons = found.map(({ field, reason, remedy }) => `${field}: ${reason}; ${remedy}`);
+    return refusePlan(view, aim.desired, reasons.join("; "));
   }
   const facts = view.compared?.facts ?? { sshFolder: undefined, freeBytes: undefined };
   const problems = judgeTarget(observed, target.config, facts);
