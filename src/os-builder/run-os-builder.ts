@@ -9,6 +9,7 @@ import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
 import { meteredScribe } from "../kube/metered-scribe.ts";
+import { createReport } from "../kube/report.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Listen, ListenPlain, ServerHandler, TlsFiles } from "../ports/listener.ts";
@@ -132,7 +133,9 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
   const scribe = meteredScribe(options.scribe, sections, clock);
   const progress: Progress = { caches: undefined, leads: false };
   const life = { book: "cluster", chapter: "OsBuilder", run: identity } as const;
-  options.scribe.line({
+  // The lines of the process itself go past the meter of sections.
+  const report = createReport({ scribe: options.scribe, log });
+  report({
     ...life,
     path: "Start",
     mark: "begin",
@@ -154,7 +157,7 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
     signal,
     (term) => runTerm({ ...options, scribe }, progress, term),
   );
-  options.scribe.line({
+  report({
     ...life,
     path: "Shutdown",
     mark: "end",
