@@ -211,7 +211,10 @@ export const storyFamilies = ({ sections }: Pick<Meters, "sections">, dropped: n
 /** The address may still be taken by the process that this one replaces. */
 const listenAgainMs = 5000;
 
-function controllersOf(chosen: readonly ControllerName[], options: ControllerOptions): readonly Controller[] {
+export function controllersOf(
+  chosen: readonly ControllerName[],
+  options: Pick<ControllerOptions, "version" | "generatorVersion">,
+): readonly Controller[] {
   const { version, generatorVersion = currentGeneratorVersion } = options;
   const make: Readonly<Record<ControllerName, () => Controller>> = {
     template: () => templateController({ version, generatorVersion }),
