@@ -191,10 +191,7 @@ async function remove(build: MachineOSBuild, image: string | undefined, context:
     mark: "end",
     level: "boundary",
     reason: "ImagePruned",
-    message:
-      image === undefined
-        ? "the build was removed; it has no image of its own, or others have it too"
-        : `${image} was removed`,
+    message: image ?? "the build was removed; it has no image of its own, or others have it too",
   });
   return true;
 }
