@@ -95,7 +95,7 @@ function targetChanges(
 }
 
 /** The line in the book of a machine that was given its target. @param node as it was before. */
-function reportTarget(node: Node, { pool, target, image, because }: Given, { scribe }: Context): void {
+function reportTarget(node: Node, { pool, target, image, because }: Given, { report }: Context): void {
   const { name } = node.metadata;
   const has = node.metadata.annotations ?? {};
   const taken = has[annotations.desiredConfig] ?? "";
@@ -104,7 +104,7 @@ function reportTarget(node: Node, { pool, target, image, because }: Given, { scr
   if (has[annotations.currentConfig] === target && from === image) {
     // It has that already: what it was to go to was taken back.
     if (taken !== "" && taken !== target)
-      scribe.line({
+      report({
         ...here,
         run: taken,
         path: "Updated",
@@ -117,7 +117,7 @@ function reportTarget(node: Node, { pool, target, image, because }: Given, { scr
   }
   const inImage =
     image === from ? "" : image === "" ? " and goes back to the stock OS" : ` in image ${shortImage(image)}`;
-  scribe.line({
+  report({
     ...here,
     run: target,
     path: "Requested",
@@ -139,14 +139,14 @@ function reportGiven(
   pool: MachineConfigPool,
   target: string,
   given: readonly string[],
-  { events }: Pick<Context, "events">,
+  { report }: Pick<Context, "report">,
 ): void {
   const [first] = given;
   if (first === undefined) return;
   const more = given.length > 5 ? ` and ${given.length - 5} more` : "";
-  events.event(pool, {
-    type: "Normal",
-    reason: "SetDesiredConfig",
+  report({
+    about: pool,
+    notice: "SetDesiredConfig",
     message:
       given.length === 1
         ? `Targeted node ${first} to MachineConfig ${target}`
@@ -158,14 +158,14 @@ function reportGiven(
 export function reportDeferred(
   { pool, members, selection }: PoolFacts,
   memory: ChoiceMemory,
-  { events }: Context,
+  { report }: Context,
 ): void {
   const text = `${members.target} ${selection.deferred.join(",")}`;
   if (selection.deferred.length === 0 || memory.deferred.get(pool.metadata.name) === text) return;
   memory.deferred.set(pool.metadata.name, text);
-  events.event(pool, {
-    type: "Normal",
-    reason: "DeferringOperatorNodeUpdate",
+  report({
+    about: pool,
+    notice: "DeferringOperatorNodeUpdate",
     message: `The operator runs on ${selection.deferred.join(", ")}, which is updated last`,
   });
 }
@@ -176,7 +176,7 @@ export function reportDeferred(
 export async function keepQuarantine(
   pool: MachineConfigPool,
   cluster: ClusterMembers,
-  { kube, events, log, scribe, signal }: Context,
+  { kube, log, report, signal }: Context,
 ): Promise<boolean> {
   const { name } = pool.metadata;
   const { target, image } = cluster.members(name);
@@ -198,13 +198,8 @@ export async function keepQuarantine(
   // The pool first: a machine is noted as told only once the pool knows.
   for (const [node, at] of step.tell) {
     await annotate(node, { [annotations.quarantineTold]: at });
-    log.info({ pool: name, node, target }, "target quarantined");
-    events.event(pool, {
-      type: "Warning",
-      reason: "TargetQuarantined",
-      message: `${node} went back from ${target}: no other healthy machine gets it until another target is rendered or the annotation ${annotations.quarantined} is removed`,
-    });
-    scribe.line({
+    report({
+      about: pool,
       book: `pool/${name}`,
       chapter: "Rollout",
       run: target,
@@ -212,7 +207,7 @@ export async function keepQuarantine(
       mark: "note",
       level: "boundary",
       reason: "TargetQuarantined",
-      message: `${node} went back from ${target}`,
+      message: `${node} went back from ${target}: no other healthy machine gets it until another target is rendered or the annotation ${annotations.quarantined} is removed`,
     });
   }
   for (const node of step.lift) {

@@ -174,16 +174,14 @@ function tellProblems(
   name: string,
   pool: MachineConfigPool | undefined,
   { told }: CollectMemory,
-  { events, log }: Context,
+  { report }: Context,
 ): void {
   const problems = pool === undefined ? [] : poolPolicy(pool).problems;
   const text = problems
     .map(({ path, reason, remedy }) => `${path}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`)
     .join("; ");
-  if (pool !== undefined && text !== "" && told.get(name) !== text) {
-    events.event(pool, { type: "Warning", reason: "PoolAnnotationIgnored", message: text });
-    log.warn({ pool: name, problems: text }, "annotations of a pool count as absent");
-  }
+  if (pool !== undefined && text !== "" && told.get(name) !== text)
+    report({ about: pool, notice: "PoolAnnotationIgnored", message: text });
   if (text === "") told.delete(name);
   else told.set(name, text);
 }
@@ -194,7 +192,7 @@ async function remove(
   going: readonly Retention[],
   verdicts: readonly Retention[],
   { unusedSince }: CollectMemory,
-  { kube, caches, events, log, signal }: Context,
+  { kube, caches, report, log, signal }: Context,
 ): Promise<void> {
   const removed: string[] = [];
   for (const verdict of going) {
@@ -218,9 +216,9 @@ async function remove(
   const kept = (because: string) => verdicts.filter((verdict) => verdict.keep && verdict.because === because).length;
   const shown =
     removed.length <= 5 ? removed.join(", ") : `${removed.slice(0, 5).join(", ")} and ${removed.length - 5} more`;
-  events.event(pool, {
-    type: "Normal",
-    reason: "RenderedConfigsRemoved",
+  report({
+    about: pool,
+    notice: "RenderedConfigsRemoved",
     message: `Removed ${removed.length} rendered ${removed.length === 1 ? "config" : "configs"} that nothing uses: ${shown}; kept: ${kept("used")} in use, ${kept("recent")} for going back`,
   });
 }
@@ -229,7 +227,7 @@ async function makeAgain(
   name: string,
   pool: MachineConfigPool | undefined,
   { gone }: CollectMemory,
-  { kube, caches, events, log, signal }: Context,
+  { kube, caches, report, log, signal }: Context,
 ): Promise<void> {
   for (const [config, object] of gone) {
     if (poolOfRendered(object) !== name) continue;
@@ -241,11 +239,11 @@ async function makeAgain(
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;
       }
-      log.warn({ pool: name, config, users }, "rendered config made again");
-      if (pool !== undefined)
-        events.event(pool, {
-          type: "Warning",
-          reason: "RenderedConfigRestored",
+      if (pool === undefined) log.warn({ pool: name, config, users }, "rendered config made again");
+      else
+        report({
+          about: pool,
+          notice: "RenderedConfigRestored",
           message: `${config} was deleted while it is used by ${users.slice(0, 5).join(", ")}: it is made again`,
         });
     }

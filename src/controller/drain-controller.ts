@@ -220,17 +220,16 @@ async function foresee(name: string, context: Context): Promise<Forecast | undef
 
 /** @returns the node as it is afterwards, or `undefined` when it no longer asks for it. */
 async function cordon(node: Node, context: Context): Promise<Node | undefined> {
-  const { kube, clock, events, log, signal } = context;
+  const { kube, clock, report, signal } = context;
   const { name } = node.metadata;
   const forecast = await foresee(name, context);
-  if (forecast?.said !== undefined) {
-    log.info({ node: name, forecast: forecast.said }, "drain foreseen");
-    events.event(node, {
+  if (forecast?.said !== undefined)
+    report({
+      about: node,
+      notice: "DrainForecast",
       type: forecast.blocked.length > 0 ? "Warning" : "Normal",
-      reason: "DrainForecast",
       message: `Before ${name} is drained, ${forecast.said}`,
     });
-  }
   let anew = false;
   const written = await updateObject(
     kube,
@@ -266,25 +265,19 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
   return written;
 }
 
-function reportCordon(node: Node, anew: boolean, { events, log, scribe }: Context): void {
+function reportCordon(node: Node, anew: boolean, { report }: Context): void {
   const { name } = node.metadata;
-  const request = node.metadata.annotations?.[annotations.desiredDrain];
-  log.info({ node: name, request, anew }, "node cordoned");
-  events.event(node, {
-    type: "Normal",
-    reason: "Cordon",
-    message: anew
-      ? `Cordoned ${name} again: it had been put back into service while its drain was still needed`
-      : `Cordoned ${name} to apply update`,
-  });
-  scribe.line({
+  report({
+    about: node,
     book: `node/${name}`,
-    ...updateOf(request ?? ""),
+    ...updateOf(node.metadata.annotations?.[annotations.desiredDrain] ?? ""),
     path: "Executed/Cordoned",
     mark: "end",
     level: "boundary",
     reason: anew ? "CordonedAgain" : "Cordoned",
-    message: `${name} takes no new pods`,
+    message: anew
+      ? `Cordoned ${name} again: it had been put back into service while its drain was still needed`
+      : `Cordoned ${name} to apply update`,
   });
 }
 
@@ -298,11 +291,11 @@ function tellBeginning(
   node: Node,
   plan: DrainPlan | undefined,
   foreseen: string | undefined,
-  { scribe }: Context,
+  { report }: Context,
 ): void {
   const pods = plan === undefined ? undefined : plan.evict.length + plan.leaving.length;
   const message = `${pods === undefined ? "pods have" : pods === 1 ? "1 pod has" : `${pods} pods have`} to leave${foreseen === undefined ? "" : `; foreseen: ${foreseen}`}`;
-  scribe.line({
+  report({
     book: `node/${node.metadata.name}`,
     ...updateOf(node.metadata.annotations?.[annotations.desiredDrain] ?? ""),
     path: "Executed/Drained",
@@ -316,7 +309,7 @@ function tellBeginning(
 
 /** Notes when the drain of a node began that somebody else had cordoned. */
 async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Node | undefined> {
-  const { kube, clock, scribe, signal } = context;
+  const { kube, clock, report, signal } = context;
   let isNew = false;
   const written = await updateObject(
     kube,
@@ -339,7 +332,9 @@ async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Nod
     { cached: node, owner: fieldManagers.drain, signal },
   );
   if (isNew && written !== undefined) {
-    scribe.line({
+    report({
+      // The drain controller did not cordon it.
+      about: "noEvent",
       book: `node/${node.metadata.name}`,
       ...updateOf(written.metadata.annotations?.[annotations.desiredDrain] ?? ""),
       path: "Executed/Cordoned",
@@ -423,10 +418,15 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
     return skip(node, { request, deadlineSeconds: drain.deadlineSeconds ?? 0, message }, context, lookouts);
 
   const late = verdict.do === "force" || verdict.late;
-  const reason = late ? reasons.late : blocked.length > 0 ? reasons.blocked : reasons.progress;
-  const progress = { reason, message, blocked, leaving };
-  if (reason !== reasons.progress)
-    reportHeld(node, progress, { forces: verdict.do === "force", deadlineSeconds: drain.deadlineSeconds }, context);
+  const held = late ? reasons.late : blocked.length > 0 ? reasons.blocked : undefined;
+  const progress = { reason: held ?? reasons.progress, message, blocked, leaving };
+  if (held !== undefined)
+    reportHeld(
+      node,
+      { reason: held, message },
+      { forces: verdict.do === "force", deadlineSeconds: drain.deadlineSeconds },
+      context,
+    );
   await reportProgress(name, progress, context, lookouts);
   const wait = late ? lateRetrySeconds : retrySeconds;
   const sooner =
@@ -451,30 +451,26 @@ interface Progress {
 /** Reports that a drain is late or blocked, unless its MachineConfigNode says so already. */
 function reportHeld(
   node: Node,
-  { reason, message }: Progress,
+  { reason, message }: Pick<Progress, "message"> & { readonly reason: (typeof reasons)["blocked" | "late"] },
   { forces, deadlineSeconds }: { readonly forces: boolean; readonly deadlineSeconds: number | undefined },
-  { caches, events, scribe }: Context,
+  { caches, report }: Context,
 ): void {
   const { name } = node.metadata;
   const before = conditionOf(caches.of(MachineConfigNode).get(name)?.status?.conditions, types.drained);
   if (before?.status === "Unknown" && before.reason === reason) return;
-  const late = reason === reasons.late;
   const goesOn = forces ? "it overrides what the pool's policy names" : "it goes on without force";
-  events.event(node, {
-    type: "Warning",
-    reason: late ? reasons.late : "DrainBlocked",
-    message: late
-      ? `The drain of ${name} takes longer than the ${deadlineSeconds} s that its pool gives it; ${goesOn}: ${message}`
-      : `The drain of ${name} waits: ${message}`,
-  });
-  scribe.line({
+  report({
+    about: node,
     book: `node/${name}`,
     ...updateOf(node.metadata.annotations?.[annotations.desiredDrain] ?? ""),
     path: "Executed/Drained",
     mark: "note",
     level: "boundary",
-    reason: late ? reasons.late : reasons.blocked,
-    message,
+    reason,
+    message:
+      reason === reasons.late
+        ? `The drain of ${name} takes longer than the ${deadlineSeconds} s that its pool gives it; ${goesOn}: ${message}`
+        : `The drain of ${name} waits: ${message}`,
   });
 }
 
@@ -501,17 +497,13 @@ async function reportProgress(
 
 async function force(
   node: Node,
-  { pod, by }: BlockedPod,
+  { pod }: BlockedPod,
   told: { readonly pool: string; readonly seconds: number; readonly what: string },
-  { kube, events, log, scribe, signal }: Context,
+  { kube, report, signal }: Context,
 ): Promise<void> {
   const text = `${told.what} is deleted: its node has drained for ${Math.round(told.seconds)} s, and the policy of pool ${told.pool} says so`;
-  log.warn(
-    { node: node.metadata.name, pod: `${pod.metadata.namespace ?? ""}/${pod.metadata.name}`, by },
-    "pod deleted by force",
-  );
-  events.event(node, { type: "Warning", reason: "DrainForced", message: text });
-  scribe.line({
+  report({
+    about: node,
     book: `node/${node.metadata.name}`,
     ...updateOf(node.metadata.annotations?.[annotations.desiredDrain] ?? ""),
     path: "Executed/Drained",
@@ -543,7 +535,7 @@ async function skip(
   context: Context,
   lookouts: Lookouts,
 ): Promise<Outcome> {
-  const { kube, clock, events, log, signal } = context;
+  const { kube, clock, signal } = context;
   const { name } = node.metadata;
   const again = timestampOf(skippedUntil(clock.now(), deadlineSeconds));
   let isSkipped = false;
@@ -580,14 +572,14 @@ async function skip(
   rest(name, lookouts);
   if (!isSkipped) return settled();
   const text = `The drain of ${name} is given up after the ${deadlineSeconds} s that its pool gives it; the node serves again and is tried again after ${again}: ${message}`;
-  log.warn({ node: name, request, again }, "drain skipped");
-  events.event(node, { type: "Warning", reason: reasons.skipped, message: text });
-  await reportSkipped(name, request, text, context);
+  await reportSkipped(node, request, text, context);
   return settled();
 }
 
-async function reportSkipped(name: string, request: string, text: string, context: Context): Promise<void> {
-  context.scribe.line({
+async function reportSkipped(node: Node, request: string, text: string, context: Context): Promise<void> {
+  const { name } = node.metadata;
+  context.report({
+    about: node,
     book: `node/${name}`,
     ...updateOf(request),
     path: "Executed/Drained",
@@ -635,7 +627,7 @@ async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promi
 }
 
 async function confirm(node: Node, request: string, context: Context, lookouts: Lookouts): Promise<Outcome> {
-  const { kube, log, scribe, signal } = context;
+  const { kube, report, signal } = context;
   const { name } = node.metadata;
   let confirmed = false;
   await updateObject(
@@ -651,8 +643,7 @@ async function confirm(node: Node, request: string, context: Context, lookouts: 
   );
   rest(name, lookouts);
   if (!confirmed) return settled();
-  log.info({ node: name, request }, "node drained");
-  scribe.line({
+  report({
     book: `node/${name}`,
     ...updateOf(request),
     path: "Executed/Drained",
@@ -713,24 +704,17 @@ async function reportUncordon(
   isCordoned: boolean,
   context: Context,
 ): Promise<void> {
-  const { events, log, scribe } = context;
   const { name } = node.metadata;
   const how = done.lift ? "back in service" : isCordoned ? "the cordon of somebody else stays" : "in service as it was";
-  log.info({ node: name, ...done }, done.lift ? "node uncordoned" : "node left as it was");
-  if (done.lift)
-    events.event(node, {
-      type: "Normal",
-      reason: "Uncordon",
-      message: `Update completed for ${name}: it is back in service`,
-    });
-  scribe.line({
+  context.report({
+    about: done.lift ? node : "noEvent",
     book: `node/${name}`,
     ...updateOf(done.request),
     path: "Complete/Uncordoned",
     mark: "end",
     level: "boundary",
     reason: done.lift || !isCordoned ? "Uncordoned" : "CordonStays",
-    message: how,
+    message: done.lift ? `Update completed for ${name}: it is back in service` : how,
   });
   const message = `last: ${done.lift ? "uncordoned" : how} (${done.request})`;
   await say(name, [{ type: types.uncordoned, status: "False", reason: "Done", message }], context);

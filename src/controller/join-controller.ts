@@ -124,11 +124,11 @@ function wait(
   request: CertificateSigningRequest,
   { reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>,
   { told, crowded }: JoinMemory,
-  { events }: Pick<Context, "events">,
+  { report }: Pick<Context, "report">,
 ): Outcome {
   const { name } = request.metadata;
   if (told.get(name) !== message)
-    events.event(request, { type: "Warning", reason, message: `Not approved: ${message}` });
+    report({ about: request, notice: reason, type: "Warning", message: `Not approved: ${message}` });
   told.set(name, message);
   if (reason === "TooManyUnderWay") crowded.add(name);
   return waiting(reason, message, lookAgainSeconds);
@@ -222,7 +222,7 @@ function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName
 async function decide(
   request: CertificateSigningRequest,
   { verdict, reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>,
-  { kube, events, log, signal }: Context,
+  { kube, report, log, signal }: Context,
 ): Promise<boolean> {
   const { name, resourceVersion } = request.metadata;
   const condition = { type: verdict === "approve" ? "Approved" : "Denied", status: "True", reason, message };
@@ -248,9 +248,10 @@ async function decide(
     { request: name, requester: request.spec.username, reason },
     verdict === "approve" ? "certificate request approved" : "certificate request denied",
   );
-  events.event(request, {
+  report({
+    about: request,
+    notice: reason,
     type: verdict === "approve" ? "Normal" : "Warning",
-    reason,
     message: `${condition.type}: ${message}`,
   });
   return true;
@@ -261,7 +262,7 @@ async function decide(
  */
 async function welcome(
   request: CertificateSigningRequest,
-  { caches, kube, events, log, signal }: Context,
+  { caches, kube, report, signal }: Context,
 ): Promise<Outcome> {
   const pool = caches.of(MachineConfigPool).get(poolOfAccount(request) ?? "");
   const [name = ""] = nodesOf(request);
@@ -284,7 +285,6 @@ async function welcome(
     if (!isConflict(error) && !isNotFound(error)) throw error;
     return settled(1);
   }
-  log.info({ node: name, pool: pool.metadata.name }, "node joined");
-  events.event(node, { type: "Normal", reason: "NodeJoined", message: `Joined pool ${pool.metadata.name}` });
+  report({ about: node, notice: "NodeJoined", message: `Joined pool ${pool.metadata.name}` });
   return settled();
 }

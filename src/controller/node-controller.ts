@@ -74,9 +74,9 @@ export function nodeController(): Controller {
       const pool = memory.cluster.pool(name);
       if (pool === undefined) return settled();
       if (pool.spec.nodeSelector !== undefined && selectorIsEmpty(pool.spec.nodeSelector)) {
-        context.events.event(pool, {
-          type: "Warning",
-          reason: "SelectingAll",
+        context.report({
+          about: pool,
+          notice: "SelectingAll",
           message: "This machineconfigpool is selecting all nodes. A non-empty selector is required.",
         });
         return stalled("SelectingAll", "the nodeSelector is empty and would select every node");

@@ -5,7 +5,7 @@ import { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { Change } from "../kube/watch-cache.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { Scribe } from "../ports/scribe.ts";
+import type { Report } from "../kube/report.ts";
 import { ChoiceMemory } from "./choose-targets.ts";
 import { MarkMemory } from "./mark-members.ts";
 import { NodeWrites } from "./node-writes.ts";
@@ -22,13 +22,13 @@ export class NodeMemory {
   readonly marks = new MarkMemory();
   readonly reports = new ReportMemory();
   #clock: Pick<Clock, "now"> = { now: () => 0 };
-  #scribe: Scribe | undefined;
+  #report: Report | undefined;
   #add: (pool: string) => void = () => undefined;
 
   /** @param add has a pool reconciled. */
-  start({ clock, scribe }: { readonly clock: Clock; readonly scribe: Scribe }, add: (pool: string) => void): void {
+  start({ clock, report }: { readonly clock: Clock; readonly report: Report }, add: (pool: string) => void): void {
     this.#clock = clock;
-    this.#scribe = scribe;
+    this.#report = report;
     this.#add = add;
   }
 
@@ -60,7 +60,7 @@ export class NodeMemory {
     const concerned = this.cluster.putPool(name, pool, this.now());
     if (pool !== undefined) return concerned;
     this.reports.forget(name);
-    this.#scribe?.line({
+    this.#report?.({
       book: `pool/${name}`,
       chapter: "Deleted",
       path: "Deleted",
@@ -103,7 +103,7 @@ export class NodeMemory {
     const { cluster } = this;
     const before = standingOf(name, cluster);
     const concerned = put();
-    reportStanding(name, before, standingOf(name, cluster), cluster, this.#scribe);
+    reportStanding(name, before, standingOf(name, cluster), cluster, this.#report);
     for (const pool of concerned) this.marks.unmarked(pool).add(name);
     return concerned;
   }

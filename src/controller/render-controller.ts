@@ -112,10 +112,10 @@ function membersOf({ spec }: MachineConfigPool, caches: Caches): readonly Machin
     );
 }
 
-function refuseAll(pool: MachineConfigPool, { events }: Pick<Context, "events">): Outcome {
-  events.event(pool, {
-    type: "Warning",
-    reason: "SelectingAll",
+function refuseAll(pool: MachineConfigPool, { report }: Pick<Context, "report">): Outcome {
+  report({
+    about: pool,
+    notice: "SelectingAll",
     message: "This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.",
   });
   return stalled("SelectingAll", "the machineConfigSelector is empty and would select every MachineConfig");
@@ -126,13 +126,13 @@ function refuse(
   pool: string,
   refusals: readonly Refusal[],
   { refused }: RenderMemory,
-  { scribe }: Pick<Context, "scribe">,
+  { report }: Pick<Context, "report">,
 ): Outcome {
   const outdated = refusals.find(({ code }) => code === "OutdatedMember");
   if (outdated !== undefined) return waiting("OutdatedMember", outdated.reason, waitSeconds);
   const problem = sentence(refusals);
   if (refused.get(pool) !== problem)
-    scribe.line({
+    report({
       book: `pool/${pool}`,
       chapter: "Render",
       path: "Refused",
@@ -145,9 +145,9 @@ function refuse(
   return stalled("RenderRefused", `Failed to render configuration for pool ${pool}: ${problem}`);
 }
 
-function reportRecovered(pool: string, { refused }: RenderMemory, { scribe }: Pick<Context, "scribe">): void {
+function reportRecovered(pool: string, { refused }: RenderMemory, { report }: Pick<Context, "report">): void {
   if (!refused.delete(pool)) return;
-  scribe.line({
+  report({
     book: `pool/${pool}`,
     chapter: "Render",
     path: "Refused",
@@ -163,7 +163,7 @@ async function store(
   pool: MachineConfigPool,
   config: Rendered["config"],
   { version, generatorVersion }: RenderOptions,
-  { caches, kube, log, events, signal }: Context,
+  { caches, kube, log, report, signal }: Context,
 ): Promise<void> {
   const { name, ownerReferences } = config.metadata;
   const known = caches.of(MachineConfig).get(name);
@@ -174,9 +174,9 @@ async function store(
   }
   if (known !== undefined) return;
   await kube.apply(MachineConfig, config, { owner: fieldManagers.render, signal });
-  events.event(pool, {
-    type: "Normal",
-    reason: "RenderedConfigGenerated",
+  report({
+    about: pool,
+    notice: "RenderedConfigGenerated",
     message: `${name} successfully generated (release version: ${version}, controller version: ${generatorVersion})`,
   });
 }
@@ -190,38 +190,40 @@ function reportTarget(
     members,
   }: { readonly current: MachineConfig | undefined; readonly result: Rendered; readonly members: number },
   { pointed }: RenderMemory,
-  { events, scribe }: Context,
+  { report }: Context,
 ): void {
   const { name } = pool.metadata;
   const rendered = result.config.metadata.name;
   const target = pool.spec.configuration?.name ?? "";
   const isFirst = target === "";
   if (!isFirst && (target === rendered || current === undefined)) return;
-  const changes = current === undefined || isFirst ? "" : describeRendered(current, result);
-  if (!isFirst)
-    events.event(pool, {
-      type: "Normal",
-      reason: "RenderedConfigChanged",
-      message: `${rendered} in place of ${target}: ${changes}`,
-    });
+  const message =
+    current === undefined || isFirst
+      ? `rendered from ${members} MachineConfigs`
+      : `${rendered} in place of ${target}: ${describeRendered(current, result)}`;
   const isKnown = pointed.get(name) === rendered;
   pointed.set(name, rendered);
-  if (isKnown) return;
+  if (isKnown) {
+    // The book has it; that the pool points elsewhere still, or again, is an Event nevertheless.
+    if (!isFirst) report({ about: pool, notice: "RenderedConfigChanged", message });
+    return;
+  }
   const here = { book: `pool/${name}`, chapter: "Render", run: rendered, mark: "end", level: "boundary" } as const;
   if (isFirst)
-    scribe.line({
+    report({
       ...here,
       path: "Rendered",
       reason: "RenderedConfigGenerated",
-      message: `rendered from ${members} MachineConfigs`,
+      message,
       data: { to: rendered, members },
     });
   else
-    scribe.line({
+    report({
+      about: pool,
       ...here,
       path: "Changed",
       reason: "RenderedConfigChanged",
-      message: changes,
+      message,
       data: { from: target, to: rendered, members },
     });
 }

@@ -12,7 +12,7 @@ import { type CanaryFacts, canaryFacts } from "../core/pool/rollout-holds.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
-import type { Scribe } from "../ports/scribe.ts";
+import type { Report } from "../kube/report.ts";
 
 /** What reporting remembers between two passes: what was said last, so that nothing is said twice. */
 export class ReportMemory {
@@ -64,7 +64,7 @@ export function reportStanding(
   before: Standing | undefined,
   after: Standing | undefined,
   cluster: ClusterMembers,
-  scribe: Scribe | undefined,
+  report: Report | undefined,
 ): void {
   if (!hasEnded(before, after)) return;
   // When every machine has had the target, what happens to one of them is no part of that any more.
@@ -78,9 +78,9 @@ export function reportStanding(
     data: { chapter: `node/${name} Update ${after.target}` },
   } as const;
   if (after.is === "updated")
-    scribe?.line({ ...here, mark: "end", reason: "NodeUpdated", message: `${name} has ${after.target}` });
+    report?.({ ...here, mark: "end", reason: "NodeUpdated", message: `${name} has ${after.target}` });
   else
-    scribe?.line({
+    report?.({
       ...here,
       mark: "fail",
       reason: "NodeFailed",
@@ -97,7 +97,7 @@ interface News {
 }
 
 export async function writeStatus(facts: PoolFacts, memory: ReportMemory, context: Context): Promise<void> {
-  const { kube, caches, events, scribe, signal } = context;
+  const { kube, caches, report, signal } = context;
   const { pool } = facts;
   const { name } = pool.metadata;
   const because = (of: MachineConfigPool) =>
@@ -127,17 +127,17 @@ export async function writeStatus(facts: PoolFacts, memory: ReportMemory, contex
   const { target } = facts.members;
   const begins = meetsAnotherTarget(facts, news, memory.targets.get(name)) ? [rolloutBegins(pool, because(pool))] : [];
   memory.targets.set(name, target);
-  for (const line of [...news.turns, ...begins]) scribe.line({ book: `pool/${name}`, ...line });
+  for (const line of [...news.turns, ...begins]) report({ about: "noEvent", book: `pool/${name}`, ...line });
   if (news.began)
-    events.event(pool, {
-      type: "Normal",
-      reason: "Updating",
+    report({
+      about: pool,
+      notice: "Updating",
       message: `Pool ${name} is updating to MachineConfig ${target}`,
     });
   if (news.completed !== undefined)
-    events.event(pool, {
-      type: "Normal",
-      reason: "Completed",
+    report({
+      about: pool,
+      notice: "Completed",
       message: `Pool ${name} has completed update to MachineConfig ${news.completed}`,
     });
 }
@@ -185,9 +185,10 @@ function reportStage(
   target: string,
   stage: Exclude<Stage, "none">,
   { gone, failed, proven }: CanaryFacts,
-  { events, scribe }: Context,
+  { report }: Context,
 ): void {
   const here = {
+    about: pool,
     book: `pool/${pool.metadata.name}`,
     chapter: "Rollout",
     run: target,
@@ -196,34 +197,16 @@ function reportStage(
   } as const;
   switch (stage) {
     case "gone": {
-      const names = gone.join(", ");
-      events.event(pool, {
-        type: "Normal",
-        reason: "CanaryStarted",
-        message: `${names} got ${target} before all others`,
-      });
-      scribe.line({ ...here, mark: "begin", reason: "Canary", message: `${names} goes first` });
-      return;
+      const message = `${gone.join(", ")} got ${target} before all others`;
+      return report({ ...here, mark: "begin", reason: "Canary", message });
     }
     case "failed": {
-      const names = failed.join(", ");
-      events.event(pool, {
-        type: "Warning",
-        reason: "CanaryFailed",
-        message: `${names} went first with ${target} and failed: the others keep what they have`,
-      });
-      scribe.line({ ...here, mark: "fail", reason: "ProofFailed", message: `${names} cannot go on without help` });
-      return;
+      const message = `${failed.join(", ")} went first with ${target} and failed: the others keep what they have`;
+      return report({ ...here, mark: "fail", reason: "ProofFailed", message });
     }
     case "proven": {
-      const names = proven.join(", ");
-      events.event(pool, {
-        type: "Normal",
-        reason: "CanaryPassed",
-        message: `${names} kept well with ${target}: the others follow`,
-      });
-      scribe.line({ ...here, mark: "end", reason: "Proven", message: `${names} kept well` });
-      return;
+      const message = `${proven.join(", ")} kept well with ${target}: the others follow`;
+      return report({ ...here, mark: "end", reason: "Proven", message });
     }
   }
 }
@@ -242,14 +225,14 @@ export function reportOddities(
   reportContradictions(pool.metadata.name, cluster, now, memory, context);
 }
 
-function reportSeveralPools(cluster: ClusterMembers, memory: ReportMemory, { events, log }: Context): void {
+function reportSeveralPools(cluster: ClusterMembers, memory: ReportMemory, { report, log }: Context): void {
   for (const [name, membership] of cluster.homeless) {
     if (membership.verdict !== "ambiguous" || memory.severalPools.get(name) === membership.pools.join(",")) continue;
     memory.severalPools.set(name, membership.pools.join(","));
     const node = cluster.node(name)?.node;
     const message = `the pools ${membership.pools.join(" and ")} select ${name}, so that it belongs to none of them and is not updated; take a label away that only one of them selects by`;
-    if (node !== undefined) events.event(node, { type: "Warning", reason: "SeveralPools", message });
-    log.warn({ node: name, pools: membership.pools }, "node in several pools");
+    if (node === undefined) log.warn({ node: name, pools: membership.pools }, "node in several pools");
+    else report({ about: node, notice: "SeveralPools", message });
   }
   for (const name of memory.severalPools.keys())
     if (cluster.homeless.get(name)?.verdict !== "ambiguous") memory.severalPools.delete(name);
@@ -260,14 +243,13 @@ function reportContradictions(
   cluster: ClusterMembers,
   now: number,
   memory: ReportMemory,
-  { log, scribe }: Context,
+  { report }: Context,
 ): void {
   const contradictions = cluster.contradictions(now);
   for (const [name, what] of contradictions) {
     if (memory.contradictions.get(name) === what) continue;
     memory.contradictions.set(name, what);
-    log.warn({ node: name, what }, "node and MachineConfigNode disagree");
-    scribe.line({
+    report({
       book: `pool/${pool}`,
       chapter: "Rollout",
       run: cluster.members(pool).target,

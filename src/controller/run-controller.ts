@@ -24,6 +24,7 @@ import { type Caches, type Controller, type RunOptions, runControllers } from ".
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient, Selection } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
+import { createReport } from "../kube/report.ts";
 import { meteredScribe } from "../kube/metered-scribe.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ports } from "../ports/index.ts";
@@ -210,7 +211,10 @@ export const storyFamilies = ({ sections }: Pick<Meters, "sections">, dropped: n
 /** The address may still be taken by the process that this one replaces. */
 const listenAgainMs = 5000;
 
-function controllersOf(chosen: readonly ControllerName[], options: ControllerOptions): readonly Controller[] {
+export function controllersOf(
+  chosen: readonly ControllerName[],
+  options: Pick<ControllerOptions, "version" | "generatorVersion">,
+): readonly Controller[] {
   const { version, generatorVersion = currentGeneratorVersion } = options;
   const make: Readonly<Record<ControllerName, () => Controller>> = {
     template: () => templateController({ version, generatorVersion }),
@@ -310,7 +314,9 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   };
   const scribe = meteredScribe(options.scribe, counts.sections, clock);
   const life = { book: "cluster", chapter: "Controller", run: identity, level: "boundary" } as const;
-  options.scribe.line({
+  // The lines of the process itself go past the meter of sections.
+  const report = createReport({ scribe: options.scribe, log });
+  report({
     ...life,
     path: "Start",
     mark: "begin",
@@ -325,9 +331,9 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     { kube, clock, random, log, name: controllerLease, namespace, identity, ...options.lease },
     signal,
     async (until) => {
-      options.scribe.line({ ...lead, mark: "begin", reason: "Leading", message: `${identity} leads` });
+      report({ ...lead, mark: "begin", reason: "Leading", message: `${identity} leads` });
       const lost = { mark: "end", reason: "LeadLost", message: `${identity} does not lead any more` } as const;
-      until.addEventListener("abort", () => options.scribe.line({ ...lead, ...lost }), { once: true });
+      until.addEventListener("abort", () => report({ ...lead, ...lost }), { once: true });
       const onSynced = (synced: Caches) => {
         // A plan needs what both of these watch.
         term.caches = chosen.includes("render") && chosen.includes("node") ? synced : undefined;

@@ -36,7 +36,11 @@ export interface Controller {
   readonly name: string;
   /** The first one is the kind whose keys `reconcile` gets. */
   readonly watches: readonly [Watch, ...Watch[]];
-  /** Fields that this controller writes, and nobody else: `Kind.field.path`. Two claims to one fail to start. */
+  /**
+   * Fields that no other controller writes: `Kind.field.path`. A claim to a part takes that part out of a wider claim.
+   * Two controllers of one process that claim the same do not start; `src/operator/rights.test.ts` compares the claims
+   * of all processes.
+   */
   readonly owns: readonly string[];
   readonly workers?: number;
   /**

@@ -51,14 +51,38 @@ describe("report", () => {
     const { lines, events } = reported({
       about: build,
       book: "build/b",
-      chapter: "Planned",
-      path: "Planned",
+      chapter: "Published",
+      path: "Published",
       mark: "end",
       level: "boundary",
-      reason: "BuildPlanned",
-      message: "append",
+      reason: "ImagePublished",
+      message: "it is the image of worker",
     });
-    expect(lines).toEqual(["build/b Planned end BuildPlanned"]);
+    expect(lines).toEqual(["build/b Published end ImagePublished"]);
+    expect(events).toEqual([]);
+  });
+
+  test("a reason that only one chapter shows as an Event stays a line in the others", () => {
+    const line = { about: build, book: "build/b", mark: "end", level: "boundary", reason: "ImageBuilt" } as const;
+    const inBuilding = reported({ ...line, chapter: "Building", path: "Attempt/1", message: "an image" });
+    const inVerified = reported({ ...line, chapter: "Verified", path: "Verified", message: "an image" });
+    expect(inBuilding.events.map(({ reason }) => reason)).toEqual(["BuildCompleted"]);
+    expect(inVerified.events).toEqual([]);
+    expect(inVerified.lines).toEqual(["build/b Verified end ImageBuilt"]);
+  });
+
+  test("a line that says so makes no Event, though others of its reason do", () => {
+    const { lines, events } = reported({
+      about: "noEvent",
+      book: "node/a",
+      chapter: "Update",
+      path: "Executed/Cordoned",
+      mark: "end",
+      level: "boundary",
+      reason: "Cordoned",
+      message: "an administrator had cordoned it already",
+    });
+    expect(lines).toEqual(["node/a Executed/Cordoned end Cordoned"]);
     expect(events).toEqual([]);
   });
 
@@ -79,6 +103,13 @@ describe("report", () => {
       ],
       logged: [`warn ${JSON.stringify({ reason: "SelectingAll", says: "it selects everything" })}`],
     });
+  });
+
+  test("what makes a warning of an Event is logged as a warning, also where the section goes on", () => {
+    const node = { apiVersion: "v1", kind: "Node", metadata: { name: "a" } };
+    const here = { book: "node/a", chapter: "Update", path: "Executed/Drained", level: "boundary" } as const;
+    const { logged } = reported({ about: node, ...here, mark: "note", reason: "PodsBlocked", message: "it waits" });
+    expect(logged[0]).toMatch(/^warn /);
   });
 
   test("a failure is logged as a warning", () => {

@@ -32,15 +32,24 @@ export function createReport({
     const { about: _, ...line } = happening;
     scribe.line(line);
     const form = eventFormOf(line);
-    if (form !== undefined && about !== undefined)
+    if (form !== undefined && about !== undefined && about !== "noEvent")
       events?.event(about, { type: form.type, reason: form.reason, message });
     const { book, chapter, path, reason } = line;
-    log[line.mark === "fail" ? "warn" : "debug"]({ book, chapter, path, reason, says: message }, "reported");
+    log[line.mark === "fail" || form?.type === "Warning" ? "warn" : "debug"](
+      { book, chapter, path, reason, says: message },
+      "reported",
+    );
   };
 }
 
 /** The Event that a line becomes; `undefined` for none. */
-function eventFormOf({ book, reason }: Pick<ReportedLine, "book" | "reason">): EventForm | undefined {
+function eventFormOf({
+  book,
+  chapter,
+  reason,
+}: Pick<ReportedLine, "book" | "chapter" | "reason">): EventForm | undefined {
   const form = (eventForms as Readonly<Partial<Record<string, EventForm>>>)[reason];
-  return form?.in === undefined || form.in === bookKindOf(book) ? form : undefined;
+  if (form === undefined) return undefined;
+  const isInBook = form.in === undefined || form.in === bookKindOf(book);
+  return isInBook && (form.chapter === undefined || form.chapter === chapter) ? form : undefined;
 }

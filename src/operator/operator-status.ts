@@ -25,15 +25,15 @@ export async function reportPass(outcomes: readonly TaskOutcome[], context: Task
   const before = conditionOf(existing.status?.conditions, "Degraded");
   const degraded = conditionOf(after?.status?.conditions, "Degraded");
   if (after !== undefined && degraded?.status === "True" && degraded.message !== before?.message)
-    context.events.event(after, {
-      type: "Warning",
-      reason: "OperatorDegraded",
+    context.report({
+      about: after,
+      notice: "OperatorDegraded",
       message: `${degraded.reason}: ${degraded.message}`,
     });
 }
 
 /** One line when a task begins to fail, and one when it works again. */
-function reportTasks(outcomes: readonly TaskOutcome[], { scribe, memory: { failing }, options }: TaskContext): void {
+function reportTasks(outcomes: readonly TaskOutcome[], { report, memory: { failing }, options }: TaskContext): void {
   for (const outcome of outcomes) {
     const { task } = outcome;
     const line = {
@@ -45,17 +45,17 @@ function reportTasks(outcomes: readonly TaskOutcome[], { scribe, memory: { faili
     } as const;
     if (outcome.kind === "failed" && !failing.has(task)) {
       failing.add(task);
-      scribe.line({ ...line, mark: "fail", reason: "SyncFailed", message: `${task} fails: ${outcome.message}` });
+      report({ ...line, mark: "fail", reason: "SyncFailed", message: `${task} fails: ${outcome.message}` });
     } else if (outcome.kind === "done" && failing.delete(task))
-      scribe.line({ ...line, mark: "end", reason: "SyncMended", message: `${task} works again` });
+      report({ ...line, mark: "end", reason: "SyncMended", message: `${task} works again` });
   }
 }
 
-async function newClusterOperator({ kube, clock, scribe, signal, options }: TaskContext): Promise<ClusterOperator> {
+async function newClusterOperator({ kube, clock, report, signal, options }: TaskContext): Promise<ClusterOperator> {
   const { version } = options;
   const made = await kube.apply(ClusterOperator, { metadata: { name }, spec: {} }, { owner, signal });
   if (made.status?.conditions !== undefined) return made;
-  scribe.line({
+  report({
     book: "cluster",
     chapter: "Install",
     run: version,
@@ -75,9 +75,8 @@ async function newClusterOperator({ kube, clock, scribe, signal, options }: Task
 }
 
 function reportVersion(step: VersionStep, operator: ClusterOperator, facts: Facts, context: TaskContext): void {
-  const { events, memory, options } = context;
-  const event = (message: string) =>
-    events.event(operator, { type: "Normal", reason: "OperatorVersionChanged", message });
+  const { report, memory, options } = context;
+  const notify = (message: string) => report({ about: operator, notice: "OperatorVersionChanged", message });
   switch (step.step) {
     case "arrivedBefore":
     case "installing":
@@ -86,10 +85,10 @@ function reportVersion(step: VersionStep, operator: ClusterOperator, facts: Fact
       if (memory.reported.upgradeBegan) return;
       memory.reported.upgradeBegan = true;
       reportUpgradeBegan(step, context);
-      event(`the machine config operator is on its way from ${step.reached} to ${options.version}`);
+      notify(`the machine config operator is on its way from ${step.reached} to ${options.version}`);
       return;
     case "arrived":
-      event(`the machine config operator is at ${options.version}`);
+      notify(`the machine config operator is at ${options.version}`);
       if (memory.reported.arrival) return;
       memory.reported.arrival = true;
       reportArrival(step.from, facts, context);
@@ -102,9 +101,9 @@ const upgradeChapter = (from: string, to: string) =>
 
 function reportUpgradeBegan(
   { reached: from, isBegun }: Extract<VersionStep, { readonly step: "upgrading" }>,
-  { scribe, options: { version } }: TaskContext,
+  { report, options: { version } }: TaskContext,
 ): void {
-  scribe.line({
+  report({
     ...upgradeChapter(from, version),
     path: "Begun",
     mark: isBegun ? "retry" : "begin",
@@ -115,14 +114,14 @@ function reportUpgradeBegan(
   });
 }
 
-function reportArrival(from: string | undefined, facts: Facts, { scribe, options: { version } }: TaskContext): void {
+function reportArrival(from: string | undefined, facts: Facts, { report, options: { version } }: TaskContext): void {
   const chapter =
     from === undefined
       ? ({ book: "cluster", chapter: "Install", run: version } as const)
       : upgradeChapter(from, version);
   for (const { metadata, spec } of facts.members.pools()) {
     if (metadata.labels?.[labels.requiredForUpgrade] === undefined) continue;
-    scribe.line({
+    report({
       ...chapter,
       path: `Pool/${metadata.name}`,
       mark: "end",
@@ -139,8 +138,8 @@ function reportArrival(from: string | undefined, facts: Facts, { scribe, options
     outcome: "Succeeded",
     message: `everything is at ${version}`,
   } as const;
-  if (end.chapter === "Install") scribe.line({ ...end, reason: "InstallDone" });
-  else scribe.line({ ...end, reason: "UpgradeDone" });
+  if (end.chapter === "Install") report({ ...end, reason: "InstallDone" });
+  else report({ ...end, reason: "UpgradeDone" });
 }
 
 interface Found {

@@ -5,6 +5,7 @@ import { runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
+import { createReport } from "../kube/report.ts";
 import type { Ports } from "../ports/index.ts";
 import { operatorController } from "./operator-controller.ts";
 import type { OperatorOptions } from "./operator-options.ts";
@@ -29,7 +30,8 @@ export async function runOperator(options: RunOperatorOptions, signal: AbortSign
       path: "Start",
       level: "boundary",
     } as const;
-    options.scribe.line({
+    const report = createReport({ scribe: options.scribe, log: options.log });
+    report({
       ...line,
       mark: "begin",
       reason: "Started",
@@ -41,7 +43,7 @@ export async function runOperator(options: RunOperatorOptions, signal: AbortSign
       { ...options, kube: options.kube.within(term), coalesceMs: 100 },
       term,
     );
-    options.scribe.line({ ...line, mark: "end", reason: "Stopped", message: "the operator leads no more" });
+    report({ ...line, mark: "end", reason: "Stopped", message: "the operator leads no more" });
   });
 }
 

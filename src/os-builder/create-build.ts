@@ -104,11 +104,11 @@ function reportPlanned(
   facts: PlanFacts,
   want: Want,
   { strategy, because, from }: BuildReason,
-  { events, scribe }: Context,
+  { report }: Context,
 ): void {
   const { name } = build.metadata;
-  events.event(build, { type: "Normal", reason: "BuildStarted", message: `${strategy}: ${because}` });
-  scribe.line({
+  report({
+    about: build,
     book: `build/${name}`,
     chapter: "Planned",
     path: "Planned",
@@ -124,7 +124,7 @@ function reportPlanned(
       ...(from === undefined ? {} : { from: from.metadata.name }),
     },
   });
-  scribe.line({
+  report({
     book: `pool/${want.pool}`,
     chapter: "Build",
     run: name,

@@ -152,7 +152,7 @@ function isQueued(build: MachineOSBuild, backend: BuildBackend, { context, backe
         !hasEnded(stateOfBuild(other)),
     );
   if (running.length < backend.capabilities().atOnce) return false;
-  context.scribe.line({
+  context.report({
     book: "cluster",
     chapter: "OsBuilder",
     path: "Queue",
@@ -209,7 +209,7 @@ async function reportBegun(
   backend: BuildBackend,
   context: Context,
 ): Promise<void> {
-  const { scribe, events, log } = context;
+  const { report, log } = context;
   const attempt = attemptOf(build);
   const message = `attempt ${attempt} was begun`;
   const next: BuildState =
@@ -218,9 +218,8 @@ async function reportBegun(
       : { phase: "Building", reason: "Started", message };
   if (!(await writeBuildState(build, next, context))) return;
   log.info({ build: build.metadata.name, attempt, backend: backend.kind }, "run begun");
-  events.event(build, { type: "Normal", reason: "BuildPreparing", message });
   const line = { book: `build/${build.metadata.name}`, run: String(attempt), level: "boundary" } as const;
-  scribe.line({
+  report({
     ...line,
     chapter: "Prepared",
     path: "Prepared",
@@ -228,7 +227,8 @@ async function reportBegun(
     reason: "BuildPrepared",
     message: `everything that attempt ${attempt} needs is there`,
   });
-  scribe.line({
+  report({
+    about: build,
     ...line,
     chapter: "Building",
     path: `Attempt/${attempt}`,
@@ -318,9 +318,9 @@ async function tell(
   if (!(await writeBuildState(build, { ...state, message: clipped(state.message) }, context, more))) return;
   const attempt = attemptOf(build);
   if (before.phase !== "Building" && state.phase === "Building")
-    context.events.event(build, { type: "Normal", reason: "BuildBuilding", message: `attempt ${attempt} runs` });
+    context.report({ about: build, notice: "BuildBuilding", message: `attempt ${attempt} runs` });
   if (state.phase === "Building" && before.reason !== state.reason)
-    context.scribe.line({
+    context.report({
       book: `build/${build.metadata.name}`,
       chapter: "Building",
       run: String(attempt),
@@ -385,7 +385,7 @@ async function finish(build: MachineOSBuild, state: BuildState, run: RunState, d
   return undefined;
 }
 
-export const modeOf = (build: MachineOSBuild): ContentMode =>
+const modeOf = (build: MachineOSBuild): ContentMode =>
   noted(build, annotations.imageContent) === "full" ? "full" : "os-only";
 
 /** The end with an image. */
@@ -408,17 +408,15 @@ export async function succeed(
   const { name } = build.metadata;
   const pool = poolOfBuild(build);
   const attempt = attemptOf(build);
-  context.log.info({ build: name, image, reason }, "image made");
-  context.events.event(build, {
-    type: "Normal",
-    reason: reason === "Reused" ? "BuildReused" : "BuildCompleted",
-    message:
-      reason === "Reused"
-        ? `takes the image of ${noted(build, annotations.reusedFrom) ?? "an earlier build"}: ${image}`
-        : image,
-  });
-  if (reason !== "Reused")
-    context.scribe.line({
+  if (reason === "Reused")
+    context.report({
+      about: build,
+      notice: "BuildReused",
+      message: `takes the image of ${noted(build, annotations.reusedFrom) ?? "an earlier build"}: ${image}`,
+    });
+  else
+    context.report({
+      about: build,
       book: `build/${name}`,
       chapter: "Building",
       run: String(attempt),
@@ -428,7 +426,7 @@ export async function succeed(
       reason: "ImageBuilt",
       message: image,
     });
-  context.scribe.line({
+  context.report({
     book: `build/${name}`,
     chapter: "Verified",
     path: "Verified",
@@ -437,7 +435,7 @@ export async function succeed(
     reason: "ImageBuilt",
     message: `${image} (${reason})`,
   });
-  context.scribe.line({
+  context.report({
     book: `pool/${pool}`,
     chapter: "Build",
     run: name,
@@ -469,9 +467,9 @@ async function follow(build: MachineOSBuild, drive: DriveContext): Promise<NextL
         context,
       )
     )
-      context.events.event(build, {
-        type: "Normal",
-        reason: "BuildAttached",
+      context.report({
+        about: build,
+        notice: "BuildAttached",
         message: `waits for ${from}, which makes the same image`,
       });
     return undefined;
@@ -539,7 +537,7 @@ const configOf = (build: MachineOSBuild, { caches }: Context) =>
 /** Carries out what was noted about a failure; every step of it may be repeated. */
 async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Promise<NextLook> {
   const { context } = drive;
-  const { caches, clock, events, scribe, log } = context;
+  const { caches, clock, report } = context;
   const record = readFailure(noted(build, annotations.buildFailure));
   if (record?.follows === undefined) return undefined;
   const { follows } = record;
@@ -561,9 +559,8 @@ async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Prom
   if (
     await writeBuildState(build, { phase: "Building", reason: "RetryScheduled", message: clipped(message) }, context)
   ) {
-    log.info({ build: build.metadata.name, attempt, class: record.class, at: follows.at }, "retry scheduled");
-    events.event(build, { type: "Warning", reason: "BuildRetryScheduled", message: follows.message });
-    scribe.line({
+    report({
+      about: build,
       book,
       chapter: "Building",
       run: String(attempt),
@@ -588,7 +585,7 @@ async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Prom
 }
 
 async function fail(build: MachineOSBuild, reason: string, message: string, context: Context): Promise<void> {
-  const { events, scribe, log, clock } = context;
+  const { report, clock } = context;
   const { name } = build.metadata;
   const record = readFailure(noted(build, annotations.buildFailure));
   const moments =
@@ -596,10 +593,10 @@ async function fail(build: MachineOSBuild, reason: string, message: string, cont
       ? {}
       : { buildEnd: momentsOf(build.status.buildStart, undefined, clock.now()).buildEnd };
   if (!(await writeBuildState(build, { phase: "Failed", reason, message: clipped(message) }, context, moments))) return;
-  log.warn({ build: name, reason, class: record?.class, step: record?.step }, "build failed");
-  events.event(build, { type: "Warning", reason: "BuildFailed", message });
   const next = { action: record?.nextAction ?? "Read the message", actor: "administrator" };
-  scribe.line({
+  report({
+    // The build has failed with its last attempt, and the Event is about that.
+    about: "noEvent",
     book: `build/${name}`,
     chapter: "Building",
     run: String(attemptOf(build)),
@@ -611,7 +608,8 @@ async function fail(build: MachineOSBuild, reason: string, message: string, cont
     data: { class: record?.class ?? reason, step: record?.step ?? "" },
     next,
   });
-  scribe.line({
+  report({
+    about: build,
     book: `build/${name}`,
     chapter: "Failed",
     path: "Failed",
@@ -622,7 +620,7 @@ async function fail(build: MachineOSBuild, reason: string, message: string, cont
     data: { class: record?.class ?? reason },
     next,
   });
-  scribe.line({
+  report({
     book: `pool/${poolOfBuild(build)}`,
     chapter: "Build",
     run: name,
@@ -650,9 +648,8 @@ export async function interrupt(
   if (!(await writeBuildState(build, { phase: "Interrupted", reason, message: clipped(message) }, context, moments)))
     return;
   const { name } = build.metadata;
-  context.log.info({ build: name, reason }, "build interrupted");
-  context.events.event(build, { type: "Normal", reason: "BuildInterrupted", message });
-  context.scribe.line({
+  context.report({
+    about: build,
     book: `build/${name}`,
     chapter: "Interrupted",
     path: "Interrupted",
@@ -662,7 +659,7 @@ export async function interrupt(
     reason: "BuildInterrupted",
     message: `${reason}: ${message}`,
   });
-  context.scribe.line({
+  context.report({
     book: `pool/${poolOfBuild(build)}`,
     chapter: "Build",
     run: name,

@@ -65,9 +65,9 @@ export async function makeImage(
 async function repairRetries(pool: MachineConfigPool, context: BuilderContext): Promise<void> {
   const text = pool.metadata.annotations?.[annotations.buildRetries];
   if (readRetries(text).valid) return;
-  context.events.event(pool, {
-    type: "Warning",
-    reason: "ConfigReconcileFailed",
+  context.report({
+    about: pool,
+    notice: "ConfigReconcileFailed",
     message: `${annotations.buildRetries} is ${JSON.stringify(text)}, which is no number of retries: it counts as none`,
   });
   await annotatePool(pool, { [annotations.buildRetries]: null }, context);
@@ -232,14 +232,12 @@ async function act(action: BuildAction, work: Work, context: BuilderContext): Pr
     case "attach": {
       const made = await begin(action.plan, work, context);
       await attach(made, action.plan.from, context);
-      logPlanned(made, action.plan, work, context);
       return begun(made, action.plan);
     }
     case "start":
     case "restart": {
       const made = await begin(action.plan, work, context);
       await writeBuildState(made, { phase: "Initial", reason: "", message: "" }, context);
-      logPlanned(made, action.plan, work, context);
       return begun(made, action.plan);
     }
   }
@@ -263,11 +261,6 @@ const begun = (build: MachineOSBuild, { strategy, because }: BuildPlan): Standin
   build,
 });
 
-function logPlanned(build: MachineOSBuild, plan: BuildPlan, { pool }: Work, { log }: BuilderContext): void {
-  const { strategy, because } = plan;
-  log.info({ pool: pool.metadata.name, build: build.metadata.name, strategy, because }, "build planned");
-}
-
 /** Makes the object of a build whose image is still to come. */
 async function begin(plan: BuildReason, { pool, want, view }: Work, context: BuilderContext): Promise<MachineOSBuild> {
   const { facts } = view;
@@ -276,9 +269,9 @@ async function begin(plan: BuildReason, { pool, want, view }: Work, context: Bui
     await annotatePool(pool, { [annotations.buildRetries]: null }, context);
   const rolledOut = facts.builds.find(({ metadata }) => metadata.name === facts.current)?.spec.machineConfig.name;
   if (rolledOut !== undefined && rolledOut !== facts.rendered)
-    context.events.event(pool, {
-      type: "Normal",
-      reason: "PoolConfigChanged",
+    context.report({
+      about: pool,
+      notice: "PoolConfigChanged",
       message: `${facts.rendered} in place of ${rolledOut}: ${plan.strategy}`,
     });
   const made = await createBuild(facts, want, plan, context);
@@ -289,7 +282,7 @@ async function begin(plan: BuildReason, { pool, want, view }: Work, context: Bui
 async function attach(build: MachineOSBuild, from: MachineOSBuild, context: BuilderContext): Promise<void> {
   const message = `waits for ${from.metadata.name}, which makes the same image`;
   await writeBuildState(build, { phase: "Building", reason: "Attached", message }, context);
-  context.events.event(build, { type: "Normal", reason: "BuildAttached", message });
+  context.report({ about: build, notice: "BuildAttached", message });
 }
 
 /** The registry does not have an image any more: no build is said to have made it. */

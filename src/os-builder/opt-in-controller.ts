@@ -68,7 +68,7 @@ async function optIn(name: string, context: Context, told: Map<string, string>):
  * Takes a MachineOSConfig over: it is held on to, and one that the reference rolled out keeps the meaning that it
  * had.
  */
-async function adopt(config: MachineOSConfig, { kube, caches, events, log, signal }: Context): Promise<void> {
+async function adopt(config: MachineOSConfig, { kube, caches, report, signal }: Context): Promise<void> {
   if (config.metadata.finalizers?.includes(finalizers.osBuildCleanup) === true) return;
   const isOurs = (build: string) =>
     caches.of(MachineOSBuild).get(build)?.metadata.annotations?.[annotations.contentKey] !== undefined;
@@ -93,10 +93,9 @@ async function adopt(config: MachineOSConfig, { kube, caches, events, log, signa
     { owner: fieldManagers.osBuilder, cached: config, signal },
   );
   if (!stamped) return;
-  log.info({ machineOSConfig: config.metadata.name }, "taken over: its images go on to hold the operating system only");
-  events.event(config, {
-    type: "Normal",
-    reason: "ImageContentStamped",
+  report({
+    about: config,
+    notice: "ImageContentStamped",
     message: `its images were made without files and units, and stay so: ${annotations.imageContent} is os-only now; set it to full to have all of the configuration in the image`,
   });
 }
@@ -152,21 +151,23 @@ async function materialise(
   );
 }
 
-function tellProblems(pool: MachineConfigPool, intent: Intent, { events }: Context, told: Map<string, string>): void {
+function tellProblems(pool: MachineConfigPool, intent: Intent, { report }: Context, told: Map<string, string>): void {
   const text =
     intent.opted === "in" && intent.source !== "MachineOSConfig"
       ? intent.problems.map(({ code, message }) => `${code}: ${message}`).join("; ")
       : "";
   if (told.get(pool.metadata.name) === text) return;
   told.set(pool.metadata.name, text);
-  if (text !== "") events.event(pool, { type: "Warning", reason: "ConfigReconcileFailed", message: text });
+  if (text !== "") report({ about: pool, notice: "ConfigReconcileFailed", message: text });
 }
 
-async function accept(
-  config: MachineOSConfig,
-  refusal: { readonly reason: string; readonly message: string } | undefined,
-  context: Context,
-): Promise<void> {
+/** Why a MachineOSConfig decides about no pool. */
+interface Refusal {
+  readonly reason: "PoolNotFound" | "OptedOut" | "DuplicateForPool";
+  readonly message: string;
+}
+
+async function accept(config: MachineOSConfig, refusal: Refusal | undefined, context: Context): Promise<void> {
   const before = conditionOf(config.status?.conditions, types.accepted);
   const wanted =
     refusal === undefined
@@ -183,10 +184,10 @@ async function accept(
   await writeConfigStatus(config, [wanted], context);
   const pool = config.spec.machineConfigPool.name;
   if (refusal !== undefined && before?.reason !== refusal.reason)
-    context.events.event(config, { type: "Warning", reason: refusal.reason, message: refusal.message });
+    context.report({ about: config, notice: refusal.reason, message: refusal.message });
   if (refusal === undefined && before?.status !== "True") {
     const source = config.metadata.annotations?.[annotations.optInSource] ?? "MachineOSConfig";
-    context.scribe.line({
+    context.report({
       book: `pool/${pool}`,
       chapter: "OptIn",
       run: config.metadata.uid ?? config.metadata.name,

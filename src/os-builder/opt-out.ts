@@ -25,7 +25,7 @@ export async function releaseConfig(
   pool: MachineConfigPool | undefined,
   context: BuilderContext,
 ): Promise<void> {
-  const { kube, events, log, signal } = context;
+  const { kube, report, signal } = context;
   const { name } = config.metadata;
   await endRuns(name, `the MachineOSConfig ${name} was deleted`, context);
   await grantGrace(config, pool, context);
@@ -43,12 +43,11 @@ export async function releaseConfig(
         : undefined,
     { owner: fieldManagers.osBuilder, cached: config, signal },
   );
-  events.event(config, {
-    type: "Normal",
-    reason: "ConfigDeleted",
+  report({
+    about: config,
+    notice: "ConfigDeleted",
     message: "what was made for it is gone; its images stay as long as a machine needs them",
   });
-  log.info({ machineOSConfig: name }, "MachineOSConfig released");
 }
 
 /** Machines that were told to go back already have nothing to wait for. */
@@ -129,13 +128,13 @@ const configsOf = (
 
 /** A request to build again is of no use where nothing is built; the pool hears of it once. */
 async function ignoreRebuild(pool: MachineConfigPool, context: BuilderContext): Promise<void> {
-  const { events, memory } = context;
+  const { report, memory } = context;
   const { name } = pool.metadata;
   const request = rebuildRequest({ pool, config: undefined });
   if (request !== undefined && memory.ignored.get(name) !== request)
-    events.event(pool, {
-      type: "Warning",
-      reason: "RebuildIgnored",
+    report({
+      about: pool,
+      notice: "RebuildIgnored",
       message: `the pool has no images that could be built again; ${annotations.rebuildImage} counts once it is opted in`,
     });
   if (request === undefined) memory.ignored.delete(name);
@@ -144,7 +143,7 @@ async function ignoreRebuild(pool: MachineConfigPool, context: BuilderContext): 
 }
 
 async function goBackToStock(pool: MachineConfigPool, context: BuilderContext): Promise<void> {
-  const { events, scribe, clock } = context;
+  const { report, clock } = context;
   const { name } = pool.metadata;
   await annotatePool(
     pool,
@@ -158,12 +157,8 @@ async function goBackToStock(pool: MachineConfigPool, context: BuilderContext): 
     { [annotations.rebuildImage]: null },
   );
   await reportToPool(pool, { degraded: { is: false, reason: "OptedOut", message: "" } }, context);
-  events.event(pool, {
-    type: "Normal",
-    reason: "OptedOut",
-    message: "machines go back to the stock operating system",
-  });
-  scribe.line({
+  report({
+    about: pool,
     book: `pool/${name}`,
     chapter: "OptOut",
     run: timestampOf(clock.now()),

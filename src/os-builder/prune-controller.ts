@@ -166,7 +166,7 @@ async function mark(name: string, after: string | null, context: PruneContext): 
 
 /** The image first: a build that is gone tells nobody which image is left. @returns whether the build went. */
 async function remove(build: MachineOSBuild, image: string | undefined, context: PruneContext): Promise<boolean> {
-  const { kube, events, scribe, log, signal } = context;
+  const { kube, report, signal } = context;
   const { name } = build.metadata;
   if (image !== undefined) {
     const outcome = await deleteImage(build, image, context);
@@ -183,19 +183,15 @@ async function remove(build: MachineOSBuild, image: string | undefined, context:
     if (isConflict(error) || isNotFound(error)) return false;
     throw error;
   }
-  log.info({ build: name, image }, "build pruned");
-  if (image !== undefined) events.event(build, { type: "Normal", reason: "ImagePruned", message: image });
-  scribe.line({
+  report({
+    about: image === undefined ? "noEvent" : build,
     book: `build/${name}`,
     chapter: "Pruned",
     path: "Pruned",
     mark: "end",
     level: "boundary",
     reason: "ImagePruned",
-    message:
-      image === undefined
-        ? "the build was removed; it has no image of its own, or others have it too"
-        : `${image} was removed`,
+    message: image ?? "the build was removed; it has no image of its own, or others have it too",
   });
   return true;
 }
@@ -238,15 +234,15 @@ async function deleteImage(
   }
 }
 
-function tellKept(image: string, why: string, build: MachineOSBuild, { events, clock, told }: PruneContext): void {
+function tellKept(image: string, why: string, build: MachineOSBuild, { report, clock, told }: PruneContext): void {
   const last = told.get(image);
   if (last !== undefined && clock.now() - last < tellAgainMs) return;
   told.set(image, clock.now());
   const oldest = told.keys().next();
   if (told.size > 256 && oldest.done !== true) told.delete(oldest.value);
-  events.event(build, {
-    type: "Warning",
-    reason: "ImageNotPruned",
+  report({
+    about: build,
+    notice: "ImageNotPruned",
     message: `the registry did not delete ${image}: ${why}`,
   });
 }

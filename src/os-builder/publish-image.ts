@@ -6,7 +6,6 @@ import { timestampOf } from "../api/schema/object.ts";
 import { activeRebuild } from "../core/build/build-rebuild.ts";
 import type { Context } from "../kube/controller.ts";
 import { nodesIn } from "./cluster-facts.ts";
-import { modeOf } from "./drive-build.ts";
 import type { Configured } from "./report-image.ts";
 import { annotateBuild, annotateConfig, annotatePool, writeConfigStatus } from "./write-objects.ts";
 
@@ -45,7 +44,7 @@ async function pointTo(
   image: string,
   context: Context,
 ): Promise<void> {
-  const { events, scribe, log } = context;
+  const { report } = context;
   const { name } = build.metadata;
   await writeConfigStatus(
     config,
@@ -57,14 +56,13 @@ async function pointTo(
         : { currentImagePullSpec: image, machineOSBuild: referenceTo(build) },
   );
   await annotateConfig(config, { [annotations.currentMachineOSBuild]: name }, context);
-  log.info({ pool: pool.metadata.name, build: name, image, content: modeOf(build) }, "image published");
   if (config.status?.currentImagePullSpec === image && activeRebuild(config) !== undefined)
-    events.event(pool, {
-      type: "Normal",
-      reason: "RebuildUnchanged",
+    report({
+      about: pool,
+      notice: "RebuildUnchanged",
       message: `built again, the image is the same to the last byte: ${image}`,
     });
-  scribe.line({
+  report({
     book: `build/${name}`,
     chapter: "Published",
     path: "Published",
@@ -90,7 +88,7 @@ async function reportRolledOut(
     noted(node, annotations.currentConfig) === build.spec.machineConfig.name;
   if (members.length === 0 || !members.every(runs)) return;
   await annotateBuild(build, { [annotations.rolledOutAt]: timestampOf(context.clock.now()) }, context);
-  context.scribe.line({
+  context.report({
     book: `build/${build.metadata.name}`,
     chapter: "RolledOut",
     path: "RolledOut",

@@ -23,9 +23,9 @@ export async function beginRebuild(
     (object) => object.metadata.annotations?.[annotations.rebuildActive] !== activeBefore,
   );
   await annotatePool(pool, { [annotations.buildRetries]: null }, context);
-  context.events.event(pool, {
-    type: "Normal",
-    reason: "RebuildRequested",
+  context.report({
+    about: pool,
+    notice: "RebuildRequested",
     message: `the image is built again${request === "" ? "" : ` (${request.slice(0, 200)})`}`,
   });
 }
@@ -48,14 +48,14 @@ export async function endRebuild(
 
 /** Removes a build that failed before the rebuild, and everything that was kept of it. */
 export async function clearFailed(build: MachineOSBuild, context: BuilderContext): Promise<void> {
-  const { backends, kube, events, signal } = context;
+  const { backends, kube, report, signal } = context;
   const backend = backendOf(build, backends);
   await backend?.cancel(runOf(build), "a rebuild was asked for", signal);
   await backend?.cleanup({ build: build.metadata.name }, { keepForInspection: false }, signal);
   await kube.delete(MachineOSBuild, build.metadata, { signal });
-  events.event(build, {
-    type: "Normal",
-    reason: "BuildDeleted",
+  report({
+    about: build,
+    notice: "BuildDeleted",
     message: "a rebuild was asked for, and this one had failed",
   });
 }

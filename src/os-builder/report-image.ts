@@ -70,16 +70,16 @@ export async function reportStanding(
 function reportInputs(
   config: MachineOSConfig,
   problems: readonly InputProblem[],
-  { events }: Context,
+  { report }: Context,
 ): WantedCondition {
   const before = conditionOf(config.status?.conditions, types.inputsValid);
   const valid = inputsValid(problems);
   if (valid.status === "False" && (before?.status !== "False" || before.message !== valid.message))
-    events.event(config, { type: "Warning", reason: "ConfigReconcileFailed", message: valid.message });
+    report({ about: config, notice: "ConfigReconcileFailed", message: valid.message });
   if (valid.status === "True" && before?.status === "False")
-    events.event(config, {
-      type: "Normal",
-      reason: "ConfigReconciled",
+    report({
+      about: config,
+      notice: "ConfigReconciled",
       message: "an image can be made from what is given",
     });
   return { type: types.inputsValid, ...valid };
@@ -100,7 +100,7 @@ function degradedBy(build: MachineOSBuild | undefined, isRebuild: boolean): Pool
 export async function reportToPool(
   pool: MachineConfigPool,
   wanted: PoolBuildReport,
-  { kube, clock, events, signal }: Context,
+  { kube, clock, report, signal }: Context,
 ): Promise<void> {
   const before = imageBuildDegraded(pool);
   await updateObject(
@@ -116,7 +116,7 @@ export async function reportToPool(
     { subresource: "status", owner: fieldManagers.osBuilder, cached: pool, signal },
   );
   if (wanted.degraded.is && before === undefined)
-    events.event(pool, { type: "Warning", reason: "BuildDegraded", message: wanted.degraded.message });
+    report({ about: pool, notice: "BuildDegraded", message: wanted.degraded.message });
   if (!wanted.degraded.is && before !== undefined)
-    events.event(pool, { type: "Normal", reason: "BuildRecovered", message: "an image can be made again" });
+    report({ about: pool, notice: "BuildRecovered", message: "an image can be made again" });
 }

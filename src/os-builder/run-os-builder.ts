@@ -4,11 +4,12 @@ import { annotations, namespace, objects } from "../api/names.ts";
 import { type MetricFamily, metricsText } from "../core/metrics/metrics.ts";
 import { readRetries } from "../core/build/build-retry.ts";
 import { SectionMeter, journalFamilies } from "../core/metrics/section-meter.ts";
-import { type Caches, runControllers } from "../kube/controller.ts";
+import { type Caches, type Controller, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
 import { meteredScribe } from "../kube/metered-scribe.ts";
+import { createReport } from "../kube/report.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Listen, ListenPlain, ServerHandler, TlsFiles } from "../ports/listener.ts";
@@ -132,7 +133,9 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
   const scribe = meteredScribe(options.scribe, sections, clock);
   const progress: Progress = { caches: undefined, leads: false };
   const life = { book: "cluster", chapter: "OsBuilder", run: identity } as const;
-  options.scribe.line({
+  // The lines of the process itself go past the meter of sections.
+  const report = createReport({ scribe: options.scribe, log });
+  report({
     ...life,
     path: "Start",
     mark: "begin",
@@ -154,7 +157,7 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
     signal,
     (term) => runTerm({ ...options, scribe }, progress, term),
   );
-  options.scribe.line({
+  report({
     ...life,
     path: "Shutdown",
     mark: "end",
@@ -188,6 +191,16 @@ function showAll(
   return shows;
 }
 
+export const osBuilderControllers = (
+  backends: readonly BuildBackend[],
+  images: OpenImages,
+  stillMs?: number,
+): readonly Controller[] => [
+  optInController(),
+  buildController({ backends, images, ...(stillMs === undefined ? {} : { stillMs }) }),
+  pruneController({ backends, images }),
+];
+
 /** Runs the children while this process holds the lease. Nothing that a term began is sent after it. */
 async function runTerm(options: OsBuilderOptions, progress: Progress, term: AbortSignal): Promise<void> {
   progress.leads = true;
@@ -201,15 +214,7 @@ async function runTerm(options: OsBuilderOptions, progress: Progress, term: Abor
         log.warn({ error, backend: backend.kind }, "runs that nobody knows were not looked for"),
       );
   };
-  await runControllers(
-    [
-      optInController(),
-      buildController({ backends, images, ...(stillMs === undefined ? {} : { stillMs }) }),
-      pruneController({ backends, images }),
-    ],
-    { ...options, kube, onSynced },
-    term,
-  );
+  await runControllers(osBuilderControllers(backends, images, stillMs), { ...options, kube, onSynced }, term);
   progress.caches = undefined;
   progress.leads = false;
 }

@@ -12,6 +12,8 @@ export interface EventForm {
   readonly reason: string;
   /** Only lines in books of this kind become an Event: the same reason is told of a pool and of its build. */
   readonly in?: BookKind;
+  /** Only lines in this chapter become an Event: other chapters tell of the same by the way. */
+  readonly chapter?: string;
 }
 
 const normal = <const R extends string>(reason: R) => ({ type: "Normal", reason }) as const;
@@ -19,25 +21,82 @@ const warning = <const R extends string>(reason: R) => ({ type: "Warning", reaso
 
 /** Reasons of journal lines → the Event that says the same. */
 export const eventForms = {
-  TargetQuarantined: warning("TargetQuarantined"),
+  // controller
+  TargetQuarantined: { ...warning("TargetQuarantined"), chapter: "Rollout" },
   Canary: normal("CanaryStarted"),
   Proven: { ...normal("CanaryPassed"), in: "pool" },
   ProofFailed: { ...warning("CanaryFailed"), in: "pool" },
-  RenderedConfigGenerated: normal("RenderedConfigGenerated"),
   RenderedConfigChanged: normal("RenderedConfigChanged"),
+  Cordoned: normal("Cordon"),
+  CordonedAgain: normal("Cordon"),
+  PodsBlocked: warning("DrainBlocked"),
+  DrainDeadlineExceeded: warning("DrainDeadlineExceeded"),
+  DrainForced: warning("DrainForced"),
+  DrainSkipped: warning("DrainSkipped"),
+  Uncordoned: normal("Uncordon"),
+  // os-builder
+  BuildPlanned: normal("BuildStarted"),
+  BuildStarted: { ...normal("BuildPreparing"), in: "build" },
+  BuildStepFailed: warning("BuildRetryScheduled"),
+  ImageBuilt: { ...normal("BuildCompleted"), in: "build", chapter: "Building" },
+  BuildFailed: { ...warning("BuildFailed"), in: "build" },
+  RetryLimitReached: warning("BuildFailed"),
+  BuildInterrupted: normal("BuildInterrupted"),
+  ImagePruned: normal("ImagePruned"),
+  OptedOut: normal("OptedOut"),
 } as const satisfies Partial<Readonly<Record<StoryReason, EventForm>>>;
 
 /** What happens and belongs to no chapter: an Event and a log line, and no journal line. */
 export const notices = {
+  // controller
   SelectingAll: "Warning",
   SeveralPools: "Warning",
   Updating: "Normal",
   Completed: "Normal",
   SetDesiredConfig: "Normal",
   DeferringOperatorNodeUpdate: "Normal",
+  DrainForecast: "Normal",
   PoolAnnotationIgnored: "Warning",
+  RenderedConfigChanged: "Normal",
+  RenderedConfigGenerated: "Normal",
   RenderedConfigsRemoved: "Normal",
   RenderedConfigRestored: "Warning",
+  NodeJoined: "Normal",
+  // controller: verdicts about requests for certificates, each as the verdict is; see `CsrReason` of core/join
+  NodeJoins: "Normal",
+  NodeServes: "Normal",
+  NodeRenews: "Normal",
+  Malformed: "Warning",
+  NotItsOwn: "Warning",
+  NodeInService: "Warning",
+  NodeOfOtherPool: "Warning",
+  PoolUnknown: "Warning",
+  AddressUnknown: "Warning",
+  TooManyUnderWay: "Warning",
+  // operator
+  OperatorDegraded: "Warning",
+  OperatorVersionChanged: "Normal",
+  // os-builder
+  BuildAttached: "Normal",
+  BuildBuilding: "Normal",
+  BuildDegraded: "Warning",
+  BuildDeleted: "Normal",
+  BuildRecovered: "Normal",
+  BuildReused: "Normal",
+  ConfigDeleted: "Normal",
+  ConfigReconcileFailed: "Warning",
+  ConfigReconciled: "Normal",
+  ImageContentStamped: "Normal",
+  ImageNotPruned: "Warning",
+  PoolConfigChanged: "Normal",
+  RebuildIgnored: "Warning",
+  RebuildRequested: "Normal",
+  RebuildUnchanged: "Normal",
+  // os-builder: why a MachineOSConfig is not accepted
+  DuplicateForPool: "Warning",
+  OptedOut: "Warning",
+  PoolNotFound: "Warning",
+  // state
   JoinOverdue: "Warning",
 } as const satisfies Readonly<Record<string, EventForm["type"]>>;
 export type Notice = keyof typeof notices;
@@ -47,20 +106,31 @@ export type EventSubject = Pick<KubeObject, "apiVersion" | "kind" | "metadata">;
 
 type Formed = typeof eventForms;
 type KindOf<L extends StoryLine> = L["book"] extends `${infer K extends BookKind}/${string}` ? K : "cluster";
+type IsInBook<L extends StoryLine, F> = F extends { readonly in: infer K }
+  ? KindOf<L> extends K
+    ? true
+    : false
+  : true;
+type IsInChapter<L extends StoryLine, F> = F extends { readonly chapter: infer C }
+  ? L["chapter"] extends C
+    ? true
+    : false
+  : true;
 type AsksForSubject<L extends StoryLine> = L["reason"] extends keyof Formed
-  ? Formed[L["reason"]] extends { readonly in: infer K }
-    ? KindOf<L> extends K
-      ? true
-      : false
-    : true
+  ? [IsInBook<L, Formed[L["reason"]]>, IsInChapter<L, Formed[L["reason"]]>] extends [true, true]
+    ? true
+    : false
   : false;
+
+/** In place of a subject: this line makes no Event, though others of its reason do. */
+export type NoEvent = "noEvent";
 
 /** A journal line with the object that its Event is about, where its reason has one. */
 export type ReportedLine = StoryLine extends infer L
   ? L extends StoryLine
     ? AsksForSubject<L> extends true
-      ? L & { readonly about: EventSubject }
-      : L & { readonly about?: EventSubject }
+      ? L & { readonly about: EventSubject | NoEvent }
+      : L & { readonly about?: EventSubject | NoEvent }
     : never
   : never;
 

@@ -210,7 +210,7 @@ async function keepCertificates(hosts: readonly string[], context: TaskContext):
     context,
   );
   if (kept?.rotated === undefined) return;
-  context.scribe.line({
+  context.report({
     book: "cluster",
     chapter: "Server",
     ...runOf(context.options),

@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import { memoryHost } from "../../test/support/hosts/memory-host.ts";
+import { namespace, objects } from "../api/names.ts";
+import type { KubeObject } from "../api/schema/object.ts";
+import { controllerNames, controllersOf } from "../controller/run-controller.ts";
+import { certificateController } from "../daemon/certificate-controller.ts";
+import { daemonController } from "../daemon/daemon-controller.ts";
+import type { Controller, Watch } from "../kube/controller.ts";
+import { osBuilderControllers } from "../os-builder/run-os-builder.ts";
+import { systemRandom } from "../ports/node/index.ts";
+import { operatorController } from "./operator-controller.ts";
+import { componentRights, operatorRights } from "./rights.ts";
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  readonly resourceNames?: readonly string[];
+}
+
+const host = memoryHost({
+  images: { stock: { usr: {}, etc: {} } },
+  image: "stock",
+  kernelArguments: [],
+  random: systemRandom,
+  onReboot: () => undefined,
+});
+const nodeName = "worker-0";
+
+/** Account → the controllers of its process. The state process makes its own within its children, which own nothing. */
+const processes: Readonly<Record<string, readonly Controller[]>> = {
+  [objects.operator]: [operatorController({ version: "1", image: "suite", apiServer: "https://api:6443" })],
+  [objects.controller]: controllersOf(controllerNames, { version: "1" }),
+  [objects.osBuilder]: osBuilderControllers([], () => {
+    throw new Error("no image is opened");
+  }),
+  [objects.daemon]: [daemonController({ host, nodeName }), certificateController({ host, nodeName })],
+};
+
+/** What an account may, everywhere and in the namespace of the suite. */
+function rulesOf(account: string, kind: "ClusterRole" | "Role"): readonly Rule[] {
+  return [...operatorRights(), ...componentRights()]
+    .filter((each) => each.kind === kind && each.metadata.name === account)
+    .flatMap((each) => (each as KubeObject & { readonly rules: readonly Rule[] }).rules);
+}
+
+function may(account: string, verb: "list" | "watch", { resource, selection = {} }: Watch): boolean {
+  const rules = [
+    ...rulesOf(account, "ClusterRole"),
+    ...(selection.namespace === namespace ? rulesOf(account, "Role") : []),
+  ];
+  const [, name] = /^metadata\.name=([^,]+)$/.exec(selection.fieldSelector ?? "") ?? [];
+  return rules.some(
+    ({ apiGroups, resources, verbs, resourceNames }) =>
+      apiGroups.includes(resource.group) &&
+      resources.includes(resource.plural) &&
+      verbs.includes(verb) &&
+      (resourceNames === undefined || (name !== undefined && resourceNames.includes(name))),
+  );
+}
+
+describe.for(Object.entries(processes))("%s", ([account, controllers]) => {
+  test("its account may list and watch every kind that its controllers watch", () => {
+    const refused = controllers.flatMap((controller) =>
+      controller.watches.flatMap((watch) =>
+        (["list", "watch"] as const)
+          .filter((verb) => !may(account, verb, watch))
+          .map(
+            (verb) => `${controller.name}: ${verb} ${watch.resource.plural} ${JSON.stringify(watch.selection ?? {})}`,
+          ),
+      ),
+    );
+    expect(refused).toEqual([]);
+  });
+});
+
+test("an account that may watch one object by name may not watch all of its kind", () => {
+  const [watch] = processes[objects.daemon]?.[1]?.watches ?? [];
+  if (watch === undefined) throw new Error("the daemon's controllers watch nothing");
+  expect(may(objects.daemon, "watch", watch)).toBe(true);
+  expect(may(objects.daemon, "watch", { resource: watch.resource })).toBe(false);
+});
+
+test("no two controllers claim one field, in whichever processes they run", () => {
+  const claims = Object.entries(processes).flatMap(([account, controllers]) =>
+    controllers.flatMap(({ name, owns }) => owns.map((field) => ({ field, by: `${account}/${name}` }))),
+  );
+  const shared = [...Map.groupBy(claims, ({ field }) => field)]
+    .filter(([, by]) => by.length > 1)
+    .map(([field, by]) => `${field}: ${by.map((each) => each.by).join(", ")}`);
+  expect(shared).toEqual([]);
+});

@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import { type EventForm, eventForms, notices } from "../../src/api/books/reports.ts";
+import { bookKinds, sectionsOf, stories, storyReasons } from "../../src/api/books/stories.ts";
+import { sourceFiles } from "./source-files.ts";
+
+/** Makes an Event or a journal line by hand, beside what else is said of the same happening. */
+const byHand = /\.event\(|\bscribe\??\s*\.line\(/;
+const exempt = [
+  // `report` itself.
+  "src/kube/",
+  // Its controllers stand in for Kubernetes' own, which keep no journal.
+  "src/cluster/",
+  "src/daemon/",
+];
+
+const reports = /\breport(?:\?\.)?\(/;
+/** Decisions whose reasons a controller reports as they are. */
+const decisions = ["src/core/join/judge-csr.ts", "src/core/pool/plan-drain.ts"];
+
+const spoken = sourceFiles()
+  .filter(({ path }) => !path.startsWith("src/api/") && !path.startsWith("src/kube/"))
+  .map(({ path, text, code }) => ({ text, isDecision: decisions.includes(path), isReporter: reports.test(code) }))
+  .filter(({ isDecision, isReporter }) => isDecision || isReporter);
+
+/** Whether some reporter gives a journal line this reason. */
+const isReason = (reason: string) =>
+  spoken.some(({ text, isDecision }) =>
+    isDecision ? text.includes(`"${reason}"`) : new RegExp(`\\breason:[^;{]*"${reason}"`).test(text),
+  );
+const isNotice = (notice: string) =>
+  spoken.some(({ text, isDecision }) => text.includes(`"${notice}"`) && (isDecision || /\bnotice:/.test(text)));
+
+test("what happens is reported: no Event and no journal line is made by hand", () => {
+  const found = sourceFiles()
+    .filter(({ path }) => !exempt.some((folder) => path.startsWith(folder)))
+    .flatMap(({ path, code }) =>
+      code.split("\n").flatMap((line, index) => (byHand.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
+    );
+  expect(found).toEqual([]);
+});
+
+test("the rule finds what it looks for, and nothing else", () => {
+  const finds = ["events.event(pool, {", "context.scribe.line({", "scribe?.line(line);"];
+  expect(finds.filter((line) => !byHand.test(line))).toEqual([]);
+  expect(["report({ about: pool });", "reader.line().blank"].filter((line) => byHand.test(line))).toEqual([]);
+});
+
+describe("the tables of reports", () => {
+  test("every reason that becomes an Event is a reason of the journal", () => {
+    expect(Object.keys(eventForms).filter((reason) => !(reason in storyReasons))).toEqual([]);
+  });
+
+  test("every reason that becomes an Event stands in a section of the book and the chapter that it is restricted to", () => {
+    const unreachable = Object.entries<EventForm>(eventForms).filter(
+      ([reason, form]) =>
+        !bookKinds
+          .filter((kind) => form.in === undefined || form.in === kind)
+          .flatMap((kind) =>
+            Object.entries<Readonly<Record<string, readonly string[]>>>(stories[kind])
+              .filter(([chapter]) => form.chapter === undefined || form.chapter === chapter)
+              .flatMap(([chapter, sections]) =>
+                sectionsOf(kind, chapter).flatMap((section) => sections[section] ?? []),
+              ),
+          )
+          .includes(reason),
+    );
+    expect(unreachable).toEqual([]);
+  });
+
+  test("every reason that becomes an Event is reported", () => {
+    expect(Object.keys(eventForms).filter((reason) => !isReason(reason))).toEqual([]);
+    expect(isReason("NobodyReportsThis")).toBe(false);
+  });
+
+  test("every notice is given", () => {
+    expect(Object.keys(notices).filter((notice) => !isNotice(notice))).toEqual([]);
+    expect(isNotice("NobodyGivesThis")).toBe(false);
+  });
+});
