@@ -29,8 +29,8 @@ export function createReport({
       log[type === "Warning" ? "warn" : "debug"]({ reason: happening.notice, says: message }, "reported");
       return;
     }
-    const { about: _, ...line } = happening;
-    scribe.line(line);
+    const { about: _, isWritten = false, ...line } = happening;
+    if (!isWritten) scribe.line(line);
     const form = eventFormOf(line);
     if (form !== undefined && about !== undefined)
       events?.event(about, { type: form.type, reason: form.reason, message });
@@ -40,7 +40,8 @@ export function createReport({
 }
 
 /** The Event that a line becomes; `undefined` for none. */
-function eventFormOf({ book, reason }: Pick<ReportedLine, "book" | "reason">): EventForm | undefined {
+function eventFormOf({ book, path, reason }: Pick<ReportedLine, "book" | "path" | "reason">): EventForm | undefined {
   const form = (eventForms as Readonly<Partial<Record<string, EventForm>>>)[reason];
-  return form?.in === undefined || form.in === bookKindOf(book) ? form : undefined;
+  const isInBook = form?.in === undefined || form.in === bookKindOf(book);
+  return isInBook && (form?.path ?? path) === path ? form : undefined;
 }
