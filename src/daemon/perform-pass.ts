@@ -22,6 +22,7 @@ import type { PassContext } from "./pass-context.ts";
 import { forgetPayloads, writeCurrent } from "./perform-step.ts";
 import { applyContentAgain, performUpdate } from "./perform-update.ts";
 import { reportDegraded } from "./report-degraded.ts";
+import { reportSection } from "./report-section.ts";
 import { watchForDrift } from "./watch-drift.ts";
 
 /** The daemon looks at the whole disk this often: watches can miss things. */
@@ -220,16 +221,13 @@ async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outc
   const { facts, reporter, node, journal } = pass;
   const { message } = plan;
   const isNews = node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000);
-  journal.fail("Prepared", "Irreconcilable", message, { about: isNews ? node : undefined });
+  reportSection({ path: "Prepared", mark: "fail", reason: "Irreconcilable", message }, pass, isNews ? node : undefined);
   // The Event of the section says it.
   journal.degraded("Irreconcilable", message, undefined);
   forgetUpdate(pass);
   facts.state = nodeStates.unreconcilable;
   facts.reason = "Unreconcilable";
-  reporter.phases([
-    { type: types.updatePrepared, status: "Unknown", reason: "UpdatePreparedFailed", message },
-    { type: types.nodeDegraded, status: "True", reason: "Unreconcilable", message },
-  ]);
+  reporter.phases([{ type: types.nodeDegraded, status: "True", reason: "Unreconcilable", message }]);
   await reporter.annotate(node, plan.annotations);
   return stalled("Unreconcilable", message);
 }

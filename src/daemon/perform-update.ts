@@ -1,7 +1,7 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { McoError } from "../api/errors.ts";
 import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
-import { notRequired, phasesAtStart } from "../core/books/update-conditions.ts";
+import { phasesAtStart } from "../core/books/update-conditions.ts";
 import { describeChange } from "../core/config/change.ts";
 import { holdPlan } from "../core/machine/decide-pass.ts";
 import { missingExtensions, packagesOf } from "../core/machine/deployment.ts";
@@ -26,6 +26,7 @@ import type { NodeStory } from "./node-story.ts";
 import type { PassContext } from "./pass-context.ts";
 import { type LocalStep, type Worksite, contentMismatchOf, performStep } from "./perform-step.ts";
 import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts";
+import { reportSection } from "./report-section.ts";
 import { stopWatching } from "./watch-drift.ts";
 
 /** How soon a machine is looked at again after its image's content was applied again. */
@@ -132,12 +133,8 @@ async function beginUpdate(update: Update): Promise<void> {
   }
   if (!plan.skipsDrain) return;
   const message = "no drain is required";
-  reporter.phases([
-    { type: types.cordoned, status: "False", reason: notRequired, message },
-    { type: types.drained, status: "False", reason: notRequired, message },
-  ]);
-  journal.skip("Executed/Cordoned", "NotRequired", message);
-  journal.skip("Executed/Drained", "NotRequired", message);
+  reportSection({ path: "Executed/Cordoned", mark: "skip", reason: "NotRequired", message }, update);
+  reportSection({ path: "Executed/Drained", mark: "skip", reason: "NotRequired", message }, update);
 }
 
 /** An update that goes on is not announced again. */
@@ -226,20 +223,20 @@ async function performReported(step: Step, update: Update): Promise<Ended> {
 
 async function prefetch(step: Step & { do: "prefetch" }, update: Update): Promise<Ended> {
   const { host, plan, view, site, memory, reporter, journal, context } = update;
-  const type = types.imagePulledFromRegistry;
+  const path = "Executed/ImagePulled";
   const images = step.images.join(", ");
-  reporter.phases([{ type, status: "Unknown", reason: "Pulling", message: images }]);
-  journal.begin("Executed/ImagePulled", "Pulling", images);
+  reportSection({ path, mark: "begin", reason: "Pulling", message: images }, update);
   await perform(step, site, update);
   const mismatch = await contentMismatchOf(host, plan.target.config, step.images, context.signal);
   if (mismatch !== undefined) {
-    journal.fail("Executed/ImagePulled", "PullFailed", mismatch);
-    reporter.phases([{ type, status: "False", reason: "ImageContentMismatch", message: mismatch }]);
+    journal.fail(path, "PullFailed", mismatch);
+    // The image is there; users know the condition by what is wrong with it.
+    const reason = "ImageContentMismatch";
+    reporter.phases([{ type: types.imagePulledFromRegistry, status: "False", reason, message: mismatch }]);
     return { verdict: "held", plan: holdPlan(view, "ImageContentMismatch", mismatch) };
   }
   for (const image of step.images) memory.fetchedImages.add(image);
-  reporter.phases([{ type, status: "True", reason: "Pulled", message: images }]);
-  journal.end("Executed/ImagePulled", "Pulled", images);
+  reportSection({ path, mark: "end", reason: "Pulled", message: images }, update);
   return undefined;
 }
 
@@ -275,7 +272,7 @@ async function stage(step: Step & { do: "stageOs" }, update: Update): Promise<En
  * have been put back into service meanwhile, and that is looked at here, at the last moment.
  */
 async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<Ended> {
-  const { plan, name, nodeName, site, memory, facts, reporter, node, journal, context } = update;
+  const { plan, name, nodeName, site, memory, facts, reporter, node, context } = update;
   const { caches, events, kube, scribe, signal } = context;
   const isBackInService = (now: Node) => plan.drains && !isDrainedFor(now, name);
   const drainFirst = wait(
@@ -286,9 +283,8 @@ async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<En
   reporter.phases([
     ...phasesApplied(plan.target.config, plan.plan.changes.some(isOfTheSystem)),
     { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message },
-    { type: types.rebootedNode, status: "Unknown", reason: "Rebooting", message },
   ]);
-  journal.begin("PostAction/Rebooted", "RebootRequested", message, { about: node });
+  reportSection({ path: "PostAction/Rebooted", mark: "begin", reason: "RebootRequested", message }, update, node);
   await reporter.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
   await reporter.flush();
   await Promise.all([scribe.settle(signal), events.settle()]);
