@@ -334,7 +334,7 @@ async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Nod
   if (isNew && written !== undefined) {
     report({
       // The drain controller did not cordon it.
-      about: "noEvent",
+      about: undefined,
       book: `node/${node.metadata.name}`,
       ...updateOf(written.metadata.annotations?.[annotations.desiredDrain] ?? ""),
       path: "Executed/Cordoned",
@@ -707,7 +707,7 @@ async function reportUncordon(
   const { name } = node.metadata;
   const how = done.lift ? "back in service" : isCordoned ? "the cordon of somebody else stays" : "in service as it was";
   context.report({
-    about: done.lift ? node : "noEvent",
+    about: done.lift ? node : undefined,
     book: `node/${name}`,
     ...updateOf(done.request),
     path: "Complete/Uncordoned",

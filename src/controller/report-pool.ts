@@ -127,7 +127,7 @@ export async function writeStatus(facts: PoolFacts, memory: ReportMemory, contex
   const { target } = facts.members;
   const begins = meetsAnotherTarget(facts, news, memory.targets.get(name)) ? [rolloutBegins(pool, because(pool))] : [];
   memory.targets.set(name, target);
-  for (const line of [...news.turns, ...begins]) report({ about: "noEvent", book: `pool/${name}`, ...line });
+  for (const line of [...news.turns, ...begins]) report({ about: undefined, book: `pool/${name}`, ...line });
   if (news.began)
     report({
       about: pool,

@@ -83,7 +83,7 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         if (!context.signal.aborted && !isPassing(error) && failure !== message)
-          report(nodeName, context, { mark: "fail", reason: "CertificatesFailed", message });
+          reportIn(nodeName, context, { mark: "fail", reason: "CertificatesFailed", message });
         failure = message;
         throw error;
       }
@@ -92,16 +92,16 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
   };
 }
 
-/** Writes into the machine's book, where it has one. */
-function report(
+/** Reports in the machine's book, where it has one. */
+function reportIn(
   nodeName: string | undefined,
-  { scribe }: Pick<Context, "scribe">,
+  { report }: Pick<Context, "report">,
   line: Pick<StoryLineIn<"node">, "mark" | "message" | "data"> & {
     readonly reason: "CertificatesWritten" | "CertificatesFailed";
   },
 ): void {
   if (nodeName !== undefined)
-    scribe.line({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
+    report({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
 }
 
 /** One pass: the machine's files as ControllerConfig has them, and the kubelet's belief in the API server. */
@@ -123,7 +123,7 @@ async function keepCertificates(
   if (plan.writes.length + plan.stale.length > 0) {
     const written = plan.writes.map(({ path }) => path);
     log.info({ written, removed: plan.stale }, "certificates of the machine are those of the cluster");
-    report(nodeName, context, {
+    reportIn(nodeName, context, {
       mark: "end",
       reason: "CertificatesWritten",
       message: `${written.length} files of certificates were written, ${plan.stale.length} removed`,

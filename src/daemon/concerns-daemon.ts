@@ -9,14 +9,14 @@ import type { NodeReporter } from "./node-reporter.ts";
 export function concernsDaemon(
   before: Node | undefined,
   after: Node | undefined,
-  report: NodeReporter | undefined,
+  reporter: NodeReporter | undefined,
 ): boolean {
   if (before === undefined || after === undefined) return true;
   const partsOf = ({ metadata, spec }: Node) => JSON.stringify([metadata.labels, spec, metadata.deletionTimestamp]);
   if (partsOf(before) !== partsOf(after)) return true;
   const [was, is] = [before.metadata.annotations ?? {}, after.metadata.annotations ?? {}];
   return [...new Set([...Object.keys(was), ...Object.keys(is)])].some(
-    (key) => was[key] !== is[key] && report?.hasWritten(key, is[key]) !== true,
+    (key) => was[key] !== is[key] && reporter?.hasWritten(key, is[key]) !== true,
   );
 }
 

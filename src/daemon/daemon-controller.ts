@@ -43,11 +43,11 @@ export function daemonController(options: DaemonOptions): Controller {
   const documents = documentStore(host.ledger);
   const memory = newDaemonMemory();
   /** Made in the first pass, which brings what they write with. */
-  let voices: { readonly report: NodeReporter; readonly journal: NodeStory } | undefined;
+  let voices: { readonly reporter: NodeReporter; readonly journal: NodeStory } | undefined;
   let wake: () => void = () => undefined;
 
   function passOn(node: Node, context: Context): PassContext {
-    voices ??= { report: nodeReporter({ ...context, nodeName }), journal: nodeStory({ ...context, nodeName, past }) };
+    voices ??= { reporter: nodeReporter({ ...context, nodeName }), journal: nodeStory({ ...context, nodeName, past }) };
     return {
       host,
       nodeName,
@@ -69,7 +69,7 @@ export function daemonController(options: DaemonOptions): Controller {
       watching({
         resource: kubernetes.Node,
         selection: { fieldSelector: `metadata.name=${nodeName}` },
-        concerns: ({ key, before, after }) => (concernsDaemon(before, after, voices?.report) ? [key] : []),
+        concerns: ({ key, before, after }) => (concernsDaemon(before, after, voices?.reporter) ? [key] : []),
       }),
       watching({
         resource: MachineConfiguration,
@@ -97,13 +97,13 @@ export function daemonController(options: DaemonOptions): Controller {
 
 /** One pass, whatever becomes of it: its outcome stands only once the MachineConfigNode says what it came to. */
 async function reconcileNode(pass: PassContext): Promise<Outcome> {
-  const { facts, report, node, context } = pass;
-  report.begin(node);
+  const { facts, reporter, node, context } = pass;
+  reporter.begin(node);
   facts.hasSeenNode = true;
   facts.lookingSince = context.clock.monotonic();
   try {
     const outcome = await runPass(pass);
-    return (await report.flush()) === "told" ? outcome : soonAgain(outcome);
+    return (await reporter.flush()) === "told" ? outcome : soonAgain(outcome);
   } catch (error) {
     const outcome = await afterFailure(error, pass);
     if (outcome === undefined) throw error;

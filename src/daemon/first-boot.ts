@@ -1,5 +1,7 @@
 import { hostPaths } from "../api/names.ts";
+import type { ReportedLine } from "../api/books/reports.ts";
 import type { StoryLineIn } from "../api/books/stories.ts";
+import { createReport } from "../kube/report.ts";
 import { describeProblems, fitToAccounts, judgeTarget } from "../core/machine/judge-target.ts";
 import { imageWishOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
@@ -95,8 +97,11 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
 
 const here = { chapter: "Firstboot", level: "boundary" } as const;
 
-const report = ({ scribe }: Pick<FirstBootOptions, "scribe">, line: StoryLineIn<"node">): void =>
-  scribe.line({ book: "node/self", ...line });
+type FirstBootLine = Extract<StoryLineIn<"node">, { readonly chapter: "Firstboot" }>;
+
+/** There is no API server yet: a first boot makes no Events. */
+const report = (options: Pick<FirstBootOptions, "scribe" | "log">, line: FirstBootLine): void =>
+  createReport(options)({ book: "node/self", ...line } satisfies ReportedLine);
 
 /** Writes down what the machine started with, where that was not done yet. */
 async function adoptStart(
@@ -213,15 +218,7 @@ export async function keepCompletingFirstBoot(options: FirstBootOptions, signal:
       const message = error instanceof Error ? error.message : String(error);
       // The same failure again is one line; whoever waits for the machine sees it in the log.
       if (message !== told)
-        options.scribe.line({
-          book: "node/self",
-          chapter: "Firstboot",
-          path: "OSUpdated",
-          mark: "fail",
-          level: "boundary",
-          reason: "StageFailed",
-          message,
-        });
+        report(options, { ...here, path: "OSUpdated", mark: "fail", reason: "StageFailed", message });
       told = message;
       options.log.error({ error }, "the first boot is not complete; trying again in a minute");
       await options.clock.sleep(retryMs, signal);

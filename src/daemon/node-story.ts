@@ -1,8 +1,11 @@
+import type { EventSubject } from "../api/books/reports.ts";
 import type { Stories, StoryLineIn } from "../api/books/stories.ts";
 
 type Update = Stories["node"]["Update"];
 export type UpdateSection = keyof Update;
-type Told = Partial<Pick<StoryLineIn<"node">, "data" | "next">>;
+/** What the Event of a line is about. It is made each time it is given; the journal has the line once. */
+type About = EventSubject | undefined;
+type Told = Partial<Pick<StoryLineIn<"node">, "data" | "next">> & { readonly about?: About };
 
 /**
  * What the daemon tells of its machine, each thing once however often it looks. It knows what was told before from the
@@ -25,19 +28,32 @@ export interface NodeStory {
   note<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: Told): void;
   end<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: Told): void;
   skip<P extends UpdateSection>(path: P, reason: Update[P][number], message: string): void;
-  fail<P extends UpdateSection>(path: P, reason: Update[P][number], message: string): void;
+  fail<P extends UpdateSection>(
+    path: P,
+    reason: Update[P][number],
+    message: string,
+    forms?: { readonly about?: About; readonly isWritten?: boolean },
+  ): void;
   isOpen(path: UpdateSection): boolean;
   /** Milliseconds since a section was begun; `undefined` where that is not known. */
   since(path: UpdateSection): number | undefined;
   /** The update is over. */
-  finish(outcome: "Succeeded" | "Superseded" | "WentBack", message: string): void;
+  finish(outcome: "Succeeded" | "Superseded" | "WentBack", message: string, about?: EventSubject): void;
   /** The machine was booted: what ends by that, ends. */
-  booted(boot: string, message: string): void;
-  degraded(reason: Stories["node"]["Degraded"]["Failed"][number], message: string): void;
+  booted(boot: string, message: string, about: About): void;
+  degraded(reason: Stories["node"]["Degraded"]["Failed"][number], message: string, about: About): void;
   recovered(message: string): void;
-  drifted(message: string): void;
+  drifted(message: string, about: About): void;
   driftEnded(reason: Stories["node"]["Drift"]["Ended"][number], message: string): void;
-  wentBack(target: string, message: string, reason: Stories["node"]["Rollback"]["Decided"][number]): void;
+  wentBack(
+    target: string,
+    how: {
+      readonly to: string;
+      readonly message: string;
+      readonly reason: Stories["node"]["Rollback"]["Decided"][number];
+      readonly about: EventSubject;
+    },
+  ): void;
   isBack(message: string): void;
   adopted(config: string, from: string): void;
   /** The machine has what it should have: its first boot and its joining are over. `isNew`: it had nothing before. */

@@ -36,10 +36,10 @@ export async function observeMachine(pass: PassContext): Promise<MachineView> {
 
 /** Reads what a decision asks for, and lays it into the view. */
 export async function observeMore(what: Question, view: MachineView, pass: PassContext): Promise<MachineView> {
-  const { host, report, context } = pass;
+  const { host, reporter, context } = pass;
   switch (what.read) {
     case "refusals":
-      return { ...view, refusalsNamed: await report.namesRefused() };
+      return { ...view, refusalsNamed: await reporter.namesRefused() };
     case "config":
       return { ...view, desired: { config: await configNamed(what.name, pass) } };
     case "finaliseFailure":

@@ -21,7 +21,7 @@ export interface PassContext {
   readonly wake: () => void;
   /** The own Node, as the watch showed it when the pass began. */
   readonly node: Node;
-  readonly report: NodeReporter;
+  readonly reporter: NodeReporter;
   readonly journal: NodeStory;
   readonly context: Context;
 }

@@ -22,6 +22,7 @@ import type { PassContext } from "./pass-context.ts";
 import { forgetPayloads, writeCurrent } from "./perform-step.ts";
 import { applyContentAgain, performUpdate } from "./perform-update.ts";
 import { reportDegraded } from "./report-degraded.ts";
+import { reportSection } from "./report-section.ts";
 import { watchForDrift } from "./watch-drift.ts";
 
 /** The daemon looks at the whole disk this often: watches can miss things. */
@@ -121,39 +122,34 @@ async function adopt(plan: PassCase<"adopt">, view: MachineView, pass: PassConte
 async function correctAnnotations(
   plan: PassCase<"correctAnnotations">,
   view: MachineView,
-  { report, node, journal }: PassContext,
+  { reporter, node, journal }: PassContext,
 ): Promise<MachineView> {
   if (plan.startedWith !== undefined) journal.adopted(plan.startedWith, "first boot");
-  await report.annotate(node, plan.annotations);
+  await reporter.annotate(node, plan.annotations);
   return prepared("correctAnnotations", view);
 }
 
 async function tidy(plan: PassCase<"tidyAfterBoot">, view: MachineView, pass: PassContext): Promise<MachineView> {
-  const { host, documents, nodeName, facts, memory, node, report, journal, context } = pass;
-  const { signal, events } = context;
+  const { host, documents, facts, memory, node, reporter, journal, context } = pass;
+  const { signal } = context;
   const { config, failure } = plan;
   const { bootId, booted } = view.os;
   await tidyAfterBoot(host, config, signal);
   await forgetPayloads(host, documents, false, signal);
   facts.os = await releaseOf(host, signal);
-  if (plan.isNewFailure) {
-    if (failure !== undefined)
-      events.event(node, {
-        type: "Warning",
-        reason: "FailedFinalization",
-        message: `The system that was staged on ${nodeName} was not finalised at the last shutdown: ${failure}`,
-      });
-    await report.annotate(node, { [annotations.finaliseFailure]: failure });
-  }
-  if (failure !== undefined && journal.isOpen("PostAction/Rebooted"))
-    journal.fail("PostAction/Rebooted", "FinaliseFailed", `the system that was staged was not finalised: ${failure}`);
-  journal.booted(bootId, `boot ${bootId} of ${booted.image}`);
-  if (plan.hasRebooted) {
-    report.phases([
+  if (failure !== undefined)
+    journal.fail(
+      "PostAction/Rebooted",
+      "FinaliseFailed",
+      `the system that was staged was not finalised at the last shutdown: ${failure}`,
+      { about: plan.isNewFailure ? node : undefined, isWritten: !journal.isOpen("PostAction/Rebooted") },
+    );
+  if (plan.isNewFailure) await reporter.annotate(node, { [annotations.finaliseFailure]: failure });
+  journal.booted(bootId, `boot ${bootId} of ${booted.image}`, plan.hasRebooted ? node : undefined);
+  if (plan.hasRebooted)
+    reporter.phases([
       { type: types.rebootedNode, status: "True", reason: "Rebooted", message: "the machine has rebooted" },
     ]);
-    events.event(node, { type: "Normal", reason: "Rebooted", message: `${nodeName} has rebooted` });
-  }
   memory.tidiedBoot = bootId;
   return view;
 }
@@ -171,11 +167,10 @@ async function releaseOf(host: Host, signal: AbortSignal): Promise<{ name: strin
 function reportOverdueReboot(
   { problem }: PassCase<"reportOverdueReboot">,
   view: MachineView,
-  { facts, nodeName, node, journal, context }: PassContext,
+  { facts, node, journal }: PassContext,
 ): MachineView {
   facts.rebootFailures += 1;
-  journal.fail("PostAction/Rebooted", "RebootFailed", `the machine ${problem}`);
-  context.events.event(node, { type: "Warning", reason: "RebootFailed", message: `${nodeName} ${problem}` });
+  journal.fail("PostAction/Rebooted", "RebootFailed", `the machine ${problem}`, { about: node });
   return prepared("reportOverdueReboot", view);
 }
 
@@ -194,7 +189,7 @@ async function awaitRestart(
 
 async function forgetRefusals(view: MachineView, pass: PassContext): Promise<MachineView> {
   await pass.documents.storeRefused([], pass.context.signal);
-  await pass.report.refused([]);
+  await pass.reporter.refused([]);
   return withDocuments({ ...view.documents, refused: [] }, view, pass);
 }
 
@@ -203,7 +198,7 @@ async function reportRefusals(
   view: MachineView,
   pass: PassContext,
 ): Promise<MachineView> {
-  await pass.report.refused(refused);
+  await pass.reporter.refused(refused);
   const reported = refused.map((one) => ({ ...one, reported: true }));
   await pass.documents.storeRefused(reported, pass.context.signal);
   return withDocuments({ ...view.documents, refused: reported }, prepared("reportRefusals", view), pass);
@@ -211,7 +206,7 @@ async function reportRefusals(
 
 async function hold({ reason, message, annotations: notes }: PassCase<"hold">, pass: PassContext): Promise<Outcome> {
   forgetUpdate(pass);
-  await pass.report.annotate(pass.node, notes);
+  await pass.reporter.annotate(pass.node, notes);
   await reportDegraded({ reason, message, lasting: true }, pass);
   return stalled(reason, message);
 }
@@ -223,56 +218,49 @@ function forgetUpdate({ memory }: PassContext): void {
 }
 
 async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outcome> {
-  const { facts, report, node, journal, context } = pass;
+  const { facts, reporter, node, journal } = pass;
   const { message } = plan;
-  if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000))
-    context.events.event(node, { type: "Warning", reason: "FailedToReconcile", message });
-  journal.fail("Prepared", "Irreconcilable", message);
-  journal.degraded("Irreconcilable", message);
+  const isNews = node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000);
+  reportSection({ path: "Prepared", mark: "fail", reason: "Irreconcilable", message }, pass, isNews ? node : undefined);
+  // The Event of the section says it.
+  journal.degraded("Irreconcilable", message, undefined);
   forgetUpdate(pass);
   facts.state = nodeStates.unreconcilable;
   facts.reason = "Unreconcilable";
-  report.phases([
-    { type: types.updatePrepared, status: "Unknown", reason: "UpdatePreparedFailed", message },
-    { type: types.nodeDegraded, status: "True", reason: "Unreconcilable", message },
-  ]);
-  await report.annotate(node, plan.annotations);
+  reporter.phases([{ type: types.nodeDegraded, status: "True", reason: "Unreconcilable", message }]);
+  await reporter.annotate(node, plan.annotations);
   return stalled("Unreconcilable", message);
 }
 
 /** The machine decides anew, with the target among those that it went back from. */
 async function goBack(plan: PassCase<"goBack">, pass: PassContext): Promise<MachineView> {
-  const { nodeName, node, journal, context } = pass;
+  const { node, journal, context } = pass;
   const at = new Date(context.clock.now()).toISOString();
   await pass.documents.storeRefused([...plan.others, { ...plan.entry, at }], context.signal);
   pass.memory.documents = undefined;
-  context.events.event(node, {
-    type: "Warning",
-    reason: "WentBack",
-    message: `${nodeName} goes back to ${plan.to}: ${plan.message}`,
-  });
-  journal.wentBack(plan.entry.config, plan.message, plan.reason);
+  journal.wentBack(plan.entry.config, { to: plan.to, message: plan.message, reason: plan.reason, about: node });
   return observeMachine(pass);
 }
 
 async function healDrift(plan: PassCase<"healDrift">, pass: PassContext): Promise<Outcome> {
   pass.memory.healedDrift = { drift: plan.drift, at: pass.context.clock.monotonic() };
-  pass.journal.drifted(plan.message);
+  pass.journal.drifted(plan.message, undefined);
   return applyContentAgain(plan, pass);
 }
 
 async function reportDrift(plan: PassCase<"reportDrift">, pass: PassContext): Promise<Outcome> {
-  const { facts, memory, report, node, journal, context } = pass;
+  const { facts, memory, reporter, node, journal, context } = pass;
   const { message } = plan;
-  if (node.metadata.annotations?.[annotations.reason] !== message)
-    context.events.event(node, { type: "Warning", reason: plan.event, message });
-  journal.drifted(message);
+  const isNews = node.metadata.annotations?.[annotations.reason] !== message;
+  const isOfThisBoot = plan.event === "ConfigDriftDetected";
+  if (isNews && !isOfThisBoot) context.report({ about: node, notice: "OnDiskStateValidationFailed", message });
+  journal.drifted(message, isNews && isOfThisBoot ? node : undefined);
   memory.announced = undefined;
   facts.state = nodeStates.degraded;
   facts.reason = "ConfigDrift";
   facts.driftSince ??= context.clock.now();
-  report.phases([{ type: types.nodeDegraded, status: "True", reason: "ConfigDrift", message }]);
-  await report.annotate(node, plan.annotations);
+  reporter.phases([{ type: types.nodeDegraded, status: "True", reason: "ConfigDrift", message }]);
+  await reporter.annotate(node, plan.annotations);
   if (plan.watch !== undefined) watchForDrift(plan.watch, pass);
   return settled(sweepSeconds);
 }
@@ -281,7 +269,7 @@ async function awaitPolicies(plan: PassCase<"awaitPolicies">, pass: PassContext)
   const { message } = plan;
   if (plan.isFirst) pass.journal.note("Prepared", "PoliciesNotMerged", message);
   pass.memory.policiesAwaitedSince = plan.since;
-  pass.report.phases([{ type: types.updatePrepared, status: "Unknown", reason: "PoliciesNotMerged", message }]);
+  pass.reporter.phases([{ type: types.updatePrepared, status: "Unknown", reason: "PoliciesNotMerged", message }]);
   if (plan.isOverdue) await reportDegraded({ reason: "PoliciesNotMerged", message, lasting: false }, pass);
   return waiting("PoliciesNotMerged", message, 30);
 }
@@ -296,10 +284,10 @@ async function update(plan: PassCase<"update">, view: MachineView, pass: PassCon
 }
 
 async function stayBack(plan: StayBackPlan, pass: PassContext): Promise<Outcome> {
-  const { report, node, journal } = pass;
+  const { reporter, node, journal } = pass;
   const { config } = plan.target;
-  await report.annotate(node, plan.annotations);
-  report.versions({
+  await reporter.annotate(node, plan.annotations);
+  reporter.versions({
     desired: plan.refused.config,
     current: config.name,
     images: { desired: plan.desiredImage, current: pairOf(config)?.image },
@@ -311,24 +299,24 @@ async function stayBack(plan: StayBackPlan, pass: PassContext): Promise<Outcome>
 }
 
 async function done(plan: DonePlan, view: MachineView, pass: PassContext): Promise<Outcome> {
-  const { facts, memory, report, node } = pass;
+  const { facts, memory, reporter, node } = pass;
   const { name } = plan.target.config;
   await putDocumentsInOrder(plan, view, pass);
-  await report.annotate(node, plan.annotations);
-  if (plan.isNews) report.ended(name);
+  await reporter.annotate(node, plan.annotations);
+  if (plan.isNews) reporter.ended(name);
   forgetUpdate(pass);
   recordDone(name, pass);
   if (plan.isNews || plan.isFirstOfBoot)
-    report.phases([
+    reporter.phases([
       { type: types.resumed, status: "True", reason: types.resumed, message: `in normal operation with ${name}` },
     ]);
   memory.resumedBoot = view.os.bootId;
-  report.phases([
+  reporter.phases([
     { type: types.updated, status: "True", reason: "Updated", message: `the machine has ${name}` },
     { type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" },
   ]);
   const image = pairOf(plan.target.config)?.image;
-  report.versions({ desired: name, current: name, images: { desired: image, current: image } });
+  reporter.versions({ desired: name, current: name, images: { desired: image, current: image } });
   await reportIrreconcilable(plan.target, pass);
   facts.state = nodeStates.done;
   facts.reason = "";
@@ -340,7 +328,7 @@ async function done(plan: DonePlan, view: MachineView, pass: PassContext): Promi
 
 /** What the machine was served is behind it; what it started with is proven; nothing is refused any more. */
 async function putDocumentsInOrder(plan: DonePlan, { documents }: MachineView, pass: PassContext): Promise<void> {
-  const { host, memory, report, context } = pass;
+  const { host, memory, reporter, context } = pass;
   const { signal } = context;
   const { proves } = plan;
   await moveAside(host, hostPaths.nodeAnnotations, hostPaths.nodeAnnotationsDone, signal);
@@ -350,7 +338,7 @@ async function putDocumentsInOrder(plan: DonePlan, { documents }: MachineView, p
     memory.documents = { ...documents, previous: proves };
   }
   if (plan.forgetsRefusals) {
-    await report.refused([]);
+    await reporter.refused([]);
     await pass.documents.storeRefused([], signal);
     memory.documents = { ...(memory.documents ?? documents), refused: [] };
   }
@@ -379,7 +367,7 @@ function recordDone(name: string, { node, journal }: PassContext): void {
 /** Where the machine differs for good from its configuration: in what only machines that start with it follow. */
 async function reportIrreconcilable(
   { machineConfig }: Wanted,
-  { host, memory, report, context }: PassContext,
+  { host, memory, reporter, context }: PassContext,
 ): Promise<void> {
   if (memory.compared?.of !== machineConfig) {
     const served = await machineConfigAt(host, hostPaths.servedConfig, context.signal);
@@ -388,5 +376,5 @@ async function reportIrreconcilable(
       changes: served === undefined ? undefined : irreconcilableChanges(served, machineConfig),
     };
   }
-  if (memory.compared.changes !== undefined) report.irreconcilable(memory.compared.changes);
+  if (memory.compared.changes !== undefined) reporter.irreconcilable(memory.compared.changes);
 }

@@ -1,7 +1,7 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { McoError } from "../api/errors.ts";
 import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
-import { notRequired, phasesAtStart } from "../core/books/update-conditions.ts";
+import { phasesAtStart } from "../core/books/update-conditions.ts";
 import { describeChange } from "../core/config/change.ts";
 import { holdPlan } from "../core/machine/decide-pass.ts";
 import { missingExtensions, packagesOf } from "../core/machine/deployment.ts";
@@ -26,6 +26,7 @@ import type { NodeStory } from "./node-story.ts";
 import type { PassContext } from "./pass-context.ts";
 import { type LocalStep, type Worksite, contentMismatchOf, performStep } from "./perform-step.ts";
 import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts";
+import { reportSection } from "./report-section.ts";
 import { stopWatching } from "./watch-drift.ts";
 
 /** How soon a machine is looked at again after its image's content was applied again. */
@@ -100,7 +101,7 @@ const siteOf = (
 
 /** Reports what is about to be done. */
 async function beginUpdate(update: Update): Promise<void> {
-  const { plan, site, name, memory, facts, report, node, journal } = update;
+  const { plan, site, name, memory, facts, reporter, node, journal } = update;
   const { because, changes } = plan.plan;
   if (plan.observed.forced)
     journal.driftEnded(
@@ -122,9 +123,9 @@ async function beginUpdate(update: Update): Promise<void> {
   if (!plan.isRetry) {
     facts.state = nodeStates.working;
     facts.reason = "";
-    report.phases([{ type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" }]);
+    reporter.phases([{ type: types.nodeDegraded, status: "False", reason: "AsExpected", message: "" }]);
     const acted = node.metadata.annotations?.[annotations.postConfigAction];
-    await report.annotate(node, {
+    await reporter.annotate(node, {
       [annotations.state]: nodeStates.working,
       [annotations.reason]: "",
       [annotations.postConfigAction]: acted === undefined ? undefined : "",
@@ -132,24 +133,20 @@ async function beginUpdate(update: Update): Promise<void> {
   }
   if (!plan.skipsDrain) return;
   const message = "no drain is required";
-  report.phases([
-    { type: types.cordoned, status: "False", reason: notRequired, message },
-    { type: types.drained, status: "False", reason: notRequired, message },
-  ]);
-  journal.skip("Executed/Cordoned", "NotRequired", message);
-  journal.skip("Executed/Drained", "NotRequired", message);
+  reportSection({ path: "Executed/Cordoned", mark: "skip", reason: "NotRequired", message }, update);
+  reportSection({ path: "Executed/Drained", mark: "skip", reason: "NotRequired", message }, update);
 }
 
 /** An update that goes on is not announced again. */
-function announce({ plan, name, nodeName, report, node, context }: Update): void {
+function announce({ plan, name, nodeName, reporter, node, context }: Update): void {
   if (plan.announcement === undefined) return;
   const { changes, steps } = plan.plan;
   context.log.info(
     { target: name, changes: changes.length, steps: steps.map((step) => step.do).join(" ") },
     "update planned",
   );
-  report.phases(phasesAtStart(name));
-  report.phases([
+  reporter.phases(phasesAtStart(name));
+  reporter.phases([
     {
       type: types.updatePrepared,
       status: "True",
@@ -157,18 +154,18 @@ function announce({ plan, name, nodeName, report, node, context }: Update): void
       message: plan.announcement.message,
     },
   ]);
-  report.versions({ desired: name, images: { desired: pairOf(plan.target.config)?.image } });
+  reporter.versions({ desired: name, images: { desired: pairOf(plan.target.config)?.image } });
   if (plan.announcement.isBootResync)
-    context.events.event(node, {
-      type: "Normal",
-      reason: "BootResync",
+    context.report({
+      about: node,
+      notice: "BootResync",
       message: `${nodeName} has booted with something else than ${name}, which it should have`,
     });
 }
 
 /** Carries one step out, with what is reported before and after it. */
 async function performReported(step: Step, update: Update): Promise<Ended> {
-  const { plan, name, nodeName, site, report, node, journal, context } = update;
+  const { plan, name, nodeName, site, reporter, node, journal, context } = update;
   switch (step.do) {
     case "prefetch":
       return prefetch(step, update);
@@ -176,7 +173,7 @@ async function performReported(step: Step, update: Update): Promise<Ended> {
       return drain(update);
     case "openLedger":
       stopWatching(update, `${nodeName} is being updated to ${name}`);
-      report.phases(phasesApplying(plan.target.config, plan.changesOs));
+      reporter.phases(phasesApplying(plan.target.config, plan.changesOs));
       return perform(step, site, update);
     case "stageOs":
       return stage(step, update);
@@ -195,18 +192,17 @@ async function performReported(step: Step, update: Update): Promise<Ended> {
     case "reload":
     case "restart":
       await perform(step, site, update);
-      context.events.event(node, {
-        type: "Normal",
-        ...(step.do === "restart"
-          ? { reason: "ServiceRestart", message: `Restarted ${step.unit}` }
-          : { reason: "ServiceReload", message: `Reloaded ${step.unit}` }),
-      });
+      context.report(
+        step.do === "restart"
+          ? { about: node, notice: "ServiceRestart", message: `Restarted ${step.unit}` }
+          : { about: node, notice: "ServiceReload", message: `Reloaded ${step.unit}` },
+      );
       return undefined;
     case "daemonReload":
       await perform(step, site, update);
-      context.events.event(node, {
-        type: "Normal",
-        reason: "ServiceReload",
+      context.report({
+        about: node,
+        notice: "ServiceReload",
         message: "The service manager has read all units again",
       });
       return undefined;
@@ -226,56 +222,46 @@ async function performReported(step: Step, update: Update): Promise<Ended> {
 }
 
 async function prefetch(step: Step & { do: "prefetch" }, update: Update): Promise<Ended> {
-  const { host, plan, view, site, memory, report, journal, context } = update;
-  const type = types.imagePulledFromRegistry;
+  const { host, plan, view, site, memory, reporter, journal, context } = update;
+  const path = "Executed/ImagePulled";
   const images = step.images.join(", ");
-  report.phases([{ type, status: "Unknown", reason: "Pulling", message: images }]);
-  journal.begin("Executed/ImagePulled", "Pulling", images);
+  reportSection({ path, mark: "begin", reason: "Pulling", message: images }, update);
   await perform(step, site, update);
   const mismatch = await contentMismatchOf(host, plan.target.config, step.images, context.signal);
   if (mismatch !== undefined) {
-    journal.fail("Executed/ImagePulled", "PullFailed", mismatch);
-    report.phases([{ type, status: "False", reason: "ImageContentMismatch", message: mismatch }]);
+    journal.fail(path, "PullFailed", mismatch);
+    // The image is there; users know the condition by what is wrong with it.
+    const reason = "ImageContentMismatch";
+    reporter.phases([{ type: types.imagePulledFromRegistry, status: "False", reason, message: mismatch }]);
     return { verdict: "held", plan: holdPlan(view, "ImageContentMismatch", mismatch) };
   }
   for (const image of step.images) memory.fetchedImages.add(image);
-  report.phases([{ type, status: "True", reason: "Pulled", message: images }]);
-  journal.end("Executed/ImagePulled", "Pulled", images);
+  reportSection({ path, mark: "end", reason: "Pulled", message: images }, update);
   return undefined;
 }
 
-async function drain({ name, nodeName, report, node, journal, context }: Update): Promise<Ended> {
+async function drain({ name, nodeName, reporter, node, journal }: Update): Promise<Ended> {
   const request = drainRequest(name);
-  await report.annotate(node, { [annotations.desiredDrain]: request });
-  if (node.metadata.annotations?.[annotations.desiredDrain] !== request)
-    context.events.event(node, {
-      type: "Normal",
-      reason: "Drain",
-      message: `Draining ${nodeName} to update it to ${name}`,
-    });
-  journal.begin("Executed/Cordoned", "DrainRequested", "the daemon asked for a drain");
+  await reporter.annotate(node, { [annotations.desiredDrain]: request });
+  const isNews = node.metadata.annotations?.[annotations.desiredDrain] !== request;
+  journal.begin("Executed/Cordoned", "DrainRequested", `Draining ${nodeName} to update it to ${name}`, {
+    about: isNews ? node : undefined,
+  });
   return wait(waiting("Draining", "waiting for the drain controller", 60));
 }
 
 async function stage(step: Step & { do: "stageOs" }, update: Update): Promise<Ended> {
-  const { plan, site, facts, node, journal, context } = update;
+  const { plan, site, facts, node, journal } = update;
   const { image, packages, kernelArguments, kernelType } = step.deployment;
-  context.events.event(node, {
-    type: "Normal",
-    reason: "OSUpdateStarted",
-    message: plan.plan.changes.filter(isOfTheSystem).map(describeChange).join(", "),
-  });
-  journal.begin("Executed/OS", "Staging", image, {
+  const changes = plan.plan.changes.filter(isOfTheSystem).map(describeChange).join(", ");
+  journal.begin("Executed/OS", "Staging", changes === "" ? image : changes, {
+    about: node,
     data: { fromImage: plan.observed.booted.image, toImage: image },
   });
   await perform(step, site, update);
   facts.osFailures = 0;
-  context.events.event(node, {
-    type: "Normal",
-    reason: "OSUpdateStaged",
-    message: `${image} is staged for the next boot`,
-  });
-  journal.end("Executed/OS", "Staged", image, {
+  journal.end("Executed/OS", "Staged", `${image} is staged for the next boot`, {
+    about: node,
     data: { packages: packages.length, kernelArguments: kernelArguments.length, kernelType },
   });
   return undefined;
@@ -286,7 +272,7 @@ async function stage(step: Step & { do: "stageOs" }, update: Update): Promise<En
  * have been put back into service meanwhile, and that is looked at here, at the last moment.
  */
 async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<Ended> {
-  const { plan, name, nodeName, site, memory, facts, report, node, journal, context } = update;
+  const { plan, name, nodeName, site, memory, facts, reporter, node, context } = update;
   const { caches, events, kube, scribe, signal } = context;
   const isBackInService = (now: Node) => plan.drains && !isDrainedFor(now, name);
   const drainFirst = wait(
@@ -294,19 +280,17 @@ async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<En
   );
   if (isBackInService(caches.of(kubernetes.Node).get(nodeName) ?? node)) return drainFirst;
   const message = step.because;
-  events.event(node, { type: "Normal", reason: "Reboot", message: `Rebooting ${nodeName}: ${message}` });
-  report.phases([
+  reporter.phases([
     ...phasesApplied(plan.target.config, plan.plan.changes.some(isOfTheSystem)),
     { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message },
-    { type: types.rebootedNode, status: "Unknown", reason: "Rebooting", message },
   ]);
-  journal.begin("PostAction/Rebooted", "RebootRequested", message);
-  await report.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
-  await report.flush();
+  reportSection({ path: "PostAction/Rebooted", mark: "begin", reason: "RebootRequested", message }, update, node);
+  await reporter.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
+  await reporter.flush();
   await Promise.all([scribe.settle(signal), events.settle()]);
   // A watch can be behind, as after an API server that was away: the last word is the server's own.
   if (isBackInService((await kube.get(kubernetes.Node, { name: nodeName })) ?? node)) {
-    await report.annotate(node, { [annotations.postConfigAction]: "" });
+    await reporter.annotate(node, { [annotations.postConfigAction]: "" });
     return drainFirst;
   }
   memory.rebootAsked = { bootId: plan.observed.bootId, at: context.clock.monotonic() };
@@ -332,7 +316,7 @@ async function expectPackages(
 }
 
 /** Reports what was done. */
-function endUpdate({ plan, name, nodeName, report, node, journal, context: { events } }: Update): void {
+function endUpdate({ plan, name, nodeName, reporter, node, journal, context: { report } }: Update): void {
   const { hasRebooted, putRight, runsNewSystem, skipsReboot } = plan.ending;
   const because = describeBecause(plan.plan.because);
   if (putRight !== undefined)
@@ -341,7 +325,7 @@ function endUpdate({ plan, name, nodeName, report, node, journal, context: { eve
       "Settled",
       `${putRight} of what the machine is to have were put right when it booted`,
     );
-  report.phases([
+  reporter.phases([
     ...phasesApplied(plan.target.config, plan.changesOs || hasRebooted),
     {
       type: types.updatePostActionComplete,
@@ -351,25 +335,22 @@ function endUpdate({ plan, name, nodeName, report, node, journal, context: { eve
     },
   ]);
   if (runsNewSystem)
-    events.event(node, {
-      type: "Normal",
-      reason: "OSUpgradeApplied",
+    report({
+      about: node,
+      notice: "OSUpgradeApplied",
       message: `${nodeName} runs ${plan.observed.booted.image}`,
     });
   if (skipsReboot)
-    events.event(node, {
-      type: "Normal",
-      reason: "SkipReboot",
-      message: `${name} needed no reboot and no service action`,
-    });
+    report({ about: node, notice: "SkipReboot", message: `${name} needed no reboot and no service action` });
   if (!hasRebooted && !plan.steps.some(isAction))
     journal.end("PostAction/Service", "None", because || "what changed takes effect by itself");
-  events.event(node, { type: "Normal", reason: "NodeDone", message: `${nodeName} now has ${name}` });
+  // The update is over only once the machine is in service again.
+  report({ about: node, notice: "NodeDone", message: `${nodeName} now has ${name}` });
 }
 
 /** Carries one step out, and reports where and why it failed. */
 async function perform(step: LocalStep, site: Worksite, pass: PassContext): Promise<undefined> {
-  const { memory, facts, report, node, journal, context } = pass;
+  const { memory, facts, reporter, node, journal, context } = pass;
   // Whatever comes of it: the next pass reads what is on the disk.
   if (step.do !== "prefetch") memory.documents = undefined;
   try {
@@ -377,13 +358,13 @@ async function perform(step: LocalStep, site: Worksite, pass: PassContext): Prom
   } catch (error) {
     if (context.signal.aborted) throw error;
     const problem = error instanceof Error ? error.message : String(error);
-    report.phases(phasesFailing(step, problem));
+    reporter.phases(phasesFailing(step, problem));
     recordFailure(step, problem, journal);
     if (step.do === "stageOs" || step.do === "prefetch") facts.osFailures += 1;
     if (isAction(step))
-      context.events.event(node, {
-        type: "Warning",
-        reason: step.do === "restart" ? "FailedServiceRestart" : "FailedServiceReload",
+      context.report({
+        about: node,
+        notice: step.do === "restart" ? "FailedServiceRestart" : "FailedServiceReload",
         message: problem,
       });
     throw new McoError(

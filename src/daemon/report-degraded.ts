@@ -19,18 +19,17 @@ export interface Failure {
  */
 export async function reportDegraded(
   { reason, message, lasting }: Failure,
-  { facts, report, node, journal, context }: PassContext,
+  { facts, reporter, node, journal, context }: PassContext,
 ): Promise<Outcome | undefined> {
   facts.state = nodeStates.degraded;
   facts.reason = reason;
-  report.phases([{ type: types.nodeDegraded, status: "True", reason, message }]);
-  if (node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000))
-    context.events.event(node, { type: "Warning", reason, message });
-  journal.degraded(reason, message);
-  await report
+  reporter.phases([{ type: types.nodeDegraded, status: "True", reason, message }]);
+  const isNews = node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000);
+  journal.degraded(reason, message, isNews ? node : undefined);
+  await reporter
     .annotate(node, { [annotations.state]: nodeStates.degraded, [annotations.reason]: message })
     .catch((second: unknown) => context.log.warn({ error: second }, "state not written"));
-  await report.flush();
+  await reporter.flush();
   return lasting ? stalled(reason, message) : undefined;
 }
 

@@ -1,3 +1,4 @@
+import type { EventSubject } from "../api/books/reports.ts";
 import { type StoryLineIn, type StoryOutcome, stories } from "../api/books/stories.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { NodeStory, UpdateSection } from "./node-story.ts";
@@ -10,9 +11,17 @@ const interruptible = new Set<string>(
   ),
 );
 
-/** What the parts of a machine's journal write with. */
+/** What becomes of a line of a machine's journal. */
+export interface LineForms {
+  /** What its Event is about, where one is due. */
+  readonly about?: EventSubject | undefined;
+  /** The journal has the line already, or has no place for it: only its Event is made. */
+  readonly isWritten?: boolean;
+}
+
+/** What the parts of a machine's journal report with. */
 export interface Pen {
-  readonly say: (line: StoryLineIn<"node">) => void;
+  readonly report: (line: StoryLineIn<"node">, forms?: LineForms) => void;
   readonly clock: Pick<Clock, "now">;
   readonly memory: ReportedMemory;
 }
@@ -21,32 +30,27 @@ type Sections = Pick<
   NodeStory,
   "seen" | "goOn" | "begin" | "note" | "end" | "skip" | "fail" | "isOpen" | "since" | "finish"
 >;
-type More = Partial<Pick<StoryLineIn<"node">, "data" | "next">> & {
-  readonly level?: "progress";
-  readonly outcome?: StoryOutcome;
-};
+type More = Partial<Pick<StoryLineIn<"node">, "data" | "next">> &
+  LineForms & {
+    readonly level?: "progress";
+    readonly outcome?: StoryOutcome;
+  };
 
-/** Writes a line of the update that is under way; none where none is. */
+/** Reports a line of the update that is under way; where none is, the journal has no place for it. */
 function write(
-  { say, memory: { run } }: Pen,
+  { report, memory: { run } }: Pen,
   path: UpdateSection,
   mark: StoryLineIn<"node">["mark"],
   reason: string,
   message: string,
-  more: More = {},
+  { about, isWritten = false, ...more }: More = {},
 ): void {
-  if (run === undefined) return;
+  const line = { chapter: "Update", path, mark, level: "boundary", reason, message, ...more };
   // The callers' types tie the reason to its section; what ties both to the union of all lines is this one place.
-  say({
-    chapter: "Update",
-    run: run.name,
-    path,
-    mark,
-    level: "boundary",
-    reason,
-    message,
-    ...more,
-  } as StoryLineIn<"node">);
+  report((run === undefined ? line : { ...line, run: run.name }) as StoryLineIn<"node">, {
+    about,
+    isWritten: isWritten || run === undefined,
+  });
 }
 
 /** The sections of an update, each reported once. */
@@ -75,12 +79,11 @@ export function updateSections(pen: Pen): Sections {
       run.sections.delete(path);
       if (path === "Prepared") sections.begin("Prepared", "Checking", "the machine is compared with its target again");
     },
-    finish(how, message) {
-      const { run } = memory;
-      if (run === undefined) return;
+    finish(how, message, about) {
       write(pen, "Updated", how === "WentBack" ? "fail" : "end", how, message, {
+        about,
         outcome: how === "WentBack" ? "RolledBack" : how,
-        data: { totalMs: Math.max(0, clock.now() - run.began) },
+        data: { totalMs: Math.max(0, clock.now() - (memory.run?.began ?? clock.now())) },
       });
       memory.run = undefined;
     },
@@ -101,7 +104,7 @@ function sectionMarks(pen: Pen): Pick<Sections, "begin" | "note" | "end" | "skip
   return {
     begin(path, reason, message, more) {
       const section = sectionOf(path);
-      if (section?.state === "open") return;
+      if (section?.state === "open") return write(pen, path, "begin", reason, message, { ...more, isWritten: true });
       const level = section?.state === "failed" ? ({ level: "progress" } as const) : {};
       write(pen, path, "begin", reason, message, { ...more, ...level });
       memory.run?.sections.set(path, begun(section, memory.boot, clock.now()));
@@ -111,7 +114,7 @@ function sectionMarks(pen: Pen): Pick<Sections, "begin" | "note" | "end" | "skip
     },
     end(path, reason, message, more) {
       const section = sectionOf(path);
-      if (section?.state === "ended") return;
+      if (section?.state === "ended") return write(pen, path, "end", reason, message, { ...more, isWritten: true });
       write(pen, path, "end", reason, message, more);
       memory.run?.sections.set(path, { state: "ended", boot: memory.boot, at: section?.at ?? clock.now() });
     },
@@ -120,11 +123,14 @@ function sectionMarks(pen: Pen): Pick<Sections, "begin" | "note" | "end" | "skip
       write(pen, path, "skip", reason, message, { outcome: "NotRequired" });
       memory.run?.sections.set(path, { state: "ended", boot: memory.boot, at: clock.now() });
     },
-    fail(path, reason, message) {
+    fail(path, reason, message, forms) {
       const section = sectionOf(path);
-      if (section?.state === "failed" && section.failure === message) return;
+      const isKnown = section?.failure === message;
+      if (isKnown && section.state === "failed")
+        return write(pen, path, "fail", reason, message, { ...forms, isWritten: true });
       // The same failure again is for people who read the file on the machine.
-      write(pen, path, "fail", reason, message, section?.failure === message ? { level: "progress" } : {});
+      write(pen, path, "fail", reason, message, { ...forms, ...(isKnown ? { level: "progress" } : {}) });
+      if (forms?.isWritten === true) return;
       const at = section?.at ?? clock.now();
       memory.run?.sections.set(path, { state: "failed", boot: memory.boot, at, failure: message });
     },

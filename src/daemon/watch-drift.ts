@@ -9,9 +9,9 @@ type Watching = Pick<PassContext, "host" | "memory" | "wake" | "node" | "context
 export function watchForDrift(config: NodeConfig, { host, memory, wake, node, context }: Watching): void {
   if (memory.watched?.of === config) return;
   if (memory.watched === undefined)
-    context.events.event(node, {
-      type: "Normal",
-      reason: "ConfigDriftMonitorStarted",
+    context.report({
+      about: node,
+      notice: "ConfigDriftMonitorStarted",
       message: `Watching the files of ${config.name}`,
     });
   memory.watched?.stop();
@@ -23,5 +23,5 @@ export function stopWatching({ memory, node, context }: Watching, message: strin
   if (memory.watched === undefined) return;
   memory.watched.stop();
   memory.watched = undefined;
-  context.events.event(node, { type: "Normal", reason: "ConfigDriftMonitorStopped", message });
+  context.report({ about: node, notice: "ConfigDriftMonitorStopped", message });
 }

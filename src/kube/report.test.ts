@@ -11,6 +11,7 @@ const pool = {
   metadata: { name: "worker" },
 };
 const build = { ...pool, kind: "MachineOSBuild" };
+const node = { apiVersion: "v1", kind: "Node", metadata: { name: "a" } };
 const rollOut = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-1", level: "boundary" } as const;
 
 function reported(happening: Happening): {
@@ -73,7 +74,7 @@ describe("report", () => {
 
   test("a line that says so makes no Event, though others of its reason do", () => {
     const { lines, events } = reported({
-      about: "noEvent",
+      about: undefined,
       book: "node/a",
       chapter: "Update",
       path: "Executed/Cordoned",
@@ -93,6 +94,44 @@ describe("report", () => {
     expect(inPool.events.map(({ reason }) => reason)).toEqual(["CanaryPassed"]);
     expect(inNode.events).toEqual([]);
     expect(inNode.lines).toEqual(["node/a PostAction/Proven end Proven"]);
+  });
+
+  test("a reason that only one section shows as an Event stays a line in the others", () => {
+    const here = { about: node, book: "node/a", level: "boundary", mark: "fail", message: "it is full" } as const;
+    const trouble = reported({ ...here, chapter: "Degraded", path: "Failed", reason: "UpdateFailed" });
+    const section = reported({ ...here, chapter: "Update", path: "Executed/Files", reason: "UpdateFailed" });
+    expect(trouble.events.map(({ reason }) => reason)).toEqual(["UpdateFailed"]);
+    expect(section.events).toEqual([]);
+    expect(section.lines).toEqual(["node/a Executed/Files fail UpdateFailed"]);
+  });
+
+  test("what the journal has already is shown and logged again, and not written again", () => {
+    const again = {
+      chapter: "Drift",
+      path: "Detected",
+      mark: "note",
+      level: "boundary",
+      reason: "ConfigDrift",
+    } as const;
+    const { lines, events, logged } = reported({
+      about: node,
+      book: "node/a",
+      ...again,
+      message: "/etc/motd differs",
+      isWritten: true,
+    });
+    expect(lines).toEqual([]);
+    expect(events).toEqual([
+      { about: "Node", type: "Warning", reason: "ConfigDriftDetected", message: "/etc/motd differs" },
+    ]);
+    expect(logged).toHaveLength(1);
+  });
+
+  test("a line whose Event is not due this time is a line alone", () => {
+    const line = { book: "node/a", chapter: "Drift", path: "Detected", mark: "begin", level: "boundary" } as const;
+    const { lines, events } = reported({ ...line, reason: "ConfigDrift", message: "/etc/motd", about: undefined });
+    expect(lines).toEqual(["node/a Detected begin ConfigDrift"]);
+    expect(events).toEqual([]);
   });
 
   test("a notice makes an Event and a log line, and no journal line", () => {

@@ -29,10 +29,10 @@ export function createReport({
       log[type === "Warning" ? "warn" : "debug"]({ reason: happening.notice, says: message }, "reported");
       return;
     }
-    const { about: _, ...line } = happening;
-    scribe.line(line);
+    const { about: _, isWritten = false, ...line } = happening;
+    if (!isWritten) scribe.line(line);
     const form = eventFormOf(line);
-    if (form !== undefined && about !== undefined && about !== "noEvent")
+    if (form !== undefined && about !== undefined)
       events?.event(about, { type: form.type, reason: form.reason, message });
     const { book, chapter, path, reason } = line;
     log[line.mark === "fail" || form?.type === "Warning" ? "warn" : "debug"](
@@ -46,10 +46,11 @@ export function createReport({
 function eventFormOf({
   book,
   chapter,
+  path,
   reason,
-}: Pick<ReportedLine, "book" | "chapter" | "reason">): EventForm | undefined {
+}: Pick<ReportedLine, "book" | "chapter" | "path" | "reason">): EventForm | undefined {
   const form = (eventForms as Readonly<Partial<Record<string, EventForm>>>)[reason];
   if (form === undefined) return undefined;
   const isInBook = form.in === undefined || form.in === bookKindOf(book);
-  return isInBook && (form.chapter === undefined || form.chapter === chapter) ? form : undefined;
+  return isInBook && (form.chapter ?? chapter) === chapter && (form.path ?? path) === path ? form : undefined;
 }

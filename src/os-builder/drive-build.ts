@@ -596,7 +596,7 @@ async function fail(build: MachineOSBuild, reason: string, message: string, cont
   const next = { action: record?.nextAction ?? "Read the message", actor: "administrator" };
   report({
     // The build has failed with its last attempt, and the Event is about that.
-    about: "noEvent",
+    about: undefined,
     book: `build/${name}`,
     chapter: "Building",
     run: String(attemptOf(build)),

@@ -184,7 +184,7 @@ async function remove(build: MachineOSBuild, image: string | undefined, context:
     throw error;
   }
   report({
-    about: image === undefined ? "noEvent" : build,
+    about: image === undefined ? undefined : build,
     book: `build/${name}`,
     chapter: "Pruned",
     path: "Pruned",

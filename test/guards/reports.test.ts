@@ -10,16 +10,25 @@ const exempt = [
   "src/kube/",
   // Its controllers stand in for Kubernetes' own, which keep no journal.
   "src/cluster/",
-  "src/daemon/",
 ];
 
 const reports = /\breport(?:\?\.)?\(/;
-/** Decisions whose reasons a controller reports as they are. */
-const decisions = ["src/core/join/judge-csr.ts", "src/core/pool/plan-drain.ts"];
+/** Decisions whose reasons a controller reports as they are, and what the daemon gives its journal. */
+const decisions = [
+  "src/core/join/judge-csr.ts",
+  "src/core/pool/plan-drain.ts",
+  "src/core/machine/",
+  "src/daemon/",
+  "src/core/config/image-pair.ts",
+];
 
 const spoken = sourceFiles()
   .filter(({ path }) => !path.startsWith("src/api/") && !path.startsWith("src/kube/"))
-  .map(({ path, text, code }) => ({ text, isDecision: decisions.includes(path), isReporter: reports.test(code) }))
+  .map(({ path, text, code }) => ({
+    text,
+    isDecision: decisions.some((place) => path.startsWith(place)),
+    isReporter: reports.test(code),
+  }))
   .filter(({ isDecision, isReporter }) => isDecision || isReporter);
 
 /** Whether some reporter gives a journal line this reason. */

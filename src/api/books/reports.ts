@@ -14,10 +14,14 @@ export interface EventForm {
   readonly in?: BookKind;
   /** Only lines in this chapter become an Event: other chapters tell of the same by the way. */
   readonly chapter?: string;
+  /** Only lines of this section become an Event: several sections can give the same reason. */
+  readonly path?: string;
 }
 
 const normal = <const R extends string>(reason: R) => ({ type: "Normal", reason }) as const;
 const warning = <const R extends string>(reason: R) => ({ type: "Warning", reason }) as const;
+/** A trouble of a machine: its Event has the reason of the line that opens the chapter Degraded. */
+const trouble = <const R extends string>(reason: R) => ({ ...warning(reason), in: "node", path: "Failed" }) as const;
 
 /** Reasons of journal lines → the Event that says the same. */
 export const eventForms = {
@@ -44,6 +48,30 @@ export const eventForms = {
   BuildInterrupted: normal("BuildInterrupted"),
   ImagePruned: normal("ImagePruned"),
   OptedOut: normal("OptedOut"),
+  // daemon
+  DrainRequested: { ...normal("Drain"), in: "node" },
+  Staging: { ...normal("OSUpdateStarted"), in: "node", path: "Executed/OS" },
+  Staged: { ...normal("OSUpdateStaged"), in: "node", path: "Executed/OS" },
+  RebootRequested: { ...normal("Reboot"), in: "node", path: "PostAction/Rebooted" },
+  Rebooted: { ...normal("Rebooted"), in: "node", path: "PostAction/Rebooted" },
+  RebootFailed: { ...warning("RebootFailed"), in: "node" },
+  FinaliseFailed: { ...warning("FailedFinalization"), in: "node" },
+  Irreconcilable: { ...warning("FailedToReconcile"), in: "node", path: "Prepared" },
+  WentBack: { ...warning("WentBack"), in: "node", path: "Updated" },
+  ConfigDrift: { ...warning("ConfigDriftDetected"), in: "node" },
+  UpdateFailed: trouble("UpdateFailed"),
+  ServiceFailed: trouble("ServiceFailed"),
+  ImagePullFailed: trouble("ImagePullFailed"),
+  BootFailed: trouble("BootFailed"),
+  SettleFailed: trouble("SettleFailed"),
+  RevertFailed: trouble("RevertFailed"),
+  TargetRefused: trouble("TargetRefused"),
+  ConflictingImageAnnotations: trouble("ConflictingImageAnnotations"),
+  ImageNotDigest: trouble("ImageNotDigest"),
+  ImageContentMismatch: trouble("ImageContentMismatch"),
+  CurrentConfigMissing: trouble("CurrentConfigMissing"),
+  WrittenByNewerVersion: trouble("WrittenByNewerVersion"),
+  PoliciesNotMerged: trouble("PoliciesNotMerged"),
 } as const satisfies Partial<Readonly<Record<StoryReason, EventForm>>>;
 
 /** What happens and belongs to no chapter: an Event and a log line, and no journal line. */
@@ -98,6 +126,18 @@ export const notices = {
   PoolNotFound: "Warning",
   // state
   JoinOverdue: "Warning",
+  // daemon
+  BootResync: "Normal",
+  ConfigDriftMonitorStarted: "Normal",
+  ConfigDriftMonitorStopped: "Normal",
+  FailedServiceReload: "Warning",
+  FailedServiceRestart: "Warning",
+  NodeDone: "Normal",
+  OnDiskStateValidationFailed: "Warning",
+  OSUpgradeApplied: "Normal",
+  ServiceReload: "Normal",
+  ServiceRestart: "Normal",
+  SkipReboot: "Normal",
 } as const satisfies Readonly<Record<string, EventForm["type"]>>;
 export type Notice = keyof typeof notices;
 
@@ -116,21 +156,35 @@ type IsInChapter<L extends StoryLine, F> = F extends { readonly chapter: infer C
     ? true
     : false
   : true;
+type IsInSection<L extends StoryLine, F> = F extends { readonly path: infer P }
+  ? L["path"] extends P
+    ? true
+    : false
+  : true;
 type AsksForSubject<L extends StoryLine> = L["reason"] extends keyof Formed
-  ? [IsInBook<L, Formed[L["reason"]]>, IsInChapter<L, Formed[L["reason"]]>] extends [true, true]
+  ? [
+      IsInBook<L, Formed[L["reason"]]>,
+      IsInChapter<L, Formed[L["reason"]]>,
+      IsInSection<L, Formed[L["reason"]]>,
+    ] extends [true, true, true]
     ? true
     : false
   : false;
 
-/** In place of a subject: this line makes no Event, though others of its reason do. */
-export type NoEvent = "noEvent";
+/** The journal has the line already: only its Event and its log line are made. */
+interface Written {
+  readonly isWritten?: boolean;
+}
 
-/** A journal line with the object that its Event is about, where its reason has one. */
+/**
+ * A journal line with the object that its Event is about, where its reason has one; `undefined`: its Event is not due
+ * this time.
+ */
 export type ReportedLine = StoryLine extends infer L
   ? L extends StoryLine
     ? AsksForSubject<L> extends true
-      ? L & { readonly about: EventSubject | NoEvent }
-      : L & { readonly about?: EventSubject | NoEvent }
+      ? L & Written & { readonly about: EventSubject | undefined }
+      : L & Written & { readonly about?: EventSubject | undefined }
     : never
   : never;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { conditionOf } from "../../api/schema/object.ts";
-import { phasesAtEnd, phasesAtStart, withPhases } from "./update-conditions.ts";
+import { type SectionReport, phaseOf, phasesAtEnd, phasesAtStart, withPhases } from "./update-conditions.ts";
 
 const t0 = Date.UTC(2026, 0, 1);
 const drained = (status: "True" | "False" | "Unknown", reason: string) => ({
@@ -126,5 +126,54 @@ describe("withPhases", () => {
   test("long messages are cut [books-update-conditions-9]", () => {
     const long = withPhases([], [{ ...drained("Unknown", "X"), message: "x".repeat(5000) }], t0);
     expect(conditionOf(long, "Drained")?.message.length).toBe(1024);
+  });
+});
+
+describe("phaseOf", () => {
+  const line = <const L extends Omit<SectionReport, "message">>(one: L) => ({ ...one, message: "m" }) as SectionReport;
+
+  test.for([
+    [{ path: "Prepared", mark: "end", reason: "Planned" }, "UpdatePrepared True UpdatePrepared"],
+    [{ path: "Prepared", mark: "note", reason: "PoliciesNotMerged" }, "UpdatePrepared Unknown PoliciesNotMerged"],
+    [{ path: "Prepared", mark: "fail", reason: "Irreconcilable" }, "UpdatePrepared Unknown UpdatePreparedFailed"],
+    [{ path: "Executed/ImagePulled", mark: "begin", reason: "Pulling" }, "ImagePulledFromRegistry Unknown Pulling"],
+    [{ path: "Executed/ImagePulled", mark: "end", reason: "Pulled" }, "ImagePulledFromRegistry True Pulled"],
+    [{ path: "Executed/ImagePulled", mark: "fail", reason: "PullFailed" }, "ImagePulledFromRegistry False PullFailed"],
+    [{ path: "Executed/Cordoned", mark: "end", reason: "Cordoned" }, "Cordoned True UpdateExecutedCordoned"],
+    [{ path: "Executed/Cordoned", mark: "skip", reason: "NotRequired" }, "Cordoned False NotRequired"],
+    [{ path: "Executed/Drained", mark: "end", reason: "Drained" }, "Drained True UpdateExecutedDrained"],
+    [{ path: "Executed/Drained", mark: "skip", reason: "NotRequired" }, "Drained False NotRequired"],
+    [
+      { path: "Executed/OS", mark: "begin", reason: "Staging" },
+      "AppliedOSImage Unknown AppliedFilesAndOSAppliedOSImage",
+    ],
+    [
+      { path: "Executed/OS", mark: "fail", reason: "StageFailed" },
+      "AppliedOSImage Unknown AppliedFilesAndOSAppliedOSImageFailed",
+    ],
+    [{ path: "Executed/Files", mark: "end", reason: "Written" }, "AppliedFiles True AppliedFilesAndOSAppliedFiles"],
+    [
+      { path: "Executed/Files", mark: "fail", reason: "WriteFailed" },
+      "AppliedFiles Unknown AppliedFilesAndOSAppliedFilesFailed",
+    ],
+    [{ path: "PostAction/Rebooted", mark: "begin", reason: "RebootRequested" }, "RebootedNode Unknown Rebooting"],
+    [{ path: "PostAction/Rebooted", mark: "end", reason: "Rebooted" }, "RebootedNode True Rebooted"],
+    [{ path: "PostAction/Rebooted", mark: "fail", reason: "RebootFailed" }, "RebootedNode Unknown RebootedNodeFailed"],
+    [
+      { path: "PostAction/Service", mark: "end", reason: "ServiceReloaded" },
+      "UpdatePostActionComplete True ServiceReloaded",
+    ],
+    [
+      { path: "PostAction/Service", mark: "fail", reason: "ServiceFailed" },
+      "UpdatePostActionComplete Unknown UpdatePostActionCompleteFailed",
+    ],
+    [{ path: "Resumed", mark: "end", reason: "Resumed" }, "Resumed True Resumed"],
+    [{ path: "Updated", mark: "end", reason: "Succeeded" }, "Updated True Updated"],
+    [{ path: "PostAction/Settled", mark: "begin", reason: "Settling" }, "none"],
+    [{ path: "Requested", mark: "end", reason: "TargetSeen" }, "none"],
+  ] as const)("a line %o is the condition %s", ([of, expected]) => {
+    const phase = phaseOf(line(of));
+    expect(phase === undefined ? "none" : `${phase.type} ${phase.status} ${phase.reason}`).toBe(expected);
+    expect(phase?.message ?? "m").toBe("m");
   });
 });

@@ -1,3 +1,4 @@
+import type { Stories, StoryMark } from "../../api/books/stories.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, timestampOf } from "../../api/schema/object.ts";
 import { durationText } from "./fold-book.ts";
@@ -138,6 +139,87 @@ function parentOf(type: string, children: readonly PhaseReport[]): PhaseReport {
 
 /** Child reasons repeat parent and child, as the reference writes them: `UpdateExecutedDrained`. */
 export const childReason = (parent: string, child: string) => `${parent}${child}`;
+
+type Sections = Stories["node"]["Update"];
+/** What a line of a section of an update says. */
+export type SectionReport = {
+  readonly [P in keyof Sections]: { readonly path: P; readonly reason: Sections[P][number] };
+}[keyof Sections] & { readonly mark: StoryMark; readonly message: string };
+
+/**
+ * Sections of an update → the phase that they are, and the reasons that its condition has where they are not those of
+ * the line: users and scripts know them. A section that is not here has no condition of its own, or one that several
+ * sections make.
+ */
+const phaseOfSection: Readonly<
+  Partial<Record<keyof Sections, { readonly type: string; readonly reasons?: Readonly<Record<string, string>> }>>
+> = {
+  Prepared: {
+    type: types.updatePrepared,
+    reasons: { Planned: types.updatePrepared, Irreconcilable: "UpdatePreparedFailed" },
+  },
+  "Executed/ImagePulled": { type: types.imagePulledFromRegistry },
+  "Executed/Cordoned": {
+    type: types.cordoned,
+    reasons: { Cordoned: childReason(types.updateExecuted, types.cordoned) },
+  },
+  "Executed/Drained": {
+    type: types.drained,
+    reasons: { Drained: childReason(types.updateExecuted, types.drained) },
+  },
+  "Executed/OS": {
+    type: types.appliedOSImage,
+    reasons: {
+      Staging: childReason(types.appliedFilesAndOS, types.appliedOSImage),
+      Staged: childReason(types.appliedFilesAndOS, types.appliedOSImage),
+      StageFailed: `${childReason(types.appliedFilesAndOS, types.appliedOSImage)}Failed`,
+    },
+  },
+  "Executed/Files": {
+    type: types.appliedFiles,
+    reasons: {
+      Writing: childReason(types.appliedFilesAndOS, types.appliedFiles),
+      Written: childReason(types.appliedFilesAndOS, types.appliedFiles),
+      WriteFailed: `${childReason(types.appliedFilesAndOS, types.appliedFiles)}Failed`,
+    },
+  },
+  "PostAction/Rebooted": {
+    type: types.rebootedNode,
+    reasons: { RebootRequested: "Rebooting", RebootFailed: `${types.rebootedNode}Failed` },
+  },
+  "PostAction/Service": {
+    type: types.updatePostActionComplete,
+    reasons: { ServiceFailed: `${types.updatePostActionComplete}Failed` },
+  },
+  Resumed: { type: types.resumed },
+  Updated: { type: types.updated, reasons: { Succeeded: "Updated" } },
+};
+
+/**
+ * The condition that says what a line of an update's section says; `undefined` where none does. A section that is under
+ * way or has failed is tried again, so that its phase is not known yet; an image that could not be fetched is not there.
+ */
+export function phaseOf({ path, mark, reason, message }: SectionReport): PhaseReport | undefined {
+  const phase = phaseOfSection[path];
+  if (phase === undefined) return undefined;
+  const { type, reasons = {} } = phase;
+  return { type, status: statusOf(mark, type), reason: reasons[reason] ?? reason, message };
+}
+
+function statusOf(mark: StoryMark, type: string): PhaseReport["status"] {
+  switch (mark) {
+    case "end":
+      return "True";
+    case "skip":
+      return "False";
+    case "fail":
+      return type === types.imagePulledFromRegistry ? "False" : "Unknown";
+    case "begin":
+    case "note":
+    case "retry":
+      return "Unknown";
+  }
+}
 
 /** At the start of a run every phase is ahead again, and the node is not updated. */
 export function phasesAtStart(target: string): readonly PhaseReport[] {
