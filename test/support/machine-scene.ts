@@ -26,6 +26,7 @@ import { type Scribe, type StoryLine, memoryScribe } from "../../src/ports/scrib
 import { type InProcessCluster, inProcessCluster } from "../simulation/in-process-cluster.ts";
 import { Kernel } from "../simulation/kernel.ts";
 import { Life } from "../simulation/process.ts";
+import { notWithin } from "./not-within.ts";
 
 export const images = {
   "os@sha256:1": {
@@ -230,8 +231,8 @@ export class MachineScene {
       if (await this.act(holds)) return;
       await this.pass(15_000);
     }
-    const { metadata } = await this.node();
-    throw new Error(`it did not come to this: ${what}; ${JSON.stringify(metadata.annotations)}`);
+    const { metadata, spec } = await this.node();
+    throw notWithin(3600, what, { ...metadata.annotations, ...spec });
   }
 
   config(name: string, content: Content): Promise<MachineConfig> {

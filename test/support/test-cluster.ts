@@ -10,6 +10,7 @@ import type { Deployment } from "../../src/host/host.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
 import { isExpired } from "../../src/kube/kube-error.ts";
 import { hasKubernetes } from "./kubernetes/control-plane.ts";
+import { notWithin } from "./not-within.ts";
 import { keepRightsUsed } from "./kubernetes/rights-used.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -266,9 +267,8 @@ export class TestCluster {
         if (!signal.aborted && !isExpired(error)) await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
-    throw new Error(
-      `not within ${seconds} s: ${what}; it was ${JSON.stringify(last, (key, value: unknown) => (key === "managedFields" ? undefined : value), 1)?.slice(0, 4000)}`,
-    );
+    // A Node's annotations stand behind all its conditions.
+    throw notWithin(seconds, what, last, 4000);
   }
 
   untilNode(name: string, is: (node: Node) => boolean, what: string, seconds?: number): Promise<Node> {
