@@ -36,6 +36,10 @@ down: setup ## stop the cluster of DIR
 test: setup ## run every test but the long ones (under 10 minutes on 2 cores)
 	@$(BIN)/vitest run $(ARGS)
 
+.PHONY: test-durations
+test-durations: setup ## measure how long each test file takes, for the order in which `make test` begins them (hack/test-durations.json)
+	@MCO_DURATIONS=1 $(BIN)/vitest run $(ARGS)
+
 .PHONY: test-kubernetes
 test-kubernetes: setup ## run contract, differential, session, fault and scenario tests on a real Kubernetes control plane
 	@hack/kubernetes build || true
