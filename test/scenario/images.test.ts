@@ -17,6 +17,7 @@ import { shortImage } from "../../src/core/config/image-pair.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "../support/test-cluster.ts";
 import { stateOfBuild } from "../../src/core/config/build-phase.ts";
 import { untilSeen } from "../support/until-seen.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations, namespace, objects } = names;
 const hasBuildah = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "buildah")));
@@ -119,9 +120,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
     await poolNotes({ [annotations.canarySeconds]: "1" });
   }, 240_000);
 
-  afterAll(async () => {
-    await cluster?.stop();
-  });
+  afterAll(() => endScenario(cluster));
 
   test(
     "opting in starts the builder in a pod of its own, and every machine boots the image with the files of its configuration [scenario-images-1]",
