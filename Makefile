@@ -47,7 +47,7 @@ test-kubernetes: setup ## run contract, differential, session, fault and scenari
 
 .PHONY: test-long
 test-long: setup ## the long tests: faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect, 300 seeds of the simulation (SEEDS=n)
-	@MCO_LONG=1 SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/faults test/simulation test/crash/power-cuts test/differential/ignition $(ARGS)
+	@MCO_LONG=1 SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/faults test/simulation test/crash/power-cuts test/differential/ignition src/daemon/killed-at-start src/daemon/killed-with-images $(ARGS)
 	@MCO_LONG=1 FAULTS=all $(BIN)/vitest run test/crash/effects $(ARGS)
 
 .PHONY: check
