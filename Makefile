@@ -36,6 +36,10 @@ down: setup ## stop the cluster of DIR
 test: setup ## run every test but the long ones (under 10 minutes on 2 cores)
 	@$(BIN)/vitest run $(ARGS)
 
+.PHONY: test-durations
+test-durations: setup ## measure how long each test file takes, for the order in which `make test` begins them (hack/test-durations.json)
+	@MCO_DURATIONS=1 $(BIN)/vitest run $(ARGS)
+
 .PHONY: test-kubernetes
 test-kubernetes: setup ## run contract, differential, session, fault and scenario tests on a real Kubernetes control plane
 	@hack/kubernetes build || true
@@ -43,7 +47,7 @@ test-kubernetes: setup ## run contract, differential, session, fault and scenari
 
 .PHONY: test-long
 test-long: setup ## the long tests: faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect, 300 seeds of the simulation (SEEDS=n)
-	@MCO_LONG=1 SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/faults test/simulation test/crash/power-cuts test/differential/ignition $(ARGS)
+	@MCO_LONG=1 SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/faults test/simulation test/crash/power-cuts test/differential/ignition src/daemon/killed-at-start src/daemon/killed-with-images $(ARGS)
 	@MCO_LONG=1 FAULTS=all $(BIN)/vitest run test/crash/effects $(ARGS)
 
 .PHONY: check

@@ -1,18 +1,24 @@
+import { readFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/**
- * Those that wait for whole clusters, and those that repeat a run for every fault: begun last, one of them would be all
- * that is still running.
- */
-const long = ["test/faults/", "test/scenario/", "test/crash/", "test/simulation/", "test/sessions/", "test/contract/"];
+const root = join(import.meta.dirname, "..");
 
-/** Begins the long files first, and the others as vitest would. */
+/** Seconds that files took when they were measured last (`make test-durations`); a file that is not named takes none. */
+export const durationsPath = join(import.meta.dirname, "test-durations.json");
+export const readDurations = (): Readonly<Record<string, number>> =>
+  JSON.parse(readFileSync(durationsPath, "utf8")) as Readonly<Record<string, number>>;
+
+/**
+ * Begins the files that took longest first: begun last, one of them would be all that is still running. Files that share
+ * their process come after the others and together, since a process goes on only with its like; they are the short ones,
+ * and fill what is left.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification) => {
-      const index = long.findIndex((folder) => moduleId.includes(`/${folder}`));
-      return index === -1 ? long.length : index;
-    };
-    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+    const durations = readDurations();
+    const seconds = ({ moduleId }: TestSpecification) => durations[relative(root, moduleId)] ?? 0;
+    const shares = ({ project }: TestSpecification) => (project.config.isolate ? 0 : 1);
+    return (await super.sort(files)).sort((a, b) => shares(a) - shares(b) || seconds(b) - seconds(a));
   }
 }

@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
@@ -14,45 +13,24 @@ import {
   names,
 } from "../api/index.ts";
 import { runController } from "../controller/run-controller.ts";
-import { encodeDataUrl } from "../ignition/data-url.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { foldBook } from "../core/books/fold-book.ts";
 import { memoryScribe } from "../ports/scribe.ts";
-import { commands } from "./commands.ts";
+import { commandLine, filesSpec } from "../../test/support/command-line.ts";
 import { version } from "./version.ts";
 
 const { annotations, labels, namespace } = names;
 const apiVersion = "machineconfiguration.openshift.io/v1";
 
-let folder = "";
-let written: { out: string; err: string };
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "mco-bootstrap-"));
-  written = { out: "", err: "" };
-  vi.spyOn(process.stdout, "write").mockImplementation((text) => ((written.out += String(text)), true));
-  vi.spyOn(process.stderr, "write").mockImplementation((text) => ((written.err += String(text)), true));
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-async function mco(name: string, ...args: string[]) {
-  written = { out: "", err: "" };
-  const command = commands[name];
-  if (command === undefined) throw new Error(name);
-  const { run } = await command.load();
-  const code = await run(args).catch((error: unknown) => String((error as { code?: string }).code));
-  return { code, ...written };
-}
+const typed = commandLine("mco-bootstrap-");
+const { mco } = typed;
 
 /** Writes manifests, each into a file of its own, in the given order of names. */
 function manifests(objects: readonly object[], into = "in"): string {
-  const to = join(folder, into);
+  const to = join(typed.folder, into);
   mkdirSync(to, { recursive: true });
   objects.forEach((object, index) =>
     writeFileSync(join(to, `${String(index).padStart(3, "0")}.yaml`), JSON.stringify(object)),
@@ -75,18 +53,7 @@ function tree(root: string, below = ""): Record<string, string> {
   ) as Record<string, string>;
 }
 
-const files = (contents: Readonly<Record<string, string>>) => ({
-  config: {
-    ignition: { version: "3.4.0" },
-    storage: {
-      files: Object.entries(contents).map(([path, text]) => ({
-        path,
-        mode: 0o644,
-        contents: { source: encodeDataUrl(text) },
-      })),
-    },
-  },
-});
+const files = filesSpec;
 const config = (name: string, role: string, spec: object): KubeObject & { spec: object } => ({
   apiVersion,
   kind: "MachineConfig",
@@ -188,7 +155,7 @@ async function cluster(objects: readonly KubeObject[]) {
 
 describe("mco controller bootstrap", () => {
   test("writes what a cluster of the same manifests renders: names, specs and annotations [cli-bootstrap-2]", async () => {
-    const to = join(folder, "out");
+    const to = join(typed.folder, "out");
     const { code, out } = await mco(
       "controller",
       "bootstrap",
@@ -236,7 +203,7 @@ describe("mco controller bootstrap", () => {
   });
 
   test("a cluster that begins with the output renders nothing anew, takes it over, and goes on from there [cli-bootstrap-1]", async () => {
-    const to = join(folder, "out");
+    const to = join(typed.folder, "out");
     await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", to);
     const made = Object.values(tree(to)).map((text) => parse(text, { version: "1.1" }) as KubeObject);
     const names_ = made
@@ -260,7 +227,14 @@ describe("mco controller bootstrap", () => {
   });
 
   test("the order of files makes no difference, nor does a manifest that comes twice or a built-in pool beside the administrator's [cli-bootstrap-5]", async () => {
-    await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", join(folder, "a"));
+    await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      manifests(everything),
+      "--dest-dir",
+      join(typed.folder, "a"),
+    );
     const wide = { ...builtInPools()[1], spec: { ...builtInPools()[1]?.spec, maxUnavailable: 3 } };
     await mco(
       "controller",
@@ -268,9 +242,9 @@ describe("mco controller bootstrap", () => {
       "--manifest-dir",
       manifests([...everything.toReversed(), members[0] ?? {}], "again"),
       "--dest-dir",
-      join(folder, "b"),
+      join(typed.folder, "b"),
     );
-    expect(tree(join(folder, "b"))).toEqual(tree(join(folder, "a")));
+    expect(tree(join(typed.folder, "b"))).toEqual(tree(join(typed.folder, "a")));
     for (const [index, list] of [
       [wide, ...everything],
       [...everything, wide],
@@ -283,11 +257,11 @@ describe("mco controller bootstrap", () => {
             "--manifest-dir",
             manifests(list, `wide-${index}`),
             "--dest-dir",
-            join(folder, `w${index}`),
+            join(typed.folder, `w${index}`),
           )
         ).code,
       ).toBe(0);
-      expect(parse(readFileSync(join(folder, `w${index}`, "machine-pools/worker.yaml"), "utf8"))).toMatchObject({
+      expect(parse(readFileSync(join(typed.folder, `w${index}`, "machine-pools/worker.yaml"), "utf8"))).toMatchObject({
         spec: { maxUnavailable: 3 },
       });
     }
@@ -300,10 +274,10 @@ describe("mco controller bootstrap", () => {
       "--manifest-dir",
       manifests([settings]),
       "--dest-dir",
-      join(folder, "out"),
+      join(typed.folder, "out"),
     );
     expect(code).toBe(0);
-    expect(readdirSync(join(folder, "out/machine-pools"))).toEqual(["master.yaml", "worker.yaml"]);
+    expect(readdirSync(join(typed.folder, "out/machine-pools"))).toEqual(["master.yaml", "worker.yaml"]);
   });
 
   test.for([
@@ -360,7 +334,7 @@ describe("mco controller bootstrap", () => {
   ])(
     "is refused with place, field, reason and remedy, and nothing is written: $title [cli-bootstrap-7]",
     async ({ list, says }) => {
-      const to = join(folder, "out");
+      const to = join(typed.folder, "out");
       const { code, err } = await mco("controller", "bootstrap", "--manifest-dir", manifests(list), "--dest-dir", to);
       expect(err).toMatch(says);
       expect(code).toBe(1);
@@ -377,7 +351,7 @@ describe("mco controller bootstrap", () => {
       "--manifest-dir",
       from,
       "--dest-dir",
-      join(folder, "out"),
+      join(typed.folder, "out"),
       "--json",
     );
     expect(code).toBe(1);
@@ -413,7 +387,7 @@ describe("mco operator bootstrap", () => {
   ];
 
   test("makes ControllerConfig, pools and pull secret, from which the controller renders [cli-bootstrap-3]", async () => {
-    const to = join(folder, "out");
+    const to = join(typed.folder, "out");
     const made = await mco(
       "operator",
       "bootstrap",
@@ -450,10 +424,10 @@ describe("mco operator bootstrap", () => {
       "--manifest-dir",
       join(to, "bootstrap/manifests"),
       "--dest-dir",
-      join(folder, "rendered"),
+      join(typed.folder, "rendered"),
     );
     expect(next.code).toBe(0);
-    expect(readdirSync(join(folder, "rendered/machine-pools"))).toEqual(["master.yaml", "worker.yaml"]);
+    expect(readdirSync(join(typed.folder, "rendered/machine-pools"))).toEqual(["master.yaml", "worker.yaml"]);
   });
 
   test.for([
@@ -482,11 +456,11 @@ describe("mco operator bootstrap", () => {
       "--manifest-dir",
       manifests(list),
       "--dest-dir",
-      join(folder, "out"),
+      join(typed.folder, "out"),
     );
     expect(err).toMatch(says);
     expect(code).toBe(1);
-    expect(existsSync(join(folder, "out"))).toBe(false);
+    expect(existsSync(join(typed.folder, "out"))).toBe(false);
   });
 });
 
@@ -501,7 +475,7 @@ describe("what a bootstrap tells", () => {
     parse(readFileSync(join(to, "journals/bootstrap.yaml"), "utf8"), { version: "1.1" }) as MachineStateJournal;
 
   test("lies in one folder, and comes to the cluster as one more manifest, from which its first chapter follows [cli-bootstrap-10]", async () => {
-    const journal = join(folder, "story");
+    const journal = join(typed.folder, "story");
     const ready = [settings, pullSecret, ...members];
     const pem = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
     const asked = [
@@ -521,7 +495,7 @@ describe("what a bootstrap tells", () => {
           "--manifest-dir",
           manifests(asked, "first"),
           "--dest-dir",
-          join(folder, "one"),
+          join(typed.folder, "one"),
           "--journal-dir",
           journal,
         )
@@ -535,14 +509,14 @@ describe("what a bootstrap tells", () => {
           "--manifest-dir",
           manifests([...ready, infra]),
           "--dest-dir",
-          join(folder, "two"),
+          join(typed.folder, "two"),
           "--journal-dir",
           journal,
         )
       ).code,
     ).toBe(0);
     expect(readdirSync(journal).map((name) => name.replace(/-.*/, ""))).toEqual(["controller", "operator"]);
-    const object = journalIn(join(folder, "two"));
+    const object = journalIn(join(typed.folder, "two"));
     expect(MachineStateJournal.is(object)).toBe(true);
     expect(object.metadata.name).toBe("bootstrap");
     expect(object.spec.lines.map(({ writer, path, reason }) => `${writer.component} ${path} ${reason}`)).toEqual([
@@ -560,19 +534,19 @@ describe("what a bootstrap tells", () => {
   });
 
   test("is not lost when nothing is made, where somebody named a folder for it [cli-bootstrap-11]", async () => {
-    const journal = join(folder, "story");
+    const journal = join(typed.folder, "story");
     const { code } = await mco(
       "controller",
       "bootstrap",
       "--manifest-dir",
       manifests([pullSecret]),
       "--dest-dir",
-      join(folder, "out"),
+      join(typed.folder, "out"),
       "--journal-dir",
       journal,
     );
     expect(code).toBe(1);
-    expect(existsSync(join(folder, "out"))).toBe(false);
+    expect(existsSync(join(typed.folder, "out"))).toBe(false);
     const [name = ""] = readdirSync(journal);
     expect(JSON.parse(readFileSync(join(journal, name), "utf8"))).toMatchObject({
       path: "ManifestsRendered",
@@ -584,7 +558,7 @@ describe("what a bootstrap tells", () => {
   });
 
   test("holds the newest lines where there are more than a journal takes, and says how many there were [cli-bootstrap-12]", async () => {
-    const journal = join(folder, "story");
+    const journal = join(typed.folder, "story");
     mkdirSync(journal);
     const line = (seq: number) => ({
       v: 1,
@@ -612,11 +586,11 @@ describe("what a bootstrap tells", () => {
       "--manifest-dir",
       manifests(everything),
       "--dest-dir",
-      join(folder, "out"),
+      join(typed.folder, "out"),
       "--journal-dir",
       journal,
     );
-    const { spec } = journalIn(join(folder, "out"));
+    const { spec } = journalIn(join(typed.folder, "out"));
     expect(JSON.stringify(spec).length).toBeLessThanOrEqual(128 * 1024);
     expect(spec.lines.at(-1)).toMatchObject({ path: "HandedOver", data: { lines: "403" } });
     expect(

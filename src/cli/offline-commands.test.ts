@@ -1,56 +1,24 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { labels } from "../api/names.ts";
 import { renderPool } from "../core/render/render-pool.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
-import { commands } from "./commands.ts";
+import { commandLine, filesSpec } from "../../test/support/command-line.ts";
 
-let folder = "";
-let written: { out: string; err: string };
+const typed = commandLine("mco-offline-");
+const { mco } = typed;
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "mco-offline-"));
-  written = { out: "", err: "" };
-  vi.spyOn(process.stdout, "write").mockImplementation((text) => ((written.out += String(text)), true));
-  vi.spyOn(process.stderr, "write").mockImplementation((text) => ((written.err += String(text)), true));
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-/** Runs a command line as `mco` does. */
-async function mco(name: string, ...args: string[]) {
-  written = { out: "", err: "" };
-  const command = commands[name];
-  if (command === undefined) throw new Error(name);
-  const { run } = await command.load();
-  const code = await run(args).catch((error: unknown) => String((error as { code?: string }).code));
-  return { code, ...written };
-}
 const json = (result: { readonly out: string }) => JSON.parse(result.out) as never;
 
 function save(name: string, ...objects: object[]): string {
-  writeFileSync(join(folder, name), objects.map((object) => JSON.stringify(object)).join("\n---\n"));
-  return join(folder, name);
+  writeFileSync(join(typed.folder, name), objects.map((object) => JSON.stringify(object)).join("\n---\n"));
+  return join(typed.folder, name);
 }
 
 const apiVersion = "machineconfiguration.openshift.io/v1";
-const files = (contents: Readonly<Record<string, string>>, mode = 0o644) => ({
-  config: {
-    ignition: { version: "3.4.0" },
-    storage: {
-      files: Object.entries(contents).map(([path, text]) => ({
-        path,
-        mode,
-        contents: { source: encodeDataUrl(text) },
-      })),
-    },
-  },
-});
+const files = filesSpec;
 const config = (name: string, spec: object, role = "worker", metadata: object = {}) => ({
   apiVersion,
   kind: "MachineConfig",
@@ -86,7 +54,7 @@ describe("mco render", () => {
   test("gives the name that a cluster with these objects gives, built-in pools included", async () => {
     const extra = config("50-infra", files({ "/etc/b": "b" }), "infra");
     save("1.json", base, extra, infra, controllerConfig);
-    const { code, out } = await mco("render", "-f", folder, "-o", "name");
+    const { code, out } = await mco("render", "-f", typed.folder, "-o", "name");
     expect(code).toBe(0);
     expect(out.split("\n").filter((line) => line !== "")).toEqual([
       `machineconfig.${"machineconfiguration.openshift.io"}/${nameOf("infra", [base, extra], "os@sha256:1")}`,
@@ -248,7 +216,7 @@ describe("mco validate", () => {
   });
 
   test("every problem has file, document, line, field, reason and remedy", async () => {
-    const path = join(folder, "bad.yaml");
+    const path = join(typed.folder, "bad.yaml");
     writeFileSync(
       path,
       `apiVersion: ${apiVersion}
@@ -310,7 +278,7 @@ metadata: {name: a, labels: {${labels.role}: worker}}
   });
 
   test("what is missing is an error, no crash", async () => {
-    expect(await mco("validate", join(folder, "none.yaml"))).toMatchObject({
+    expect(await mco("validate", join(typed.folder, "none.yaml"))).toMatchObject({
       code: 1,
       out: expect.stringContaining("cannot be read: ENOENT") as string,
     });

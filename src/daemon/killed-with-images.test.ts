@@ -116,8 +116,10 @@ describe("a daemon that is killed before and after each of its effects, on its w
       const whole = await play(story);
       expect(whole.effects).toBeGreaterThan(8);
       for (let effect = 1; effect <= whole.effects; effect += 1) {
-        // Killed after an effect it is as before the next one, but for what the effect itself tells: `ALL=1` tries both.
-        for (const when of process.env["ALL"] === undefined ? (["after"] as const) : (["before", "after"] as const)) {
+        // Killed after an effect it is as before the next one, but for what the effect itself tells: MCO_LONG tries both.
+        for (const when of process.env["MCO_LONG"] === undefined
+          ? (["after"] as const)
+          : (["before", "after"] as const)) {
           const { reboots, effects: _effects, ...ending } = await play(story, { effect, when });
           const what = `killed ${when} effect ${effect} of ${whole.effects}`;
           expect([what, ending]).toEqual([
@@ -136,7 +138,7 @@ describe("a daemon that is killed before and after each of its effects, on its w
     { timeout: 120_000 },
     async (story) => {
       const whole = await play(story);
-      for (let effect = 1; effect <= whole.effects; effect += process.env["ALL"] === undefined ? 4 : 1) {
+      for (let effect = 1; effect <= whole.effects; effect += process.env["MCO_LONG"] === undefined ? 4 : 1) {
         const { reboots: _reboots, effects: _effects, ...ending } = await play(story, { effect, when: "after" }, true);
         const what = `power lost after effect ${effect} of ${whole.effects}`;
         expect([what, ending]).toEqual([what, { files: whole.files, image: whole.image, documents: whole.documents }]);

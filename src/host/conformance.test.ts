@@ -11,6 +11,7 @@ import { type Disk, systemDisk } from "./directory/disk.ts";
 import { entriesBelow } from "./directory/root-folder.ts";
 import type { Deployment, Host, HostEntry, Link, Machine, Ownership, PlainFile } from "./host.ts";
 import { memoryHost } from "../../test/support/hosts/memory-host.ts";
+import { untilSeen } from "../../test/support/until-seen.ts";
 import { fakeSystem } from "../../test/support/hosts/fake-rpm-ostree.ts";
 import { otherKernels } from "./rpm-ostree/read-status.ts";
 import { rpmOstreeHost } from "./rpm-ostree/rpm-ostree-host.ts";
@@ -740,31 +741,39 @@ describe.each([
   test("a watch tells of a write, of a removal and of a file in a folder that did not exist", async () => {
     const { host } = await make();
     await put(host, "/etc/w.conf", file("a"));
-    const waiting = new Map<string, () => void>();
-    const next = (path: string) => new Promise<void>((resolve) => waiting.set(path, resolve));
-    const stop = host.files.watch(["/etc/w.conf", "/etc/later/f.conf"], (path) => waiting.get(path)?.());
-    // Watches of the directory driver are armed in the background: write until one is seen.
-    const seen = async (path: string, act: () => Promise<void>) => {
-      let told = false;
-      const heard = next(path).then(() => {
-        told = true;
-      });
-      while (!told) {
-        await act();
-        await Promise.race([heard, new Promise((resolve) => setImmediate(resolve))]);
-      }
+    const told: string[] = [];
+    const stop = host.files.watch(["/etc/w.conf", "/etc/later/f.conf"], (path) => void told.push(path));
+    // Watches of the directory driver are armed in the background: act until one is seen.
+    const seen = (by: readonly string[], path: string, act: () => Promise<void>) => {
+      const before = by.length;
+      return untilSeen(
+        `a watch tells of ${path}`,
+        async () => {
+          await act();
+          await new Promise((resolve) => setImmediate(resolve));
+          return by.slice(before);
+        },
+        (paths) => paths.includes(path),
+        { seconds: 10, everyMs: 1 },
+      );
     };
     let version = 0;
-    await seen("/etc/w.conf", () => put(host, "/etc/w.conf", file(`v${(version += 1)}`)));
-    await seen("/etc/later/f.conf", () => put(host, "/etc/later/f.conf", file(`v${(version += 1)}`)));
+    await seen(told, "/etc/w.conf", () => put(host, "/etc/w.conf", file(`v${(version += 1)}`)));
+    await seen(told, "/etc/later/f.conf", () => put(host, "/etc/later/f.conf", file(`v${(version += 1)}`)));
     const again = file(`v${version}`);
-    await seen("/etc/w.conf", async () => {
+    await seen(told, "/etc/w.conf", async () => {
       await host.files.remove("/etc/w.conf", signal);
       await put(host, "/etc/w.conf", again);
     });
+    // A second watch of the same paths says when the stopped one would have told of a change, had it gone on.
+    const toldSecond: string[] = [];
+    const stopSecond = host.files.watch(["/etc/w.conf", "/etc/later/f.conf"], (path) => void toldSecond.push(path));
     stop();
-    waiting.set("/etc/w.conf", () => expect.unreachable("a stopped watch told something"));
-    await put(host, "/etc/w.conf", file("after"));
+    const toldBeforeStop = [...told];
+    await seen(toldSecond, "/etc/later/f.conf", () => put(host, "/etc/later/f.conf", file(`v${(version += 1)}`)));
+    await seen(toldSecond, "/etc/w.conf", () => put(host, "/etc/w.conf", file(`v${(version += 1)}`)));
+    expect(told, "a stopped watch tells nothing more").toEqual(toldBeforeStop);
+    stopSecond();
   });
 });
 

@@ -28,6 +28,7 @@ import { administrator } from "../simulation/in-process-cluster.ts";
 import { type Content, machineConfigOf } from "./contents.ts";
 import { Keeper, type Watched } from "./invariants.ts";
 import { type DirectorySubjects, type Subject, directorySubjects } from "./subjects.ts";
+import { shown } from "../support/not-within.ts";
 
 const { annotations, labels, nodeStates } = names;
 /** Nothing that is waited for here takes this long on any machine. */
@@ -223,7 +224,7 @@ export class KilledMachine implements Watched {
         () =>
           reject(
             new Error(
-              `${what} takes longer than ${patienceMs} ms: ${this.story}; the daemon said: ${this.#errors.slice(-2000)}`,
+              `${what} takes longer than ${patienceMs} ms: ${this.story}; the machine says ${shown(this.node.metadata.annotations)}; the daemon said: ${this.#errors.slice(-2000)}`,
             ),
           ),
         { once: true },

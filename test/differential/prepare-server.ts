@@ -1,5 +1,6 @@
 import type { ApiTarget } from "../contract/api-target.ts";
 import { Api, at } from "../contract/api-target.ts";
+import { notWithin } from "../support/not-within.ts";
 import { customResourceManifests } from "./kinds.ts";
 
 const patienceMs = 30_000;
@@ -16,8 +17,11 @@ export async function prepareServer(target: ApiTarget): Promise<void> {
       at(manifest, "spec.versions.0.name"),
     ].map(String);
     const until = performance.now() + patienceMs;
-    while ((await api.get(`/apis/${group}/${version}/${plural}`)).status !== 200) {
-      if (performance.now() > until) throw new Error(`${plural} are not served`);
+    for (;;) {
+      const reply = await api.get(`/apis/${group}/${version}/${plural}`);
+      if (reply.status === 200) break;
+      if (performance.now() > until)
+        throw notWithin(patienceMs / 1000, `${plural} are served`, { status: reply.status, text: reply.text });
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }

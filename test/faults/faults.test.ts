@@ -13,6 +13,7 @@ import { systemClock, systemFiles, systemRandom } from "../../src/ports/node/ind
 import { TestCluster, annotation, apiServer, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { type Call, type Fault, FaultProxy } from "./fault-proxy.ts";
 import { Witness } from "./witness.ts";
+import { untilSeen } from "../support/until-seen.ts";
 
 const { annotations, namespace } = names;
 const machines = ["master-0", "worker-0", "worker-1"];
@@ -30,13 +31,14 @@ let serial = 0;
 
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
-async function eventually(what: string, is: () => boolean | Promise<boolean>, seconds = 30): Promise<void> {
-  const deadline = performance.now() + seconds * 1000;
-  while (!(await is())) {
-    if (performance.now() > deadline) throw new Error(`not within ${seconds} s: ${what}`);
-    await pause(50);
-  }
-}
+/** Until the API server answers that it is ready. */
+const untilBack = () =>
+  untilSeen(
+    "the API server is back",
+    () => cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).catch((error: unknown) => error),
+    (answer) => !(answer instanceof Error),
+    { seconds: 60 },
+  );
 
 /** Credentials that are there when a cluster starts are used: those of machines lead through the proxy. */
 async function prepare(directory: string): Promise<void> {
@@ -141,11 +143,17 @@ async function rollOutDuring(
   await cluster.untilRolledOut("worker", target, 150);
   for (const worker of workers) expect(cluster.hostFile(worker, "/etc/faults.conf")).toBe(text);
   // Restarts and readiness of pods are told a moment after the machine is back.
-  await eventually("all pods are ready", async () =>
-    (await cluster.kube.list(kubernetes.Pod, { namespace })).items.every(
-      ({ status }) =>
-        (status?.containerStatuses ?? []).length > 0 && (status?.containerStatuses ?? []).every(({ ready }) => ready),
-    ),
+  await untilSeen(
+    "all pods are ready",
+    async () =>
+      (await cluster.kube.list(kubernetes.Pod, { namespace })).items
+        .filter(
+          ({ status }) =>
+            (status?.containerStatuses ?? []).length === 0 ||
+            (status?.containerStatuses ?? []).some(({ ready }) => !ready),
+        )
+        .map(({ metadata, status }) => ({ name: metadata.name, containers: status?.containerStatuses })),
+    (notReady) => notReady.length === 0,
   );
   witness.compare(before, await witness.picture(), { pool: "worker", ...options });
   witness.compareTerms(witness.terms({ rival: rival.log }));
@@ -160,15 +168,7 @@ function everyNth(n: number): () => boolean {
 
 async function killApiServer(): Promise<void> {
   expect(await cluster.killApiServer("SIGKILL")).toBe(1);
-  await eventually(
-    "the API server is back",
-    () =>
-      cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).then(
-        () => true,
-        () => false,
-      ),
-    60,
-  );
+  await untilBack();
 }
 
 /** Makes the server forget its history, and returns once it has. Embedded: while `kill` has ended it. */
@@ -212,28 +212,24 @@ async function compact(): Promise<void> {
     const [server = 0] = await cluster.processes("apiserver");
     process.kill(server, "SIGKILL");
     const file = layout.store;
-    await eventually("the store is free", () => {
-      try {
-        const store = sqliteStore({ file });
-        store.compact(store.revision());
-        store.close();
-        return true;
-      } catch {
-        return false;
-      }
-    });
+    await untilSeen(
+      "the store is free",
+      () => {
+        try {
+          const store = sqliteStore({ file });
+          store.compact(store.revision());
+          store.close();
+          return undefined;
+        } catch (error) {
+          return String(error);
+        }
+      },
+      (error) => error === undefined,
+    );
   } finally {
     process.kill(pid, "SIGCONT");
   }
-  await eventually(
-    "the API server is back",
-    () =>
-      cluster.kube.request({ method: "GET", target: "/readyz", headers: {} }).then(
-        () => true,
-        () => false,
-      ),
-    60,
-  );
+  await untilBack();
 }
 
 const watches = (call: Call): boolean => call.isWatch;
@@ -268,7 +264,11 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
             { type: "merge", body: { metadata: { annotations: { "faults.test/compacted": String(serial) } } } },
           );
           resolve();
-          await eventually("watches are told that they are too old", () => proxy.expiredWatches > before);
+          await untilSeen(
+            "watches are told that they are too old",
+            () => proxy.expiredWatches,
+            (now) => now > before,
+          );
         },
       );
     }));
@@ -301,8 +301,10 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
       const { promise: over, resolve } = Promise.withResolvers<void>();
       await proxy.during(always({ do: "hold", over }), async () => {
         proxy.cutConnections();
-        await eventually("the lease is lost", () =>
-          witness.terms({ rival: rival.log }).every(({ to }) => to < Infinity),
+        await untilSeen(
+          "the lease is lost",
+          () => witness.terms({ rival: rival.log }),
+          (terms) => terms.every(({ to }) => to < Infinity),
         );
         resolve();
       });
@@ -355,7 +357,11 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
             : undefined,
         async () => {
           proxy.cutWatches("break");
-          await eventually("tokens have expired", () => proxy.expiredTokens > before + 10);
+          await untilSeen(
+            "tokens have expired",
+            () => proxy.expiredTokens,
+            (now) => now > before + 10,
+          );
         },
       );
     }));
@@ -384,7 +390,13 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
           if (call.user === user) old = call.serialNumber;
           return undefined;
         },
-        () => eventually("the machine has asked for something", () => old !== ""),
+        async () => {
+          await untilSeen(
+            "the machine has asked for something",
+            () => old,
+            (serialNumber) => serialNumber !== "",
+          );
+        },
       );
       let accepted = 0;
       await proxy.during(
@@ -398,7 +410,11 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
           proxy.cutConnections();
           await pause(500);
           await machineKubeconfig(cluster.directory, "worker-0");
-          await eventually("the machine has come with its new certificate", () => accepted > 3);
+          await untilSeen(
+            "the machine has come with its new certificate",
+            () => accepted,
+            (requests) => requests > 3,
+          );
         },
       );
     }));
@@ -449,9 +465,10 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
               .filter((pod) => pod.startsWith(`${namespace}_`))
               .map((pod) => readFileSync(join(folder, pod, "root", serviceAccountFolder, "ca.crt"), "utf8"));
           });
-        await eventually(
+        await untilSeen(
           "every pod has both authorities",
-          () => mounted().length >= items.length && mounted().every((text) => text === both),
+          mounted,
+          (texts) => texts.length >= items.length && texts.every((text) => text === both),
         );
         proxy.replaceCertificate(await FaultProxy.servingPair(next));
       },

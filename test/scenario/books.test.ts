@@ -21,6 +21,7 @@ import { healthTypes, keepingTypes } from "../../src/core/operator/health.ts";
 import { appendLines, lineOf } from "../../src/core/books/journal.ts";
 import { stateMetrics } from "../../src/operator/manifests.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations, journals, namespace, objects } = names;
 const worker = "worker-0";
@@ -101,7 +102,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     });
   }, 180_000);
 
-  afterAll(() => cluster?.stop());
+  afterAll(() => endScenario(cluster));
 
   test("has the state process as a pod, a journal for everybody who writes, and says how its parts are [scenario-books-2]", async () => {
     expect(await statePod()).toHaveLength(1);

@@ -27,6 +27,7 @@ import { textOfBase64 } from "../../src/core/render/base-configs.ts";
 import { installManifests } from "../../src/operator/install-manifests.ts";
 import { selfSigned } from "../support/self-signed.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations, hostPaths, namespace, objects } = names;
 const worker = "worker-0";
@@ -127,7 +128,7 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
     await install();
   }, 180_000);
 
-  afterAll(() => cluster?.stop());
+  afterAll(() => endScenario(cluster));
 
   test(
     "nothing is written before every setting is there, and then it is what they say [scenario-cluster-config-2]",

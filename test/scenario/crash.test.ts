@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MachineConfig, MachineConfigPool, names } from "../../src/api/index.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations } = names;
 let cluster: TestCluster;
@@ -50,7 +51,7 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
     cluster = await TestCluster.start({ workers: 2 });
   }, 180_000);
 
-  afterAll(() => cluster?.stop());
+  afterAll(() => endScenario(cluster));
 
   test("kill -9 of the daemon: it comes back and finishes", async () => {
     const { text, before } = await change();

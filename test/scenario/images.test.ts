@@ -16,6 +16,8 @@ import { addressesOf, ports } from "../../src/cluster/layout.ts";
 import { shortImage } from "../../src/core/config/image-pair.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "../support/test-cluster.ts";
 import { stateOfBuild } from "../../src/core/config/build-phase.ts";
+import { untilSeen } from "../support/until-seen.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations, namespace, objects } = names;
 const hasBuildah = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "buildah")));
@@ -118,9 +120,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
     await poolNotes({ [annotations.canarySeconds]: "1" });
   }, 240_000);
 
-  afterAll(async () => {
-    await cluster?.stop();
-  });
+  afterAll(() => endScenario(cluster));
 
   test(
     "opting in starts the builder in a pod of its own, and every machine boots the image with the files of its configuration [scenario-images-1]",
@@ -268,8 +268,11 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
       const name = (await cluster.kube.get(MachineOSConfig, { name: "worker" }))?.status?.machineOSBuild?.name ?? "";
       const build = await cluster.kube.get(MachineOSBuild, { name });
       expect(build?.metadata.annotations?.[annotations.buildStrategy]).toBe("build");
-      await until("its book tells of it", async () =>
-        (await cluster.mco(["book", `build/${name}`])).stdout.includes("ImagePublished"),
+      await untilSeen(
+        "its book tells of it",
+        async () => (await cluster.mco(["book", `build/${name}`])).stdout,
+        (text) => text.includes("ImagePublished"),
+        { seconds: 60, everyMs: 200 },
       );
       expect(cluster.hostFile("worker-1", "/usr/share/banner")).toBe("built here\n");
       expect(cluster.hostFile("worker-1", "/etc/image.conf")).toBe("three\n");
@@ -315,7 +318,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
             !before[path]?.startsWith("link "),
         ),
       ).toEqual([]);
-      await until("the builder's pod is gone", async () => (await builderPods()).length === 0);
+      await untilSeen("the builder's pod is gone", builderPods, (pods) => pods.length === 0, { seconds: 60 });
       const config = await cluster.kube.get(MachineOSConfig, { name: "worker" });
       expect(conditionOf(config?.status?.conditions, "Accepted")).toMatchObject({
         status: "False",
@@ -331,9 +334,11 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
     async () => {
       // Whoever opted out may also clear away.
       await cluster.kube.delete(MachineOSConfig, { name: "worker" });
-      await until(
+      await untilSeen(
         "the MachineOSConfig is gone",
-        async () => (await cluster.kube.get(MachineOSConfig, { name: "worker" })) === undefined,
+        () => cluster.kube.get(MachineOSConfig, { name: "worker" }),
+        (config) => config === undefined,
+        { seconds: 60 },
       );
       await cluster.kube.apply(
         kubernetes.ConfigMap,
@@ -364,22 +369,16 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
           `${name} is back on the stock OS`,
           150,
         );
-      await until(
+      await untilSeen(
         "the MachineOSConfig is gone with its annotation",
-        async () => (await cluster.kube.get(MachineOSConfig, { name: "worker" })) === undefined,
+        () => cluster.kube.get(MachineOSConfig, { name: "worker" }),
+        (config) => config === undefined,
+        { seconds: 60 },
       );
-      await until("the builder's pod is gone", async () => (await builderPods()).length === 0);
+      await untilSeen("the builder's pod is gone", builderPods, (pods) => pods.length === 0, { seconds: 60 });
     },
   );
 });
-
-async function until(what: string, is: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + 60_000;
-  while (!(await is())) {
-    if (Date.now() > end) throw new Error(`not within 60 s: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-}
 
 let seen = "";
 /** The pool's next target. */

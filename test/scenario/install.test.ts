@@ -32,6 +32,7 @@ import {
 } from "../../src/operator/manifests.ts";
 import { componentRights } from "../../src/operator/rights.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations, namespace, objects } = names;
 const root = join(import.meta.dirname, "../..");
@@ -86,7 +87,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     cluster = await TestCluster.start({ workers: 1, operator: false });
   }, 180_000);
 
-  afterAll(() => cluster?.stop());
+  afterAll(() => endScenario(cluster));
 
   test(
     "brings the operator up on the machines, and the operator brings up the rest",

@@ -15,6 +15,7 @@ import { conditionOf } from "../../src/api/schema/object.ts";
 import { pushSecretName } from "../../src/cli/image-mode.ts";
 import { addressesOf, ports } from "../../src/cluster/layout.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations, hostPaths, journals, labels, namespace, objects } = names;
 let cluster: TestCluster;
@@ -103,9 +104,7 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
       ] ?? "";
   }, 240_000);
 
-  afterAll(async () => {
-    await cluster?.stop();
-  });
+  afterAll(() => endScenario(cluster));
 
   test(
     "is empty, and comes into service with everything of its pool, in one boot, by its own certificate",

@@ -9,6 +9,7 @@ import type { ClusterForecast, NodeForecast } from "../../src/core/preview/plan-
 import type { UnitModelState } from "../../src/host/unit-model.ts";
 import { lintConditions } from "../support/lint-conditions.ts";
 import { type CommandResult, TestCluster, hasApiServer, hasKubectl, machineConfig } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { namespace } = names;
 const workers = ["worker-0", "worker-1"];
@@ -43,7 +44,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     cluster = await TestCluster.start({ workers: 2 });
   }, 180_000);
 
-  afterAll(() => cluster?.stop());
+  afterAll(() => endScenario(cluster));
 
   test("get shows pools, configs, nodes and pods of every namespace in tables", async () => {
     const all = await kubectl("get mcp,mc,nodes,pods -A");

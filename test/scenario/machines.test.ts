@@ -15,6 +15,7 @@ import { directoryHost } from "../../src/host/directory/directory-host.ts";
 import { gzippedLayer } from "../support/registry/tar-builder.ts";
 import { type TestRegistry, startTestRegistry } from "../support/registry/test-registry.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations, hostPaths } = names;
 const worker = "worker-0";
@@ -95,10 +96,8 @@ describe.skipIf(!hasApiServer)("a machine", () => {
     [cluster, registry] = await Promise.all([TestCluster.start({ workers: 1 }), startTestRegistry()]);
   }, 180_000);
 
-  afterAll(async () => {
-    await cluster?.stop();
-    await registry?.close();
-  });
+  afterAll(() => registry?.close());
+  afterAll(() => endScenario(cluster));
 
   test(
     "holds everything that a MachineConfig can say, and is byte for byte what it was when that goes again",

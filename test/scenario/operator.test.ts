@@ -9,6 +9,7 @@ import {
 } from "../../src/api/index.ts";
 import { conditionOf } from "../../src/api/schema/object.ts";
 import { TestCluster, hasApiServer } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { labels, namespace, objects } = names;
 let cluster: TestCluster;
@@ -18,7 +19,7 @@ describe.skipIf(!hasApiServer)("the operator of a cluster", () => {
     cluster = await TestCluster.start({ workers: 0 });
   }, 180_000);
 
-  afterAll(() => cluster?.stop());
+  afterAll(() => endScenario(cluster));
 
   const operatorIs = (type: string, status: string, what: string) =>
     cluster.until(

@@ -16,6 +16,7 @@ import { packedStockOs, stockOsImage } from "../../src/cluster/stock-os.ts";
 import { gzippedLayer } from "../support/registry/tar-builder.ts";
 import { type TestRegistry, startTestRegistry } from "../support/registry/test-registry.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations, namespace, objects } = names;
 const pools = ["master", "worker"];
@@ -46,10 +47,8 @@ describe.skipIf(!hasApiServer)("a new release", () => {
     [cluster, registry] = await Promise.all([TestCluster.start({ workers: 2 }), startTestRegistry()]);
   }, 180_000);
 
-  afterAll(async () => {
-    await cluster?.stop();
-    await registry?.close();
-  });
+  afterAll(() => registry?.close());
+  afterAll(() => endScenario(cluster));
 
   test(
     "moves the OS image of every pool and rolls every node, as mco plan said it would, as an entry like any other [scenario-release-2]",

@@ -13,6 +13,7 @@ import { conditionOf, timestampOf } from "../../src/api/schema/object.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
+import { endScenario } from "../support/end-scenario.ts";
 
 const { annotations, namespace } = names;
 let cluster: TestCluster;
@@ -56,7 +57,7 @@ describe.skipIf(!hasApiServer)("a cluster of real processes", () => {
     cluster = await TestCluster.start({ workers: 2 });
   }, 180_000);
 
-  afterAll(() => cluster?.stop());
+  afterAll(() => endScenario(cluster));
 
   test("comes up with operator, controller and daemons as pods, and reports itself available", async () => {
     const pods = await cluster.kube.list(kubernetes.Pod, { namespace });

@@ -1,5 +1,6 @@
 import { definedResources } from "../../src/api/index.ts";
 import { Api, type ApiTarget } from "../contract/api-target.ts";
+import { notWithin } from "../support/not-within.ts";
 import { editorScript, type Kubectl, type KubectlTarget } from "../support/kubectl.ts";
 import { recordable } from "./recordable.ts";
 import type { Session, Step } from "./sessions.ts";
@@ -15,11 +16,16 @@ export async function prepareServer(target: ApiTarget, namespaces: readonly stri
   }
   const until = performance.now() + patienceMs;
   for (const { group, version, plural, kind } of definedResources) {
-    const described = async () =>
-      (await api.get(`/apis/${group}/${version}/${plural}`)).status === 200 &&
-      (await api.get(`/openapi/v3/apis/${group}/${version}`)).text.includes(`"kind":"${kind}"`);
-    while (!(await described())) {
-      if (performance.now() > until) throw new Error(`${plural} are not served`);
+    for (;;) {
+      const served = (await api.get(`/apis/${group}/${version}/${plural}`)).status;
+      const document = await api.get(`/openapi/v3/apis/${group}/${version}`);
+      if (served === 200 && document.text.includes(`"kind":"${kind}"`)) break;
+      if (performance.now() > until)
+        throw notWithin(patienceMs / 1000, `${plural} are served and described`, {
+          served,
+          status: document.status,
+          text: document.text,
+        });
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }

@@ -146,7 +146,10 @@ export class Kernel {
       },
     );
     await this.run({ until: () => outcome !== undefined, maxMs });
-    if (outcome === undefined) throw new Error("it did not end");
+    if (outcome === undefined)
+      throw new Error(
+        `not within ${maxMs} ms of virtual time: an answer; last seen: ${this.recent.slice(-5).join("; ")}`,
+      );
     if ("error" in outcome) throw outcome.error;
     return outcome.value;
   }

@@ -19,6 +19,7 @@ import { memoryScribe } from "../../src/ports/scribe.ts";
 import { type InProcessCluster, inProcessCluster } from "../simulation/in-process-cluster.ts";
 import { Kernel } from "../simulation/kernel.ts";
 import { type BuildState, stateOfBuild } from "../../src/core/config/build-phase.ts";
+import { VirtualScene } from "./virtual-scene.ts";
 
 export const repository = "r.example.com/team/os";
 export const baseImage = (letter: string) => `b.example.com/os@sha256:${letter.repeat(64)}`;
@@ -83,9 +84,7 @@ export interface WantedConfig {
 }
 
 /** The os-builder beside an API server in virtual time; what makes images and the registry are the test's. */
-export class BuilderScene {
-  readonly kernel: Kernel;
-  readonly cluster: InProcessCluster;
+export class BuilderScene extends VirtualScene {
   readonly backend: FakeBackend;
   readonly registry = new FakeRegistry();
   readonly scribe = memoryScribe();
@@ -98,8 +97,7 @@ export class BuilderScene {
   #renders = 0;
 
   private constructor(kernel: Kernel, cluster: InProcessCluster) {
-    this.kernel = kernel;
-    this.cluster = cluster;
+    super(kernel, cluster);
     this.backend = new FakeBackend(kernel.clock);
     this.backend.onImage = (image: string, request: BuildRequest) =>
       this.registry.images.set(image, { ...request.labels, "containers.bootc": "1" });
@@ -146,18 +144,10 @@ export class BuilderScene {
     return scene;
   }
 
-  get kube() {
-    return this.cluster.kube;
-  }
-
-  act<T>(work: () => Promise<T>): Promise<T> {
-    return this.kernel.complete(work(), 60_000);
-  }
-
-  pass(ms: number) {
+  override pass(ms: number): Promise<void> {
     // Time passes by events: there is one at its end.
     this.kernel.schedule(ms, "passed", () => undefined);
-    return this.kernel.run({ until: () => false, maxMs: ms });
+    return super.pass(ms);
   }
 
   secret(name: string, host: string) {

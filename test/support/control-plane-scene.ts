@@ -11,24 +11,18 @@ import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
-import { type InProcessCluster, inProcessCluster } from "../simulation/in-process-cluster.ts";
+import { inProcessCluster } from "../simulation/in-process-cluster.ts";
 import { Kernel } from "../simulation/kernel.ts";
+import { VirtualScene } from "./virtual-scene.ts";
 
 export const version = "1.0.0";
 
 /** A cluster in virtual time whose machines do only what a test makes them do. */
-export class Scene {
-  readonly kernel = new Kernel(7);
-  readonly cluster: InProcessCluster;
+export class Scene extends VirtualScene {
   /** What the controllers tell for the books. */
   readonly scribe = memoryScribe();
   /** Stands between the controllers and the API server. */
   intercept: (handler: HttpHandler) => HttpHandler = (handler) => handler;
-
-  private constructor(kernel: Kernel, cluster: InProcessCluster) {
-    this.kernel = kernel;
-    this.cluster = cluster;
-  }
 
   static async make(): Promise<Scene> {
     const kernel = new Kernel(7);
@@ -59,18 +53,6 @@ export class Scene {
       });
     });
     return scene;
-  }
-
-  get kube() {
-    return this.cluster.kube;
-  }
-
-  act<T>(work: () => Promise<T>): Promise<T> {
-    return this.kernel.complete(work(), 60_000);
-  }
-
-  pass(ms: number) {
-    return this.kernel.run({ until: () => false, maxMs: ms });
   }
 
   pool(name: string, more: object = {}) {

@@ -17,6 +17,7 @@ import { type Clock, clockFrom } from "../../src/ports/clock.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
+import { notWithin } from "./not-within.ts";
 
 /** The machine's clock, and as much more as a test skips. Timers that the skip passes fire at once. */
 export function skippableClock(): Clock & { skip(milliseconds: number): void } {
@@ -197,7 +198,7 @@ export async function testCluster(
     });
     let fail: (error: Error) => void = () => undefined;
     const cancel = systemClock.after(10_000, () =>
-      fail(new Error(`not so after 10 s: ${JSON.stringify(cache.list(), undefined, 1)}`)),
+      fail(notWithin(10, `${resource.kind} as wanted`, cache.list(), 4000)),
     );
     try {
       return await new Promise((resolve, reject) => {

@@ -63,7 +63,6 @@ export interface JoinScene {
   file(path: string): string;
   /** `onTell`: told of each state; `onChange`: of each change of the disk, before it is made. */
   live(hear?: { readonly onTell?: (state: string) => void; readonly onChange?: () => void }): HostLife;
-  until<T>(look: () => Promise<T | undefined>): Promise<T>;
 }
 
 export async function joinScene(options: { readonly ignition: "real" | "ours" }): Promise<JoinScene> {
@@ -412,18 +411,6 @@ export async function joinScene(options: { readonly ignition: "real" | "ours" })
     file: (path) =>
       readFileSync(path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`, "utf8"),
     live,
-    async until(look) {
-      const patience = systemClock.deadline(20_000);
-      try {
-        for (;;) {
-          const found = await look();
-          if (found !== undefined) return found;
-          await systemClock.sleep(20, patience.signal);
-        }
-      } finally {
-        patience.cancel();
-      }
-    },
   };
 }
 

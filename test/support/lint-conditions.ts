@@ -1,13 +1,29 @@
-import { ClusterOperator, MachineConfigNode, MachineConfigPool } from "../../src/api/index.ts";
+import {
+  ClusterOperator,
+  MachineConfigNode,
+  MachineConfigPool,
+  MachineConfiguration,
+  MachineOSBuild,
+  MachineOSConfig,
+} from "../../src/api/index.ts";
 import type { Condition, KubeObject, Resource } from "../../src/api/schema/object.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
+import { KubeError } from "../../src/kube/kube-error.ts";
 
 interface WithConditions extends KubeObject {
   readonly status?: { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] };
 }
 
-/** Kinds whose conditions people read. */
+/** Kinds of which every cluster has objects, whose conditions people read. */
 const kinds = [MachineConfigPool, MachineConfigNode, ClusterOperator] as readonly Resource<WithConditions>[];
+
+/** All kinds whose conditions people read. */
+const allKinds = [
+  ...kinds,
+  MachineConfiguration,
+  MachineOSConfig,
+  MachineOSBuild,
+] as readonly Resource<WithConditions>[];
 
 /** A settled pool counts as many machines as it has. */
 function countProblems(object: WithConditions): readonly string[] {
@@ -47,6 +63,24 @@ export function conditionProblems(object: WithConditions): readonly string[] {
   if (is("Updated") && (is("Degraded") || is("NodeDegraded"))) problems.push(`${who} is Updated and Degraded`);
   if (is("Updated") && is("Updating")) problems.push(`${who} is Updated and Updating`);
   return problems;
+}
+
+/**
+ * What is wrong with the conditions of a cluster as it is now, whatever a scenario did to it: nothing is asked of it that
+ * only a cluster at rest has. A kind that is not installed has no objects.
+ */
+export async function unsoundConditions(kube: KubeClient): Promise<readonly string[]> {
+  const found = await Promise.all(
+    allKinds.map(async (kind) => {
+      try {
+        return (await kube.list(kind)).items.flatMap(conditionProblems);
+      } catch (error) {
+        if (error instanceof KubeError && error.httpStatus === 404) return [];
+        throw error;
+      }
+    }),
+  );
+  return found.flat();
 }
 
 const saying = (object: WithConditions) =>

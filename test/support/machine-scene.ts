@@ -26,6 +26,8 @@ import { type Scribe, type StoryLine, memoryScribe } from "../../src/ports/scrib
 import { type InProcessCluster, inProcessCluster } from "../simulation/in-process-cluster.ts";
 import { Kernel } from "../simulation/kernel.ts";
 import { Life } from "../simulation/process.ts";
+import { notWithin } from "./not-within.ts";
+import { VirtualScene } from "./virtual-scene.ts";
 
 export const images = {
   "os@sha256:1": {
@@ -85,9 +87,7 @@ export function machineConfigOf(
 const { signal: never } = new AbortController();
 
 /** One machine with its daemon and a drain controller, in virtual time, against an API server in memory. */
-export class MachineScene {
-  readonly kernel = new Kernel(11);
-  readonly cluster: InProcessCluster;
+export class MachineScene extends VirtualScene {
   readonly host: MemoryHost;
   readonly name = "worker-0";
   readonly story: (StoryLine & { readonly at: number })[] = [];
@@ -116,8 +116,7 @@ export class MachineScene {
   #life: Life | undefined;
 
   private constructor(cluster: InProcessCluster, kernel: Kernel, options: Partial<MemoryHostOptions>) {
-    this.cluster = cluster;
-    this.kernel = kernel;
+    super(kernel, cluster);
     this.host = memoryHost({
       images,
       image: "os@sha256:1",
@@ -208,15 +207,7 @@ export class MachineScene {
     return scene;
   }
 
-  get kube() {
-    return this.cluster.kube;
-  }
-
-  act<T>(work: () => Promise<T>): Promise<T> {
-    return this.kernel.complete(work(), 60_000);
-  }
-
-  async pass(ms: number): Promise<void> {
+  override async pass(ms: number): Promise<void> {
     let over = false;
     this.kernel.schedule(ms, "time passes", () => {
       over = true;
@@ -230,8 +221,8 @@ export class MachineScene {
       if (await this.act(holds)) return;
       await this.pass(15_000);
     }
-    const { metadata } = await this.node();
-    throw new Error(`it did not come to this: ${what}; ${JSON.stringify(metadata.annotations)}`);
+    const { metadata, spec } = await this.node();
+    throw notWithin(3600, what, { ...metadata.annotations, ...spec });
   }
 
   config(name: string, content: Content): Promise<MachineConfig> {

@@ -13,6 +13,7 @@ import type { Clock } from "../../src/ports/clock.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
+import { notWithin } from "./not-within.ts";
 
 export interface User {
   readonly name: string;
@@ -117,24 +118,30 @@ export async function until<T extends KubeObject>(
   key: { name: string; namespace?: string },
   isWanted: (object: T) => boolean,
 ): Promise<T> {
-  const deadline = systemClock.deadline(20_000);
+  const seconds = 20;
+  const deadline = systemClock.deadline(seconds * 1000);
+  let last: T | undefined;
   try {
     const { items, resourceVersion } = await kube.list(
       resource,
       key.namespace === undefined ? {} : { namespace: key.namespace },
     );
-    const already = items.find((item) => keyOf(item) === keyOf({ metadata: key }) && isWanted(item));
-    if (already !== undefined) return already;
+    last = items.find((item) => keyOf(item) === keyOf({ metadata: key }));
+    if (last !== undefined && isWanted(last)) return last;
     for await (const event of kube.watch(
       resource,
       key.namespace === undefined ? {} : { namespace: key.namespace },
       { resourceVersion, timeoutSeconds: 60 },
       deadline.signal,
     )) {
-      if (event.type === "ADDED" || event.type === "MODIFIED")
-        if (keyOf(event.object) === keyOf({ metadata: key }) && isWanted(event.object)) return event.object;
+      if (event.type === "BOOKMARK" || keyOf(event.object) !== keyOf({ metadata: key })) continue;
+      last = event.type === "DELETED" ? undefined : event.object;
+      if (last !== undefined && isWanted(last)) return last;
     }
-    throw new Error(`${resource.kind}/${key.name} never came to be as wanted`);
+    throw notWithin(seconds, `${resource.kind}/${key.name} is as wanted`, last);
+  } catch (error) {
+    if (!deadline.signal.aborted) throw error;
+    throw notWithin(seconds, `${resource.kind}/${key.name} is as wanted`, last);
   } finally {
     deadline.cancel();
   }

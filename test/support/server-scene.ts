@@ -27,6 +27,7 @@ import type { AccessMode } from "../../src/server/credentials.ts";
 import type { RequestLimits } from "../../src/server/limits.ts";
 import { runServer } from "../../src/server/run-server.ts";
 import { type Identity, type TestAuthority, testAuthority } from "./test-pki.ts";
+import { untilSeen } from "./until-seen.ts";
 
 /** What must never be in a refusal, a log or a journal. */
 export const pullSecret = "c2VjcmV0LXB1bGwtc2VjcmV0LW9mLXRoZS1jbHVzdGVy";
@@ -329,12 +330,16 @@ export class ServerScene {
       scribe,
       files,
       get,
-      async until(ask, wanted) {
-        for (;;) {
-          const got = await get(ask);
-          if (wanted(got)) return got;
-        }
-      },
+      until: (ask, wanted) =>
+        untilSeen(
+          `the answer to ${JSON.stringify(ask.path ?? "/config/worker")} is as wanted`,
+          () => get(ask),
+          wanted,
+          {
+            seconds: 20,
+            everyMs: 5,
+          },
+        ),
       stop,
     };
     await server.until({ path: "/readyz" }, ({ status }) => status === 200);

@@ -17,8 +17,9 @@ import { silentLogger } from "../../src/ports/logger.ts";
 import { memoryScribe } from "../../src/ports/scribe.ts";
 import type { Child } from "../../src/state/child.ts";
 import { StateController } from "../../src/state/state-controller.ts";
-import { type InProcessCluster, inProcessCluster } from "../simulation/in-process-cluster.ts";
+import { inProcessCluster } from "../simulation/in-process-cluster.ts";
 import { Kernel } from "../simulation/kernel.ts";
+import { VirtualScene } from "./virtual-scene.ts";
 
 /** A write that changed an object. */
 export interface Write {
@@ -83,9 +84,7 @@ export class TestWriter {
 }
 
 /** The state process in virtual time on an API server in memory, and objects that do what a test makes them do. */
-export class StateScene {
-  readonly kernel: Kernel;
-  readonly cluster: InProcessCluster;
+export class StateScene extends VirtualScene {
   /** Of the state process alone. */
   readonly writes: Write[] = [];
   controller: StateController | undefined;
@@ -93,11 +92,6 @@ export class StateScene {
   plant: Partial<Record<StateChild, (own: () => Child) => Child>> = {};
   /** Requests of the state process are answered with this; `undefined`: by the server. */
   refuse: ((target: string, method: string) => boolean) | undefined;
-
-  private constructor(kernel: Kernel, cluster: InProcessCluster) {
-    this.kernel = kernel;
-    this.cluster = cluster;
-  }
 
   static async make(): Promise<StateScene> {
     const kernel = new Kernel(11);
@@ -128,18 +122,6 @@ export class StateScene {
     // What is made now was there long before the state process.
     await scene.pass(60_000);
     return scene;
-  }
-
-  get kube() {
-    return this.cluster.kube;
-  }
-
-  act<T>(work: () => Promise<T>): Promise<T> {
-    return this.kernel.complete(work(), 60_000);
-  }
-
-  pass(ms: number) {
-    return this.kernel.run({ until: () => false, maxMs: ms });
   }
 
   journal(name: string) {

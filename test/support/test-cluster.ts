@@ -1,6 +1,5 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
 import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
@@ -10,6 +9,8 @@ import type { Deployment } from "../../src/host/host.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
 import { isExpired } from "../../src/kube/kube-error.ts";
 import { hasKubernetes } from "./kubernetes/control-plane.ts";
+import { type McoUp, mcoUp } from "./mco-up.ts";
+import { notWithin } from "./not-within.ts";
 import { keepRightsUsed } from "./kubernetes/rights-used.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -54,14 +55,6 @@ export interface ClusterOptions {
   readonly prepare?: (directory: string) => Promise<void>;
 }
 
-/** A cluster that is not up by then is ended, and its test fails with what it printed. */
-const startPatienceMs = 150_000;
-
-/** MCO_KEEP leaves the folder, for a look at the logs. */
-function removeCluster(directory: string): void {
-  if (process.env["MCO_KEEP"] === undefined) rmSync(directory, { recursive: true, force: true });
-}
-
 /** What serves the API in this run: scenarios are the same on both. */
 export const apiServer: ApiServerKind = process.env["MCO_TEST_API_SERVER"] === "kubernetes" ? "kubernetes" : "embedded";
 
@@ -77,22 +70,17 @@ export class TestCluster {
   readonly kubeconfig: string;
   readonly kube: KubeClient;
   readonly secondsToUp: number;
-  readonly #up: ChildProcess;
+  readonly #up: McoUp;
   readonly #close: () => void;
   #refusalsAreExpected = false;
 
-  private constructor(
-    directory: string,
-    up: ChildProcess,
-    connected: Awaited<ReturnType<typeof connect>>,
-    secondsToUp: number,
-  ) {
-    this.directory = directory;
-    this.kubeconfig = join(directory, "kubeconfig");
+  private constructor(up: McoUp, connected: Awaited<ReturnType<typeof connect>>) {
+    this.directory = up.directory;
+    this.kubeconfig = join(up.directory, "kubeconfig");
     this.kube = connected.kube;
     this.#close = () => connected.close();
     this.#up = up;
-    this.secondsToUp = secondsToUp;
+    this.secondsToUp = up.secondsToUp;
   }
 
   static async start({
@@ -102,14 +90,9 @@ export class TestCluster {
     imageMode = false,
     prepare,
   }: ClusterOptions): Promise<TestCluster> {
-    const directory = mkdtempSync(join(tmpdir(), "mco-cluster-"));
-    await prepare?.(directory);
-    const up = spawn(
-      join(root, "bin/mco"),
+    const up = await mcoUp(
+      "mco-cluster-",
       [
-        "up",
-        "--dir",
-        directory,
         "--api-server",
         apiServer,
         "--workers",
@@ -118,44 +101,18 @@ export class TestCluster {
         String(controlPlane),
         ...(operator ? [] : ["--without-operator"]),
         ...(imageMode ? ["--image-mode"] : []),
-        "--json",
       ],
-      { cwd: root, stdio: ["ignore", "pipe", "pipe"] },
+      prepare,
     );
-    let stdout = "";
-    let stderr = "";
-    up.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString("utf8")));
-    up.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
-    const patience = setTimeout(() => up.kill("SIGTERM"), startPatienceMs);
-    await new Promise<void>((resolve, reject) => {
-      up.stdout.on("data", () => {
-        if (stdout.includes("\n")) resolve();
-      });
-      up.once("exit", (code) => reject(new Error(`mco up ended with ${code}: ${stderr.slice(-2000)}`)));
-    })
-      .catch((error: unknown) => {
-        removeCluster(directory);
-        throw error;
-      })
-      .finally(() => clearTimeout(patience));
-    const ready = JSON.parse(stdout) as { seconds: number };
-    return new TestCluster(
-      directory,
-      up,
-      await connect({ kubeconfig: join(directory, "kubeconfig"), component: "test" }),
-      ready.seconds,
-    );
+    return new TestCluster(up, await connect({ kubeconfig: join(up.directory, "kubeconfig"), component: "test" }));
   }
 
   /** Ends it and removes its folder. */
   async stop(): Promise<void> {
     this.#close();
-    const gone =
-      this.#up.exitCode !== null ? Promise.resolve() : new Promise((resolve) => this.#up.once("exit", resolve));
-    this.#up.kill("SIGTERM");
-    await gone;
+    await this.#up.end();
     keepRightsUsed(this.directory, { refusals: !this.#refusalsAreExpected });
-    removeCluster(this.directory);
+    this.#up.remove();
   }
 
   /** For scenarios that take rights away: what is refused in this cluster is no fault of the components. */
@@ -266,9 +223,8 @@ export class TestCluster {
         if (!signal.aborted && !isExpired(error)) await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
-    throw new Error(
-      `not within ${seconds} s: ${what}; it was ${JSON.stringify(last, (key, value: unknown) => (key === "managedFields" ? undefined : value), 1)?.slice(0, 4000)}`,
-    );
+    // A Node's annotations stand behind all its conditions.
+    throw notWithin(seconds, what, last, 4000);
   }
 
   untilNode(name: string, is: (node: Node) => boolean, what: string, seconds?: number): Promise<Node> {

@@ -2,25 +2,24 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { request } from "node:https";
 import { describe, expect, test } from "vitest";
-import { kubernetes } from "../../api/foreign/kubernetes.ts";
+import { type Node, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { annotations, hostPaths } from "../../api/names.ts";
 import { installedBy } from "./install-machine.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { canRun, ignitions } from "../../../test/support/ignition-pair.ts";
 import { type JoinScene, joinScene, requestsOf } from "../../../test/support/join-scene.ts";
+import { untilSeen } from "../../../test/support/until-seen.ts";
 
 const node = { name: "worker-9" };
 const client = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 
-const joined = ({ kube, until }: JoinScene) =>
-  until(async () => {
-    const found = await kube.get(kubernetes.Node, node);
-    return conditionOf(found?.status?.conditions, "Ready")?.status === "True" &&
-      found?.metadata.annotations?.[annotations.joinedPool] !== undefined
-      ? found
-      : undefined;
-  });
+const isMember = (found: Node | undefined): found is Node =>
+  conditionOf(found?.status?.conditions, "Ready")?.status === "True" &&
+  found?.metadata.annotations?.[annotations.joinedPool] !== undefined;
+
+const joined = ({ kube }: JoinScene): Promise<Node> =>
+  untilSeen("the machine is a ready member of its pool", () => kube.get(kubernetes.Node, node), isMember);
 
 /** Whether somebody answers where the machine serves its logs, and with whose certificate. */
 const logCertificate = (host: string): Promise<X509Certificate | undefined> =>
@@ -65,7 +64,11 @@ describe("an empty machine", { timeout: 60_000 }, () => {
         expect(JSON.stringify(await life.ask("status"))).not.toContain("joining");
         expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
         expect(scene.file(hostPaths.kubeletKubeconfig)).toContain(client);
-        const served = await scene.until(() => logCertificate(scene.address));
+        const served = await untilSeen(
+          "the log's certificate",
+          () => logCertificate(scene.address),
+          (served) => served !== undefined,
+        );
         expect(served.checkIP(scene.address)).toBe(scene.address);
         expect(scene.server.served).toBe(1);
         expect((await requestsOf(scene.kube)).map(({ spec }) => spec.signerName).toSorted()).toEqual([
@@ -102,10 +105,10 @@ describe("an empty machine", { timeout: 60_000 }, () => {
       await second.end();
       // And as any other machine from now on.
       const third = scene.live();
-      await scene.until(
-        async () =>
-          ((await third.ask("status").catch(() => undefined)) as { power?: string } | undefined)?.power === "on" ||
-          undefined,
+      await untilSeen(
+        "the machine is on",
+        async () => (await third.ask("status").catch(() => undefined)) as { power?: string } | undefined,
+        (status) => status?.power === "on",
       );
       expect(scene.pointers()).toBe(1);
       await third.end();
@@ -146,7 +149,11 @@ describe("an empty machine", { timeout: 60_000 }, () => {
     const scene = await joinScene({ ignition: "ours" });
     const life = scene.live();
     await joined(scene);
-    await scene.until(() => logCertificate(scene.address));
+    await untilSeen(
+      "the log's certificate",
+      () => logCertificate(scene.address),
+      (served) => served !== undefined,
+    );
     const pem = () => [client, "/var/lib/kubelet/pki/kubelet-server-current.pem"].map((path) => scene.file(path));
     const [first, firstServing] = pem();
     const day = 86_400_000;
@@ -164,10 +171,11 @@ describe("an empty machine", { timeout: 60_000 }, () => {
     const scene = await joinScene({ ignition: "ours" });
     scene.server.answers = "withAnError";
     const life = scene.live();
-    const status = await scene.until(async () => {
-      const now = (await life.ask("status").catch(() => ({}))) as { state?: string; reason?: string; power?: string };
-      return (now.reason ?? "") === "" ? undefined : now;
-    });
+    const status = await untilSeen(
+      "the machine says why it does not join",
+      async () => (await life.ask("status").catch(() => ({}))) as { state?: string; reason?: string; power?: string },
+      ({ reason = "" }) => reason !== "",
+    );
     expect(status).toMatchObject({ state: "fetching", reason: "HTTP 503: not ready", power: "booting" });
     expect(await scene.kube.get(kubernetes.Node, node)).toBeUndefined();
     scene.server.answers = "well";
@@ -179,7 +187,11 @@ describe("an empty machine", { timeout: 60_000 }, () => {
     const scene = await joinScene({ ignition: "ours" });
     scene.server.answers = "withAnError";
     const life = scene.live();
-    await scene.until(() => Promise.resolve(life.told.some((line) => line.includes("503")) || undefined));
+    await untilSeen(
+      "the machine was refused",
+      () => life.told,
+      (told) => told.some((line) => line.includes("503")),
+    );
     await life.ask("power-cut");
     scene.server.answers = "well";
     await joined(scene);

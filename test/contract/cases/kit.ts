@@ -17,14 +17,20 @@ export interface Surroundings {
 const patienceMs = 10_000;
 const lookEveryMs = 15;
 
-/** Looks again until what it looks at is so, for things that a server or its controllers do in their own time. */
+/**
+ * Looks again until what it looks at is so, for things that a server or its controllers do in their own time. It fails
+ * with the last expectation that did not hold, which says what was there, and with how long it looked.
+ */
 export async function eventually<T>(look: () => Promise<T>): Promise<T> {
   const until = systemClock.monotonic() + patienceMs;
   for (;;) {
     try {
       return await look();
     } catch (error) {
-      if (systemClock.monotonic() > until) throw error;
+      if (systemClock.monotonic() > until) {
+        if (error instanceof Error) error.message = `not within ${patienceMs / 1000} s: ${error.message}`;
+        throw error;
+      }
       await systemClock.sleep(lookEveryMs);
     }
   }

@@ -1,6 +1,4 @@
-import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { kubernetesFolder, missingPrograms } from "../../../src/cli/kubernetes-binaries.ts";
 import { addressesOf, type ClusterRecord, ports } from "../../../src/cluster/layout.ts";
@@ -8,9 +6,8 @@ import { type Authority, certificateAuthority } from "../../../src/kube/certific
 import { systemClock, systemRandom } from "../../../src/ports/node/index.ts";
 import { type ApiTarget, testUsers, type TestUser } from "../../contract/api-target.ts";
 import { httpsTarget } from "../../contract/https-target.ts";
+import { mcoUp } from "../mco-up.ts";
 import type { Identity } from "../test-pki.ts";
-
-const root = join(import.meta.dirname, "../../..");
 
 /** `false` where Kubernetes' programs are not built: tests on the real control plane are then skipped, by name. */
 export const hasKubernetes = missingPrograms(kubernetesFolder(process.env)).length === 0;
@@ -26,42 +23,23 @@ export interface ControlPlaneAddress {
 
 /** A control plane of Kubernetes' own programs, without machines and without the operator. */
 export async function startControlPlane(): Promise<ControlPlaneAddress & { stop(): Promise<void> }> {
-  const directory = mkdtempSync(join(tmpdir(), "mco-kubernetes-"));
-  const up = spawn(
-    join(root, "bin/mco"),
-    [
-      "up",
-      "--dir",
-      directory,
-      "--api-server",
-      "kubernetes",
-      "--without-operator",
-      "--control-plane",
-      "0",
-      "--workers",
-      "0",
-      "--json",
-    ],
-    { stdio: ["ignore", "pipe", "pipe"] },
-  );
-  let [stdout, stderr] = ["", ""];
-  up.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
-  const gone = new Promise<number | null>((resolve) => up.once("exit", resolve));
-  await new Promise<void>((resolve, reject) => {
-    up.stdout.on("data", (chunk: Buffer) => {
-      stdout += chunk.toString("utf8");
-      if (stdout.includes("\n")) resolve();
-    });
-    void gone.then((code) => reject(new Error(`mco up ended with ${code}: ${stderr.slice(-2000)}`)));
-  });
+  const up = await mcoUp("mco-kubernetes-", [
+    "--api-server",
+    "kubernetes",
+    "--without-operator",
+    "--control-plane",
+    "0",
+    "--workers",
+    "0",
+  ]);
+  const { directory } = up;
   const record = JSON.parse(readFileSync(join(directory, "cluster.json"), "utf8")) as ClusterRecord;
   return {
     directory,
     url: `https://${addressesOf(record.network).apiServer}:${ports.apiServer}`,
     async stop() {
-      up.kill("SIGTERM");
-      await gone;
-      rmSync(directory, { recursive: true, force: true });
+      await up.end();
+      up.remove();
     },
   };
 }
