@@ -70,19 +70,19 @@ const podsPerMachine = 10;
 
 type Name = (typeof sections)[number];
 
-async function section<Figures, Key extends Name>(
+async function section<Metrics, Key extends Name>(
   name: Key,
-  measure: () => Promise<Figures> | Figures,
-): Promise<{ readonly [K in Key]?: Section<Figures> }> {
+  measure: () => Promise<Metrics> | Metrics,
+): Promise<{ readonly [K in Key]?: Section<Metrics> }> {
   if (!wanted.includes(name)) return {};
   tell(`measuring: ${name}`);
   const [loadAverage = 0] = loadavg();
   return {
     [name]: {
       environment: { ...environment, loadAverage: Math.round(loadAverage * 10) / 10 },
-      figures: await measure(),
+      metrics: await measure(),
     },
-  } as { readonly [K in Key]: Section<Figures> };
+  } as { readonly [K in Key]: Section<Metrics> };
 }
 
 const measured = {

@@ -14,8 +14,8 @@ if (folder === undefined) {
   process.exit(64);
 }
 const at = resolve(folder);
-const library = join(at, "lib/mco");
-const program = await writeBundle(library);
+const bookIndexes = join(at, "lib/mco");
+const program = await writeBundle(bookIndexes);
 // node:sqlite, which only the embedded API server loads, still says that it is new.
 writeFileSync(
   program,

@@ -7,9 +7,9 @@ import { dirname, join } from "node:path";
 import { stringify } from "yaml";
 import { definedResources, errorCodes } from "../src/api/index.ts";
 import { group } from "../src/api/names.ts";
-import { healthReasons, stories, storyReasons } from "../src/api/books/stories.ts";
+import { healthReasons, bookSections, reportReasons } from "../src/api/books/report-table.ts";
 import { alerts, prometheusRule } from "../src/core/metrics/alerts.ts";
-import { factsOf } from "../src/core/pool/answers.ts";
+import { factsOf } from "../src/core/pool/pool-queries.ts";
 import { daemonMetrics } from "../src/core/metrics/daemon-metrics.ts";
 import { type MetricFamily, clusterMetrics } from "../src/core/metrics/metrics.ts";
 import { poolAnnotations } from "../src/core/pool/pool-policy.ts";
@@ -18,7 +18,7 @@ import { SectionMeter, journalFamilies } from "../src/core/metrics/section-meter
 import { ServiceMeter } from "../src/core/metrics/service-meter.ts";
 import { StateMeter } from "../src/core/metrics/state-metrics.ts";
 import { ServerMeter } from "../src/server/server-meter.ts";
-import { lookMeter, storyFamilies } from "../src/controller/run-controller.ts";
+import { reconcileMeter, sectionFamilies } from "../src/controller/run-controller.ts";
 import { commands } from "../src/cli/commands.ts";
 import { commandHelp } from "../src/cli/help.ts";
 import { version } from "../src/cli/version.ts";
@@ -89,7 +89,7 @@ function errors(): string {
     .map(([code, { meaning, remedy }]) => `| \`${code}\` | ${meaning} | ${remedy} |`);
   const where = new Map<string, string[]>();
   const at = (reason: string, place: string) => where.set(reason, [...(where.get(reason) ?? []), place]);
-  for (const [book, chapters] of Object.entries(stories))
+  for (const [book, chapters] of Object.entries(bookSections))
     for (const [chapter, sections] of Object.entries(chapters))
       for (const [path, reasons] of Object.entries(sections as Readonly<Record<string, readonly string[]>>))
         for (const reason of reasons) at(reason, `${book} ${chapter}: ${path}`);
@@ -97,13 +97,13 @@ function errors(): string {
     for (const reason of reasons) at(reason, `condition ${condition}`);
   const places = (all: readonly string[]) =>
     `${all.slice(0, 4).join("; ")}${all.length > 4 ? `; and ${all.length - 4} more` : ""}`;
-  const reasons = Object.entries(storyReasons)
+  const reasons = Object.entries(reportReasons)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(
       ([reason, { means, next }]) =>
         `| \`${reason}\` | ${places(where.get(reason) ?? [])} | ${means} | ${next === "" ? "nothing" : next} |`,
     );
-  const told = `## Reasons\n\nThe books, the conditions of MachineConfiguration \`cluster\` and alerts give one of these reasons; the list is closed. Where a condition names a part, the part's name is in the reason: \`SyncRBACFailing\` is SyncFailing, \`ChildNodesDown\` is ChildDown. Generated from \`src/api/books/stories.ts\`.\n\n| reason | where | what it means | what to do |\n| --- | --- | --- | --- |\n${reasons.join("\n")}\n`;
+  const told = `## Reasons\n\nThe books, the conditions of MachineConfiguration \`cluster\` and alerts give one of these reasons; the list is closed. Where a condition names a part, the part's name is in the reason: \`SyncRBACFailing\` is SyncFailing, \`ChildNodesDown\` is ChildDown. Generated from \`src/api/books/report-table.ts\`.\n\n| reason | where | what it means | what to do |\n| --- | --- | --- | --- |\n${reasons.join("\n")}\n`;
   return `# Failures\n\nEvery failure carries one of these codes; a code never changes its meaning. Generated from \`src/api/errors.ts\`.\n\n| code | what it means | what to do |\n| --- | --- | --- |\n${rows.join("\n")}\n\n${told}`;
 }
 
@@ -209,7 +209,7 @@ function apiServerDifferences(): string {
 
 function metrics(): string {
   const controller = [
-    ...lookMeter(() => 0).families(),
+    ...reconcileMeter(() => 0).families(),
     ...clusterMetrics({
       facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0),
       machineConfigNodes: [],
@@ -217,7 +217,7 @@ function metrics(): string {
     }),
     ...new RolloutMeter().families(0),
     ...new ServiceMeter().families(0),
-    ...storyFamilies({ sections: new SectionMeter() }, 0),
+    ...sectionFamilies({ sections: new SectionMeter() }, 0),
   ];
   const configServer = [
     ...new ServerMeter(() => true).families({

@@ -33,7 +33,7 @@ interface Paths {
 /** Resident memory of a server's processes (VmRSS of proc(5)) in MiB, by name. */
 export type Memory = Readonly<Record<string, number>>;
 
-export interface ApiFigures {
+export interface ApiMetrics {
   readonly createsPerSecond: number;
   readonly createMs: Summary;
   readonly updatesPerSecond: number;
@@ -50,18 +50,18 @@ export interface ApiFigures {
   readonly memory?: { readonly idle: Memory; readonly loaded: Memory };
 }
 
-export interface ApiServerFigures {
+export interface ApiServerMetrics {
   readonly creates: number;
   readonly concurrency: number;
   readonly nodes: number;
   readonly lists: number;
   readonly watchers: number;
   readonly watchedWrites: number;
-  readonly inProcess: ApiFigures;
-  readonly overTls: ApiFigures;
+  readonly inProcess: ApiMetrics;
+  readonly overTls: ApiMetrics;
   /** Kubernetes' own server with its etcd, or that its programs are not there. */
-  readonly kubernetes: { readonly version: string; readonly figures: ApiFigures } | "absent";
-  readonly echoOverTls: ApiFigures;
+  readonly kubernetes: { readonly version: string; readonly metrics: ApiMetrics } | "absent";
+  readonly echoOverTls: ApiMetrics;
 }
 
 interface Load {
@@ -152,7 +152,7 @@ async function each(count: number, work: (index: number) => Promise<unknown>): P
   return took;
 }
 
-async function measure(reach: Reach, paths: Paths, load: Load, memory?: () => Memory): Promise<ApiFigures> {
+async function measure(reach: Reach, paths: Paths, load: Load, memory?: () => Memory): Promise<ApiMetrics> {
   const idle = memory?.();
   const create = async (path: string, body: string) => {
     const { status } = await reach.send("POST", path, body);
@@ -327,7 +327,7 @@ async function measureServed(
   identity: Client,
   paths: Paths,
   load: Load,
-): Promise<ApiFigures> {
+): Promise<ApiMetrics> {
   const child: ChildProcess = spawn(
     process.execPath,
     ["--disable-warning=ExperimentalWarning", join(import.meta.dirname, "serve.ts"), what, folder],
@@ -352,7 +352,7 @@ async function measureServed(
  * Measures Kubernetes' own API server as `mco up --api-server kubernetes` starts it, without its clients: they would
  * act on the nodes that are stored here.
  */
-async function measureKubernetes(load: Load): Promise<ApiServerFigures["kubernetes"]> {
+async function measureKubernetes(load: Load): Promise<ApiServerMetrics["kubernetes"]> {
   if (!hasKubernetes) return "absent";
   const controlPlane = await startControlPlane();
   const { processes } = JSON.parse(readFileSync(join(controlPlane.directory, "cluster.json"), "utf8")) as ClusterRecord;
@@ -373,7 +373,7 @@ async function measureKubernetes(load: Load): Promise<ApiServerFigures["kubernet
     const memory = () =>
       Object.fromEntries(pidsOf("kube-apiserver", "etcd").map(({ name, pid }) => [name, residentMiB(pid)]));
     try {
-      return { version: kubernetesVersion, figures: await measure(reach, served, load, memory) };
+      return { version: kubernetesVersion, metrics: await measure(reach, served, load, memory) };
     } finally {
       reach.close();
     }
@@ -387,7 +387,7 @@ async function measureKubernetes(load: Load): Promise<ApiServerFigures["kubernet
  * The API server under load: without a socket on the memory store, over TLS with its database in a process of its own,
  * and Kubernetes' own beside it.
  */
-export async function measureApiServer(load: Load, tell: (line: string) => void): Promise<ApiServerFigures> {
+export async function measureApiServer(load: Load, tell: (line: string) => void): Promise<ApiServerMetrics> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-"));
   try {
     const authority = await testAuthority();

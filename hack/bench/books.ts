@@ -22,7 +22,7 @@ import { showBook } from "../../src/cli/commands/book.ts";
 import { explainSubjects, subjectOf } from "../../src/cli/commands/explain.ts";
 import { showTimeline } from "../../src/cli/commands/timeline.ts";
 import type { Io } from "../../src/cli/io.ts";
-import { readShelves } from "../../src/cli/read-shelves.ts";
+import { readStoredBooks } from "../../src/cli/read-stored-books.ts";
 import {
   BookKeeper,
   bookLabelOf,
@@ -33,12 +33,12 @@ import {
 import { foldBook } from "../../src/core/books/fold-book.ts";
 import { appendLines, jsonBytes } from "../../src/core/books/journal.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
-import { StoryTeller, morning, toldUpdate } from "../../test/support/story-teller.ts";
+import { LineWriter, morning, toldUpdate } from "../../test/support/line-writer.ts";
 import { testAuthority } from "../../test/support/test-pki.ts";
 import { TestCluster } from "../../test/support/test-cluster.ts";
 import { type Summary, ratePerSecond, summary } from "./statistics.ts";
 
-export interface BookFigures {
+export interface BookMetrics {
   readonly nodes: number;
   readonly chaptersPerNode: number;
   readonly linesPerUpdate: number;
@@ -74,8 +74,8 @@ const targetOf = (update: number) => `rendered-worker-${String(update).padStart(
 function toldBy(index: number): readonly JournalLine[] {
   const name = `worker-${index}`;
   const [daemon, controller] = [
-    new StoryTeller("daemon", name),
-    new StoryTeller("controller", "machine-config-controller-x", `pod-${index}`),
+    new LineWriter("daemon", name),
+    new LineWriter("controller", "machine-config-controller-x", `pod-${index}`),
   ];
   const lines = Array.from({ length: chaptersPerNode }, (_, update) => {
     const told = toldUpdate({
@@ -129,8 +129,8 @@ async function timed(times: number, work: () => Promise<unknown>): Promise<Summa
 /** A server of its own with the books of so many machines, and readers on it. */
 async function readers(
   { nodes, reads }: Load,
-  stories: readonly (readonly JournalLine[])[],
-): Promise<BookFigures["readersMs"]> {
+  bookSections: readonly (readonly JournalLine[])[],
+): Promise<BookMetrics["readersMs"]> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-books-"));
   let child: ChildProcess | undefined;
   try {
@@ -161,10 +161,10 @@ async function readers(
       { component: "bench" },
     );
     try {
-      await fill(kube, nodes, stories);
+      await fill(kube, nodes, bookSections);
       const now = morning + 6 * 3_600_000;
       const book = await timed(reads, () =>
-        showBook((book_) => readShelves(kube, book_), silent, `node/worker-${Math.floor(nodes / 2)}`, { now }),
+        showBook((book_) => readStoredBooks(kube, book_), silent, `node/worker-${Math.floor(nodes / 2)}`, { now }),
       );
       const explain = await timed(reads, () => explainSubjects(kube, silent, [subjectOf("pool/worker")], {}));
       const timeline = await timed(Math.max(3, Math.ceil(reads / 10)), () =>
@@ -181,7 +181,7 @@ async function readers(
   }
 }
 
-async function fill(kube: KubeClient, nodes: number, stories: readonly (readonly JournalLine[])[]): Promise<void> {
+async function fill(kube: KubeClient, nodes: number, bookSections: readonly (readonly JournalLine[])[]): Promise<void> {
   for (const resource of definedResources)
     await kube.create(kubernetes.CustomResourceDefinition, resource.crd() as never);
   const make = <T extends KubeObject>(resource: Resource<T>, object: object) =>
@@ -196,7 +196,7 @@ async function fill(kube: KubeClient, nodes: number, stories: readonly (readonly
   });
   const one = async (index: number) => {
     const name = `worker-${index}`;
-    const [book, lines] = [`node/${name}`, stories[index] ?? []];
+    const [book, lines] = [`node/${name}`, bookSections[index] ?? []];
     const has = index % 2 === 0 ? targetOf(chaptersPerNode - 1) : targetOf(chaptersPerNode);
     const updated = await make(kubernetes.Node, {
       metadata: {
@@ -264,7 +264,7 @@ async function fill(kube: KubeClient, nodes: number, stories: readonly (readonly
  * Objects of the suite that changed while nobody did anything, as writes a minute: leases and the kubelets' own reports
  * left out.
  */
-async function idleWrites(seconds: number): Promise<BookFigures["idle"]> {
+async function idleWrites(seconds: number): Promise<BookMetrics["idle"]> {
   const shape = { controlPlane: 1, workers: 3 };
   const cluster = await TestCluster.start(shape);
   const kinds: readonly Resource<KubeObject>[] = [
@@ -303,13 +303,13 @@ async function idleWrites(seconds: number): Promise<BookFigures["idle"]> {
   }
 }
 
-export async function measureBooks(load: Load, tell: (line: string) => void): Promise<BookFigures> {
-  const stories = Array.from({ length: load.nodes }, (_, index) => toldBy(index));
+export async function measureBooks(load: Load, tell: (line: string) => void): Promise<BookMetrics> {
+  const bookSections = Array.from({ length: load.nodes }, (_, index) => toldBy(index));
   const now = morning + 6 * 3_600_000;
-  const texts = stories.map((lines) => lines.map((line) => JSON.stringify(line)));
+  const texts = bookSections.map((lines) => lines.map((line) => JSON.stringify(line)));
   const foldsLinesPerSecond = ratePerSecond((turn) => {
-    const lines = stories[turn % stories.length] ?? [];
-    foldBook(`node/worker-${turn % stories.length}`, lines, { now });
+    const lines = bookSections[turn % bookSections.length] ?? [];
+    foldBook(`node/worker-${turn % bookSections.length}`, lines, { now });
     return lines.length;
   }, load.seconds);
   const readsLinesPerSecond = ratePerSecond((turn) => {
@@ -317,16 +317,16 @@ export async function measureBooks(load: Load, tell: (line: string) => void): Pr
     for (const text of lines) JSON.parse(text);
     return lines.length;
   }, load.seconds);
-  const sizes = stories.flatMap((lines, index) =>
+  const sizes = bookSections.flatMap((lines, index) =>
     foldBook(`node/worker-${index}`, lines, { now, pool: "worker" }).map(jsonBytes),
   );
-  const linesPerUpdate = (stories[0]?.length ?? 0) / chaptersPerNode;
+  const linesPerUpdate = (bookSections[0]?.length ?? 0) / chaptersPerNode;
   const writesPerUpdate = writesOf(toldUpdate().lines);
 
   tell("memory of open books");
   collect();
   const heapBefore = process.memoryUsage().heapUsed;
-  const keepers = stories.map((lines, index) => {
+  const keepers = bookSections.map((lines, index) => {
     const keeper = new BookKeeper(`node/worker-${index}`);
     keeper.take(
       lines.slice(0, Math.floor(linesPerUpdate) - 2).map((line) => ({ ...line })),
@@ -339,7 +339,7 @@ export async function measureBooks(load: Load, tell: (line: string) => void): Pr
   const openBooksKiB = Math.round((process.memoryUsage().heapUsed - heapBefore) / 1024 / keepers.length);
 
   tell("readers");
-  const readersMs = await readers(load, stories);
+  const readersMs = await readers(load, bookSections);
   tell("an idle cluster");
   const idle = await idleWrites(load.idleSeconds);
   return {

@@ -13,7 +13,7 @@ import { TestCluster, machineConfig } from "../../test/support/test-cluster.ts";
 import { type Summary, summary } from "./statistics.ts";
 import { stateOfBuild } from "../../src/core/config/build-phase.ts";
 
-export interface BuildFigures {
+export interface BuildMetrics {
   /**
    * With an empty cache: custom steps by buildah in a Job, from the object of the build to the image that was found in
    * the registry.
@@ -40,7 +40,7 @@ const patienceMs = 120_000;
 export async function measureBuilds(
   { files }: { readonly files: number },
   tell: (line: string) => void,
-): Promise<BuildFigures | undefined> {
+): Promise<BuildMetrics | undefined> {
   if (!hasBuildah(process.env)) {
     tell("buildah is not on this machine (hack/image-tools installs it): builds are not measured");
     return undefined;

@@ -3,7 +3,7 @@ import { MachineConfig, MachineConfigPool, kubernetes, names } from "../../src/a
 import { TestCluster, annotation, machineConfig } from "../../test/support/test-cluster.ts";
 import { type Summary, summary } from "./statistics.ts";
 
-export interface UpFigures {
+export interface UpMetrics {
   readonly controlPlane: number;
   readonly workers: number;
   /** As `mco up` counts: from its start, bundling included, until every machine is in service on its pool's target. */
@@ -22,7 +22,7 @@ export interface MemorySnapshot {
   readonly processes: readonly Memory[];
 }
 
-export interface RollOutFigures {
+export interface RollOutMetrics {
   readonly writeToDesiredConfigMs: readonly number[];
   readonly writeToDesiredConfig: Summary;
   /** A file that no policy names: three workers one after the other, each with drain and reboot. */
@@ -32,7 +32,7 @@ export interface RollOutFigures {
 
 const shape = { controlPlane: 1, workers: 3 };
 
-export async function measureUp(runs: number, tell: (line: string) => void): Promise<UpFigures> {
+export async function measureUp(runs: number, tell: (line: string) => void): Promise<UpMetrics> {
   const seconds: number[] = [];
   for (let run = 0; run < runs; run += 1) {
     const cluster = await TestCluster.start(shape);
@@ -81,7 +81,7 @@ export async function measureRollOuts(
     idleSteps,
   }: { readonly writes: number; readonly idleSeconds: number; readonly idleSteps: number },
   tell: (line: string) => void,
-): Promise<RollOutFigures> {
+): Promise<RollOutMetrics> {
   const cluster = await TestCluster.start(shape);
   try {
     const memory: MemorySnapshot[] = [];

@@ -6,7 +6,7 @@ import { renderPool } from "../../src/core/render/render-pool.ts";
 import type { ReferenceCase } from "../../test/vectors/answer-case.ts";
 import { ratePerSecond } from "./statistics.ts";
 
-export interface DecisionFigures {
+export interface DecisionMetrics {
   readonly renderCases: number;
   readonly diffCases: number;
   readonly membersPerRender: number;
@@ -62,7 +62,7 @@ function largeMember(i: number): MachineConfig {
  * Ours works as a controller does: objects live in a watch cache, and one of them is new each time. The baseline knows
  * nothing from before: every object is read from its JSON text for every answer.
  */
-export function measureDecisions(seconds: number): DecisionFigures {
+export function measureDecisions(seconds: number): DecisionMetrics {
   const cases = gunzipSync(readFileSync(new URL("../../test/vectors/cases.jsonl.gz", import.meta.url)))
     .toString("utf8")
     .trimEnd()

@@ -7,7 +7,7 @@ import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { TestCluster } from "../../test/support/test-cluster.ts";
 import { type Summary, summary } from "./statistics.ts";
 
-export interface JoinFigures {
+export interface JoinMetrics {
   readonly machines: number;
   /** From the start of all to the last one's… */
   readonly seconds: {
@@ -40,7 +40,7 @@ const patienceMs = 600_000;
  * Machines that boot at the same moment, on a cluster of one control-plane machine; each is a client of its own, over
  * TLS.
  */
-export async function measureJoins(machines: number, tell: (line: string) => void): Promise<JoinFigures> {
+export async function measureJoins(machines: number, tell: (line: string) => void): Promise<JoinMetrics> {
   const cluster = await TestCluster.start({ workers: 0 });
   try {
     const { kube } = cluster;
@@ -95,7 +95,7 @@ export async function measureJoins(machines: number, tell: (line: string) => voi
     const last = (key: "fetched" | "certified" | "registered") => seconds(Math.max(...steps.map((one) => one[key])));
     const labelled = (await kube.list(kubernetes.Node, { labelSelector: labels.workerRole })).items.length;
     if (labelled !== machines) throw new Error(`${labelled} of ${machines} nodes have the label of their pool`);
-    const figures = {
+    const metrics = {
       machines,
       seconds: {
         fetched: last("fetched"),
@@ -109,9 +109,9 @@ export async function measureJoins(machines: number, tell: (line: string) => voi
       uses: (await kube.get(ProvisioningToken, { name: object.metadata.name }))?.status?.uses ?? 0,
     };
     tell(
-      `all fetched after ${figures.seconds.fetched} s, all certified after ${figures.seconds.certified} s, all in the pool after ${figures.seconds.inPool} s`,
+      `all fetched after ${metrics.seconds.fetched} s, all certified after ${metrics.seconds.certified} s, all in the pool after ${metrics.seconds.inPool} s`,
     );
-    return figures;
+    return metrics;
   } finally {
     await cluster.stop();
   }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 
-export interface LargestFigures {
+export interface LargestMetrics {
   readonly rows: readonly LargestRow[];
 }
 
@@ -67,7 +67,7 @@ function configs(): readonly (readonly [string, string])[] {
   ];
 }
 
-export function measureLargest(): LargestFigures {
+export function measureLargest(): LargestMetrics {
   return {
     rows: configs().map(([name, text]) => {
       const answer = execFileSync(process.execPath, [join(import.meta.dirname, "decide-one.ts")], {

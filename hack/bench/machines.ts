@@ -29,31 +29,31 @@ import { TestCluster, machineConfig } from "../../test/support/test-cluster.ts";
 import { type Memory, memoryOf } from "./cluster.ts";
 import { type Summary, ratePerSecond, summary } from "./statistics.ts";
 
-export interface MachineFigures {
+export interface MachineMetrics {
   readonly files: number;
   readonly bytesPerFile: number;
   readonly units: number;
   /** Of the disk that machines and baseline lie on. */
   readonly fileSystem: string;
-  readonly update: UpdateFigures;
-  readonly updateBaseline: UpdateFigures;
-  readonly look: LookFigures;
-  readonly lookBaseline: LookFigures;
+  readonly update: UpdateMetrics;
+  readonly updateBaseline: UpdateMetrics;
+  readonly look: LookMetrics;
+  readonly lookBaseline: LookMetrics;
   readonly plansPerSecond: number;
   readonly plansPerSecondAllChanged: number;
   readonly plansPerSecondBaseline: number;
-  readonly pull: PullFigures;
+  readonly pull: PullMetrics;
   readonly pullBaseline: { readonly seconds: readonly number[] };
   /** Daemons of one cluster, the second one's machine with the files. */
   readonly idle: { readonly seconds: number; readonly without: Memory; readonly with: Memory };
 }
 
-export interface UpdateFigures {
+export interface UpdateMetrics {
   readonly seconds: readonly number[];
   readonly flushes: number;
 }
 
-export interface LookFigures {
+export interface LookMetrics {
   readonly ms: Summary;
   /** Processor time of one look. */
   readonly cpuMs: number;
@@ -63,7 +63,7 @@ export interface LookFigures {
   readonly writtenBytes: number;
 }
 
-export interface PullFigures {
+export interface PullMetrics {
   readonly mebibytes: number;
   readonly seconds: readonly number[];
   /** Most memory that the process had, MiB, and what one had that pulled an image of 1 KiB. */
@@ -202,7 +202,7 @@ async function writeOneByOne(folder: string, version: number): Promise<void> {
 async function measureUpdates(
   folder: string,
   runs: number,
-): Promise<Pick<MachineFigures, "update" | "updateBaseline">> {
+): Promise<Pick<MachineMetrics, "update" | "updateBaseline">> {
   const { counts, bringTo } = await machineIn(join(folder, "update"));
   const plain = join(folder, "plain");
   for (let index = 0; index < 10; index += 1) await mkdir(join(plain, pathOf(index), ".."), { recursive: true });
@@ -225,7 +225,7 @@ async function measureUpdates(
 /** Bytes that this process had written to disks, or will have. Source: proc(5), `/proc/pid/io`. */
 const writtenBytes = () => Number(/^write_bytes: (\d+)$/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
 
-async function looks(count: number, changes: () => number, look: () => Promise<void>): Promise<LookFigures> {
+async function looks(count: number, changes: () => number, look: () => Promise<void>): Promise<LookMetrics> {
   for (let warm = 0; warm < 10; warm += 1) await look();
   let forks = 0;
   const onFork = () => {
@@ -250,7 +250,7 @@ async function looks(count: number, changes: () => number, look: () => Promise<v
   };
 }
 
-async function measureLooks(folder: string, count: number): Promise<Pick<MachineFigures, "look" | "lookBaseline">> {
+async function measureLooks(folder: string, count: number): Promise<Pick<MachineMetrics, "look" | "lookBaseline">> {
   const { counts, bringTo, documents, host } = await machineIn(join(folder, "look"));
   const target = wantedOf(configOf(0, { units: 0 }));
   await bringTo(target);
@@ -287,7 +287,7 @@ async function measureLooks(folder: string, count: number): Promise<Pick<Machine
 async function measurePlans(
   folder: string,
   seconds: number,
-): Promise<Pick<MachineFigures, "plansPerSecond" | "plansPerSecondAllChanged" | "plansPerSecondBaseline">> {
+): Promise<Pick<MachineMetrics, "plansPerSecond" | "plansPerSecondAllChanged" | "plansPerSecondBaseline">> {
   const { observe, bringTo } = await machineIn(join(folder, "plan"));
   const now = wantedOf(configOf(0, { units: unitCount }));
   const next = wantedOf(configOf(1, { units: unitCount }));
@@ -314,7 +314,7 @@ async function measurePulls(
   folder: string,
   mebibytes: number,
   runs: number,
-): Promise<Pick<MachineFigures, "pull" | "pullBaseline">> {
+): Promise<Pick<MachineMetrics, "pull" | "pullBaseline">> {
   const registry = await startTestRegistry();
   try {
     const contents = Array.from({ length: mebibytes }, (_, index) => ({
@@ -374,7 +374,7 @@ async function downloadAndUnpack(url: string, into: string): Promise<void> {
   await run("sync", ["-f", into]);
 }
 
-async function measureIdle(seconds: number): Promise<Pick<MachineFigures, "idle">> {
+async function measureIdle(seconds: number): Promise<Pick<MachineMetrics, "idle">> {
   const cluster = await TestCluster.start({ controlPlane: 1, workers: 1 });
   try {
     const before = await cluster.target("worker");
@@ -425,7 +425,7 @@ export async function measureMachines(
     readonly idleSeconds: number;
   },
   tell: (line: string) => void,
-): Promise<MachineFigures> {
+): Promise<MachineMetrics> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-"));
   try {
     const updates = await measureUpdates(folder, runs);

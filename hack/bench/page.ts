@@ -1,13 +1,13 @@
-import type { ApiFigures, ApiServerFigures } from "./api-server.ts";
-import type { BookFigures } from "./books.ts";
-import type { BuildFigures } from "./builds.ts";
-import type { Memory, RollOutFigures, UpFigures } from "./cluster.ts";
-import type { ControlPlaneFigures, ControlPlaneRuns } from "./control-plane/roll-out.ts";
-import type { DecisionFigures } from "./decisions.ts";
-import type { JoinFigures } from "./joins.ts";
-import type { LargestFigures } from "./largest.ts";
-import type { MachineFigures } from "./machines.ts";
-import type { ServerFigures, ServerLoadFigures } from "./server.ts";
+import type { ApiMetrics, ApiServerMetrics } from "./api-server.ts";
+import type { BookMetrics } from "./books.ts";
+import type { BuildMetrics } from "./builds.ts";
+import type { Memory, RollOutMetrics, UpMetrics } from "./cluster.ts";
+import type { ControlPlaneMetrics, ControlPlaneRuns } from "./control-plane/roll-out.ts";
+import type { DecisionMetrics } from "./decisions.ts";
+import type { JoinMetrics } from "./joins.ts";
+import type { LargestMetrics } from "./largest.ts";
+import type { MachineMetrics } from "./machines.ts";
+import type { ServerMetrics, ServerLoadMetrics } from "./server.ts";
 
 export interface Environment {
   readonly cpus: number;
@@ -23,24 +23,24 @@ export interface Environment {
   readonly beside?: string;
 }
 
-export interface Section<Figures> {
+export interface Section<Metrics> {
   readonly environment: Environment;
-  readonly figures: Figures;
+  readonly metrics: Metrics;
 }
 
 /** What `docs/benchmarks.json` holds: only sections that were measured. */
 export interface Report {
   readonly apiVersion: "bench.mco/v1";
-  readonly up?: Section<UpFigures>;
-  readonly rollOuts?: Section<RollOutFigures>;
-  readonly decisions?: Section<DecisionFigures>;
-  readonly largest?: Section<LargestFigures>;
-  readonly machines?: Section<MachineFigures>;
-  readonly apiServer?: Section<ApiServerFigures>;
-  readonly books?: Section<BookFigures>;
-  readonly builds?: Section<BuildFigures | "absent">;
-  readonly server?: Section<ServerFigures>;
-  readonly joins?: Section<JoinFigures>;
+  readonly up?: Section<UpMetrics>;
+  readonly rollOuts?: Section<RollOutMetrics>;
+  readonly decisions?: Section<DecisionMetrics>;
+  readonly largest?: Section<LargestMetrics>;
+  readonly machines?: Section<MachineMetrics>;
+  readonly apiServer?: Section<ApiServerMetrics>;
+  readonly books?: Section<BookMetrics>;
+  readonly builds?: Section<BuildMetrics | "absent">;
+  readonly server?: Section<ServerMetrics>;
+  readonly joins?: Section<JoinMetrics>;
   readonly controlPlane?: Section<ControlPlaneRuns>;
   readonly scale?: Section<ControlPlaneRuns>;
 }
@@ -61,7 +61,7 @@ const middle = (values: readonly number[]) =>
 const thousands = (value: number) => value.toLocaleString("en-US");
 
 /** The daemons of one moment: smallest and largest, and whether what they were allowed is kept. */
-function daemonRange(processes: RollOutFigures["memory"][number]["processes"], of: "resident" | "anonymous"): string {
+function daemonRange(processes: RollOutMetrics["memory"][number]["processes"], of: "resident" | "anonymous"): string {
   const values = processes.filter(({ process }) => process.startsWith("daemon")).map((one) => one[of]);
   return values.length === 0 ? "none" : `${Math.min(...values).toFixed(1)} – ${Math.max(...values).toFixed(1)}`;
 }
@@ -69,7 +69,7 @@ function daemonRange(processes: RollOutFigures["memory"][number]["processes"], o
 function goals({ up, rollOuts, controlPlane, scale, books, server }: Report): string {
   const rows: (string | number)[][] = [];
   if (rollOuts !== undefined) {
-    const { writeToDesiredConfig: wait, memory } = rollOuts.figures;
+    const { writeToDesiredConfig: wait, memory } = rollOuts.metrics;
     rows.push([
       "MachineConfig write → first node's new `desiredConfig`",
       "≤ 1 s",
@@ -86,15 +86,15 @@ function goals({ up, rollOuts, controlPlane, scale, books, server }: Report): st
   }
   if (up !== undefined)
     rows.push([
-      `\`mco up\` with ${up.figures.controlPlane}+${up.figures.workers} machines to ready`,
+      `\`mco up\` with ${up.metrics.controlPlane}+${up.metrics.workers} machines to ready`,
       "≤ 15 s",
-      `${middle(up.figures.seconds).toFixed(1)} s median, ${Math.max(...up.figures.seconds).toFixed(1)} s worst of ${up.figures.seconds.length}`,
+      `${middle(up.metrics.seconds).toFixed(1)} s median, ${Math.max(...up.metrics.seconds).toFixed(1)} s worst of ${up.metrics.seconds.length}`,
     ]);
   for (const [runs, machines, seconds, memory] of [
     [controlPlane, 1000, 60, 250],
     [scale, 5000, undefined, 700],
   ] as const) {
-    const run = runs?.figures.runs.find((one) => one.machines === machines);
+    const run = runs?.metrics.runs.find((one) => one.machines === machines);
     if (run === undefined) continue;
     if (seconds !== undefined)
       rows.push([
@@ -108,7 +108,7 @@ function goals({ up, rollOuts, controlPlane, scale, books, server }: Report): st
       `${run.controllerPeak} MiB at most`,
     ]);
   }
-  const first = controlPlane?.figures.runs[0];
+  const first = controlPlane?.metrics.runs[0];
   if (first !== undefined) {
     const { node, machineConfigNode, drain, bytes } = budgetOf(first);
     rows.push(
@@ -122,10 +122,10 @@ function goals({ up, rollOuts, controlPlane, scale, books, server }: Report): st
   }
   if (server !== undefined) {
     const best = (encoding: string) =>
-      server.figures.loads
+      server.metrics.loads
         .filter((load) => load.encoding === encoding)
         .reduce((most, { answersPerSecond }) => Math.max(most, answersPerSecond), 0);
-    const small = server.figures.loads.some(
+    const small = server.metrics.loads.some(
       ({ encoding, answerBytes }) => encoding === "gzip" && answerBytes <= 300 * 1024,
     );
     rows.push(
@@ -134,12 +134,12 @@ function goals({ up, rollOuts, controlPlane, scale, books, server }: Report): st
       [
         "processor time of an answer that is kept ready",
         "≤ 1.5 ms",
-        `${Math.max(...server.figures.loads.map(({ cpuMs }) => cpuMs))} ms at most`,
+        `${Math.max(...server.metrics.loads.map(({ cpuMs }) => cpuMs))} ms at most`,
       ],
     );
   }
   if (books !== undefined) {
-    const { nodes, chaptersPerNode, chaptersMiB, writesPerUpdate, idle, readersMs } = books.figures;
+    const { nodes, chaptersPerNode, chaptersMiB, writesPerUpdate, idle, readersMs } = books.metrics;
     rows.push(
       [
         `\`mco book\` of a node and \`mco explain\` of its pool, ${nodes} machines with ${chaptersPerNode} chapters each, p95`,
@@ -158,7 +158,7 @@ function goals({ up, rollOuts, controlPlane, scale, books, server }: Report): st
   return table(["what", "goal", "measured"], rows);
 }
 
-function bookText({ environment, figures }: Section<BookFigures>): string {
+function bookText({ environment, metrics }: Section<BookMetrics>): string {
   const {
     nodes,
     chaptersPerNode,
@@ -170,7 +170,7 @@ function bookText({ environment, figures }: Section<BookFigures>): string {
     openBooksKiB,
     idle,
     readersMs,
-  } = figures;
+  } = metrics;
   return `## The books
 
 ${measuredOn(environment)} ${thousands(nodes)} machines with ${chaptersPerNode} updates each, ${linesPerUpdate} lines an update, as the daemon, the node and the drain controller tell them.
@@ -201,7 +201,7 @@ ${table(
  * Writes per machine, by what the budget calls them: the drain's own writes of Nodes count as drain, all of
  * MachineConfigNodes as theirs; the target is one of the Node's, which the budget counts beside.
  */
-function budgetOf({ requests }: ControlPlaneFigures) {
+function budgetOf({ requests }: ControlPlaneMetrics) {
   const written = requests.filter(({ verb }) => verb === "write");
   const sum = (of: readonly { readonly perMachine: number }[]) =>
     of.reduce((total, { perMachine }) => total + perMachine, 0).toFixed(1);
@@ -219,7 +219,7 @@ function budgetOf({ requests }: ControlPlaneFigures) {
   };
 }
 
-function controlPlaneText(title: string, { environment, figures: { runs } }: Section<ControlPlaneRuns>): string {
+function controlPlaneText(title: string, { environment, metrics: { runs } }: Section<ControlPlaneRuns>): string {
   const [first] = runs;
   const last = runs.at(-1);
   const growth =
@@ -262,13 +262,13 @@ ${table(
 )}`;
 }
 
-function rollOutText({ environment, figures }: Section<RollOutFigures>): string {
-  const daemons = figures.memory.map(({ when, processes }) => [
+function rollOutText({ environment, metrics }: Section<RollOutMetrics>): string {
+  const daemons = metrics.memory.map(({ when, processes }) => [
     when,
     daemonRange(processes, "resident"),
     daemonRange(processes, "anonymous"),
   ]);
-  const last = figures.memory.at(-1);
+  const last = metrics.memory.at(-1);
   return `## From a write to the machines
 
 ${measuredOn(environment)} One cluster of 1+3 machines, everything on this one machine. Each write changes the SSH keys of the
@@ -277,10 +277,10 @@ its watch shows a node with another \`desiredConfig\`. It contains twice the 250
 
 ${table(
   ["write", "first node told after"],
-  figures.writeToDesiredConfigMs.map((ms, index) => [index + 1, `${ms} ms`]),
+  metrics.writeToDesiredConfigMs.map((ms, index) => [index + 1, `${ms} ms`]),
 )}
 
-A file that no policy names reached all three workers, one after the other with drain and (simulated) reboot, in ${figures.rebootRollOutSeconds} s.
+A file that no policy names reached all three workers, one after the other with drain and (simulated) reboot, in ${metrics.rebootRollOutSeconds} s.
 
 ## Memory
 
@@ -301,23 +301,23 @@ ${table(
 )}`;
 }
 
-function upText({ environment, figures }: Section<UpFigures>): string {
+function upText({ environment, metrics }: Section<UpMetrics>): string {
   return `## \`mco up\`
 
-${measuredOn(environment)} ${figures.controlPlane} control-plane machine and ${figures.workers} workers, an empty folder each time, packages installed. As \`mco up\` counts: from its own
+${measuredOn(environment)} ${metrics.controlPlane} control-plane machine and ${metrics.workers} workers, an empty folder each time, packages installed. As \`mco up\` counts: from its own
 start until every machine is in service on what its pool wants, which includes writing the bundle and generating certificates.
 
 ${table(
   ["run", "ready after"],
-  figures.seconds.map((seconds, index) => [index + 1, `${seconds.toFixed(1)} s`]),
+  metrics.seconds.map((seconds, index) => [index + 1, `${seconds.toFixed(1)} s`]),
 )}`;
 }
 
-function decisionText({ environment, figures }: Section<DecisionFigures>): string {
+function decisionText({ environment, metrics }: Section<DecisionMetrics>): string {
   const factor = (ours: number, baseline: number) => `${(ours / baseline).toFixed(1)}×`;
   return `## Decisions
 
-${measuredOn(environment)} One thread, over the ${figures.renderCases} render cases of \`test/vectors\` that render (${figures.membersPerRender} members each on average) and its ${figures.diffCases} pairs
+${measuredOn(environment)} One thread, over the ${metrics.renderCases} render cases of \`test/vectors\` that render (${metrics.membersPerRender} members each on average) and its ${metrics.diffCases} pairs
 of configs. Ours works as the controller does: objects live in a watch cache and one of them is new each time. The baseline is the
 same code without anything known from before: every object is read from its JSON text for every answer.
 
@@ -326,27 +326,27 @@ ${table(
   [
     [
       "renders per second of processor time",
-      thousands(figures.rendersPerSecond),
-      thousands(figures.rendersPerSecondBaseline),
-      factor(figures.rendersPerSecond, figures.rendersPerSecondBaseline),
+      thousands(metrics.rendersPerSecond),
+      thousands(metrics.rendersPerSecondBaseline),
+      factor(metrics.rendersPerSecond, metrics.rendersPerSecondBaseline),
     ],
     [
-      `renders per second of a pool with ${figures.manyMembers} members`,
-      thousands(figures.rerendersPerSecond),
-      thousands(figures.rerendersPerSecondBaseline),
-      factor(figures.rerendersPerSecond, figures.rerendersPerSecondBaseline),
+      `renders per second of a pool with ${metrics.manyMembers} members`,
+      thousands(metrics.rerendersPerSecond),
+      thousands(metrics.rerendersPerSecondBaseline),
+      factor(metrics.rerendersPerSecond, metrics.rerendersPerSecondBaseline),
     ],
     [
       "comparisons per second of processor time",
-      thousands(figures.diffsPerSecond),
-      thousands(figures.diffsPerSecondBaseline),
-      factor(figures.diffsPerSecond, figures.diffsPerSecondBaseline),
+      thousands(metrics.diffsPerSecond),
+      thousands(metrics.diffsPerSecondBaseline),
+      factor(metrics.diffsPerSecond, metrics.diffsPerSecondBaseline),
     ],
   ],
 )}`;
 }
 
-function largestText({ environment, figures }: Section<LargestFigures>): string {
+function largestText({ environment, metrics }: Section<LargestMetrics>): string {
   return `## The largest configs
 
 ${measuredOn(environment)} One MachineConfig near the 1.5 MiB that etcd takes, validated, merged, rendered twice and planned in a fresh process; *peak* is the most
@@ -354,7 +354,7 @@ memory that the process ever had, Node.js included.
 
 ${table(
   ["config", "bytes", "outcome", "time", "peak"],
-  figures.rows.map(({ config, bytes, outcome, milliseconds, peak }) => [
+  metrics.rows.map(({ config, bytes, outcome, milliseconds, peak }) => [
     config,
     thousands(bytes),
     outcome,
@@ -364,13 +364,13 @@ ${table(
 )}`;
 }
 
-function machineText({ environment, figures }: Section<MachineFigures>): string {
-  const { files, bytesPerFile, units, update, updateBaseline, look, lookBaseline, pull, pullBaseline, idle } = figures;
+function machineText({ environment, metrics }: Section<MachineMetrics>): string {
+  const { files, bytesPerFile, units, update, updateBaseline, look, lookBaseline, pull, pullBaseline, idle } = metrics;
   const seconds = (values: readonly number[]) => `${middle(values).toFixed(2)} / ${Math.max(...values).toFixed(2)} s`;
   const memory = ({ resident, anonymous }: Memory) => `${resident.toFixed(1)} MiB (${anonymous.toFixed(1)} own)`;
   return `## One machine
 
-${measuredOn(environment)} A machine in a folder (the \`directory\` driver) on ${figures.fileSystem}, ${files} files of ${thousands(bytesPerFile)} bytes in 10 folders, all in one process with
+${measuredOn(environment)} A machine in a folder (the \`directory\` driver) on ${metrics.fileSystem}, ${files} files of ${thousands(bytesPerFile)} bytes in 10 folders, all in one process with
 nothing between the daemon's own code and the disk: what it asks of the API server is not in it. Updates and pulls took turns with their baselines; the others ran before them.
 
 - *Update*: all files change: observed, planned, the ledger written, everything flushed, the ledger closed; no drain and no reboot. Baseline: the same files one after the other, each
@@ -402,11 +402,11 @@ ${table(
       `${look.changes}, ${look.writtenBytes}`,
       `${lookBaseline.changes}, ${lookBaseline.writtenBytes}`,
     ],
-    ["plans per second of processor time, nothing changed", thousands(figures.plansPerSecond), "–"],
+    ["plans per second of processor time, nothing changed", thousands(metrics.plansPerSecond), "–"],
     [
       "plans per second of processor time, everything changed",
-      thousands(figures.plansPerSecondAllChanged),
-      thousands(figures.plansPerSecondBaseline),
+      thousands(metrics.plansPerSecondAllChanged),
+      thousands(metrics.plansPerSecondBaseline),
     ],
     [
       `pull of ${pull.mebibytes} MiB, median / worst of ${pull.seconds.length}`,
@@ -419,19 +419,19 @@ ${table(
 )}`;
 }
 
-function apiText({ environment, figures }: Section<ApiServerFigures>): string {
-  const { kubernetes } = figures;
-  const columns: readonly (ApiFigures | undefined)[] = [
-    figures.inProcess,
-    figures.overTls,
-    kubernetes === "absent" ? undefined : kubernetes.figures,
-    figures.echoOverTls,
+function apiText({ environment, metrics }: Section<ApiServerMetrics>): string {
+  const { kubernetes } = metrics;
+  const columns: readonly (ApiMetrics | undefined)[] = [
+    metrics.inProcess,
+    metrics.overTls,
+    kubernetes === "absent" ? undefined : kubernetes.metrics,
+    metrics.echoOverTls,
   ];
-  const row = (what: string, cell: (one: ApiFigures) => string) => [
+  const row = (what: string, cell: (one: ApiMetrics) => string) => [
     what,
     ...columns.map((one) => (one === undefined ? "not built" : cell(one))),
   ];
-  const memory = (moment: "idle" | "loaded") => (one: ApiFigures) =>
+  const memory = (moment: "idle" | "loaded") => (one: ApiMetrics) =>
     one.memory === undefined
       ? "–"
       : Object.values(one.memory[moment])
@@ -440,33 +440,33 @@ function apiText({ environment, figures }: Section<ApiServerFigures>): string {
   const beside =
     kubernetes === "absent"
       ? "Kubernetes: its programs were not built (`hack/kubernetes build`)."
-      : `Kubernetes: etcd and kube-apiserver ${kubernetes.version} as \`mco up --api-server kubernetes\` starts them (audit log of metadata included), controller manager and scheduler held meanwhile; its memory is ${Object.keys(kubernetes.figures.memory?.loaded ?? {}).join(" + ")}. Neither store waits for the disk.`;
+      : `Kubernetes: etcd and kube-apiserver ${kubernetes.version} as \`mco up --api-server kubernetes\` starts them (audit log of metadata included), controller manager and scheduler held meanwhile; its memory is ${Object.keys(kubernetes.metrics.memory?.loaded ?? {}).join(" + ")}. Neither store waits for the disk.`;
   return `## API server
 
 ${measuredOn(environment)} In process: memory store, no socket, client in the same process. Embedded: its own process, SQLite file, over TLS with a client
-certificate, ${figures.concurrency} requests at a time; client and server share the CPUs. ${beside}
+certificate, ${metrics.concurrency} requests at a time; client and server share the CPUs. ${beside}
 Echo: \`node:https\` that returns what it gets (its list is a fixed body of the same size, its watch copies the write), with the same client: what TLS and HTTP alone cost here.
 Columns were measured one after the other: what else the machine did meanwhile is in them, and with a load average above 1 they are to be compared with care.
 
 ${table(
   ["", "in process", "embedded", "Kubernetes", "echo"],
   [
-    row(`creates per second (${thousands(figures.creates)} config maps of 1 KB)`, ({ createsPerSecond }) =>
+    row(`creates per second (${thousands(metrics.creates)} config maps of 1 KB)`, ({ createsPerSecond }) =>
       thousands(createsPerSecond),
     ),
     row("one create, median / 95 %", ({ createMs }) => `${createMs.median} / ${createMs.p95} ms`),
     row("updates per second (each of them replaced)", ({ updatesPerSecond }) => thousands(updatesPerSecond)),
     row("one update, median / 95 %", ({ updateMs }) => `${updateMs.median} / ${updateMs.p95} ms`),
     row(
-      `list of ${thousands(figures.nodes)} nodes, median / worst of ${figures.lists}`,
+      `list of ${thousands(metrics.nodes)} nodes, median / worst of ${metrics.lists}`,
       ({ listMs }) => `${listMs.median} / ${listMs.max} ms`,
     ),
     row("size of that list", ({ listBytes }) => `${(listBytes / 1e6).toFixed(1)} MB`),
     row(
-      `one write to ${thousands(figures.watchers)} watchers, last event, median / 95 %`,
+      `one write to ${thousands(metrics.watchers)} watchers, last event, median / 95 %`,
       ({ fanOutMs }) => `${fanOutMs.median} / ${fanOutMs.p95} ms`,
     ),
-    row(`events per second in a burst of ${figures.watchedWrites} writes`, ({ eventsPerSecond }) =>
+    row(`events per second in a burst of ${metrics.watchedWrites} writes`, ({ eventsPerSecond }) =>
       thousands(eventsPerSecond),
     ),
     row("memory before the first request", memory("idle")),
@@ -477,7 +477,7 @@ ${table(
 
 function buildText(
   environment: Environment & { readonly loadAverage?: number },
-  { coldSeconds, rebuildSeconds, fileSeconds, rebuildHasEqualDigest, runs }: BuildFigures,
+  { coldSeconds, rebuildSeconds, fileSeconds, rebuildHasEqualDigest, runs }: BuildMetrics,
 ): string {
   const share = Math.round((fileSeconds.median / coldSeconds) * 100);
   return `## OS images
@@ -505,8 +505,8 @@ ${table(
 
 function joinsText({
   environment,
-  figures: { machines, seconds, fetchedSeconds, registeredSeconds, askedAgain, uses },
-}: Section<JoinFigures>): string {
+  metrics: { machines, seconds, fetchedSeconds, registeredSeconds, askedAgain, uses },
+}: Section<JoinMetrics>): string {
   return `## Machines that boot at once
 
 ${measuredOn(environment)} A cluster of one control-plane machine (embedded API server; operator, controller and config server as they are installed), and ${thousands(machines)} simulated machines in
@@ -528,10 +528,10 @@ ${table(
 
 function serverText({
   environment,
-  figures: { configBytes, seconds, loads, baseline },
-}: Section<ServerFigures>): string {
+  metrics: { configBytes, seconds, loads, baseline },
+}: Section<ServerMetrics>): string {
   const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(2)} MiB`;
-  const row = (what: string, { answerBytes, answersPerSecond, ms, cpuMs, resident }: ServerLoadFigures) => [
+  const row = (what: string, { answerBytes, answersPerSecond, ms, cpuMs, resident }: ServerLoadMetrics) => [
     what,
     mebibytes(answerBytes),
     thousands(answersPerSecond),
@@ -566,9 +566,9 @@ export function page(report: Report): string {
     report.machines === undefined ? undefined : machineText(report.machines),
     report.apiServer === undefined ? undefined : apiText(report.apiServer),
     report.books === undefined ? undefined : bookText(report.books),
-    report.builds === undefined || report.builds.figures === "absent"
+    report.builds === undefined || report.builds.metrics === "absent"
       ? undefined
-      : buildText(report.builds.environment, report.builds.figures),
+      : buildText(report.builds.environment, report.builds.metrics),
     report.server === undefined ? undefined : serverText(report.server),
     report.joins === undefined ? undefined : joinsText(report.joins),
     report.controlPlane === undefined

@@ -9,7 +9,7 @@ import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { tlsOfFlags } from "../../src/core/certificates/tls-profile.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { configListen, systemClock, systemFiles, systemRandom } from "../../src/ports/node/index.ts";
-import { memoryScribe } from "../../src/ports/scribe.ts";
+import { memoryJournal } from "../../src/ports/journal.ts";
 import type { ConfigSource, PoolLook } from "../../src/server/config-source.ts";
 import { runServer } from "../../src/server/run-server.ts";
 
@@ -59,7 +59,7 @@ await runServer(
     clock: systemClock,
     random: systemRandom,
     log: silentLogger,
-    scribe: memoryScribe(),
+    journal: memoryJournal(),
     identity: "bench",
     version: "bench",
     source,

@@ -8,7 +8,7 @@ import { testAuthority } from "../../test/support/test-pki.ts";
 import type { Summary } from "./statistics.ts";
 
 /** One load on the config server. */
-export interface ServerLoadFigures {
+export interface ServerLoadMetrics {
   readonly clients: number;
   readonly encoding: "identity" | "gzip";
   readonly answerBytes: number;
@@ -20,12 +20,12 @@ export interface ServerLoadFigures {
   readonly resident: number;
 }
 
-export interface ServerFigures {
+export interface ServerMetrics {
   readonly configBytes: number;
   readonly seconds: number;
-  readonly loads: readonly ServerLoadFigures[];
+  readonly loads: readonly ServerLoadMetrics[];
   /** The same, with every answer made when it is asked for. */
-  readonly baseline: ServerLoadFigures;
+  readonly baseline: ServerLoadMetrics;
 }
 
 /**
@@ -111,7 +111,7 @@ const rounded = (value: number) => Number(value.toPrecision(3));
 export async function measureServer(
   { seconds, clients }: { readonly seconds: number; readonly clients: readonly number[] },
   tell: (line: string) => void,
-): Promise<ServerFigures> {
+): Promise<ServerMetrics> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-"));
   try {
     const authority = await testAuthority();
@@ -125,8 +125,8 @@ export async function measureServer(
       server: ChildProcess,
       port: number,
       count: number,
-      encoding: ServerLoadFigures["encoding"],
-    ): Promise<ServerLoadFigures> => {
+      encoding: ServerLoadMetrics["encoding"],
+    ): Promise<ServerLoadMetrics> => {
       const load = fork(join(import.meta.dirname, "load-configs.ts"), { stdio: ["pipe", "inherit", "inherit", "ipc"] });
       const exited = new Promise((resolve) => load.once("exit", resolve));
       const warm = heard(load);
@@ -176,7 +176,7 @@ export async function measureServer(
     tell("every answer made when it is asked for");
     const baseline = await during("renders", (server, port) => measured(server, port, 1, "identity"));
     const loads = await during("keeps", async (server, port) => {
-      const all: ServerLoadFigures[] = [];
+      const all: ServerLoadMetrics[] = [];
       for (const encoding of ["identity", "gzip"] as const)
         for (const count of clients) all.push(await measured(server, port, count, encoding));
       return all;

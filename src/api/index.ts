@@ -18,7 +18,7 @@ export * from "./books/machine-state-journal.ts";
 export * as names from "./names.ts";
 export * from "./schema/object.ts";
 export * from "./kinds/provisioning-token.ts";
-export * from "./books/stories.ts";
+export * from "./books/report-table.ts";
 
 import { ClusterOperator } from "./foreign/cluster-operator.ts";
 import { ContainerRuntimeConfig } from "./kinds/container-runtime-config.ts";

@@ -7,22 +7,22 @@ import { readStepMarker } from "../core/build/image-build.ts";
 import type { ImageInfo } from "../registry/image-store.ts";
 import { readTar } from "../registry/tar.ts";
 import { password } from "../../test/support/registry/registries.ts";
-import { type BuildScene, buildScene, configLayer, missing } from "../../test/support/build-scene.ts";
+import { type BuildHarness, buildHarness, configLayer, missing } from "../../test/support/build-harness.ts";
 
 const never = new AbortController().signal;
 const because = missing.length === 0 ? "" : ` (left out: ${missing.join("; ")})`;
 
 describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
-  let scene: BuildScene;
+  let harness: BuildHarness;
   beforeAll(async () => {
-    scene = await buildScene();
+    harness = await buildHarness();
   }, 60_000);
-  afterAll(() => scene.close());
+  afterAll(() => harness.close());
 
   const imageOf = async (outcome: object): Promise<ImageInfo> => {
     expect(outcome).toMatchObject({ digest: expect.any(String) as string });
-    const image = await scene.store.inspect(
-      `${scene.host}/os/worker@${"digest" in outcome ? String(outcome.digest) : ""}`,
+    const image = await harness.store.inspect(
+      `${harness.host}/os/worker@${"digest" in outcome ? String(outcome.digest) : ""}`,
       never,
     );
     if (image.is !== "image") throw new Error(JSON.stringify(image));
@@ -30,7 +30,8 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
   };
   const read = async (image: ImageInfo, path: string) =>
     Buffer.from(
-      (await scene.store.readFiles(`${scene.host}/os/worker@${image.digest}`, [path], never)).get(path) ?? "(absent)",
+      (await harness.store.readFiles(`${harness.host}/os/worker@${image.digest}`, [path], never)).get(path) ??
+        "(absent)",
     ).toString();
   const stepsIn = (log: readonly string[]) =>
     log.flatMap((line) => {
@@ -40,7 +41,7 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
 
   test("custom steps and the configuration become one image on the registry's own base, and the configuration is on top", async () => {
     const layer = configLayer("configured");
-    const { outcome, log } = await scene.build({
+    const { outcome, log } = await harness.build({
       custom: "FROM configs AS final\nCOPY motd /etc/motd\nCOPY motd /usr/lib/motd\n",
       layer,
       files: { motd: "custom\n" },
@@ -59,7 +60,7 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       "push",
       "verify",
     ]);
-    const base = await scene.store.inspect(scene.base, never);
+    const base = await harness.store.inspect(harness.base, never);
     expect(image.layers.map(({ digest }) => digest)).toEqual([
       ...(base.is === "image" ? base.layers : []).map(({ digest }) => digest),
       expect.any(String),
@@ -71,7 +72,7 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       architecture: "amd64",
       labels: {
         [imageLabels.content]: "full",
-        [imageLabels.baseDigest]: scene.base.slice(scene.base.indexOf("@") + 1),
+        [imageLabels.baseDigest]: harness.base.slice(harness.base.indexOf("@") + 1),
         "ostree.bootable": "true",
       },
     });
@@ -85,11 +86,12 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       layer: configLayer("same"),
       files: { motd: "same\n" },
     };
-    const first = await scene.build(given);
+    const first = await harness.build(given);
     await imageOf(first.outcome);
-    expect((await scene.build(given)).outcome).toEqual(first.outcome);
+    expect((await harness.build(given)).outcome).toEqual(first.outcome);
     expect(
-      (await scene.build({ ...given, request: { noCache: true }, cache: join(scene.folder, "other-cache") })).outcome,
+      (await harness.build({ ...given, request: { noCache: true }, cache: join(harness.folder, "other-cache") }))
+        .outcome,
     ).toEqual(first.outcome);
   }, 60_000);
 
@@ -97,7 +99,7 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
     const layer = configLayer("everywhere");
     const below = await imageOf(
       (
-        await scene.build({
+        await harness.build({
           custom: "FROM configs\nCOPY motd /usr/lib/motd\n",
           seesConfiguration: true,
           layer,
@@ -105,21 +107,21 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
         })
       ).outcome,
     );
-    const base = await scene.store.inspect(scene.base, never);
+    const base = await harness.store.inspect(harness.base, never);
     const own = below.layers.slice(base.is === "image" ? base.layers.length : 0).map(({ digest }) => digest);
     expect(own).toEqual([layer.digest, expect.any(String), layer.digest]);
     expect(below.diffIds.slice(-3)).toEqual([layer.diffId, expect.any(String), layer.diffId]);
-    const alone = await scene.build({ layer });
-    const appended = await scene.store.append(
+    const alone = await harness.build({ layer });
+    const appended = await harness.store.append(
       {
-        parent: scene.base,
+        parent: harness.base,
         dropTopLayer: false,
         layer,
         labels: {
           [imageLabels.content]: "full",
-          [imageLabels.baseDigest]: scene.base.slice(scene.base.indexOf("@") + 1),
+          [imageLabels.baseDigest]: harness.base.slice(harness.base.indexOf("@") + 1),
         },
-        repository: `${scene.host}/os/worker`,
+        repository: `${harness.host}/os/worker`,
         tag: "appended",
         createdSeconds: 7,
       },
@@ -166,12 +168,12 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       failure: { class: "BaseImagePullDenied", step: "pull-base" },
     },
   ])("$title is told as what it is", { timeout: 60_000 }, async ({ custom, base, pullPassword, fresh, failure }) => {
-    const { outcome, log } = await scene.build({
+    const { outcome, log } = await harness.build({
       custom,
       files: { motd: "x" },
-      ...(base === undefined ? {} : { request: { base: `${scene.host}/os/stock@${base}` } }),
+      ...(base === undefined ? {} : { request: { base: `${harness.host}/os/stock@${base}` } }),
       ...(pullPassword === undefined ? {} : { pullPassword }),
-      ...(fresh === true ? { cache: join(scene.folder, "fresh-cache") } : {}),
+      ...(fresh === true ? { cache: join(harness.folder, "fresh-cache") } : {}),
     });
     expect(outcome).toMatchObject({ failure });
     expect(readStepMarker(log.at(-1) ?? "")).toMatchObject({
@@ -181,29 +183,29 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
   });
 
   test("a registry that takes no pushes now, and a repository that the pull credentials do not know, are told apart", async () => {
-    await writeFile(join(scene.registry.folder, "refuse-pushes"), "503 being maintained\n");
-    const refused = await scene.build({ layer: configLayer("refused") });
-    await writeFile(join(scene.registry.folder, "refuse-pushes"), "403 over quota\n");
-    const denied = await scene.build({ layer: configLayer("refused") });
-    await rm(join(scene.registry.folder, "refuse-pushes"));
+    await writeFile(join(harness.registry.folder, "refuse-pushes"), "503 being maintained\n");
+    const refused = await harness.build({ layer: configLayer("refused") });
+    await writeFile(join(harness.registry.folder, "refuse-pushes"), "403 over quota\n");
+    const denied = await harness.build({ layer: configLayer("refused") });
+    await rm(join(harness.registry.folder, "refuse-pushes"));
     expect(refused.outcome).toMatchObject({
       failure: { class: "PushUnavailable", step: "push", cause: expect.stringContaining("503") as string },
     });
     expect(denied.outcome).toMatchObject({ failure: { class: "PushDenied", step: "push" } });
-    const unseen = await scene.build({ layer: configLayer("unseen"), pullPassword: "wr0ng" });
+    const unseen = await harness.build({ layer: configLayer("unseen"), pullPassword: "wr0ng" });
     expect(unseen.outcome).toMatchObject({ failure: { class: "BaseImagePullDenied" } });
     expect(
-      (await scene.build({ layer: configLayer("unseen"), request: { architecture: "arm64" } })).outcome,
+      (await harness.build({ layer: configLayer("unseen"), request: { architecture: "arm64" } })).outcome,
     ).toMatchObject({
       failure: { class: "VerifyFailed", step: "verify", cause: expect.stringContaining("arm64") as string },
     });
   }, 60_000);
 
   describe("steps that run something", () => {
-    const shell = (given: Parameters<BuildScene["build"]>[0]) =>
-      scene.build({ ...given, request: { ...given.request, base: scene.withShell ?? scene.base } });
+    const shell = (given: Parameters<BuildHarness["build"]>[0]) =>
+      harness.build({ ...given, request: { ...given.request, base: harness.withShell ?? harness.base } });
     const needsShell = (skip: (note?: string) => void) => {
-      if (scene.withShell === undefined) skip("there is no /bin/busybox on this machine (package busybox-static)");
+      if (harness.withShell === undefined) skip("there is no /bin/busybox on this machine (package busybox-static)");
     };
 
     test("what steps see and use of credentials, entitlements and repositories is in no layer, nor in the log", async ({
@@ -233,7 +235,7 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       expect(await read(image, "/usr/lib/seen")).toBe("seen\n");
       const everything: Buffer[] = [];
       const names: string[] = [];
-      const parent = await scene.store.parentOf(`${scene.host}/os/worker@${image.digest}`, never);
+      const parent = await harness.store.parentOf(`${harness.host}/os/worker@${image.digest}`, never);
       for (const layer of parent.layers) {
         const parts: Uint8Array[] = [];
         for await (const chunk of layer.open(never)) parts.push(chunk);
@@ -306,13 +308,13 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       const running = shell({
         custom: "FROM os\nRUN echo begun && sleep 60\n",
         signal: stop.signal,
-        cache: join(scene.folder, "stopped"),
+        cache: join(harness.folder, "stopped"),
         options: { print: (line) => (line === "begun" ? stop.abort(new Error("SIGTERM")) : undefined) },
       });
       const { outcome } = await running;
       expect(outcome).toMatchObject({ failure: { class: "BuilderLost", step: "user:2", exitCode: 143 } });
       expect(
-        (await shell({ custom: "FROM os\nRUN echo again > /usr/lib/x\n", cache: join(scene.folder, "stopped") }))
+        (await shell({ custom: "FROM os\nRUN echo again > /usr/lib/x\n", cache: join(harness.folder, "stopped") }))
           .outcome,
       ).toHaveProperty("digest");
     }, 60_000);

@@ -80,7 +80,7 @@ const maxImageListBytes = 400 * 1024;
 const storesKept = 3;
 
 /** Prints where the build is, and knows it when something fails. */
-function stepTeller(print: (line: string) => void) {
+function stepWriter(print: (line: string) => void) {
   let current = "ca";
   let isOpen = false;
   const end = (code: number) => {
@@ -106,7 +106,7 @@ function stepTeller(print: (line: string) => void) {
  */
 export async function buildImage(options: BuildImageOptions, signal: AbortSignal): Promise<BuildOutcome> {
   const print = withoutSecrets(options.print);
-  const steps = stepTeller(print);
+  const steps = stepWriter(print);
   const work = options.at(buildPaths.work);
   try {
     const digest = await build({ ...options, print }, steps, `${work}/build`, signal);
@@ -157,7 +157,7 @@ function failureOf(error: unknown, step: string, signal: AbortSignal): BuildFail
 
 async function build(
   options: BuildImageOptions,
-  steps: ReturnType<typeof stepTeller>,
+  steps: ReturnType<typeof stepWriter>,
   work: string,
   signal: AbortSignal,
 ): Promise<string> {
@@ -218,7 +218,7 @@ const baseOf = (image: string) => ({
 async function baseAlone(
   store: ImageStore,
   { request }: BuildContext,
-  steps: ReturnType<typeof stepTeller>,
+  steps: ReturnType<typeof stepWriter>,
   signal: AbortSignal,
 ): Promise<ParentImage> {
   steps.begin("pull-base");
@@ -230,7 +230,7 @@ interface BuildahWork {
   readonly options: BuildImageOptions;
   readonly context: BuildContext;
   readonly containerfile: string;
-  readonly steps: ReturnType<typeof stepTeller>;
+  readonly steps: ReturnType<typeof stepWriter>;
   /** Folder of the build's own files. */
   readonly work: string;
   readonly buildah: BuildahOptions;
@@ -248,7 +248,7 @@ async function builtParent(
   store: ImageStore,
   context: BuildContext,
   containerfile: string,
-  steps: ReturnType<typeof stepTeller>,
+  steps: ReturnType<typeof stepWriter>,
   work: string,
   signal: AbortSignal,
 ): Promise<ParentImage> {

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { systemClock, systemFiles } from "../ports/node/index.ts";
 import { claimFolder } from "./claim-folder.ts";
 
-async function scene() {
+async function harness() {
   const folder = await mkdtemp(join(tmpdir(), "mco-claim-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const ports = { files: systemFiles, clock: systemClock };
@@ -15,7 +15,7 @@ async function scene() {
 }
 
 test("one build is alone until another comes, and again when that has gone", async () => {
-  const { folder, claim } = await scene();
+  const { folder, claim } = await harness();
   const first = await claim("worker-1");
   expect(await first.isAlone()).toBe(true);
   const second = await claim("infra/1");
@@ -27,7 +27,7 @@ test("one build is alone until another comes, and again when that has gone", asy
 });
 
 test("a build that was killed holds nothing, at once where its process can be looked for, else after a while", async () => {
-  const { claim, other } = await scene();
+  const { claim, other } = await harness();
   const own = await claim("own");
   const namespace = await systemFiles.readLink("/proc/self/ns/pid");
   await other({ namespace, pid: "1", began: "another process", at: systemClock.now() });

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { StoryTeller, morning, toldUpdate } from "../../test/support/story-teller.ts";
+import { LineWriter, morning, toldUpdate } from "../../test/support/line-writer.ts";
 import {
   MachineConfig,
   MachineConfigPool,
@@ -28,14 +28,14 @@ import { explainSubjects, subjectOf } from "./commands/explain.ts";
 import { durationOf } from "./arguments.ts";
 import { run as runTimeline, showTimeline } from "./commands/timeline.ts";
 import type { Io } from "./io.ts";
-import { readFolder, readShelves } from "./read-shelves.ts";
+import { readFolder, readStoredBooks } from "./read-stored-books.ts";
 
 const rendered = `rendered-worker-${"b".repeat(32)}`;
 const book = "node/worker-0";
 const now = morning + 1_200_000;
 const told = toldUpdate({ run: rendered });
-function drift(): StoryTeller {
-  const drifting = new StoryTeller("daemon", "worker-0", "boot-3");
+function drift(): LineWriter {
+  const drifting = new LineWriter("daemon", "worker-0", "boot-3");
   drifting.at(900, {
     book,
     chapter: "Drift",
@@ -67,7 +67,7 @@ async function cluster(...objects: readonly KubeObject[]): Promise<KubeClient> {
   return kube;
 }
 
-const on = (kube: KubeClient) => (book_?: string) => readShelves(kube, book_);
+const on = (kube: KubeClient) => (book_?: string) => readStoredBooks(kube, book_);
 const resourceOf = (object: KubeObject): Resource<KubeObject> =>
   (object.kind === "Node"
     ? kubernetes.Node
@@ -122,7 +122,7 @@ const config = {
   metadata: { name: "99-worker-ssh" },
   spec: {},
 } as unknown as KubeObject;
-const journals = (drifting: StoryTeller) => [
+const journals = (drifting: LineWriter) => [
   journal("node-worker-0", [...told.daemon.lines, ...drifting.lines]),
   journal("controller", told.controller.lines),
 ];
@@ -288,9 +288,9 @@ test("mco book --from reads the files that a machine or a bootstrap left, and pa
   writeFileSync(join(folder, "journal-boot-1.jsonl"), `${lines.slice(0, 9).join("\n")}\n`);
   writeFileSync(join(folder, "journal-boot-2.jsonl"), `${lines.slice(9).join("\n")}\n${lines[0]?.slice(0, 40) ?? ""}`);
   writeFileSync(join(folder, "notes.txt"), "not a line");
-  const shelves = await readFolder(systemFiles, folder);
+  const storedBooks = await readFolder(systemFiles, folder);
   const print = io();
-  expect(await showBook(() => Promise.resolve(shelves), print, book, { now })).toBe(0);
+  expect(await showBook(() => Promise.resolve(storedBooks), print, book, { now })).toBe(0);
   expect(print.text()).toContain("#1 Update  2026-01-02 10:00:00Z to 10:02:04Z, 2m04s: Succeeded");
 });
 

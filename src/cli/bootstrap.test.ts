@@ -18,7 +18,7 @@ import { builtInPools } from "../operator/manifests.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { foldBook } from "../core/books/fold-book.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import { commandLine, filesSpec } from "../../test/support/command-line.ts";
 import { version } from "./version.ts";
 
@@ -134,7 +134,7 @@ async function cluster(objects: readonly KubeObject[]) {
         );
     }
   });
-  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
+  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, journal: memoryJournal() };
   void runController(
     {
       ...ports,

@@ -3,10 +3,10 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { stringify } from "yaml";
 import type { JournalLine } from "../api/books/journal-line.ts";
-import type { StoryLineIn } from "../api/books/stories.ts";
+import type { JournalEntryIn } from "../api/books/report-table.ts";
 import { bootstrapJournal, bootstrapLines, handOverLine } from "../core/operator/bootstrap-journal.ts";
 import { journalLineIn } from "../core/books/journal.ts";
-import { createStoryScribe } from "../kube/story-scribe.ts";
+import { createBufferedJournal } from "../kube/buffered-journal.ts";
 import { jsonLogger, systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import {
   type BootstrapInput,
@@ -83,17 +83,17 @@ export async function bootstrap(
     return [{ object: stored, place: at }];
   });
   const journalFolder = values["journal-dir"] ?? join(to, "journal");
-  const scribe = createStoryScribe({
+  const journal = createBufferedJournal({
     clock: systemClock,
     log: jsonLogger({ component, level: "warn" }),
     writer: { component, instance: hostname(), version },
     boot: systemRandom.uuid(),
     store: folderStore(journalFolder, component),
   });
-  const report = createReport({ scribe, log: silentLogger });
-  const tell = async (lines: readonly StoryLineIn<"cluster">[]) => {
+  const report = createReport({ journal, log: silentLogger });
+  const tell = async (lines: readonly JournalEntryIn<"cluster">[]) => {
     for (const line of lines) report({ book: "cluster", ...line });
-    await scribe.settle();
+    await journal.flush();
   };
   const made: Bootstrapped =
     problems.length > 0

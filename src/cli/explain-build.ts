@@ -29,7 +29,7 @@ import { systemClock } from "../ports/node/index.ts";
 import { readCluster } from "./commands/explain.ts";
 import { exitCodes } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
-import { readShelves } from "./read-shelves.ts";
+import { readStoredBooks } from "./read-stored-books.ts";
 import { readComponents } from "../core/config/key-components.ts";
 
 type Data = Readonly<Record<string, string>> | undefined;
@@ -190,13 +190,13 @@ export async function explainBuildOf(
   const {
     metadata: { name },
   } = pool;
-  const [forecast, { facts }, shelves] = await Promise.all([
+  const [forecast, { facts }, storedBooks] = await Promise.all([
     forecastBuild(kube, objects_, pool),
     readCluster(kube),
-    readShelves(kube, `pool/${name}`),
+    readStoredBooks(kube, `pool/${name}`),
   ]);
-  const story = readBook(shelves, `pool/${name}`, systemClock.now()).chapters;
-  const explanation = explainBuild(forecast, { pool, objects: objects_, facts, story });
+  const history = readBook(storedBooks, `pool/${name}`, systemClock.now()).chapters;
+  const explanation = explainBuild(forecast, { pool, objects: objects_, facts, history });
   io.out(
     json
       ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildExplanation", ...explanation })}\n`

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { systemFiles } from "../ports/node/index.ts";
-import type { LineStore } from "../ports/scribe.ts";
+import type { LineStore } from "../ports/journal.ts";
 
 /** Keeps lines in one file of a folder, whoever writes there beside it. */
 export const folderStore = (folder: string, component: string): LineStore => ({

@@ -26,7 +26,7 @@ export async function hostAt(rootMount: string): Promise<Host> {
     const host: Host = directoryHost({
       directory,
       settle: async () => {
-        const { settleMachine } = await import("../daemon/settle-machine.ts");
+        const { applyImageContent: settleMachine } = await import("../daemon/apply-image-content.ts");
         const signal = systemClock.deadline(settlePatienceMs).signal;
         const outcome = await settleMachine(
           {

@@ -19,7 +19,7 @@ import {
   registry,
   sha256Of,
   temporaryFolder,
-} from "../../test/support/registry/pull-kit.ts";
+} from "../../test/support/registry/pull-harness.ts";
 import { authJson, settings } from "../../test/support/registry/settings.ts";
 import { gzippedLayer, tarOf } from "../../test/support/registry/tar-builder.ts";
 import type { TestRegistry } from "../../test/support/registry/test-registry.ts";
@@ -151,7 +151,7 @@ describe("trees of images that are of no more use", () => {
     tarOf({ path: "usr/lib/n", contents: `${n}` }, { path: "etc/n", contents: `${n}`, uid: 5 });
 
   /** A folder with machines and images, whose time the test turns. */
-  async function scene() {
+  async function harness() {
     const folder = await temporaryFolder();
     const from = await registry();
     let later = 0;
@@ -189,7 +189,7 @@ describe("trees of images that are of no more use", () => {
   }
 
   test("go an hour after somebody asked for them, with their blobs; what a machine boots, is about to boot or can go back to stays", async () => {
-    const { folder, images, machine, bare, from, wait, fetch, left } = await scene();
+    const { folder, images, machine, bare, from, wait, fetch, left } = await harness();
     await writeStockOs(systemFiles, join(folder, "os"));
     const [first, second] = [machine("worker-0"), machine("worker-1")];
     for (const name of ["worker-0", "worker-1", "worker-new"])
@@ -221,7 +221,7 @@ describe("trees of images that are of no more use", () => {
   });
 
   test("stay as long as somebody asks for them, and all of them while a machine cannot say what it has", async () => {
-    const { folder, wait, fetch, left } = await scene();
+    const { folder, wait, fetch, left } = await harness();
     for (const n of [0, 1]) await fetch(n);
     wait(hour - 60_000);
     await fetch(0);
@@ -236,7 +236,7 @@ describe("trees of images that are of no more use", () => {
   });
 
   test("go too when no note says that they are whole, an hour after they came", async () => {
-    const { folder, images, wait, fetch, left } = await scene();
+    const { folder, images, wait, fetch, left } = await harness();
     await fetch(0);
     await rm(join(folder, "os", `${(images[0] ?? "").split("@")[1]?.replace(":", "-")}.complete`));
     await fetch(1);
@@ -248,7 +248,7 @@ describe("trees of images that are of no more use", () => {
   });
 
   test("are not removed by who does not know the machines", async () => {
-    const { folder, images, wait, fetch, left } = await scene();
+    const { folder, images, wait, fetch, left } = await harness();
     await fetch(0);
     wait(2 * hour);
     await imageTrees(join(folder, "os"), { clock: { ...systemClock, now: () => systemClock.now() + 2 * hour } }).fetch(

@@ -3,10 +3,10 @@ import { hostname } from "node:os";
 import { type EventRecorder, createEventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { componentSending, createJournalWriter } from "../kube/journal-writer.ts";
-import { type StoryScribe, createStoryScribe } from "../kube/story-scribe.ts";
+import { type BufferedJournal, createBufferedJournal } from "../kube/buffered-journal.ts";
 import { fieldManagers } from "../api/names.ts";
 import { redactText } from "../core/text/redact.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import type { Ports } from "../ports/index.ts";
 import { connect } from "./connect.ts";
 import { jsonLogger, systemClock, systemRandom } from "../ports/node/index.ts";
@@ -67,7 +67,7 @@ export async function runProcess(
     process.exit(70);
   });
   try {
-    await run({ clock: systemClock, random: systemRandom, log, scribe: memoryScribe() }, stopping.signal);
+    await run({ clock: systemClock, random: systemRandom, log, journal: memoryJournal() }, stopping.signal);
     return 0;
   } catch (error) {
     if (stopping.signal.aborted) return 0;
@@ -80,23 +80,23 @@ export async function runProcess(
  * The scribe of a process in a pod. A container that is started again keeps its pod's name and uid, and its memory is
  * gone: each start is a boot of its own, so that no number is ever given twice.
  */
-function componentScribe(
+function componentJournal(
   component: string,
-  journal: string,
+  sender: string,
   { kube, clock, random, log }: Ports & { readonly kube: KubeClient },
-): StoryScribe {
+): BufferedJournal {
   const writer = { component, instance: process.env["POD_NAME"] ?? hostname(), version };
-  return createStoryScribe({
+  return createBufferedJournal({
     clock,
     log,
     writer,
     boot: random.uuid(),
-    journal: createJournalWriter({
+    sender: createJournalWriter({
       kube,
       clock,
       random,
       log,
-      name: journal,
+      name: sender,
       owner: fieldManagers.journal,
       rules: componentSending,
     }),
@@ -108,7 +108,7 @@ export interface ComponentOptions extends ProcessOptions {
   /** Who events say that they come from. */
   readonly reporter: string;
   /** Name of the MachineStateJournal that story lines of this process go to; one that says nothing has none. */
-  readonly journal?: string;
+  readonly journalName?: string;
 }
 
 /** Runs a process that lives by the API server: connected, and with its last events written before it ends. */
@@ -123,7 +123,7 @@ export function runComponent(
     signal: AbortSignal,
   ) => Promise<void>,
 ): Promise<number> {
-  const { component, node, kubeconfig, reporter, journal } = options;
+  const { component, node, kubeconfig, reporter, journalName: sender } = options;
   return runProcess({ component, ...(node === undefined ? {} : { node }) }, async (ports, signal) => {
     const { kube, connection, close } = await connect({ kubeconfig, component });
     const events = createEventRecorder({
@@ -132,11 +132,11 @@ export function runComponent(
       component: reporter,
       ...(node === undefined ? {} : { host: node }),
     });
-    const scribe = journal === undefined ? ports.scribe : componentScribe(component, journal, { ...ports, kube });
+    const journal = sender === undefined ? ports.journal : componentJournal(component, sender, { ...ports, kube });
     try {
-      await run({ ...ports, scribe, kube, events, apiServer: connection.server }, signal);
+      await run({ ...ports, journal, kube, events, apiServer: connection.server }, signal);
     } finally {
-      await Promise.all([events.settle(), scribe.settle()]);
+      await Promise.all([events.flush(), journal.flush()]);
       close();
     }
   });

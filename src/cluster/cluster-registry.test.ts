@@ -12,7 +12,7 @@ import { imageStore } from "../registry/image-store.ts";
 import { httpsWire } from "../registry/node/https-wire.ts";
 import { readRegistrySecret } from "../os-builder/registry-secret.ts";
 import type { Secret } from "../api/foreign/kubernetes.ts";
-import { temporaryFolder } from "../../test/support/registry/pull-kit.ts";
+import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 
 const never = new AbortController().signal;
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { startCluster } from "../../test/support/controllers-kit.ts";
+import { startCluster } from "../../test/support/controllers-harness.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { group, namespace } from "../api/names.ts";
 import { type KubeObject, resource } from "../api/schema/object.ts";

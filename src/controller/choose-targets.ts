@@ -210,7 +210,7 @@ export async function keepQuarantine(
       message: `${node} went back from ${target}: no other healthy machine gets it until another target is rendered or the annotation ${annotations.quarantined} is removed`,
     });
   }
-  for (const node of step.lift) {
+  for (const node of step.remedy) {
     await annotate(node, { [annotations.refusedTargets]: null, [annotations.quarantineTold]: null });
     log.info({ pool: name, node, target }, "quarantine lifted");
   }

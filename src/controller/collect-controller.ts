@@ -20,11 +20,11 @@ import {
 } from "../core/pool/retained-configs.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
-import { type Outcome, settled } from "../kube/outcome.ts";
-import { slimBuild, slimMachineConfig, slimNode } from "../core/pool/slim.ts";
+import { type Outcome, done } from "../kube/outcome.ts";
+import { trimBuild, trimMachineConfig, trimNode } from "../core/pool/trim.ts";
 
 /** That a config's last user is gone is noticed within this time. */
-const lookAgainSeconds = 300;
+const reconcileAfterSeconds = 300;
 /** How many are removed in one go: API server and watchers get their breath in between. */
 const mostAtOnce = 20;
 const breathSeconds = 2;
@@ -98,8 +98,8 @@ export function collectController(): Controller {
       });
       const going = verdicts.filter(({ keep }) => !keep);
       await remove(name, pool, going.slice(0, mostAtOnce), verdicts, memory, context);
-      if (going.length > mostAtOnce) return settled(breathSeconds);
-      return rendered.length === 0 ? settled() : settled(Math.max(1, secondsToNext(verdicts, now)));
+      if (going.length > mostAtOnce) return done(breathSeconds);
+      return rendered.length === 0 ? done() : done(Math.max(1, secondsToNext(verdicts, now)));
     },
   };
 }
@@ -114,7 +114,7 @@ function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
     }),
     watching({
       resource: MachineConfig,
-      keep: slimMachineConfig,
+      keep: trimMachineConfig,
       indexes: { [ofPool]: (config) => [poolOfRendered(config)].flatMap((pool) => pool ?? []) },
       concerns: ({ key, before, after }) => {
         const pool = poolOfRendered(after ?? before ?? { metadata: { name: key } });
@@ -126,7 +126,7 @@ function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
     }),
     watching({
       resource: kubernetes.Node,
-      keep: slimNode,
+      keep: trimNode,
       concerns: () => [],
       indexes: { [used]: (node: Node) => configsIn(usesOfNode(node)) },
     }),
@@ -137,7 +137,7 @@ function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
     }),
     watching({
       resource: MachineOSBuild,
-      keep: slimBuild,
+      keep: trimBuild,
       concerns: () => [],
       indexes: { [used]: (build) => configsIn(usesOfBuild(build)) },
     }),
@@ -163,7 +163,7 @@ const secondsToNext = (verdicts: readonly Retention[], now: number): number =>
     ...verdicts.flatMap((verdict) =>
       verdict.keep && verdict.because === "quiet" && verdict.until !== undefined ? [(verdict.until - now) / 1000] : [],
     ),
-    lookAgainSeconds,
+    reconcileAfterSeconds,
   );
 
 /**

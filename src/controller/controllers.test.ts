@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Scene, settledPool, version } from "../../test/support/control-plane-scene.ts";
+import { Harness, updatedPool, version } from "../../test/support/control-plane-harness.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
@@ -11,10 +11,10 @@ import { conditionOf } from "../api/schema/object.ts";
 
 describe("base configurations and rendering", () => {
   test("the ControllerConfig becomes base configurations, and pools are rendered once these are complete [controllers-2]", async () => {
-    const scene = await Scene.make();
-    scene.start();
-    await scene.pass(5000);
-    const { items } = await scene.act(() => scene.kube.list(MachineConfig));
+    const harness = await Harness.make();
+    harness.start();
+    await harness.pass(5000);
+    const { items } = await harness.act(() => harness.kube.list(MachineConfig));
     expect(items.map(({ metadata }) => metadata.name.replace(/[0-9a-f]{32}$/, "…")).toSorted()).toEqual([
       "00-master",
       "00-worker",
@@ -25,41 +25,41 @@ describe("base configurations and rendering", () => {
       "rendered-master-…",
       "rendered-worker-…",
     ]);
-    const config = await scene.act(() => scene.kube.get(ControllerConfig, { name: objects.controllerConfig }));
+    const config = await harness.act(() => harness.kube.get(ControllerConfig, { name: objects.controllerConfig }));
     expect(config?.status?.observedGeneration).toBe(config?.metadata.generation);
     expect(conditionOf(config?.status?.conditions as { type: string }[], "TemplateControllerCompleted")).toMatchObject({
       status: "True",
     });
-    const { pool, target, of } = await scene.poolStatus("worker");
+    const { pool, target, of } = await harness.poolStatus("worker");
     expect(
       (pool?.spec.configuration as { source?: { name: string }[] } | undefined)?.source?.map(({ name }) => name),
     ).toEqual(["00-worker", "01-worker-container-runtime", "01-worker-kubelet"]);
     expect(of("RenderDegraded")?.status).toBe("False");
     expect(of("Updated")?.status).toBe("True");
-    expect(await scene.events("RenderedConfigGenerated")).toContain(
+    expect(await harness.events("RenderedConfigGenerated")).toContain(
       `${target} successfully generated (release version: 1.0.0, controller version: base-1)`,
     );
   });
 
   test("a base configuration that somebody deletes comes back [controllers-3]", async () => {
-    const { scene, first } = await settledPool([]);
-    await scene.act(() => scene.kube.delete(MachineConfig, { name: "01-worker-kubelet" }));
-    await scene.pass(3000);
-    expect((await scene.poolStatus("worker")).target).toBe(first);
+    const { harness, first } = await updatedPool([]);
+    await harness.act(() => harness.kube.delete(MachineConfig, { name: "01-worker-kubelet" }));
+    await harness.pass(3000);
+    expect((await harness.poolStatus("worker")).target).toBe(first);
   });
 
   test("nothing is rendered from a ControllerConfig of another version [controllers-7]", async () => {
-    const scene = await Scene.make();
-    await scene.act(() =>
-      scene.kube.patch(
+    const harness = await Harness.make();
+    await harness.act(() =>
+      harness.kube.patch(
         ControllerConfig,
         { name: objects.controllerConfig },
         { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: "0.9.0" } } } },
       ),
     );
-    scene.start();
-    await scene.pass(5000);
-    const held = await scene.poolStatus("worker");
+    harness.start();
+    await harness.pass(5000);
+    const held = await harness.poolStatus("worker");
     expect(held.target).toBe("");
     expect(held.of("RenderDegraded")).toMatchObject({
       status: "False",
@@ -67,56 +67,56 @@ describe("base configurations and rendering", () => {
       message: "the ControllerConfig is of version 0.9.0, and this controller is 1.0.0",
     });
     expect(held.of("Updating")?.message).toContain("rendering waits: the ControllerConfig is of version 0.9.0");
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         ControllerConfig,
         { name: objects.controllerConfig },
         { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: version } } } },
       ),
     );
-    await scene.pass(3000);
-    expect((await scene.poolStatus("worker")).target).toMatch(/^rendered-worker-/);
+    await harness.pass(3000);
+    expect((await harness.poolStatus("worker")).target).toMatch(/^rendered-worker-/);
   });
 
   test("a member that cannot be rendered degrades its pool only, with field and reason, until it is repaired [controllers-9]", async () => {
-    const { scene, first } = await settledPool(["w0"]);
-    await scene.act(() => scene.config("99-bad", "worker", {}, { kernelType: "fast" }));
-    await scene.pass(2000);
-    const bad = await scene.poolStatus("worker");
+    const { harness, first } = await updatedPool(["w0"]);
+    await harness.act(() => harness.config("99-bad", "worker", {}, { kernelType: "fast" }));
+    await harness.pass(2000);
+    const bad = await harness.poolStatus("worker");
     expect(bad.target).toBe(first);
     expect(bad.of("RenderDegraded")).toMatchObject({ status: "True", reason: "RenderRefused" });
     expect(bad.of("RenderDegraded")?.message).toContain("99-bad: spec.kernelType");
     expect(bad.of("Degraded")).toMatchObject({ status: "True", reason: "RenderDegraded" });
-    expect((await scene.poolStatus("master")).of("Degraded")?.status).toBe("False");
-    await scene.act(() => scene.kube.delete(MachineConfig, { name: "99-bad" }));
-    await scene.pass(2000);
-    expect((await scene.poolStatus("worker")).of("Degraded")?.status).toBe("False");
+    expect((await harness.poolStatus("master")).of("Degraded")?.status).toBe("False");
+    await harness.act(() => harness.kube.delete(MachineConfig, { name: "99-bad" }));
+    await harness.pass(2000);
+    expect((await harness.poolStatus("worker")).of("Degraded")?.status).toBe("False");
   });
 
   test("a user's configuration that is called rendered is a member like any other", async () => {
-    const { scene, first } = await settledPool([]);
-    await scene.act(() => scene.config("rendered-x", "worker", { "/etc/x": "1" }));
-    await scene.pass(2000);
-    const { pool, target } = await scene.poolStatus("worker");
+    const { harness, first } = await updatedPool([]);
+    await harness.act(() => harness.config("rendered-x", "worker", { "/etc/x": "1" }));
+    await harness.pass(2000);
+    const { pool, target } = await harness.poolStatus("worker");
     expect(target).not.toBe(first);
     expect(JSON.stringify(pool?.spec.configuration)).toContain('"rendered-x"');
   });
 
   test("what running machines could not follow degrades the pool with the member's name, until the administrator allows it [controllers-1]", async () => {
-    const { scene, first } = await settledPool(["w0"]);
+    const { harness, first } = await updatedPool(["w0"]);
     const stretched = {
       config: { ignition: { version: "3.4.0" }, storage: { disks: [{ device: "/dev/vdb", wipeTable: true }] } },
     };
-    await scene.act(() => scene.config("99-disk", "worker", {}, stretched));
-    await scene.pass(2000);
-    const refused = await scene.poolStatus("worker");
+    await harness.act(() => harness.config("99-disk", "worker", {}, stretched));
+    await harness.pass(2000);
+    const refused = await harness.poolStatus("worker");
     expect(refused.target).toBe(first);
     expect(refused.of("RenderDegraded")).toMatchObject({ status: "True", reason: "RenderRefused" });
     expect(refused.of("RenderDegraded")?.message).toMatch(
       /^Failed to render configuration for pool worker: 99-disk: the section disks changes/,
     );
-    await scene.act(() =>
-      scene.kube.apply(
+    await harness.act(() =>
+      harness.kube.apply(
         MachineConfiguration,
         {
           metadata: { name: objects.machineConfiguration },
@@ -125,8 +125,8 @@ describe("base configurations and rendering", () => {
         { owner: "people" },
       ),
     );
-    await scene.pass(2000);
-    const allowed = await scene.poolStatus("worker");
+    await harness.pass(2000);
+    const allowed = await harness.poolStatus("worker");
     expect(allowed.of("RenderDegraded")?.status).toBe("False");
     expect(allowed.target).not.toBe(first);
     expect(allowed.of("Updating")?.status).toBe("True");
@@ -134,10 +134,10 @@ describe("base configurations and rendering", () => {
   });
 
   test("the status of a pool follows the administrator's word about what running machines could not follow", async () => {
-    const { scene } = await settledPool(["w0"]);
+    const { harness } = await updatedPool(["w0"]);
     const allow = (storage: readonly string[]) =>
-      scene.act(() =>
-        scene.kube.apply(
+      harness.act(() =>
+        harness.kube.apply(
           MachineConfiguration,
           {
             metadata: { name: objects.machineConfiguration },
@@ -147,8 +147,8 @@ describe("base configurations and rendering", () => {
         ),
       );
     await allow(["Disks"]);
-    await scene.act(() =>
-      scene.config(
+    await harness.act(() =>
+      harness.config(
         "99-disk",
         "worker",
         {},
@@ -157,43 +157,43 @@ describe("base configurations and rendering", () => {
         },
       ),
     );
-    await scene.pass(2000);
-    const said = async () => JSON.stringify((await scene.poolStatus("worker")).pool?.status?.conditions);
+    await harness.pass(2000);
+    const said = async () => JSON.stringify((await harness.poolStatus("worker")).pool?.status?.conditions);
     expect(await said()).not.toContain("cannot be applied");
     // It is taken back while the machines are on their way: they refuse the target now.
     await allow([]);
-    await scene.pass(2000);
+    await harness.pass(2000);
     expect(await said()).toContain("cannot be applied to running machines: spec.config.storage.disks");
   });
 
   test("a pool that renders anew says what is different and who brought it; one that waits says so, and keeps its target [controllers-8]", async () => {
-    const { scene, first } = await settledPool(["w0"]);
-    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
-    await scene.pass(2000);
-    const { target } = await scene.poolStatus("worker");
-    expect(await scene.events("RenderedConfigChanged")).toEqual([
+    const { harness, first } = await updatedPool(["w0"]);
+    await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
+    await harness.pass(2000);
+    const { target } = await harness.poolStatus("worker");
+    expect(await harness.events("RenderedConfigChanged")).toEqual([
       `${target} in place of ${first}: +/etc/b (60-worker)`,
     ]);
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         ControllerConfig,
         { name: objects.controllerConfig },
         { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: "0.9.0" } } } },
       ),
     );
-    await scene.pass(2000);
-    const waits = await scene.poolStatus("worker");
+    await harness.pass(2000);
+    const waits = await harness.poolStatus("worker");
     expect(waits.target).toBe(target);
     expect(waits.of("RenderDegraded")).toMatchObject({ status: "False", reason: "ControllerConfigOfOtherVersion" });
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         ControllerConfig,
         { name: objects.controllerConfig },
         { type: "merge", body: { metadata: { annotations: { [annotations.generatedByVersion]: version } } } },
       ),
     );
-    await scene.pass(2000);
-    expect((await scene.poolStatus("worker")).of("RenderDegraded")).toMatchObject({
+    await harness.pass(2000);
+    expect((await harness.poolStatus("worker")).of("RenderDegraded")).toMatchObject({
       status: "False",
       reason: "AsExpected",
       message: "",
@@ -201,90 +201,90 @@ describe("base configurations and rendering", () => {
   });
 
   test("a pool whose selector would take every MachineConfig is not rendered, and says so [controllers-4]", async () => {
-    const scene = await Scene.make();
-    await scene.act(() => scene.pool("all", { machineConfigSelector: {} }));
-    scene.start();
-    await scene.pass(5000);
-    const { target, of } = await scene.poolStatus("all");
+    const harness = await Harness.make();
+    await harness.act(() => harness.pool("all", { machineConfigSelector: {} }));
+    harness.start();
+    await harness.pass(5000);
+    const { target, of } = await harness.poolStatus("all");
     expect(target).toBe("");
     expect(of("RenderDegraded")).toMatchObject({ status: "True", reason: "SelectingAll" });
-    expect(await scene.events("SelectingAll")).toContain(
+    expect(await harness.events("SelectingAll")).toContain(
       "This machineconfigpool is selecting all machineconfigs. A non-empty selector is required.",
     );
   });
 
   test("members that come, change, go or are relabelled render their pools anew; what is not merged does not [controllers-6]", async () => {
-    const { scene, first } = await settledPool([]);
+    const { harness, first } = await updatedPool([]);
     const targets = async () =>
-      [(await scene.poolStatus("worker")).target, (await scene.poolStatus("master")).target] as const;
+      [(await harness.poolStatus("worker")).target, (await harness.poolStatus("master")).target] as const;
     const [, master] = await targets();
-    await scene.act(() => scene.config("60-x", "worker", { "/etc/x": "1" }));
-    await scene.pass(1000);
+    await harness.act(() => harness.config("60-x", "worker", { "/etc/x": "1" }));
+    await harness.pass(1000);
     const [added] = await targets();
     expect(added).not.toBe(first);
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         MachineConfig,
         { name: "60-x" },
         { type: "merge", body: { metadata: { labels: { "a.label": "of-somebody" } } } },
       ),
     );
-    await scene.pass(1000);
+    await harness.pass(1000);
     expect(await targets()).toEqual([added, master]);
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         MachineConfig,
         { name: "60-x" },
         { type: "merge", body: { metadata: { labels: { [labels.role]: "master" } } } },
       ),
     );
-    await scene.pass(1000);
+    await harness.pass(1000);
     const [worker, moved] = await targets();
     expect(worker).toBe(first);
     expect(moved).not.toBe(master);
-    await scene.act(() => scene.kube.delete(MachineConfig, { name: "60-x" }));
-    await scene.pass(1000);
+    await harness.act(() => harness.kube.delete(MachineConfig, { name: "60-x" }));
+    await harness.pass(1000);
     expect(await targets()).toEqual([first, master]);
   });
 
   test("a rendered config that was deleted while a pool needs it is made again [controllers-10]", async () => {
-    const { scene, first } = await settledPool([]);
-    await scene.act(() => scene.kube.delete(MachineConfig, { name: first }));
-    await scene.pass(2000);
-    expect(await scene.act(() => scene.kube.get(MachineConfig, { name: first }))).toBeDefined();
+    const { harness, first } = await updatedPool([]);
+    await harness.act(() => harness.kube.delete(MachineConfig, { name: first }));
+    await harness.pass(2000);
+    expect(await harness.act(() => harness.kube.get(MachineConfig, { name: first }))).toBeDefined();
   });
 });
 
 describe("roll-out", () => {
   test("a written MachineConfig reaches the first machine within a second [controllers-5]", async () => {
-    const { scene, first } = await settledPool(["w0", "w1"]);
-    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
-    await scene.pass(1000);
-    expect(Object.values(await scene.desired("worker")).filter((desired) => desired !== first)).toHaveLength(1);
+    const { harness, first } = await updatedPool(["w0", "w1"]);
+    await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
+    await harness.pass(1000);
+    expect(Object.values(await harness.desired("worker")).filter((desired) => desired !== first)).toHaveLength(1);
   });
 
   test("machines get the target one after the other, and the pool tells the story [controllers-14]", async () => {
-    const { scene, first } = await settledPool(["w0", "w1"]);
-    expect((await scene.poolStatus("worker")).of("Updated")).toMatchObject({
+    const { harness, first } = await updatedPool(["w0", "w1"]);
+    expect((await harness.poolStatus("worker")).of("Updated")).toMatchObject({
       status: "True",
       message: `All nodes are updated with MachineConfig ${first}`,
     });
-    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
-    await scene.pass(2000);
-    const { target, of } = await scene.poolStatus("worker");
+    await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
+    await harness.pass(2000);
+    const { target, of } = await harness.poolStatus("worker");
     expect(target).not.toBe(first);
-    expect(await scene.desired("worker")).toEqual({ w0: target, w1: first });
+    expect(await harness.desired("worker")).toEqual({ w0: target, w1: first });
     expect(of("Updating")).toMatchObject({ status: "True", reason: "MaxUnavailableReached" });
     expect(of("Updating")?.message).toContain("waiting: w1 (BudgetUsed: 1 of 1 allowed unavailable: w0 updating)");
-    expect((await scene.node_("w1")).spec?.taints).toEqual([
+    expect((await harness.node_("w1")).spec?.taints).toEqual([
       { key: taints.updateInProgress, effect: "PreferNoSchedule" },
     ]);
-    await scene.act(() => scene.finish("w0"));
-    await scene.pass(2000);
-    expect(await scene.desired("worker")).toEqual({ w0: target, w1: target });
-    await scene.act(() => scene.finish("w1"));
-    await scene.pass(2000);
-    const done = await scene.poolStatus("worker");
+    await harness.act(() => harness.finish("w0"));
+    await harness.pass(2000);
+    expect(await harness.desired("worker")).toEqual({ w0: target, w1: target });
+    await harness.act(() => harness.finish("w1"));
+    await harness.pass(2000);
+    const done = await harness.poolStatus("worker");
     expect(done.of("Updated")?.status).toBe("True");
     expect(done.pool?.status).toMatchObject({
       configuration: { name: target },
@@ -295,9 +295,9 @@ describe("roll-out", () => {
       degradedMachineCount: 0,
       observedGeneration: done.pool?.metadata.generation,
     });
-    expect((await scene.node_("w1")).spec?.taints ?? []).toEqual([]);
-    expect(await scene.events("Completed")).toContain(`Pool worker has completed update to MachineConfig ${target}`);
-    const described = await scene.act(() => scene.kube.get(MachineConfigNode, { name: "w0" }));
+    expect((await harness.node_("w1")).spec?.taints ?? []).toEqual([]);
+    expect(await harness.events("Completed")).toContain(`Pool worker has completed update to MachineConfig ${target}`);
+    const described = await harness.act(() => harness.kube.get(MachineConfigNode, { name: "w0" }));
     expect(described?.spec).toEqual({
       node: { name: "w0" },
       pool: { name: "worker" },
@@ -307,9 +307,9 @@ describe("roll-out", () => {
   });
 
   test("an answer that is lost does not cost a second machine [controllers-15]", async () => {
-    const { scene, first } = await settledPool(["w0", "w1", "w2"]);
+    const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
     let lost = 0;
-    scene.intercept = (handler) => async (request, signal) => {
+    harness.intercept = (handler) => async (request, signal) => {
       const response = await handler(request, signal);
       // The write is carried out, and neither its answer nor, for a while, the news of it arrives.
       if (request.method === "PATCH" && request.target.startsWith("/api/v1/nodes/") && lost < 2) {
@@ -318,69 +318,71 @@ describe("roll-out", () => {
       }
       return response;
     };
-    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
-    await scene.pass(20_000);
+    await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
+    await harness.pass(20_000);
     expect(lost).toBe(2);
-    expect(Object.values(await scene.desired("worker")).filter((desired) => desired !== first)).toHaveLength(1);
+    expect(Object.values(await harness.desired("worker")).filter((desired) => desired !== first)).toHaveLength(1);
   });
 
   test("a machine whose write never arrived is given its target again [controllers-16]", async () => {
-    const { scene, first } = await settledPool(["w0", "w1"]);
+    const { harness, first } = await updatedPool(["w0", "w1"]);
     let lost = 0;
-    scene.intercept = (handler) => async (request, signal) => {
+    harness.intercept = (handler) => async (request, signal) => {
       if (request.method === "PATCH" && request.target.startsWith("/api/v1/nodes/w0") && lost < 3) {
         lost += 1;
         throw new Error("connection refused");
       }
       return handler(request, signal);
     };
-    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
-    await scene.pass(20_000);
-    const { target } = await scene.poolStatus("worker");
-    expect(await scene.desired("worker")).toEqual({ w0: target, w1: first });
+    await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
+    await harness.pass(20_000);
+    const { target } = await harness.poolStatus("worker");
+    expect(await harness.desired("worker")).toEqual({ w0: target, w1: first });
   });
 
   test("a paused pool renders and gives nobody anything [controllers-12]", async () => {
-    const { scene, first } = await settledPool(["w0"]);
-    await scene.act(() =>
-      scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }),
+    const { harness, first } = await updatedPool(["w0"]);
+    await harness.act(() =>
+      harness.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }),
     );
-    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
-    await scene.pass(3000);
-    const { target, of } = await scene.poolStatus("worker");
+    await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
+    await harness.pass(3000);
+    const { target, of } = await harness.poolStatus("worker");
     expect(target).not.toBe(first);
-    expect(await scene.desired("worker")).toEqual({ w0: first });
+    expect(await harness.desired("worker")).toEqual({ w0: first });
     expect(of("Updating")).toMatchObject({ status: "False", reason: "Paused" });
-    await scene.act(() =>
-      scene.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: false } } }),
+    await harness.act(() =>
+      harness.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: false } } }),
     );
-    await scene.pass(2000);
-    expect(await scene.desired("worker")).toEqual({ w0: target });
+    await harness.pass(2000);
+    expect(await harness.desired("worker")).toEqual({ w0: target });
   });
 
   test("machines of the control plane are told whether they are the only one [controllers-13]", async () => {
-    const scene = await Scene.make();
-    await scene.act(() => scene.node("m0", "master"));
-    scene.start();
-    await scene.pass(5000);
-    expect((await scene.node_("m0")).metadata.annotations?.[annotations.controlPlaneTopology]).toBe("SingleReplica");
-    await scene.act(() => scene.node("m1", "master"));
-    await scene.pass(3000);
-    expect((await scene.node_("m0")).metadata.annotations?.[annotations.controlPlaneTopology]).toBe("HighlyAvailable");
-    expect(Object.values(await scene.desired("master")).filter((desired) => desired !== "")).toHaveLength(1);
+    const harness = await Harness.make();
+    await harness.act(() => harness.node("m0", "master"));
+    harness.start();
+    await harness.pass(5000);
+    expect((await harness.node_("m0")).metadata.annotations?.[annotations.controlPlaneTopology]).toBe("SingleReplica");
+    await harness.act(() => harness.node("m1", "master"));
+    await harness.pass(3000);
+    expect((await harness.node_("m0")).metadata.annotations?.[annotations.controlPlaneTopology]).toBe(
+      "HighlyAvailable",
+    );
+    expect(Object.values(await harness.desired("master")).filter((desired) => desired !== "")).toHaveLength(1);
   });
 
   test("heartbeats of kubelets cause no write [controllers-11]", async () => {
-    const { scene } = await settledPool(["w0", "w1"]);
-    await scene.pass(5000);
+    const { harness } = await updatedPool(["w0", "w1"]);
+    await harness.pass(5000);
     let writes = 0;
-    scene.intercept = (handler) => (request, signal) => {
+    harness.intercept = (handler) => (request, signal) => {
       if (request.method !== "GET" && !request.target.includes("/leases/")) writes += 1;
       return handler(request, signal);
     };
     for (let beat = 0; beat < 5; beat += 1) {
-      await scene.act(() =>
-        scene.kube.patch(
+      await harness.act(() =>
+        harness.kube.patch(
           kubernetes.Node,
           { name: "w0" },
           {
@@ -391,7 +393,7 @@ describe("roll-out", () => {
                   {
                     type: "Ready",
                     status: "True",
-                    lastHeartbeatTime: new Date(scene.kernel.clock.now()).toISOString(),
+                    lastHeartbeatTime: new Date(harness.kernel.clock.now()).toISOString(),
                   },
                 ],
               },
@@ -400,7 +402,7 @@ describe("roll-out", () => {
           { subresource: "status" },
         ),
       );
-      await scene.pass(10_000);
+      await harness.pass(10_000);
     }
     expect(writes).toBe(0);
   });

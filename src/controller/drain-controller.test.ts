@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
+import { type Harness, updatedPool } from "../../test/support/control-plane-harness.ts";
 import { type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
@@ -17,11 +17,11 @@ const pod = (name: string, node: string, app: string, more: { metadata?: object;
 });
 const running = { status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] } };
 
-async function run(scene: Scene, ...pods: readonly Pod[]): Promise<void> {
-  await scene.act(async () => {
+async function run(harness: Harness, ...pods: readonly Pod[]): Promise<void> {
+  await harness.act(async () => {
     for (const each of pods) {
-      await scene.kube.create(kubernetes.Pod, each);
-      await scene.kube.patch(
+      await harness.kube.create(kubernetes.Pod, each);
+      await harness.kube.patch(
         kubernetes.Pod,
         { name: each.metadata.name, namespace: "default" },
         { type: "merge", body: running },
@@ -33,18 +33,18 @@ async function run(scene: Scene, ...pods: readonly Pod[]): Promise<void> {
 
 /** A budget that allows `allowed` disruptions now; its controller does not run here. */
 function keep(
-  scene: Scene,
+  harness: Harness,
   app: string,
   { spec = { minAvailable: 2 } as object, expectedPods = 3, allowed = 0 } = {},
 ): Promise<void> {
-  return scene.act(async () => {
-    await scene.kube.create(kubernetes.PodDisruptionBudget, {
+  return harness.act(async () => {
+    await harness.kube.create(kubernetes.PodDisruptionBudget, {
       apiVersion: "policy/v1",
       kind: "PodDisruptionBudget",
       metadata: { name: `keep-${app}`, namespace: "default" },
       spec: { selector: { matchLabels: { app } }, ...spec },
     });
-    await scene.kube.patch(
+    await harness.kube.patch(
       kubernetes.PodDisruptionBudget,
       { name: `keep-${app}`, namespace: "default" },
       {
@@ -64,38 +64,39 @@ function keep(
   });
 }
 
-const ask = (scene: Scene, value: string, node = "w0") =>
-  scene.act(() => scene.annotate(node, { [annotations.desiredDrain]: value }));
-const has = async (scene: Scene, key: string, node = "w0") => (await scene.node_(node)).metadata.annotations?.[key];
-const applied = (scene: Scene, node = "w0") => has(scene, annotations.lastAppliedDrain, node);
-const drained = async (scene: Scene, node = "w0") =>
+const ask = (harness: Harness, value: string, node = "w0") =>
+  harness.act(() => harness.annotate(node, { [annotations.desiredDrain]: value }));
+const has = async (harness: Harness, key: string, node = "w0") =>
+  (await harness.node_(node)).metadata.annotations?.[key];
+const applied = (harness: Harness, node = "w0") => has(harness, annotations.lastAppliedDrain, node);
+const drained = async (harness: Harness, node = "w0") =>
   conditionOf(
-    (await scene.act(() => scene.kube.get(MachineConfigNode, { name: node })))?.status?.conditions,
+    (await harness.act(() => harness.kube.get(MachineConfigNode, { name: node })))?.status?.conditions,
     machineConfigNodeConditions.drained,
   );
-const exists = async (scene: Scene, name: string) =>
-  (await scene.act(() => scene.kube.get(kubernetes.Pod, { name, namespace: "default" }))) !== undefined;
-const policy = (scene: Scene, said: Readonly<Record<string, string>>) =>
-  scene.act(() =>
-    scene.kube.patch(
+const exists = async (harness: Harness, name: string) =>
+  (await harness.act(() => harness.kube.get(kubernetes.Pod, { name, namespace: "default" }))) !== undefined;
+const policy = (harness: Harness, said: Readonly<Record<string, string>>) =>
+  harness.act(() =>
+    harness.kube.patch(
       MachineConfigPool,
       { name: "worker" },
       { type: "merge", body: { metadata: { annotations: said } } },
     ),
   );
 
-async function withPod(): Promise<Scene> {
-  const { scene } = await settledPool(["w0"]);
-  await run(scene, pod("web-1", "w0", "web"));
-  await scene.pass(500);
-  return scene;
+async function withPod(): Promise<Harness> {
+  const { harness } = await updatedPool(["w0"]);
+  await run(harness, pod("web-1", "w0", "web"));
+  await harness.pass(500);
+  return harness;
 }
 
 /** Notes every request of the controllers that `wanted` picks. */
-function overhear(scene: Scene, wanted: (request: HttpRequest) => string | undefined): string[] {
+function overhear(harness: Harness, wanted: (request: HttpRequest) => string | undefined): string[] {
   const heard: string[] = [];
-  const { intercept } = scene;
-  scene.intercept = (handler) => (request, signal) => {
+  const { intercept } = harness;
+  harness.intercept = (handler) => (request, signal) => {
     heard.push(...[wanted(request)].flatMap((text) => text ?? []));
     return intercept(handler)(request, signal);
   };
@@ -104,213 +105,213 @@ function overhear(scene: Scene, wanted: (request: HttpRequest) => string | undef
 
 describe("drain", () => {
   test("a node is cordoned, emptied, reported, and put back [drain-controller-1]", async () => {
-    const scene = await withPod();
-    await ask(scene, "drain-x");
-    await scene.pass(2000);
-    const node = await scene.node_("w0");
+    const harness = await withPod();
+    await ask(harness, "drain-x");
+    await harness.pass(2000);
+    const node = await harness.node_("w0");
     expect(node.spec?.unschedulable).toBe(true);
     expect(node.metadata.annotations?.[annotations.cordonedFor]).toBe("drain-x");
     expect(
-      await scene.act(() => scene.kube.get(kubernetes.Pod, { name: "web-1", namespace: "default" })),
+      await harness.act(() => harness.kube.get(kubernetes.Pod, { name: "web-1", namespace: "default" })),
     ).toBeUndefined();
-    expect(await applied(scene)).toBe("drain-x");
-    expect(await drained(scene)).toMatchObject({ status: "True" });
-    await ask(scene, "uncordon-x");
-    await scene.pass(1000);
-    const back = await scene.node_("w0");
+    expect(await applied(harness)).toBe("drain-x");
+    expect(await drained(harness)).toMatchObject({ status: "True" });
+    await ask(harness, "uncordon-x");
+    await harness.pass(1000);
+    const back = await harness.node_("w0");
     expect(back.spec?.unschedulable).toBeUndefined();
     expect(back.metadata.annotations?.[annotations.cordonedFor]).toBeUndefined();
-    expect(await applied(scene)).toBe("uncordon-x");
+    expect(await applied(harness)).toBe("uncordon-x");
   });
 
   test("a budget holds a drain back; the reason is told, and lifting it lets the drain go on at once [drain-controller-7]", async () => {
-    const scene = await withPod();
-    await keep(scene, "web");
-    await ask(scene, "drain-x");
-    await scene.pass(30_000);
-    expect(await applied(scene)).toBeUndefined();
-    expect(await drained(scene)).toMatchObject({
+    const harness = await withPod();
+    await keep(harness, "web");
+    await ask(harness, "drain-x");
+    await harness.pass(30_000);
+    expect(await applied(harness)).toBeUndefined();
+    expect(await drained(harness)).toMatchObject({
       status: "Unknown",
       reason: "PodsBlocked",
       message:
         "0 of 1 pods have left; blocked: pod default/web-1 by PodDisruptionBudget default/keep-web (allowed disruptions 0, 2 healthy of 2 needed)",
     });
-    expect((await scene.events("DrainBlocked")).length).toBe(1);
-    await scene.act(() =>
-      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    expect((await harness.events("DrainBlocked")).length).toBe(1);
+    await harness.act(() =>
+      harness.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
     );
-    await scene.pass(1000);
-    expect(await applied(scene)).toBe("drain-x");
+    await harness.pass(1000);
+    expect(await applied(harness)).toBe("drain-x");
   });
 
   test("a pod that leaves lets the drain go on at once, and progress is counted [drain-controller-6]", async () => {
-    const scene = await withPod();
-    await keep(scene, "web");
-    await run(scene, pod("a", "w0", "other"), pod("b", "w0", "other"));
-    await ask(scene, "drain-x");
-    await scene.pass(20_000);
-    expect((await drained(scene))?.message).toMatch(/^2 of 3 pods have left; blocked: pod default\/web-1 by /);
-    await scene.act(() => scene.kube.delete(kubernetes.Pod, { name: "web-1", namespace: "default" }));
-    await scene.pass(600);
-    expect(await applied(scene)).toBe("drain-x");
+    const harness = await withPod();
+    await keep(harness, "web");
+    await run(harness, pod("a", "w0", "other"), pod("b", "w0", "other"));
+    await ask(harness, "drain-x");
+    await harness.pass(20_000);
+    expect((await drained(harness))?.message).toMatch(/^2 of 3 pods have left; blocked: pod default\/web-1 by /);
+    await harness.act(() => harness.kube.delete(kubernetes.Pod, { name: "web-1", namespace: "default" }));
+    await harness.pass(600);
+    expect(await applied(harness)).toBe("drain-x");
   });
 
   test("before the first cordon it is asked which pods would go, and told what will hold the drain [drain-controller-4]", async () => {
-    const scene = await withPod();
-    await keep(scene, "web", { spec: { maxUnavailable: 0 } });
+    const harness = await withPod();
+    await keep(harness, "web", { spec: { maxUnavailable: 0 } });
     await run(
-      scene,
+      harness,
       pod("alone", "w0", "other", { metadata: { ownerReferences: [] } }),
       pod("held", "w0", "other", { metadata: { finalizers: ["example.com/wait"] } }),
     );
-    const heard = overhear(scene, ({ method, target, body }) =>
+    const heard = overhear(harness, ({ method, target, body }) =>
       method === "POST" && target.includes("/eviction")
         ? `evict${target.includes("dryRun=All") ? " dry" : ""}`
         : method === "PATCH" && target.includes("/nodes/w0") && String(body).includes("unschedulable")
           ? "cordon"
           : undefined,
     );
-    await ask(scene, "drain-x");
-    await scene.pass(3000);
+    await ask(harness, "drain-x");
+    await harness.pass(3000);
     expect(heard.slice(0, 5)).toEqual(["evict dry", "evict dry", "evict dry", "cordon", "evict"]);
-    expect(await scene.events("DrainForecast")).toEqual([
+    expect(await harness.events("DrainForecast")).toEqual([
       "Before w0 is drained, of 3 pods: cannot be evicted now: pod default/web-1 by PodDisruptionBudget default/keep-web (allowed disruptions 0, 2 healthy of 2 needed; it can never allow one: its maxUnavailable is 0, so that only more replicas or another budget help); " +
         "will not be re-created elsewhere, because no controller owns them: default/alone; may be held by finalizers: default/held (example.com/wait)",
     ]);
-    expect(await exists(scene, "alone")).toBe(false);
+    expect(await exists(harness, "alone")).toBe(false);
   });
 
   test("a drain that meets nothing worth telling has no forecast [drain-controller-5]", async () => {
-    const scene = await withPod();
-    await ask(scene, "drain-x");
-    await scene.pass(2000);
-    expect(await applied(scene)).toBe("drain-x");
-    expect(await scene.events("DrainForecast")).toEqual([]);
+    const harness = await withPod();
+    await ask(harness, "drain-x");
+    await harness.pass(2000);
+    expect(await applied(harness)).toBe("drain-x");
+    expect(await harness.events("DrainForecast")).toEqual([]);
   });
 
   test("a pod that is held by its finalizers is named with them once its time is over [drain-controller-9]", async () => {
-    const scene = await withPod();
-    await run(scene, pod("held", "w0", "other", { metadata: { finalizers: ["example.com/wait"] } }));
-    await ask(scene, "drain-x");
-    await scene.pass(30_000);
-    expect((await drained(scene))?.message).toBe("1 of 2 pods have left; leaving: default/held");
-    await scene.pass(60_000);
-    expect((await drained(scene))?.message).toMatch(
+    const harness = await withPod();
+    await run(harness, pod("held", "w0", "other", { metadata: { finalizers: ["example.com/wait"] } }));
+    await ask(harness, "drain-x");
+    await harness.pass(30_000);
+    expect((await drained(harness))?.message).toBe("1 of 2 pods have left; leaving: default/held");
+    await harness.pass(60_000);
+    expect((await drained(harness))?.message).toMatch(
       /leaving: default\/held \(stuck since .*: held by its finalizers example\.com\/wait\)/,
     );
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         kubernetes.Pod,
         { name: "held", namespace: "default" },
         { type: "merge", body: { metadata: { finalizers: null } } },
       ),
     );
-    await scene.pass(1000);
-    expect(await applied(scene)).toBe("drain-x");
+    await harness.pass(1000);
+    expect(await applied(harness)).toBe("drain-x");
   });
 
   test("after the pool's deadline the drain says so, and still forces nothing [drain-controller-10]", async () => {
-    const scene = await withPod();
-    await policy(scene, { [annotations.drainDeadlineSeconds]: "60" });
-    await keep(scene, "web");
-    await ask(scene, "drain-x");
-    await scene.pass(120_000);
-    expect(await drained(scene)).toMatchObject({ status: "Unknown", reason: "DrainDeadlineExceeded" });
-    expect((await scene.events("DrainDeadlineExceeded")).length).toBe(1);
-    expect(await exists(scene, "web-1")).toBe(true);
+    const harness = await withPod();
+    await policy(harness, { [annotations.drainDeadlineSeconds]: "60" });
+    await keep(harness, "web");
+    await ask(harness, "drain-x");
+    await harness.pass(120_000);
+    expect(await drained(harness)).toMatchObject({ status: "Unknown", reason: "DrainDeadlineExceeded" });
+    expect((await harness.events("DrainDeadlineExceeded")).length).toBe(1);
+    expect(await exists(harness, "web-1")).toBe(true);
   });
 
   test("the deadline counts on when another process takes over in the middle of a drain [drain-controller-15]", async () => {
-    const { scene, process } = await settledPool(["w0"]);
-    await run(scene, pod("web-1", "w0", "web"));
-    await policy(scene, { [annotations.drainDeadlineSeconds]: "60" });
-    await keep(scene, "web");
-    await ask(scene, "drain-x");
-    await scene.pass(45_000);
-    expect(await drained(scene)).toMatchObject({ reason: "PodsBlocked" });
+    const { harness, process } = await updatedPool(["w0"]);
+    await run(harness, pod("web-1", "w0", "web"));
+    await policy(harness, { [annotations.drainDeadlineSeconds]: "60" });
+    await keep(harness, "web");
+    await ask(harness, "drain-x");
+    await harness.pass(45_000);
+    expect(await drained(harness)).toMatchObject({ reason: "PodsBlocked" });
     process.abort(new Error("this one ends"));
-    scene.start("the next one");
-    await scene.pass(25_000);
-    expect(await drained(scene)).toMatchObject({ reason: "DrainDeadlineExceeded" });
-    expect((await scene.events("DrainBlocked")).length).toBe(1);
+    harness.start("the next one");
+    await harness.pass(25_000);
+    expect(await drained(harness)).toMatchObject({ reason: "DrainDeadlineExceeded" });
+    expect((await harness.events("DrainBlocked")).length).toBe(1);
     // A third one in the middle of what comes then tells nothing twice.
-    await scene.act(() =>
-      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    await harness.act(() =>
+      harness.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
     );
-    await scene.pass(1000);
-    expect(await applied(scene)).toBe("drain-x");
+    await harness.pass(1000);
+    expect(await applied(harness)).toBe("drain-x");
   });
 
   test("a policy of skipping puts the node back into service, says so on it, and leaves the request unconfirmed [drain-controller-11]", async () => {
-    const scene = await withPod();
-    await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
-    await keep(scene, "web");
-    await ask(scene, "drain-x");
-    await scene.pass(70_000);
-    const node = await scene.node_("w0");
+    const harness = await withPod();
+    await policy(harness, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
+    await keep(harness, "web");
+    await ask(harness, "drain-x");
+    await harness.pass(70_000);
+    const node = await harness.node_("w0");
     expect(node.spec?.unschedulable).toBeUndefined();
     expect(node.metadata.annotations).not.toHaveProperty([annotations.cordonedFor]);
     expect(drainSkipped(node)).toMatchObject({
       request: "drain-x",
       why: expect.stringContaining("default/keep-web") as string,
     });
-    expect(await applied(scene)).toBeUndefined();
-    expect(await drained(scene)).toMatchObject({
+    expect(await applied(harness)).toBeUndefined();
+    expect(await drained(harness)).toMatchObject({
       status: "False",
       reason: "DrainSkipped",
       message: expect.stringContaining("the node serves again and is tried again after") as string,
     });
-    expect((await scene.events("DrainSkipped")).length).toBe(1);
+    expect((await harness.events("DrainSkipped")).length).toBe(1);
     // The same request rests, until the node gets its target anew; another one is served at once.
-    await scene.act(() =>
-      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    await harness.act(() =>
+      harness.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
     );
-    await scene.pass(60_000);
-    expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
-    await ask(scene, "drain-y");
-    await scene.pass(1500);
-    expect(await applied(scene)).toBe("drain-y");
-    expect(drainSkipped(await scene.node_("w0"))).toBeUndefined();
+    await harness.pass(60_000);
+    expect((await harness.node_("w0")).spec?.unschedulable).toBeUndefined();
+    await ask(harness, "drain-y");
+    await harness.pass(1500);
+    expect(await applied(harness)).toBe("drain-y");
+    expect(drainSkipped(await harness.node_("w0"))).toBeUndefined();
   });
 
   test("a node whose drain is skipped gives its place to the next one, and is tried again after its pause [drain-controller-12]", async () => {
-    const { scene, first } = await settledPool(["w0", "w1"]);
-    await run(scene, pod("web-1", "w0", "web"));
-    await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
-    await keep(scene, "web");
-    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
-    await scene.pass(2000);
-    const { target } = await scene.poolStatus("worker");
-    expect(await scene.desired("worker")).toEqual({ w0: target, w1: first });
+    const { harness, first } = await updatedPool(["w0", "w1"]);
+    await run(harness, pod("web-1", "w0", "web"));
+    await policy(harness, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
+    await keep(harness, "web");
+    await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
+    await harness.pass(2000);
+    const { target } = await harness.poolStatus("worker");
+    expect(await harness.desired("worker")).toEqual({ w0: target, w1: first });
     // As its daemon does.
-    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Working" }));
-    await ask(scene, `drain-${target}`);
-    await scene.pass(65_000);
-    expect(await scene.desired("worker")).toEqual({ w0: target, w1: target });
-    expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
-    const { of } = await scene.poolStatus("worker");
+    await harness.act(() => harness.annotate("w0", { [annotations.state]: "Working" }));
+    await ask(harness, `drain-${target}`);
+    await harness.pass(65_000);
+    expect(await harness.desired("worker")).toEqual({ w0: target, w1: target });
+    expect((await harness.node_("w0")).spec?.unschedulable).toBeUndefined();
+    const { of } = await harness.poolStatus("worker");
     expect(of("Updating")?.message).toContain("w0 (DrainSkipped: ");
-    await scene.act(() => scene.finish("w1"));
-    await scene.pass(60_000);
-    expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
+    await harness.act(() => harness.finish("w1"));
+    await harness.pass(60_000);
+    expect((await harness.node_("w0")).spec?.unschedulable).toBeUndefined();
     // Five minutes after it was skipped it is its turn again, and nothing blocks it any more.
-    await scene.act(() =>
-      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    await harness.act(() =>
+      harness.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
     );
-    await scene.pass(240_000);
-    expect(await applied(scene)).toBe(`drain-${target}`);
-    expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
-    expect(drainSkipped(await scene.node_("w0"))).toBeUndefined();
+    await harness.pass(240_000);
+    expect(await applied(harness)).toBe(`drain-${target}`);
+    expect((await harness.node_("w0")).spec?.unschedulable).toBe(true);
+    expect(drainSkipped(await harness.node_("w0"))).toBeUndefined();
   });
 
   test("a cordon that fails is tried again, and nothing is evicted before it stands [drain-controller-3]", async () => {
-    const scene = await withPod();
+    const harness = await withPod();
     let refused = 0;
-    const heard = overhear(scene, ({ method, target }) =>
+    const heard = overhear(harness, ({ method, target }) =>
       method === "POST" && target.includes("/eviction") && !target.includes("dryRun") ? "evict" : undefined,
     );
-    const { intercept } = scene;
-    scene.intercept = (handler) => (request, signal) => {
+    const { intercept } = harness;
+    harness.intercept = (handler) => (request, signal) => {
       if (request.method !== "PATCH" || !String(request.body).includes("unschedulable") || refused >= 3)
         return intercept(handler)(request, signal);
       refused += 1;
@@ -328,107 +329,107 @@ describe("drain", () => {
         }),
       });
     };
-    await ask(scene, "drain-x");
-    await scene.pass(10_000);
+    await ask(harness, "drain-x");
+    await harness.pass(10_000);
     expect(refused).toBe(3);
-    expect(await applied(scene)).toBe("drain-x");
+    expect(await applied(harness)).toBe("drain-x");
   });
 
   test("what is no drain request is left alone, and said [drain-controller-18]", async () => {
-    const scene = await withPod();
-    await ask(scene, "dance-x");
-    await scene.pass(5000);
-    expect((await scene.node_("w0")).spec?.unschedulable).toBeUndefined();
-    expect(await exists(scene, "web-1")).toBe(true);
-    expect(await applied(scene)).toBeUndefined();
+    const harness = await withPod();
+    await ask(harness, "dance-x");
+    await harness.pass(5000);
+    expect((await harness.node_("w0")).spec?.unschedulable).toBeUndefined();
+    expect(await exists(harness, "web-1")).toBe(true);
+    expect(await applied(harness)).toBeUndefined();
   });
 
   test("a cordon of somebody else outlives a skipped drain [drain-controller-13]", async () => {
-    const scene = await withPod();
-    await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
-    await keep(scene, "web");
-    await scene.act(() => scene.annotate("w0", {}, { unschedulable: true }));
-    await ask(scene, "drain-x");
-    await scene.pass(70_000);
-    expect(drainSkipped(await scene.node_("w0"))?.request).toBe("drain-x");
-    expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
+    const harness = await withPod();
+    await policy(harness, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
+    await keep(harness, "web");
+    await harness.act(() => harness.annotate("w0", {}, { unschedulable: true }));
+    await ask(harness, "drain-x");
+    await harness.pass(70_000);
+    expect(drainSkipped(await harness.node_("w0"))?.request).toBe("drain-x");
+    expect((await harness.node_("w0")).spec?.unschedulable).toBe(true);
   });
 
   test("a policy of force deletes what it names, and nothing else; each pod is told [drain-controller-14]", async () => {
-    const scene = await withPod();
-    await policy(scene, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "force: pdb" });
-    await keep(scene, "web");
+    const harness = await withPod();
+    await policy(harness, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "force: pdb" });
+    await keep(harness, "web");
     await run(
-      scene,
+      harness,
       pod("web-data", "w0", "web", { spec: { volumes: [{ name: "d", emptyDir: {} }] } }),
       pod("web-alone", "w0", "web", { metadata: { ownerReferences: [] } }),
     );
-    await ask(scene, "drain-x");
-    await scene.pass(50_000);
-    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(scene, name)))).toEqual([
+    await ask(harness, "drain-x");
+    await harness.pass(50_000);
+    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(harness, name)))).toEqual([
       true,
       true,
       true,
     ]);
-    expect(await scene.events("DrainForced")).toEqual([]);
-    await scene.pass(20_000);
-    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(scene, name)))).toEqual([
+    expect(await harness.events("DrainForced")).toEqual([]);
+    await harness.pass(20_000);
+    expect(await Promise.all(["web-1", "web-data", "web-alone"].map((name) => exists(harness, name)))).toEqual([
       false,
       true,
       true,
     ]);
-    expect(await scene.events("DrainForced")).toEqual([
+    expect(await harness.events("DrainForced")).toEqual([
       expect.stringMatching(
         /^pod default\/web-1 by PodDisruptionBudget default\/keep-web \(.*\) is deleted: its node has drained for 6\d s, and the policy of pool worker says so$/,
       ),
     ]);
-    expect((await drained(scene))?.message).toContain(
+    expect((await drained(harness))?.message).toContain(
       "2 not forced, because of what the pool's policy does not name: emptyDir, unmanaged",
     );
-    expect(await applied(scene)).toBeUndefined();
-    await policy(scene, { [annotations.drainAfterDeadline]: "force: pdb, emptyDir, unmanaged" });
-    await scene.pass(2000);
-    expect(await applied(scene)).toBe("drain-x");
+    expect(await applied(harness)).toBeUndefined();
+    await policy(harness, { [annotations.drainAfterDeadline]: "force: pdb, emptyDir, unmanaged" });
+    await harness.pass(2000);
+    expect(await applied(harness)).toBe("drain-x");
   });
 
   test("no drain waits behind another: of fifty, with 30 that a slow server holds and 19 that budgets hold, the last ends at once [drain-controller-8]", async () => {
     const names = Array.from({ length: 50 }, (_, index) => `w${index}`);
-    const { scene } = await settledPool(names);
-    const { intercept } = scene;
-    scene.intercept = (handler) => async (request, signal) => {
+    const { harness } = await updatedPool(names);
+    const { intercept } = harness;
+    harness.intercept = (handler) => async (request, signal) => {
       if (request.target.includes("/pods/slow-") && request.target.includes("/eviction"))
-        await scene.kernel.clock.sleep(25_000, signal);
+        await harness.kernel.clock.sleep(25_000, signal);
       return intercept(handler)(request, signal);
     };
-    await keep(scene, "web");
+    await keep(harness, "web");
     for (const [index, name] of names.entries())
       await run(
-        scene,
+        harness,
         index < 30 ? pod(`slow-${index}`, name, "slow") : pod(`web-${index}`, name, index < 49 ? "web" : "free"),
       );
-    for (const name of names.slice(0, 49)) await ask(scene, "drain-x", name);
-    await scene.pass(2000);
-    await ask(scene, "drain-x", "w49");
-    await scene.pass(1500);
-    expect(await applied(scene, "w49")).toBe("drain-x");
-    expect(await applied(scene, "w0")).toBeUndefined();
-    expect(await applied(scene, "w48")).toBeUndefined();
+    for (const name of names.slice(0, 49)) await ask(harness, "drain-x", name);
+    await harness.pass(2000);
+    await ask(harness, "drain-x", "w49");
+    await harness.pass(1500);
+    expect(await applied(harness, "w49")).toBe("drain-x");
+    expect(await applied(harness, "w0")).toBeUndefined();
+    expect(await applied(harness, "w48")).toBeUndefined();
   }, 30_000);
 
   test("pods are watched node by node and budgets while one of them blocks: nothing reads all pods of a cluster [drain-controller-17]", async () => {
-    const { scene } = await settledPool(["w0", "w1"]);
-    await run(scene, pod("web-1", "w0", "web"), pod("other", "w1", "web"));
+    const { harness } = await updatedPool(["w0", "w1"]);
+    await run(harness, pod("web-1", "w0", "web"), pod("other", "w1", "web"));
     // By label the node controller knows the few pods of etcd and of our own.
-    const heard = overhear(scene, ({ method, target }) =>
+    const heard = overhear(harness, ({ method, target }) =>
       method === "GET" && /\/(pods|poddisruptionbudgets)\?/.test(target) && !target.includes("labelSelector=")
         ? `${target.includes("watch=true") ? "watch" : "list"} ${target.includes("/pods?") ? "pods" : "budgets"}${target.includes("fieldSelector=spec.nodeName%3Dw0") ? " of w0" : target.includes("/namespaces/default/") ? " of default" : ""}`
         : undefined,
     );
-    await scene.pass(60_000);
+    await harness.pass(60_000);
     expect(heard).toEqual([]);
-    await keep(scene, "web");
-    await ask(scene, "drain-x");
-    await scene.pass(20_000);
+    await keep(harness, "web");
+    await ask(harness, "drain-x");
+    await harness.pass(20_000);
     expect([...new Set(heard)].sort()).toEqual([
       "list budgets",
       "list budgets of default",
@@ -437,82 +438,82 @@ describe("drain", () => {
       "watch pods of w0",
     ]);
     heard.length = 0;
-    await scene.act(() =>
-      scene.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
+    await harness.act(() =>
+      harness.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
     );
-    await scene.pass(2000);
-    expect(await applied(scene)).toBe("drain-x");
+    await harness.pass(2000);
+    expect(await applied(harness)).toBe("drain-x");
     heard.length = 0;
     // Nothing drains any more: no watch is opened again when the last one would have ended.
-    await scene.pass(3_600_000);
+    await harness.pass(3_600_000);
     expect(heard).toEqual([]);
   });
 
   test("a cordon of an administrator stays when ours is not needed [drain-controller-2]", async () => {
-    const scene = await withPod();
-    await scene.act(() =>
-      scene.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { spec: { unschedulable: true } } }),
+    const harness = await withPod();
+    await harness.act(() =>
+      harness.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { spec: { unschedulable: true } } }),
     );
-    await ask(scene, "drain-x");
-    await scene.pass(2000);
-    expect(await applied(scene)).toBe("drain-x");
-    await ask(scene, "uncordon-x");
-    await scene.pass(1000);
-    expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
-    expect(await applied(scene)).toBe("uncordon-x");
+    await ask(harness, "drain-x");
+    await harness.pass(2000);
+    expect(await applied(harness)).toBe("drain-x");
+    await ask(harness, "uncordon-x");
+    await harness.pass(1000);
+    expect((await harness.node_("w0")).spec?.unschedulable).toBe(true);
+    expect(await applied(harness)).toBe("uncordon-x");
   });
 
   test("a drained node that somebody puts back is drained again before its daemon may go on [drain-controller-16]", async () => {
-    const scene = await withPod();
-    await ask(scene, "drain-x");
-    await scene.pass(2000);
-    await scene.act(async () => {
-      await scene.kube.patch(
+    const harness = await withPod();
+    await ask(harness, "drain-x");
+    await harness.pass(2000);
+    await harness.act(async () => {
+      await harness.kube.patch(
         kubernetes.Node,
         { name: "w0" },
         { type: "merge", body: { spec: { unschedulable: null } } },
       );
-      await scene.kube.create(kubernetes.Pod, pod("web-2", "w0", "web"));
+      await harness.kube.create(kubernetes.Pod, pod("web-2", "w0", "web"));
     });
-    await scene.pass(3000);
-    expect((await scene.node_("w0")).spec?.unschedulable).toBe(true);
+    await harness.pass(3000);
+    expect((await harness.node_("w0")).spec?.unschedulable).toBe(true);
     expect(
-      await scene.act(() => scene.kube.get(kubernetes.Pod, { name: "web-2", namespace: "default" })),
+      await harness.act(() => harness.kube.get(kubernetes.Pod, { name: "web-2", namespace: "default" })),
     ).toBeUndefined();
-    expect(await applied(scene)).toBe("drain-x");
+    expect(await applied(harness)).toBe("drain-x");
   });
 });
 
 test("a pod that builds an OS image is let finish, ten minutes at most; everything else leaves meanwhile [drain-controller-19]", async () => {
-  const { scene } = await settledPool(["w0"]);
+  const { harness } = await updatedPool(["w0"]);
   const build = { metadata: { labels: { [labels.ephemeralBuildObject]: "" } } };
-  await run(scene, pod("web-1", "w0", "web"), pod("build-1", "w0", "build", build));
-  await scene.pass(500);
-  await ask(scene, "drain-x");
-  await scene.pass(60_000);
-  expect([await exists(scene, "web-1"), await exists(scene, "build-1")]).toEqual([false, true]);
-  expect((await drained(scene))?.message).toContain(
+  await run(harness, pod("web-1", "w0", "web"), pod("build-1", "w0", "build", build));
+  await harness.pass(500);
+  await ask(harness, "drain-x");
+  await harness.pass(60_000);
+  expect([await exists(harness, "web-1"), await exists(harness, "build-1")]).toEqual([false, true]);
+  expect((await drained(harness))?.message).toContain(
     "pod default/build-1 (it builds an OS image, which is waited for, ten minutes at most)",
   );
-  expect(await applied(scene)).toBeUndefined();
-  await scene.act(() =>
-    scene.kube.patch(
+  expect(await applied(harness)).toBeUndefined();
+  await harness.act(() =>
+    harness.kube.patch(
       kubernetes.Pod,
       { name: "build-1", namespace: "default" },
       { type: "merge", body: { status: { phase: "Succeeded" } } },
       { subresource: "status" },
     ),
   );
-  await scene.pass(90_000);
-  expect(await applied(scene)).toBe("drain-x");
+  await harness.pass(90_000);
+  expect(await applied(harness)).toBe("drain-x");
 
-  await ask(scene, "uncordon-x");
-  await scene.pass(2000);
-  await run(scene, pod("build-2", "w0", "build", build));
-  await ask(scene, "drain-y");
-  await scene.pass(540_000);
-  expect(await exists(scene, "build-2")).toBe(true);
-  await scene.pass(150_000);
-  expect(await exists(scene, "build-2")).toBe(false);
-  expect(await applied(scene)).toBe("drain-y");
+  await ask(harness, "uncordon-x");
+  await harness.pass(2000);
+  await run(harness, pod("build-2", "w0", "build", build));
+  await ask(harness, "drain-y");
+  await harness.pass(540_000);
+  expect(await exists(harness, "build-2")).toBe(true);
+  await harness.pass(150_000);
+  expect(await exists(harness, "build-2")).toBe(false);
+  expect(await applied(harness)).toBe("drain-y");
 });

@@ -16,19 +16,19 @@ import {
   judgeDrain,
   planDrain,
   skippedUntil,
-  slimBudget,
-  slimPod,
+  trimBudget,
+  trimPod,
   waitsForBuilds,
   whyStuck,
 } from "../core/pool/plan-drain.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
 import { poolPolicy } from "../core/pool/pool-policy.ts";
-import { slimNode } from "../core/pool/slim.ts";
+import { trimNode } from "../core/pool/trim.ts";
 import { type PhaseReport, childReason, withPhases } from "../core/books/update-conditions.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { KubeError, isNotFound, isPassing, isTooManyRequests } from "../kube/kube-error.ts";
-import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
+import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
 
 /** A blocked eviction is tried again after this time, or as soon as a pod or budget changes. */
@@ -45,7 +45,7 @@ const progressMs = 15_000;
 const reasons = { progress: childReason(types.updateExecuted, types.drained), ...drainReasons } as const;
 
 /** What is watched only while something drains: pods node by node, disruption budgets while one of them blocks. */
-interface Lookouts {
+interface WatchSet {
   readonly pods: WatchesOnDemand<Pod>;
   readonly budgets: WatchesOnDemand<PodDisruptionBudget>;
   /** Nodes that a budget blocks. */
@@ -61,13 +61,13 @@ const allBudgets = "all";
  * unless the pool's policy names it. Every drain has a worker of its own, so that none waits for another.
  */
 export function drainController(): Controller {
-  let lookouts: Lookouts | undefined;
+  let watchSet: WatchSet | undefined;
   return {
     name: "drain",
     watches: [
       watching({
         resource: kubernetes.Node,
-        keep: slimNode,
+        keep: trimNode,
         concerns: ({ key, before, after }) =>
           before !== undefined && after !== undefined && requestOf(before) === requestOf(after) ? [] : [key],
       }),
@@ -84,54 +84,54 @@ export function drainController(): Controller {
     workers: Number.POSITIVE_INFINITY,
 
     start(add, context) {
-      lookouts = lookoutsOf(add, context);
+      watchSet = watchSetOf(add, context);
     },
 
     async reconcile(name, context): Promise<Outcome> {
-      if (lookouts === undefined) throw new Error("bug: the drain controller was not started");
+      if (watchSet === undefined) throw new Error("bug: the drain controller was not started");
       const node = context.caches.of(kubernetes.Node).get(name);
       const step =
         node === undefined || node.metadata.deletionTimestamp !== undefined
           ? ({ do: "nothing" } as const)
           : drainStep(node);
-      if (step.do !== "evict") rest(name, lookouts);
-      if (node === undefined) return settled();
+      if (step.do !== "evict") rest(name, watchSet);
+      if (node === undefined) return done();
       switch (step.do) {
         case "nothing":
-          return settled();
+          return done();
         case "refuse":
           return stalled("UnknownRequest", step.reason);
         case "uncordon":
           return uncordon(node, context);
         case "cordon": {
           const cordoned = await cordon(node, context);
-          return cordoned === undefined ? settled() : empty(cordoned, context, lookouts);
+          return cordoned === undefined ? done() : empty(cordoned, context, watchSet);
         }
         case "evict":
-          return empty(node, context, lookouts);
+          return empty(node, context, watchSet);
       }
     },
   };
 }
 
-function lookoutsOf(
+function watchSetOf(
   add: (node: string) => void,
   { kube, clock, random, log, signal }: Omit<Context, "caches">,
-): Lookouts {
+): WatchSet {
   const blocked = new Set<string>();
   const ports = { kube, clock, random, log, signal };
   return {
     pods: new WatchesOnDemand({
       ...ports,
       resource: kubernetes.Pod,
-      keep: slimPod,
+      keep: trimPod,
       most: mostWatchedNodes,
       onChange: add,
     }),
     budgets: new WatchesOnDemand({
       ...ports,
       resource: kubernetes.PodDisruptionBudget,
-      keep: slimBudget,
+      keep: trimBudget,
       most: 1,
       onChange: () => blocked.forEach((node) => add(node)),
     }),
@@ -158,7 +158,7 @@ const drainingNodes = (caches: Caches, pool: MachineConfigPool) =>
     .map(({ metadata }) => metadata.name);
 
 /** Nobody has to look out for this node any more. */
-function rest(name: string, { pods, budgets, blocked, told }: Lookouts): void {
+function rest(name: string, { pods, budgets, blocked, told }: WatchSet): void {
   pods.close(name);
   told.delete(name);
   blocked.delete(name);
@@ -356,9 +356,9 @@ interface Round {
 }
 
 /** Asks every pod of a node to leave. */
-async function evictRound(node: Node, context: Context, lookouts: Lookouts): Promise<Round> {
+async function evictRound(node: Node, context: Context, watchSet: WatchSet): Promise<Round> {
   const { name } = node.metadata;
-  const seen = lookouts.pods.objects(name);
+  const seen = watchSet.pods.objects(name);
   const holdBuilds = waitsForBuilds(node, context.clock.now());
   const plan = planDrain(seen ?? (await podsOn(name, context)), holdBuilds);
   const results = await each(plan.evict, (pod) => evict(pod, context));
@@ -380,28 +380,28 @@ const leftOf = (plan: DrainPlan, asked: DrainPlan, results: readonly Evicted[]):
 });
 
 /** Has the drain of a node go on as soon as a pod leaves, or a budget that blocks it changes. */
-function lookOut(name: string, blocked: readonly BlockedPod[], lookouts: Lookouts): void {
-  lookouts.pods.open(name, { fieldSelector: `spec.nodeName=${name}` });
+function lookOut(name: string, blocked: readonly BlockedPod[], watchSet: WatchSet): void {
+  watchSet.pods.open(name, { fieldSelector: `spec.nodeName=${name}` });
   if (blocked.some(({ by }) => by === "pdb")) {
-    lookouts.blocked.add(name);
-    lookouts.budgets.open(allBudgets, {});
-  } else lookouts.blocked.delete(name);
+    watchSet.blocked.add(name);
+    watchSet.budgets.open(allBudgets, {});
+  } else watchSet.blocked.delete(name);
 }
 
-async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<Outcome> {
+async function empty(node: Node, context: Context, watchSet: WatchSet): Promise<Outcome> {
   const { caches, clock } = context;
   const { name } = node.metadata;
   const request = node.metadata.annotations?.[annotations.desiredDrain] ?? "";
-  const round = await evictRound(node, context, lookouts);
-  if (round.blocked.length === 0 && round.leaving.length === 0) return confirm(node, request, context, lookouts);
-  lookOut(name, round.blocked, lookouts);
+  const round = await evictRound(node, context, watchSet);
+  if (round.blocked.length === 0 && round.leaving.length === 0) return confirm(node, request, context, watchSet);
+  lookOut(name, round.blocked, watchSet);
 
   const began = drainBegan(node) ?? drainBegan((await begin(node, round.plan, context)) ?? node);
-  if (began === undefined) return settled();
+  if (began === undefined) return done();
   const pool = poolOf(node, caches);
   const { drain } = poolPolicy(pool).policy;
   const seconds = (clock.now() - Date.parse(began.at)) / 1000;
-  const budgets = lookouts.budgets.objects(allBudgets) ?? (await budgetsFor(round.blocked, context));
+  const budgets = watchSet.budgets.objects(allBudgets) ?? (await budgetsFor(round.blocked, context));
   const verdict = judgeDrain(drain, seconds, round.blocked, budgets);
   if (verdict.do === "force")
     for (const held of verdict.pods) {
@@ -415,7 +415,7 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
   const told = describeDrain({ pods: began.pods, blocked, leaving, budgets, now: clock.now() });
   const message = `${told}${verdict.do === "force" ? unforcedText(verdict.kept) : ""}`;
   if (verdict.do === "skip")
-    return skip(node, { request, deadlineSeconds: drain.deadlineSeconds ?? 0, message }, context, lookouts);
+    return skip(node, { request, deadlineSeconds: drain.deadlineSeconds ?? 0, message }, context, watchSet);
 
   const late = verdict.do === "force" || verdict.late;
   const held = late ? reasons.late : blocked.length > 0 ? reasons.blocked : undefined;
@@ -427,7 +427,7 @@ async function empty(node: Node, context: Context, lookouts: Lookouts): Promise<
       { forces: verdict.do === "force", deadlineSeconds: drain.deadlineSeconds },
       context,
     );
-  await reportProgress(name, progress, context, lookouts);
+  await reportProgress(name, progress, context, watchSet);
   const wait = late ? lateRetrySeconds : retrySeconds;
   const sooner =
     drain.deadlineSeconds === undefined || late ? wait : Math.min(wait, Math.max(1, drain.deadlineSeconds - seconds));
@@ -479,7 +479,7 @@ async function reportProgress(
   name: string,
   { reason, message, blocked, leaving }: Progress,
   context: Context,
-  lookouts: Lookouts,
+  watchSet: WatchSet,
 ): Promise<void> {
   const { clock, log } = context;
   const what = JSON.stringify([
@@ -487,9 +487,9 @@ async function reportProgress(
     blocked.map(({ pod }) => pod.metadata.uid),
     leaving.filter((pod) => whyStuck(pod, clock.now()) !== undefined).map(({ metadata }) => metadata.uid),
   ]);
-  const told = lookouts.told.get(name);
+  const told = watchSet.told.get(name);
   if (told?.what !== what || clock.monotonic() - told.at >= progressMs) {
-    lookouts.told.set(name, { what, at: clock.monotonic() });
+    watchSet.told.set(name, { what, at: clock.monotonic() });
     await say(name, [cordonedPhase(name), { type: types.drained, status: "Unknown", reason, message }], context);
   }
   log.debug({ node: name, blocked: blocked.length, leaving: leaving.length }, "draining");
@@ -533,7 +533,7 @@ async function skip(
     message,
   }: { readonly request: string; readonly deadlineSeconds: number; readonly message: string },
   context: Context,
-  lookouts: Lookouts,
+  watchSet: WatchSet,
 ): Promise<Outcome> {
   const { kube, clock, signal } = context;
   const { name } = node.metadata;
@@ -569,11 +569,11 @@ async function skip(
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
-  rest(name, lookouts);
-  if (!isSkipped) return settled();
+  rest(name, watchSet);
+  if (!isSkipped) return done();
   const text = `The drain of ${name} is given up after the ${deadlineSeconds} s that its pool gives it; the node serves again and is tried again after ${again}: ${message}`;
   await reportSkipped(node, request, text, context);
-  return settled();
+  return done();
 }
 
 async function reportSkipped(node: Node, request: string, text: string, context: Context): Promise<void> {
@@ -626,7 +626,7 @@ async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promi
   }
 }
 
-async function confirm(node: Node, request: string, context: Context, lookouts: Lookouts): Promise<Outcome> {
+async function confirm(node: Node, request: string, context: Context, watchSet: WatchSet): Promise<Outcome> {
   const { kube, report, signal } = context;
   const { name } = node.metadata;
   let confirmed = false;
@@ -641,8 +641,8 @@ async function confirm(node: Node, request: string, context: Context, lookouts: 
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
-  rest(name, lookouts);
-  if (!confirmed) return settled();
+  rest(name, watchSet);
+  if (!confirmed) return done();
   report({
     book: `node/${name}`,
     ...updateOf(request),
@@ -660,13 +660,13 @@ async function confirm(node: Node, request: string, context: Context, lookouts: 
     ],
     context,
   );
-  return settled();
+  return done();
 }
 
 async function uncordon(node: Node, context: Context): Promise<Outcome> {
   const { kube, signal } = context;
   const { name } = node.metadata;
-  let done: { readonly lift: boolean; readonly request: string } | undefined;
+  let ended: { readonly remedy: boolean; readonly request: string } | undefined;
   let isCordoned = false;
   await updateObject(
     kube,
@@ -674,8 +674,8 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
     { name },
     (object) => {
       const step = drainStep(object);
-      done = step.do === "uncordon" ? step : undefined;
-      if (done === undefined) return undefined;
+      ended = step.do === "uncordon" ? step : undefined;
+      if (ended === undefined) return undefined;
       isCordoned = object.spec?.unschedulable === true;
       const removed = null as unknown as string;
       const lifted = { unschedulable: null as unknown as boolean };
@@ -685,38 +685,42 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
           annotations: {
             [annotations.cordonedFor]: removed,
             [annotations.drainBegan]: removed,
-            [annotations.lastAppliedDrain]: done.request,
+            [annotations.lastAppliedDrain]: ended.request,
           },
         },
-        ...(done.lift ? { spec: lifted } : {}),
+        ...(ended.remedy ? { spec: lifted } : {}),
       };
     },
     { cached: node, owner: fieldManagers.drain, signal },
   );
-  if (done === undefined) return settled();
-  await reportUncordon(node, done, isCordoned, context);
-  return settled();
+  if (ended === undefined) return done();
+  await reportUncordon(node, ended, isCordoned, context);
+  return done();
 }
 
 async function reportUncordon(
   node: Node,
-  done: { readonly lift: boolean; readonly request: string },
+  ended: { readonly remedy: boolean; readonly request: string },
   isCordoned: boolean,
   context: Context,
 ): Promise<void> {
   const { name } = node.metadata;
-  const how = done.lift ? "back in service" : isCordoned ? "the cordon of somebody else stays" : "in service as it was";
+  const how = ended.remedy
+    ? "back in service"
+    : isCordoned
+      ? "the cordon of somebody else stays"
+      : "in service as it was";
   context.report({
-    about: done.lift ? node : undefined,
+    about: ended.remedy ? node : undefined,
     book: `node/${name}`,
-    ...updateOf(done.request),
+    ...updateOf(ended.request),
     path: "Complete/Uncordoned",
     mark: "end",
     level: "boundary",
-    reason: done.lift || !isCordoned ? "Uncordoned" : "CordonStays",
-    message: done.lift ? `Update completed for ${name}: it is back in service` : how,
+    reason: ended.remedy || !isCordoned ? "Uncordoned" : "CordonStays",
+    message: ended.remedy ? `Update completed for ${name}: it is back in service` : how,
   });
-  const message = `last: ${done.lift ? "uncordoned" : how} (${done.request})`;
+  const message = `last: ${ended.remedy ? "uncordoned" : how} (${ended.request})`;
   await say(name, [{ type: types.uncordoned, status: "False", reason: "Done", message }], context);
 }
 

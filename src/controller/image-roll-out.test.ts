@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
+import { type Harness, updatedPool } from "../../test/support/control-plane-harness.ts";
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
@@ -14,16 +14,21 @@ const keys = [annotations.desiredImage, annotations.desiredOSImage, annotations.
 const imagesOf = ({ metadata }: Node) => keys.map((key) => metadata.annotations?.[key]);
 
 /** What the os-builder would do, by hand. */
-function builder(scene: Scene, pool = "worker") {
-  const stamp = () => timestampOf(scene.kernel.clock.now());
+function builder(harness: Harness, pool = "worker") {
+  const stamp = () => timestampOf(harness.kernel.clock.now());
   const status = (name: string, body: object) =>
-    scene.act(() =>
-      scene.kube.patch(MachineOSBuild, { name }, { type: "merge", body: { status: body } }, { subresource: "status" }),
+    harness.act(() =>
+      harness.kube.patch(
+        MachineOSBuild,
+        { name },
+        { type: "merge", body: { status: body } },
+        { subresource: "status" },
+      ),
     );
   return {
     optIn: (notes: Readonly<Record<string, string>> = {}) =>
-      scene.act(() =>
-        scene.kube.create(MachineOSConfig, {
+      harness.act(() =>
+        harness.kube.create(MachineOSConfig, {
           apiVersion: MachineOSConfig.apiVersion,
           kind: MachineOSConfig.kind,
           metadata: { name: pool, annotations: { ...notes } },
@@ -36,8 +41,8 @@ function builder(scene: Scene, pool = "worker") {
         }),
       ),
     begin: (name: string, config: string, base = "sha256:base") =>
-      scene.act(() =>
-        scene.kube.create(MachineOSBuild, {
+      harness.act(() =>
+        harness.kube.create(MachineOSBuild, {
           apiVersion: MachineOSBuild.apiVersion,
           kind: MachineOSBuild.kind,
           metadata: {
@@ -63,8 +68,8 @@ function builder(scene: Scene, pool = "worker") {
         ],
         digestedImagePushSpec: of,
       });
-      await scene.act(() =>
-        scene.kube.patch(
+      await harness.act(() =>
+        harness.kube.patch(
           MachineOSConfig,
           { name: pool },
           {
@@ -83,80 +88,89 @@ function builder(scene: Scene, pool = "worker") {
   };
 }
 
-const setPool = (scene: Scene, notes: Readonly<Record<string, string | null>>, spec: object = {}, name = "worker") =>
-  scene.act(() =>
-    scene.kube.patch(MachineConfigPool, { name }, { type: "merge", body: { metadata: { annotations: notes }, spec } }),
+const setPool = (
+  harness: Harness,
+  notes: Readonly<Record<string, string | null>>,
+  spec: object = {},
+  name = "worker",
+) =>
+  harness.act(() =>
+    harness.kube.patch(
+      MachineConfigPool,
+      { name },
+      { type: "merge", body: { metadata: { annotations: notes }, spec } },
+    ),
   );
 const withoutCanary = { [annotations.rolloutCanary]: "0" };
 
 /** A pool whose machines run image a. */
 async function layeredPool(machines: readonly string[]) {
-  const made = await settledPool(machines);
-  const { scene, first } = made;
-  await setPool(scene, withoutCanary, { maxUnavailable: machines.length });
-  const build = builder(scene);
+  const made = await updatedPool(machines);
+  const { harness, first } = made;
+  await setPool(harness, withoutCanary, { maxUnavailable: machines.length });
+  const build = builder(harness);
   await build.optIn();
   await build.begin("worker-1", first);
   await build.publish("worker-1", image("a"));
-  await scene.pass(3000);
-  for (const name of machines) await scene.act(() => scene.finish(name));
-  await scene.pass(3000);
+  await harness.pass(3000);
+  for (const name of machines) await harness.act(() => harness.finish(name));
+  await harness.pass(3000);
   return { ...made, build };
 }
 
 describe("a pool whose machines boot images", () => {
   test("nothing is given before there is an image, then configuration, image and content mode come in one patch under both names [controller-image-roll-out-1]", async () => {
-    const { scene, first } = await settledPool(["w0", "w1"]);
-    await setPool(scene, withoutCanary, { maxUnavailable: 2 });
-    const build = builder(scene);
+    const { harness, first } = await updatedPool(["w0", "w1"]);
+    await setPool(harness, withoutCanary, { maxUnavailable: 2 });
+    const build = builder(harness);
     await build.optIn();
-    await scene.pass(2000);
+    await harness.pass(2000);
     expect(
-      await scene
+      await harness
         .poolStatus("worker")
         .then(({ of }) => [of("Updated")?.status, of("Updating")?.status, of("Updating")?.reason]),
     ).toEqual(["False", "True", "WaitingForBuild"]);
     await build.begin("worker-1", first);
     await build.is("worker-1", types.building, "StepPush");
-    await scene.pass(2000);
-    expect(imagesOf(await scene.node_("w0"))).toEqual([undefined, undefined, undefined]);
-    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("worker-1 Building (StepPush)");
+    await harness.pass(2000);
+    expect(imagesOf(await harness.node_("w0"))).toEqual([undefined, undefined, undefined]);
+    expect((await harness.poolStatus("worker")).of("Updating")?.message).toContain("worker-1 Building (StepPush)");
 
-    const before = (await scene.node_("w0")).metadata.resourceVersion;
+    const before = (await harness.node_("w0")).metadata.resourceVersion;
     await build.publish("worker-1", image("a"));
-    await scene.pass(2000);
+    await harness.pass(2000);
     for (const name of ["w0", "w1"])
-      expect(imagesOf(await scene.node_(name))).toEqual([image("a"), image("a"), "full"]);
-    expect((await scene.node_("w0")).metadata.resourceVersion).not.toBe(before);
-    const described = await scene.act(() => scene.kube.get(MachineConfigNode, { name: "w0" }));
+      expect(imagesOf(await harness.node_(name))).toEqual([image("a"), image("a"), "full"]);
+    expect((await harness.node_("w0")).metadata.resourceVersion).not.toBe(before);
+    const described = await harness.act(() => harness.kube.get(MachineConfigNode, { name: "w0" }));
     expect(described?.spec).toMatchObject({
       configVersion: { desired: first },
       configImage: { desiredImage: image("a") },
     });
-    expect((await scene.poolStatus("worker")).of("Updated")?.status).toBe("False");
-    for (const name of ["w0", "w1"]) await scene.act(() => scene.finish(name));
-    await scene.pass(2000);
-    expect((await scene.poolStatus("worker")).of("Updated")).toMatchObject({
+    expect((await harness.poolStatus("worker")).of("Updated")?.status).toBe("False");
+    for (const name of ["w0", "w1"]) await harness.act(() => harness.finish(name));
+    await harness.pass(2000);
+    expect((await harness.poolStatus("worker")).of("Updated")).toMatchObject({
       status: "True",
       message: `All nodes are updated with MachineConfig ${first} in image sha256:aaaaaaaaaaaa`,
     });
   });
 
   test("rendering does not know of images: a pool that opts in keeps its rendered configuration, byte for byte [controller-image-roll-out-2]", async () => {
-    const { scene, first } = await settledPool(["w0"]);
-    const rendered = () => scene.act(() => scene.kube.get(MachineConfig, { name: first }));
+    const { harness, first } = await updatedPool(["w0"]);
+    const rendered = () => harness.act(() => harness.kube.get(MachineConfig, { name: first }));
     const before = await rendered();
-    const build = builder(scene);
+    const build = builder(harness);
     await build.optIn();
     await build.begin("worker-1", first);
     await build.publish("worker-1", image("a"));
-    await scene.pass(5000);
+    await harness.pass(5000);
     expect(JSON.stringify(await rendered())).toBe(JSON.stringify(before));
-    const { target, of } = await scene.poolStatus("worker");
+    const { target, of } = await harness.poolStatus("worker");
     expect(target).toBe(first);
     expect(of("RenderDegraded")?.status).toBe("False");
     expect(
-      (await scene.act(() => scene.kube.list(MachineConfig))).items.filter(({ metadata }) =>
+      (await harness.act(() => harness.kube.list(MachineConfig))).items.filter(({ metadata }) =>
         metadata.name.startsWith("rendered-worker"),
       ),
     ).toHaveLength(1);
@@ -165,9 +179,9 @@ describe("a pool whose machines boot images", () => {
   test.for([3, 11, 29])(
     "whatever is asked for, a node's image is written under both names, together with its configuration and the content mode (seed %i) [controller-image-roll-out-3]",
     async (seed) => {
-      const { scene, first } = await settledPool(["w0", "w1", "w2"]);
+      const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
       const patches: Readonly<Record<string, string | null>>[] = [];
-      scene.intercept = (handler) => (request, signal) => {
+      harness.intercept = (handler) => (request, signal) => {
         const body: unknown =
           request.method === "PATCH" && /\/nodes\/[^/]+(\?|$)/.test(request.target) && typeof request.body === "string"
             ? JSON.parse(request.body)
@@ -177,23 +191,23 @@ describe("a pool whose machines boot images", () => {
         if (notes !== undefined && keys.some((key) => key in notes)) patches.push(notes);
         return handler(request, signal);
       };
-      await setPool(scene, withoutCanary, { maxUnavailable: 2 });
-      const build = builder(scene);
+      await setPool(harness, withoutCanary, { maxUnavailable: 2 });
+      const build = builder(harness);
       await build.optIn();
       let made = 0;
       let state = seed;
       const next = (most: number) => (state = (state * 1103515245 + 12345) % 2147483648) % most;
       for (let turn = 0; turn < 25; turn += 1) {
-        const { target } = await scene.poolStatus("worker");
+        const { target } = await harness.poolStatus("worker");
         const act = next(5);
-        if (act === 0) await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": String(next(3)) }));
+        if (act === 0) await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": String(next(3)) }));
         else if (act === 1) {
           made += 1;
           await build.begin(`worker-${made}`, target);
           await build.publish(`worker-${made}`, image("abcdef"[next(6)] ?? "a"));
-        } else if (act === 2) await setPool(scene, { [annotations.layeringEnabled]: next(3) === 0 ? "false" : null });
-        else await scene.act(() => scene.finish(`w${next(3)}`));
-        await scene.pass(1500);
+        } else if (act === 2) await setPool(harness, { [annotations.layeringEnabled]: next(3) === 0 ? "false" : null });
+        else await harness.act(() => harness.finish(`w${next(3)}`));
+        await harness.pass(1500);
       }
       expect(patches.length).toBeGreaterThan(2);
       for (const notes of patches) {
@@ -206,122 +220,122 @@ describe("a pool whose machines boot images", () => {
   );
 
   test("a configuration waits for its image, and a build that failed says so and leaves every machine what it has [controller-image-roll-out-5]", async () => {
-    const { scene, first, build } = await layeredPool(["w0", "w1"]);
-    await scene.act(() => scene.config("60-worker", "worker", { "/etc/b": "1" }));
-    await scene.pass(2000);
-    const { target } = await scene.poolStatus("worker");
+    const { harness, first, build } = await layeredPool(["w0", "w1"]);
+    await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
+    await harness.pass(2000);
+    const { target } = await harness.poolStatus("worker");
     expect(target).not.toBe(first);
-    expect(Object.values(await scene.desired("worker"))).toEqual([first, first]);
+    expect(Object.values(await harness.desired("worker"))).toEqual([first, first]);
     await build.begin("worker-2", target);
     await build.is("worker-2", types.failed, "DiskFull");
-    await scene.pass(2000);
-    const { of } = await scene.poolStatus("worker");
+    await harness.pass(2000);
+    const { of } = await harness.poolStatus("worker");
     expect([of("Updated")?.status, of("Updating")?.status, of("Updating")?.reason]).toEqual([
       "False",
       "False",
       "BuildFailed",
     ]);
     expect(of("Updating")?.message).toContain("worker-2 Failed (DiskFull)");
-    expect(imagesOf(await scene.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
-    expect(Object.values(await scene.desired("worker"))).toEqual([first, first]);
+    expect(imagesOf(await harness.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
+    expect(Object.values(await harness.desired("worker"))).toEqual([first, first]);
   });
 
   test("going out takes all three annotations away in the patch of the configuration, and the pool says that it goes back to stock", async () => {
-    const { scene, first } = await layeredPool(["w0", "w1"]);
-    await setPool(scene, { [annotations.layeringEnabled]: "false" }, { maxUnavailable: 1 });
-    await scene.pass(2000);
-    expect(imagesOf(await scene.node_("w0"))).toEqual([undefined, undefined, undefined]);
-    expect((await scene.node_("w0")).metadata.annotations?.[annotations.desiredConfig]).toBe(first);
-    expect(imagesOf(await scene.node_("w1"))).toEqual([image("a"), image("a"), "full"]);
-    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain(
+    const { harness, first } = await layeredPool(["w0", "w1"]);
+    await setPool(harness, { [annotations.layeringEnabled]: "false" }, { maxUnavailable: 1 });
+    await harness.pass(2000);
+    expect(imagesOf(await harness.node_("w0"))).toEqual([undefined, undefined, undefined]);
+    expect((await harness.node_("w0")).metadata.annotations?.[annotations.desiredConfig]).toBe(first);
+    expect(imagesOf(await harness.node_("w1"))).toEqual([image("a"), image("a"), "full"]);
+    expect((await harness.poolStatus("worker")).of("Updating")?.message).toContain(
       "0 of 2 updated to MachineConfig " + first + ", reverting to stock",
     );
     expect(
-      (await scene.act(() => scene.kube.get(MachineConfigNode, { name: "w0" })))?.spec.configImage,
+      (await harness.act(() => harness.kube.get(MachineConfigNode, { name: "w0" })))?.spec.configImage,
     ).toBeUndefined();
     for (const name of ["w0", "w1"]) {
-      await scene.act(() => scene.finish(name));
-      await scene.pass(2000);
+      await harness.act(() => harness.finish(name));
+      await harness.pass(2000);
     }
-    expect((await scene.poolStatus("worker")).of("Updated")?.status).toBe("True");
-    expect((await scene.node_("w1")).metadata.annotations).not.toHaveProperty(annotations.currentImage);
+    expect((await harness.poolStatus("worker")).of("Updated")?.status).toBe("True");
+    expect((await harness.node_("w1")).metadata.annotations).not.toHaveProperty(annotations.currentImage);
   });
 
   test("a user's MachineOSConfig that is deleted by mistake and made again within the grace moves no machine", async () => {
-    const { scene } = await layeredPool(["w0"]);
-    await scene.act(() =>
-      scene.kube.patch(
+    const { harness } = await layeredPool(["w0"]);
+    await harness.act(() =>
+      harness.kube.patch(
         MachineOSConfig,
         { name: "worker" },
         { type: "merge", body: { metadata: { finalizers: ["machineconfiguration.openshift.io/os-build-cleanup"] } } },
       ),
     );
-    await scene.act(() => scene.kube.delete(MachineOSConfig, { name: "worker" }));
-    await scene.pass(50_000);
-    expect(imagesOf(await scene.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
-    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("OptOutGrace");
-    await scene.pass(15_000);
-    expect(imagesOf(await scene.node_("w0"))).toEqual([undefined, undefined, undefined]);
+    await harness.act(() => harness.kube.delete(MachineOSConfig, { name: "worker" }));
+    await harness.pass(50_000);
+    expect(imagesOf(await harness.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
+    expect((await harness.poolStatus("worker")).of("Updating")?.message).toContain("OptOutGrace");
+    await harness.pass(15_000);
+    expect(imagesOf(await harness.node_("w0"))).toEqual([undefined, undefined, undefined]);
   });
 
   test("a grace that is longer than a day is a day for the machines too", async () => {
-    const { scene } = await layeredPool(["w0"]);
-    await scene.act(() =>
-      scene.kube.apply(
+    const { harness } = await layeredPool(["w0"]);
+    await harness.act(() =>
+      harness.kube.apply(
         kubernetes.ConfigMap,
         { metadata: { name: objects.buildConfig, namespace }, data: { optOutGraceSeconds: "100000" } },
         { owner: "people" },
       ),
     );
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         MachineOSConfig,
         { name: "worker" },
         { type: "merge", body: { metadata: { finalizers: ["machineconfiguration.openshift.io/os-build-cleanup"] } } },
       ),
     );
-    await scene.act(() => scene.kube.delete(MachineOSConfig, { name: "worker" }));
-    await scene.pass(2000);
-    const config = await scene.act(() => scene.kube.get(MachineOSConfig, { name: "worker" }));
+    await harness.act(() => harness.kube.delete(MachineOSConfig, { name: "worker" }));
+    await harness.pass(2000);
+    const config = await harness.act(() => harness.kube.get(MachineOSConfig, { name: "worker" }));
     const leaves = Date.parse(config?.metadata.deletionTimestamp ?? "") + 86_400_000;
-    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain(
+    expect((await harness.poolStatus("worker")).of("Updating")?.message).toContain(
       `machines go back to the stock OS after ${new Date(leaves).toISOString()}`,
     );
-    expect(imagesOf(await scene.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
+    expect(imagesOf(await harness.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
   });
 
   test("the first image of a pool goes to one machine, and to the others when that has kept well; one that fails keeps it to itself [controller-image-roll-out-7]", async () => {
-    const { scene, first } = await settledPool(["w0", "w1", "w2"]);
-    await setPool(scene, { [annotations.canarySeconds]: "60" }, { maxUnavailable: 3 });
-    const build = builder(scene);
+    const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
+    await setPool(harness, { [annotations.canarySeconds]: "60" }, { maxUnavailable: 3 });
+    const build = builder(harness);
     await build.optIn();
     await build.begin("worker-1", first);
     await build.publish("worker-1", image("a"));
-    await scene.pass(2000);
+    await harness.pass(2000);
     const given = async () =>
-      (await Promise.all(["w0", "w1", "w2"].map((name) => scene.node_(name))))
+      (await Promise.all(["w0", "w1", "w2"].map((name) => harness.node_(name))))
         .filter((node) => imagesOf(node)[0] !== undefined)
         .map(({ metadata }) => metadata.name);
     expect(await given()).toEqual(["w0"]);
-    expect(await scene.events("CanaryStarted")).toEqual([`w0 got ${first} before all others`]);
-    await scene.act(() =>
-      scene.annotate("w0", { [annotations.state]: "Degraded", [annotations.reason]: "it does not boot" }),
+    expect(await harness.events("CanaryStarted")).toEqual([`w0 got ${first} before all others`]);
+    await harness.act(() =>
+      harness.annotate("w0", { [annotations.state]: "Degraded", [annotations.reason]: "it does not boot" }),
     );
-    await scene.pass(2000);
+    await harness.pass(2000);
     expect(await given()).toEqual(["w0"]);
-    expect((await scene.poolStatus("worker")).of("Updating")).toMatchObject({
+    expect((await harness.poolStatus("worker")).of("Updating")).toMatchObject({
       status: "False",
       reason: "CanaryFailed",
     });
-    expect(await scene.events("CanaryFailed")).toHaveLength(1);
+    expect(await harness.events("CanaryFailed")).toHaveLength(1);
 
     await build.begin("worker-2", first);
     await build.publish("worker-2", image("b"));
-    await scene.act(() => scene.annotate("w0", { [annotations.state]: "Working" }));
-    await scene.pass(2000);
-    await scene.act(() => scene.finish("w0"));
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() => harness.annotate("w0", { [annotations.state]: "Working" }));
+    await harness.pass(2000);
+    await harness.act(() => harness.finish("w0"));
+    await harness.act(() =>
+      harness.kube.patch(
         MachineConfigNode,
         { name: "w0" },
         {
@@ -336,7 +350,7 @@ describe("a pool whose machines boot images", () => {
                   status: "True",
                   reason: "Updated",
                   message: "",
-                  lastTransitionTime: timestampOf(scene.kernel.clock.now()),
+                  lastTransitionTime: timestampOf(harness.kernel.clock.now()),
                 },
               ],
             },
@@ -345,25 +359,25 @@ describe("a pool whose machines boot images", () => {
         { subresource: "status" },
       ),
     );
-    await scene.pass(50_000);
+    await harness.pass(50_000);
     // A machine that is broken gets its repair and proves nothing by it: a healthy one goes first as well.
     expect(await given()).toEqual(["w0", "w1"]);
-    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("w0, w1 go first");
-    await scene.pass(15_000);
+    expect((await harness.poolStatus("worker")).of("Updating")?.message).toContain("w0, w1 go first");
+    await harness.pass(15_000);
     expect(await given()).toEqual(["w0", "w1", "w2"]);
-    expect(await scene.events("CanaryPassed")).toEqual([`w0 kept well with ${first}: the others follow`]);
+    expect(await harness.events("CanaryPassed")).toEqual([`w0 kept well with ${first}: the others follow`]);
   });
 
   test("the moment that the first machine has proven itself is not missed while something else is being written", async () => {
-    const { scene, first } = await settledPool(["w0", "w1"]);
-    await setPool(scene, { [annotations.canarySeconds]: "3" });
-    const build = builder(scene);
+    const { harness, first } = await updatedPool(["w0", "w1"]);
+    await setPool(harness, { [annotations.canarySeconds]: "3" });
+    const build = builder(harness);
     await build.optIn();
     await build.begin("worker-1", first);
     await build.publish("worker-1", image("a"));
-    await scene.pass(3000);
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.pass(3000);
+    await harness.act(() =>
+      harness.kube.patch(
         MachineConfigNode,
         { name: "w0" },
         {
@@ -378,7 +392,7 @@ describe("a pool whose machines boot images", () => {
                   status: "True",
                   reason: "Updated",
                   message: "",
-                  lastTransitionTime: timestampOf(scene.kernel.clock.now()),
+                  lastTransitionTime: timestampOf(harness.kernel.clock.now()),
                 },
               ],
             },
@@ -389,76 +403,76 @@ describe("a pool whose machines boot images", () => {
     );
     // What is written of the pool in between takes longer than the machine still has to keep well.
     let slow = 1;
-    scene.intercept = (handler) => async (request, signal) => {
+    harness.intercept = (handler) => async (request, signal) => {
       if (request.method === "PATCH" && request.target.includes("/machineconfigpools/worker/status") && slow-- > 0)
-        await scene.kernel.clock.sleep(3000, signal);
+        await harness.kernel.clock.sleep(3000, signal);
       return handler(request, signal);
     };
-    await scene.act(() => scene.finish("w0"));
-    await scene.pass(8000);
-    expect(imagesOf(await scene.node_("w1"))).toEqual([image("a"), image("a"), "full"]);
+    await harness.act(() => harness.finish("w0"));
+    await harness.pass(8000);
+    expect(imagesOf(await harness.node_("w1"))).toEqual([image("a"), image("a"), "full"]);
   });
 
   test("a machine that joins while the image is being made starts on the stock OS", async () => {
-    const { scene, first, build } = await layeredPool(["w0"]);
+    const { harness, first, build } = await layeredPool(["w0"]);
     await build.begin("worker-2", first);
-    await scene.act(() => scene.node("w1", "worker"));
-    await scene.pass(3000);
-    expect((await scene.node_("w1")).metadata.annotations?.[annotations.desiredConfig]).toBe(first);
-    expect(imagesOf(await scene.node_("w1"))).toEqual([undefined, undefined, undefined]);
+    await harness.act(() => harness.node("w1", "worker"));
+    await harness.pass(3000);
+    expect((await harness.node_("w1")).metadata.annotations?.[annotations.desiredConfig]).toBe(first);
+    expect(imagesOf(await harness.node_("w1"))).toEqual([undefined, undefined, undefined]);
     await build.publish("worker-2", image("b"));
     for (const name of ["w1", "w0"]) {
-      await scene.act(() => scene.finish(name));
-      await scene.pass(3000);
+      await harness.act(() => harness.finish(name));
+      await harness.pass(3000);
     }
-    expect(imagesOf(await scene.node_("w1"))).toEqual([image("b"), image("b"), "full"]);
+    expect(imagesOf(await harness.node_("w1"))).toEqual([image("b"), image("b"), "full"]);
   });
 
   test("where all pools were opted in at once, the control plane gets its first image when the workers have theirs [controller-image-roll-out-4]", async () => {
-    const { scene, first } = await settledPool(["w0", "w1"]);
-    await scene.act(() => scene.config("50-master", "master", { "/etc/m": "1" }));
-    await scene.pass(2000);
-    const { target } = await scene.poolStatus("master");
-    await scene.act(() =>
-      scene.node("m0", "master", {
+    const { harness, first } = await updatedPool(["w0", "w1"]);
+    await harness.act(() => harness.config("50-master", "master", { "/etc/m": "1" }));
+    await harness.pass(2000);
+    const { target } = await harness.poolStatus("master");
+    await harness.act(() =>
+      harness.node("m0", "master", {
         [annotations.currentConfig]: target,
         [annotations.desiredConfig]: target,
         [annotations.state]: "Done",
       }),
     );
-    await scene.pass(2000);
+    await harness.pass(2000);
     for (const [pool, config, letter] of [
       ["master", target, "b"],
       ["worker", first, "a"],
     ] as const) {
-      await setPool(scene, withoutCanary, {}, pool);
-      const build = builder(scene, pool);
+      await setPool(harness, withoutCanary, {}, pool);
+      const build = builder(harness, pool);
       await build.optIn({ [annotations.optInSource]: "ClusterDefault" });
       await build.begin(`${pool}-1`, config);
       await build.publish(`${pool}-1`, image(letter));
     }
-    await scene.pass(3000);
-    expect(imagesOf(await scene.node_("m0"))).toEqual([undefined, undefined, undefined]);
-    expect((await scene.poolStatus("master")).of("Updating")?.message).toContain(
+    await harness.pass(3000);
+    expect(imagesOf(await harness.node_("m0"))).toEqual([undefined, undefined, undefined]);
+    expect((await harness.poolStatus("master")).of("Updating")?.message).toContain(
       "WorkersFirst: machines of the control plane get their first image when those of pool worker have theirs",
     );
-    await scene.act(() => scene.finish("w0"));
-    await scene.pass(3000);
-    expect(imagesOf(await scene.node_("m0"))[0]).toBeUndefined();
-    await scene.act(() => scene.finish("w1"));
-    await scene.pass(3000);
-    expect(imagesOf(await scene.node_("m0"))).toEqual([image("b"), image("b"), "full"]);
+    await harness.act(() => harness.finish("w0"));
+    await harness.pass(3000);
+    expect(imagesOf(await harness.node_("m0"))[0]).toBeUndefined();
+    await harness.act(() => harness.finish("w1"));
+    await harness.pass(3000);
+    expect(imagesOf(await harness.node_("m0"))).toEqual([image("b"), image("b"), "full"]);
   });
 
   test("a paused pool builds, gives nothing, and says that its image is not ready [controller-image-roll-out-6]", async () => {
-    const { scene, first, build } = await layeredPool(["w0"]);
-    await setPool(scene, {}, { paused: true });
+    const { harness, first, build } = await layeredPool(["w0"]);
+    await setPool(harness, {}, { paused: true });
     await build.begin("worker-2", first);
-    await scene.pass(2000);
-    expect((await scene.poolStatus("worker")).of("Updating")).toMatchObject({ status: "False", reason: "Paused" });
-    expect((await scene.poolStatus("worker")).of("Updating")?.message).toContain("worker-2 has not begun");
+    await harness.pass(2000);
+    expect((await harness.poolStatus("worker")).of("Updating")).toMatchObject({ status: "False", reason: "Paused" });
+    expect((await harness.poolStatus("worker")).of("Updating")?.message).toContain("worker-2 has not begun");
     await build.publish("worker-2", image("b"));
-    await scene.pass(2000);
-    expect(imagesOf(await scene.node_("w0"))[0]).toBe(image("a"));
+    await harness.pass(2000);
+    expect(imagesOf(await harness.node_("w0"))[0]).toBe(image("a"));
   });
 });

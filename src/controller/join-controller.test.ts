@@ -1,5 +1,5 @@
 import { onTestFinished, describe, expect, test } from "vitest";
-import { type TestCluster, skippableClock, startCluster } from "../../test/support/controllers-kit.ts";
+import { type TestCluster, skippableClock, startCluster } from "../../test/support/controllers-harness.ts";
 import { type CertificateSigningRequest, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
@@ -10,7 +10,7 @@ import { runControllers } from "../kube/controller.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemRandom } from "../ports/node/index.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import { joinController } from "./join-controller.ts";
 
 const bootstrapper = (pool: string) => ({
@@ -68,7 +68,7 @@ async function allow(
   } as never);
 }
 
-interface JoinScene extends TestCluster {
+interface JoinHarness extends TestCluster {
   /** Asks for a certificate as somebody. */
   ask(
     who: { readonly name: string; readonly groups: readonly string[] },
@@ -78,7 +78,7 @@ interface JoinScene extends TestCluster {
   decided(name: string): Promise<CertificateSigningRequest["status"]>;
 }
 
-async function joinScene(): Promise<JoinScene> {
+async function joinHarness(): Promise<JoinHarness> {
   const authority = await certificateAuthority({ name: "ca", clock: skippableClock(), random: systemRandom });
   const cluster = await startCluster({ controllers: { authority } });
   const { kube, clock } = cluster;
@@ -97,7 +97,7 @@ async function joinScene(): Promise<JoinScene> {
     rule("", ["events"], ["create", "patch"]),
   ]);
   const ending = new AbortController();
-  const ports = { clock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
+  const ports = { clock, random: systemRandom, log: silentLogger, journal: memoryJournal() };
   const own = cluster.as(controllerUser);
   const running = runControllers(
     [joinController()],
@@ -157,26 +157,26 @@ const eventsOf = async ({ kube }: TestCluster, name: string) =>
 
 describe("machines that join", () => {
   test("get their certificate, the labels of their pool, and then one to serve with [join-controller-1]", async () => {
-    const scene = await joinScene();
-    await scene.ask(bootstrapper("infra"), "first");
-    await scene.until(
+    const harness = await joinHarness();
+    await harness.ask(bootstrapper("infra"), "first");
+    await harness.until(
       kubernetes.CertificateSigningRequest,
       { name: "first" },
       (object) => object?.status?.certificate !== undefined,
     );
-    expect((await scene.decided("first"))?.conditions?.[0]).toMatchObject({
+    expect((await harness.decided("first"))?.conditions?.[0]).toMatchObject({
       type: "Approved",
       reason: "NodeJoins",
       message: "w9 joins pool infra",
     });
 
-    const kubelet = scene.as(asNode("w9"));
+    const kubelet = harness.as(asNode("w9"));
     await kubelet.create(kubernetes.Node, {
       apiVersion: "v1",
       kind: "Node",
       metadata: { name: "w9", labels: { "kubernetes.io/hostname": "w9" } },
     });
-    const node = await scene.until(
+    const node = await harness.until(
       kubernetes.Node,
       { name: "w9" },
       (object) => object?.metadata.annotations?.[annotations.joinedPool] === "infra",
@@ -188,7 +188,7 @@ describe("machines that join", () => {
     });
 
     // It may serve under an address once it has reported that as its own.
-    await scene.ask(asNode("w9"), "serving", { hosts: ["w9", "10.0.0.9"] });
+    await harness.ask(asNode("w9"), "serving", { hosts: ["w9", "10.0.0.9"] });
     await kubelet.patch(
       kubernetes.Node,
       { name: "w9" },
@@ -206,56 +206,56 @@ describe("machines that join", () => {
       },
       { subresource: "status" },
     );
-    await scene.until(
+    await harness.until(
       kubernetes.CertificateSigningRequest,
       { name: "serving" },
       (object) => object?.status?.certificate !== undefined,
     );
 
     // Whoever takes a label away afterwards means it.
-    await scene.kube.patch(
+    await harness.kube.patch(
       kubernetes.Node,
       { name: "w9" },
       { type: "merge", body: { metadata: { labels: { "node-role.kubernetes.io/infra": null } } } },
     );
-    await scene.ask(asNode("w9"), "renewal");
-    await scene.decided("renewal");
-    expect((await scene.kube.get(kubernetes.Node, { name: "w9" }))?.metadata.labels).not.toHaveProperty([
+    await harness.ask(asNode("w9"), "renewal");
+    await harness.decided("renewal");
+    expect((await harness.kube.get(kubernetes.Node, { name: "w9" }))?.metadata.labels).not.toHaveProperty([
       "node-role.kubernetes.io/infra",
     ]);
   });
 
   test("are told why not, and are let in as soon as nothing speaks against it [join-controller-2]", async () => {
-    const scene = await joinScene();
-    await scene.kube.create(kubernetes.Node, {
+    const harness = await joinHarness();
+    await harness.kube.create(kubernetes.Node, {
       apiVersion: "v1",
       kind: "Node",
       metadata: { name: "w9", labels: { "node-role.kubernetes.io/worker": "" } },
     });
-    await scene.kube.patch(
+    await harness.kube.patch(
       kubernetes.Node,
       { name: "w9" },
       { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True" }] } } },
       { subresource: "status" },
     );
-    await scene.ask(bootstrapper("worker"), "again");
-    await scene.untilAll(kubernetes.Event, {}, (events) =>
+    await harness.ask(bootstrapper("worker"), "again");
+    await harness.untilAll(kubernetes.Event, {}, (events) =>
       events.some(({ reason, involvedObject }) => reason === "NodeInService" && involvedObject.name === "again"),
     );
     expect(
-      (await scene.kube.get(kubernetes.CertificateSigningRequest, { name: "again" }))?.status?.conditions,
+      (await harness.kube.get(kubernetes.CertificateSigningRequest, { name: "again" }))?.status?.conditions,
     ).toBeUndefined();
-    await scene.kube.delete(kubernetes.Node, { name: "w9" });
-    expect((await scene.decided("again"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
+    await harness.kube.delete(kubernetes.Node, { name: "w9" });
+    expect((await harness.decided("again"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
   });
 
   test("are denied what nobody may have [join-controller-3]", async () => {
-    const scene = await joinScene();
-    await scene.ask(bootstrapper("worker"), "greedy", { organization: "system:masters" });
-    expect((await scene.decided("greedy"))?.conditions?.[0]).toMatchObject({ type: "Denied", reason: "Malformed" });
+    const harness = await joinHarness();
+    await harness.ask(bootstrapper("worker"), "greedy", { organization: "system:masters" });
+    expect((await harness.decided("greedy"))?.conditions?.[0]).toMatchObject({ type: "Denied", reason: "Malformed" });
     expect(
       (
-        await scene.untilAll(kubernetes.Event, {}, (events) =>
+        await harness.untilAll(kubernetes.Event, {}, (events) =>
           events.some(({ involvedObject }) => involvedObject.name === "greedy"),
         )
       )
@@ -265,14 +265,14 @@ describe("machines that join", () => {
   });
 
   test("more at once than may be under way are let in as others come [join-controller-4]", async () => {
-    const scene = await joinScene();
+    const harness = await joinHarness();
     const names = Array.from({ length: mostUnderWay + 5 }, (_, index) => `w${index}`);
-    for (const name of names) await scene.ask(bootstrapper("worker"), `join-${name}`, { node: name });
+    for (const name of names) await harness.ask(bootstrapper("worker"), `join-${name}`, { node: name });
     const approved = async () =>
-      (await scene.kube.list(kubernetes.CertificateSigningRequest)).items.filter(({ status }) =>
+      (await harness.kube.list(kubernetes.CertificateSigningRequest)).items.filter(({ status }) =>
         (status?.conditions ?? []).some(({ type }) => type === "Approved"),
       );
-    await scene.untilAll(
+    await harness.untilAll(
       kubernetes.Event,
       {},
       (events) =>
@@ -283,28 +283,28 @@ describe("machines that join", () => {
     const first = await approved();
     expect(first).toHaveLength(mostUnderWay);
     for (const { metadata } of first.slice(0, 5))
-      await scene.kube.create(kubernetes.Node, {
+      await harness.kube.create(kubernetes.Node, {
         apiVersion: "v1",
         kind: "Node",
         metadata: { name: metadata.name.slice("join-".length) },
       });
-    for (const name of names) await scene.decided(`join-${name}`);
+    for (const name of names) await harness.decided(`join-${name}`);
     expect(await approved()).toHaveLength(names.length);
   });
 
   test("a pool that comes later lets its machines in; requests of others are never touched [join-controller-5]", async () => {
-    const scene = await joinScene();
-    await allow(scene.kube, "bootstrap-late", bootstrapper("late").name, [
+    const harness = await joinHarness();
+    await allow(harness.kube, "bootstrap-late", bootstrapper("late").name, [
       rule("certificates.k8s.io", ["certificatesigningrequests"], ["create"]),
     ]);
-    await scene.ask(bootstrapper("late"), "late", { node: "l0" });
-    await scene.ask({ name: "admin", groups: ["system:masters"] }, "other", { node: "l1" });
-    await scene.untilAll(kubernetes.Event, {}, (events) => events.some(({ reason }) => reason === "PoolUnknown"));
-    await scene.kube.create(MachineConfigPool, pool("late"));
-    expect((await scene.decided("late"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
+    await harness.ask(bootstrapper("late"), "late", { node: "l0" });
+    await harness.ask({ name: "admin", groups: ["system:masters"] }, "other", { node: "l1" });
+    await harness.untilAll(kubernetes.Event, {}, (events) => events.some(({ reason }) => reason === "PoolUnknown"));
+    await harness.kube.create(MachineConfigPool, pool("late"));
+    expect((await harness.decided("late"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
     expect(
-      (await scene.kube.get(kubernetes.CertificateSigningRequest, { name: "other" }))?.status?.conditions,
+      (await harness.kube.get(kubernetes.CertificateSigningRequest, { name: "other" }))?.status?.conditions,
     ).toBeUndefined();
-    expect(await eventsOf(scene, "other")).toEqual([]);
+    expect(await eventsOf(harness, "other")).toEqual([]);
   });
 });

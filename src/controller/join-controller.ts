@@ -6,10 +6,10 @@ import { readCertificateRequest } from "../core/certificates/certificate-request
 import { type CsrFacts, type CsrVerdict, type NodeOfName, judgeCsr } from "../core/join/judge-csr.ts";
 import type { KubeletRequest } from "../core/join/kubelet-request.ts";
 import { labelsOfJoin, poolOfNode } from "../core/pool/pool-of-node.ts";
-import { slimNode } from "../core/pool/slim.ts";
+import { trimNode } from "../core/pool/trim.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
-import { type Outcome, settled, waiting } from "../kube/outcome.ts";
+import { type Outcome, done, waiting } from "../kube/outcome.ts";
 
 const indexes = {
   /** By the node that the request is about. */
@@ -21,7 +21,7 @@ const indexes = {
 } as const;
 
 /** A machine that waits is looked at again for what no watch tells: others that have come. */
-const lookAgainSeconds = 60;
+const reconcileAfterSeconds = 60;
 /** A machine that has come makes room for one, and not every one that is woken may take it. */
 const wokenAtOnce = 3;
 
@@ -92,18 +92,18 @@ export function joinController(): Controller {
         granted.delete(key);
         told.delete(key);
       }
-      if (request === undefined || request.metadata.deletionTimestamp !== undefined) return settled();
+      if (request === undefined || request.metadata.deletionTimestamp !== undefined) return done();
       if (is(request, "Approved")) return welcome(request, context);
-      if (!isOpen(request) || granted.has(key)) return settled();
+      if (!isOpen(request) || granted.has(key)) return done();
 
       const verdict = judgeCsr(factsOf(request, caches, [...granted.values()]));
       switch (verdict.verdict) {
         case "leave":
-          return settled();
+          return done();
         case "approve":
         case "deny":
           if ((await decide(request, verdict, context)) && verdict.verdict === "approve") granted.set(key, request);
-          return settled();
+          return done();
         case "wait":
           return wait(request, verdict, memory, context);
       }
@@ -131,7 +131,7 @@ function wait(
     report({ about: request, notice: reason, type: "Warning", message: `Not approved: ${message}` });
   told.set(name, message);
   if (reason === "TooManyUnderWay") crowded.add(name);
-  return waiting(reason, message, lookAgainSeconds);
+  return waiting(reason, message, reconcileAfterSeconds);
 }
 
 /** Some that wait for room; one that finds none waits again. */
@@ -153,7 +153,7 @@ function watchesOf(memory: JoinMemory): readonly [Watch, ...Watch[]] {
     }),
     watching<Node>({
       resource: kubernetes.Node,
-      keep: slimNode,
+      keep: trimNode,
       concerns: ({ key, before, after }, caches) =>
         relevant(before) === relevant(after)
           ? []
@@ -268,10 +268,10 @@ async function welcome(
   const [name = ""] = nodesOf(request);
   const node = caches.of(kubernetes.Node).get(name);
   if (pool === undefined || node === undefined || node.metadata.annotations?.[annotations.joinedPool] !== undefined)
-    return settled();
+    return done();
   const membership = poolOfNode(node, caches.of(MachineConfigPool).list());
   // Somebody has made the node anew since, for another pool.
-  if (membership.verdict === "member" && membership.pool !== pool.metadata.name) return settled();
+  if (membership.verdict === "member" && membership.pool !== pool.metadata.name) return done();
   const body = {
     metadata: {
       resourceVersion: node.metadata.resourceVersion,
@@ -283,8 +283,8 @@ async function welcome(
     await kube.patch(kubernetes.Node, { name }, { type: "merge", body }, { signal });
   } catch (error) {
     if (!isConflict(error) && !isNotFound(error)) throw error;
-    return settled(1);
+    return done(1);
   }
   report({ about: node, notice: "NodeJoined", message: `Joined pool ${pool.metadata.name}` });
-  return settled();
+  return done();
 }

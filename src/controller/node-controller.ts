@@ -9,7 +9,7 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { namespace, objects } from "../api/names.ts";
 import { selectorIsEmpty } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
-import { type Facts, rolloutPolicy, etcdMembers, operatorNodeOf, poolFacts } from "../core/pool/answers.ts";
+import { type Facts, rolloutPolicy, etcdMembers, operatorNodeOf, poolFacts } from "../core/pool/pool-queries.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
 import { certificateExpiries } from "../core/render/controller-config-of.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
@@ -18,15 +18,15 @@ import { storageOverridesOf } from "../core/render/render-for-pool.ts";
 import {
   relevantOfMachineConfigNode,
   relevantOfNode,
-  slimBuild,
-  slimMachineConfig,
-  slimNode,
-  slimReadiness,
-} from "../core/pool/slim.ts";
+  trimBuild,
+  trimMachineConfig,
+  trimNode,
+  trimReadiness,
+} from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import type { Selection } from "../kube/kube-client.ts";
-import { type Outcome, settled, stalled } from "../kube/outcome.ts";
+import { type Outcome, done, stalled } from "../kube/outcome.ts";
 import { giveTargets, keepQuarantine, reportDeferred } from "./choose-targets.ts";
 import { markMembers } from "./mark-members.ts";
 import { NodeMemory } from "./node-memory.ts";
@@ -72,7 +72,7 @@ export function nodeController(): Controller {
 
     async reconcile(name, context): Promise<Outcome> {
       const pool = memory.cluster.pool(name);
-      if (pool === undefined) return settled();
+      if (pool === undefined) return done();
       if (pool.spec.nodeSelector !== undefined && selectorIsEmpty(pool.spec.nodeSelector)) {
         context.report({
           about: pool,
@@ -102,20 +102,20 @@ async function reconcilePool(pool: MachineConfigPool, memory: NodeMemory, contex
     poolFacts(factsIn(context.caches, memory), name, { alsoQuarantined: refused ? [target] : [] });
   const topology = cluster.controlPlane.size === 1 ? "SingleReplica" : "HighlyAvailable";
   const before = observe();
-  if (before === undefined) return settled();
+  if (before === undefined) return done();
   reportDeferred(before, memory.choice, context);
   const given = await giveTargets(before, topology, memory, context);
   const after = observe();
-  if (after === undefined) return settled();
+  if (after === undefined) return done();
   const certificates = certificateExpiries(context.caches.of(ControllerConfig).get(objects.controllerConfig));
   await writeStatus({ ...after, certificates }, memory.reports, context);
   reportOddities(pool, cluster, memory.now(), memory.reports, context);
   wakeOthersByDefault(after, memory);
   const marked = await markMembers(after, topology, memory, memory.marks, context);
-  if ([resent, given, marked].includes("overtaken")) return settled(overtakenSeconds);
-  if (marked === "more") return settled(0);
+  if ([resent, given, marked].includes("overtaken")) return done(overtakenSeconds);
+  if (marked === "more") return done(0);
   const next = nextPass(after, begunAt, memory, context);
-  return next === undefined ? settled() : settled(Math.max(0, next - memory.now()) / 1000);
+  return next === undefined ? done() : done(Math.max(0, next - memory.now()) / 1000);
 }
 
 /** Pools of the control plane that wait for these machines hear nothing of them by themselves. */
@@ -159,7 +159,7 @@ function watchesOfMachines(memory: NodeMemory): readonly [Watch, ...Watch[]] {
     }),
     watching({
       resource: kubernetes.Node,
-      keep: slimNode,
+      keep: trimNode,
       concerns: ({ key, before, after }) =>
         before !== undefined && after !== undefined && equalValues(relevantOfNode(before), relevantOfNode(after))
           ? []
@@ -190,13 +190,13 @@ function watchesOfPods(memory: NodeMemory): readonly Watch[] {
     watching({
       resource: kubernetes.Pod,
       selection: daemonPods,
-      keep: slimReadiness,
+      keep: trimReadiness,
       concerns: (change) => memory.putDaemonPod(change),
     }),
     watching({
       resource: kubernetes.Pod,
       selection: operatorPods,
-      keep: slimReadiness,
+      keep: trimReadiness,
       concerns: ({ before, after }) =>
         operatorNodeOf([before ?? []].flat()) === operatorNodeOf([after ?? []].flat())
           ? []
@@ -206,7 +206,7 @@ function watchesOfPods(memory: NodeMemory): readonly Watch[] {
       watching({
         resource: kubernetes.Pod,
         selection,
-        keep: slimReadiness,
+        keep: trimReadiness,
         concerns: ({ before, after }) =>
           equalValues(etcdMembers([before ?? []].flat()), etcdMembers([after ?? []].flat()))
             ? []
@@ -220,7 +220,7 @@ function watchesOfPods(memory: NodeMemory): readonly Watch[] {
 function watchesOfSettings(memory: NodeMemory): readonly Watch[] {
   const allPools = () => memory.cluster.pools().map(({ metadata }) => metadata.name);
   return [
-    watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: () => [] }),
+    watching({ resource: MachineConfig, keep: trimMachineConfig, concerns: () => [] }),
     watching({
       resource: MachineConfiguration,
       concerns: ({ before, after }) =>
@@ -237,7 +237,7 @@ function watchesOfSettings(memory: NodeMemory): readonly Watch[] {
     }),
     watching({
       resource: MachineOSBuild,
-      keep: slimBuild,
+      keep: trimBuild,
       concerns: ({ key, before, after }) => memory.cluster.putMachineOSBuild(key, after, before, memory.now()),
     }),
     watching({

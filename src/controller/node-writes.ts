@@ -1,6 +1,6 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { fieldManagers } from "../api/names.ts";
-import { slimNode } from "../core/pool/slim.ts";
+import { trimNode } from "../core/pool/trim.ts";
 import type { Context } from "../kube/controller.ts";
 import { KubeError, isNotFound } from "../kube/kube-error.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
@@ -72,7 +72,7 @@ export class NodeWrites {
         { type: "merge", body },
         { owner: fieldManagers.node, signal },
       );
-      this.#patched.done(slimNode(after));
+      this.#patched.done(trimNode(after));
       return "written";
     } catch (error) {
       if (!isRefusal(error)) throw error;

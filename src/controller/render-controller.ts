@@ -4,15 +4,15 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { fieldManagers, objects, poolConditions } from "../api/names.ts";
 import { selectorIsEmpty, selectorMatches } from "../api/schema/object.ts";
-import { isCompleted, renderFence } from "../core/render/controller-config-of.ts";
+import { isCompleted, versionGate } from "../core/render/controller-config-of.ts";
 import { isRendered, poolOfRendered } from "../core/config/is-rendered.ts";
 import { describeRendered } from "../core/preview/describe-rendered.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
 import type { Refusal } from "../core/render/render-pool.ts";
-import { slimMachineConfig } from "../core/pool/slim.ts";
+import { trimMachineConfig } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
-import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
+import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import type { Change } from "../kube/watch-cache.ts";
 
 export interface RenderOptions {
@@ -45,7 +45,7 @@ export function renderController(options: RenderOptions): Controller {
             ? []
             : [key],
       }),
-      watching({ resource: MachineConfig, keep: slimMachineConfig, concerns: poolsSelecting }),
+      watching({ resource: MachineConfig, keep: trimMachineConfig, concerns: poolsSelecting }),
       watching({
         resource: ControllerConfig,
         concerns: (change, caches) => (concernsRendering(change) ? allPools(caches) : []),
@@ -63,17 +63,16 @@ export function renderController(options: RenderOptions): Controller {
     async reconcile(name, context): Promise<Outcome> {
       const { caches } = context;
       const pool = caches.of(MachineConfigPool).get(name);
-      if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return settled();
+      if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return done();
       const { machineConfigSelector } = pool.spec;
       if (machineConfigSelector !== undefined && selectorIsEmpty(machineConfigSelector))
         return refuseAll(pool, context);
       const controllerConfig = caches.of(ControllerConfig).get(objects.controllerConfig);
-      const fence = renderFence(controllerConfig, options.version);
+      const gate = versionGate(controllerConfig, options.version);
       const isOpen =
-        fence.verdict === "open" ||
-        (options.baseConfigs === "absent" && fence.reason === "ControllerConfigNotCompleted");
+        gate.verdict === "open" || (options.baseConfigs === "absent" && gate.reason === "ControllerConfigNotCompleted");
       if (!isOpen || controllerConfig === undefined)
-        return fence.verdict === "closed" ? waiting(fence.reason, fence.message, waitSeconds) : settled();
+        return gate.verdict === "closed" ? waiting(gate.reason, gate.message, waitSeconds) : done();
 
       const members = membersOf(pool, caches);
       const current = caches.of(MachineConfig).get(pool.spec.configuration?.name ?? "");
@@ -85,7 +84,7 @@ export function renderController(options: RenderOptions): Controller {
       await store(pool, result.config, options, context);
       reportTarget(pool, { current, result, members: members.length }, memory, context);
       await point(pool, result, members.length, context);
-      return settled();
+      return done();
     },
   };
 }

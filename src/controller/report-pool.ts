@@ -1,4 +1,4 @@
-import type { StoryLineIn } from "../api/books/stories.ts";
+import type { JournalEntryIn } from "../api/books/report-table.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { fieldManagers } from "../api/names.ts";
@@ -7,7 +7,7 @@ import type { ClusterMembers } from "../core/pool/cluster-members.ts";
 import type { PoolMembers } from "../core/pool/pool-members.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { poolStatus, startsRollout } from "../core/pool/pool-status.ts";
-import { poolTurns, rolloutBegins } from "../core/pool/pool-story.ts";
+import { poolTurns, rolloutBegins } from "../core/pool/pool-reports.ts";
 import { type CanaryFacts, canaryFacts } from "../core/pool/rollout-holds.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { Context } from "../kube/controller.ts";
@@ -93,7 +93,7 @@ interface News {
   /** The target that every machine has now. */
   readonly completed?: string | undefined;
   readonly began: boolean;
-  readonly turns: readonly StoryLineIn<"pool">[];
+  readonly turns: readonly JournalEntryIn<"pool">[];
 }
 
 export async function writeStatus(facts: PoolFacts, memory: ReportMemory, context: Context): Promise<void> {
@@ -226,7 +226,7 @@ export function reportOddities(
 }
 
 function reportSeveralPools(cluster: ClusterMembers, memory: ReportMemory, { report, log }: Context): void {
-  for (const [name, membership] of cluster.homeless) {
+  for (const [name, membership] of cluster.unassigned) {
     if (membership.verdict !== "ambiguous" || memory.severalPools.get(name) === membership.pools.join(",")) continue;
     memory.severalPools.set(name, membership.pools.join(","));
     const node = cluster.node(name)?.node;
@@ -235,7 +235,7 @@ function reportSeveralPools(cluster: ClusterMembers, memory: ReportMemory, { rep
     else report({ about: node, notice: "SeveralPools", message });
   }
   for (const name of memory.severalPools.keys())
-    if (cluster.homeless.get(name)?.verdict !== "ambiguous") memory.severalPools.delete(name);
+    if (cluster.unassigned.get(name)?.verdict !== "ambiguous") memory.severalPools.delete(name);
 }
 
 function reportContradictions(

@@ -7,7 +7,7 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, namespace, objects } from "../api/names.ts";
-import { factsOf } from "../core/pool/answers.ts";
+import { factsOf } from "../core/pool/pool-queries.ts";
 import {
   type MetricFacts,
   type MetricFamily,
@@ -25,7 +25,7 @@ import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient, Selection } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
 import { createReport } from "../kube/report.ts";
-import { meteredScribe } from "../kube/metered-scribe.ts";
+import { meteredJournal } from "../kube/metered-journal.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ports } from "../ports/index.ts";
 import type { Listen, ServerHandler, TlsFiles } from "../ports/listener.ts";
@@ -155,8 +155,8 @@ function follow(caches: Caches, { rollouts: meter, service, sections }: Meters, 
 }
 
 /** Counts what the controllers of this process did since it started. */
-export function lookMeter(now: () => number): {
-  readonly count: NonNullable<RunOptions["onLook"]>;
+export function reconcileMeter(now: () => number): {
+  readonly count: NonNullable<RunOptions["onReconcile"]>;
   families(): readonly MetricFamily[];
 } {
   const ended = new Map<string, { readonly labels: Sample["labels"]; value: number }>();
@@ -202,7 +202,7 @@ export function lookMeter(now: () => number): {
 }
 
 /** What the process tells of itself, leading or not. */
-export const storyFamilies = ({ sections }: Pick<Meters, "sections">, dropped: number): readonly MetricFamily[] => [
+export const sectionFamilies = ({ sections }: Pick<Meters, "sections">, dropped: number): readonly MetricFamily[] => [
   ...sections.families(),
   ...sections.mismatchFamilies(),
   ...journalFamilies("controller", dropped),
@@ -237,7 +237,7 @@ interface Term {
 
 /** Counts of this process, leading or not. */
 interface Counts extends Meters {
-  readonly looks: ReturnType<typeof lookMeter>;
+  readonly looks: ReturnType<typeof reconcileMeter>;
 }
 
 /** Reviews of objects before they are stored, and metrics, by the path that is asked for. */
@@ -248,7 +248,7 @@ function answersOf(
     kube,
     clock,
     log,
-    scribe,
+    journal,
     chosen,
   }: Ports & { readonly kube: KubeClient; readonly chosen: readonly ControllerName[] },
 ): ServerHandler {
@@ -266,7 +266,7 @@ function answersOf(
     text: () =>
       metricsText([
         ...counts.looks.families(),
-        ...storyFamilies(counts, scribe.counts?.dropped ?? 0),
+        ...sectionFamilies(counts, journal.counts?.dropped ?? 0),
         ...(term.caches === undefined
           ? []
           : [
@@ -307,15 +307,15 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   const chosen = options.controllers ?? controllerNames;
   const term: Term = { caches: undefined };
   const counts: Counts = {
-    looks: lookMeter(() => clock.now()),
+    looks: reconcileMeter(() => clock.now()),
     rollouts: new RolloutMeter(),
     service: new ServiceMeter(),
     sections: new SectionMeter(),
   };
-  const scribe = meteredScribe(options.scribe, counts.sections, clock);
+  const journal = meteredJournal(options.journal, counts.sections, clock);
   const life = { book: "cluster", chapter: "Controller", run: identity, level: "boundary" } as const;
   // The lines of the process itself go past the meter of sections.
-  const report = createReport({ scribe: options.scribe, log });
+  const report = createReport({ journal: options.journal, log });
   report({
     ...life,
     path: "Start",
@@ -324,7 +324,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     message: `${identity}, version ${version}`,
     data: { toVersion: version },
   });
-  const answer = answersOf(term, counts, { ...options, scribe, chosen });
+  const answer = answersOf(term, counts, { ...options, journal, chosen });
   const answering = admission === undefined ? undefined : listenForReviews(admission, answer, options, signal);
   const lead = { ...life, path: "Lead" } as const;
   await whileLeader(
@@ -340,7 +340,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
         if (term.caches !== undefined) follow(term.caches, counts, clock);
       };
       // Nothing that a term began is sent after it.
-      const within = { ...options, scribe, kube: kube.within(until), onSynced, onLook: counts.looks.count };
+      const within = { ...options, journal, kube: kube.within(until), onSynced, onReconcile: counts.looks.count };
       await runControllers(controllersOf(chosen, options), within, until);
       term.caches = undefined;
       counts.service.forget();

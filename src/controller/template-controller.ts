@@ -4,12 +4,12 @@ import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
 import { baseConfigs, textOfBase64 } from "../core/render/base-configs.ts";
 import { type TemplateProgress, templateStatus } from "../core/render/controller-config-of.ts";
-import { slimMachineConfig } from "../core/pool/slim.ts";
+import { trimMachineConfig } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { isPassing } from "../kube/kube-error.ts";
-import { type Outcome, settled } from "../kube/outcome.ts";
+import { type Outcome, done } from "../kube/outcome.ts";
 
 export interface TemplateOptions {
   readonly version: string;
@@ -17,7 +17,7 @@ export interface TemplateOptions {
 }
 
 /** The pull secret is not watched: its rights name one object, and a new one is found at the next look. */
-const lookAgainSeconds = 600;
+const reconcileAfterSeconds = 600;
 const pullSecretKey = { namespace: "openshift-config", name: "pull-secret" } as const;
 
 /** Makes the configurations that every machine starts from, out of the ControllerConfig. */
@@ -34,7 +34,7 @@ export function templateController(options: TemplateOptions): Controller {
       }),
       watching({
         resource: MachineConfig,
-        keep: slimMachineConfig,
+        keep: trimMachineConfig,
         concerns: ({ before, after }) =>
           (after ?? before)?.metadata.ownerReferences?.flatMap(({ kind, name }) =>
             kind === ControllerConfig.kind ? [name] : [],
@@ -46,7 +46,7 @@ export function templateController(options: TemplateOptions): Controller {
     async reconcile(name, context): Promise<Outcome> {
       const { caches, kube, log, signal } = context;
       const config = caches.of(ControllerConfig).get(name);
-      if (config === undefined || config.metadata.deletionTimestamp !== undefined) return settled();
+      if (config === undefined || config.metadata.deletionTimestamp !== undefined) return done();
       try {
         const secret = await kube.get(kubernetes.Secret, pullSecretKey, { signal });
         const encoded = secret?.data?.[".dockerconfigjson"];
@@ -67,7 +67,7 @@ export function templateController(options: TemplateOptions): Controller {
           log.info({ config: each.metadata.name }, "base configuration written");
         }
         await report(config, { at: "completed", version: options.version }, context);
-        return settled(lookAgainSeconds);
+        return done(reconcileAfterSeconds);
       } catch (error) {
         if (!signal.aborted && !isPassing(error))
           await report(

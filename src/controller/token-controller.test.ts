@@ -7,7 +7,7 @@ import { endedTokensStayMs } from "../core/join/ended-tokens.ts";
 import { runControllers } from "../kube/controller.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import type { LogFields, Logger } from "../ports/logger.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import { tokenController } from "./token-controller.ts";
 
 const hour = 3_600_000;
@@ -45,7 +45,7 @@ async function clusterWith(
     error() {},
     child: () => log,
   };
-  const ports = { clock: kernel.clock, random: kernel.random, log, scribe: memoryScribe() };
+  const ports = { clock: kernel.clock, random: kernel.random, log, journal: memoryJournal() };
   const stopping = new AbortController();
   const events = createEventRecorder({ ...ports, kube, component: "test" });
   void runControllers([tokenController()], { ...ports, kube, events }, stopping.signal);

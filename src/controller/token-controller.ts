@@ -3,7 +3,7 @@ import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { tokenStay } from "../core/join/ended-tokens.ts";
 import { type Controller, watching } from "../kube/controller.ts";
 import { isConflict } from "../kube/kube-error.ts";
-import { settled } from "../kube/outcome.ts";
+import { done } from "../kube/outcome.ts";
 
 /** Removes ProvisioningTokens that have given nothing for a day. Nobody looks before the next one is due. */
 export function tokenController(): Controller {
@@ -14,10 +14,10 @@ export function tokenController(): Controller {
 
     async reconcile(name, { kube, caches, clock, log, signal }) {
       const token = caches.of(ProvisioningToken).get(name);
-      if (token === undefined) return settled();
+      if (token === undefined) return done();
       const now = clock.now();
       const stay = tokenStay(token, now);
-      if (stay.verdict === "stays") return settled(stay.until === undefined ? undefined : (stay.until - now) / 1000);
+      if (stay.verdict === "stays") return done(stay.until === undefined ? undefined : (stay.until - now) / 1000);
       const { uid, resourceVersion } = token.metadata;
       try {
         await kube.delete(
@@ -32,7 +32,7 @@ export function tokenController(): Controller {
       } catch (error) {
         // Somebody wrote in between, such as that a use was given back: the news of it brings the next look.
         if (!isConflict(error)) throw error;
-        return settled();
+        return done();
       }
       log.info(
         {
@@ -44,7 +44,7 @@ export function tokenController(): Controller {
         },
         "provisioning token removed",
       );
-      return settled();
+      return done();
     },
   };
 }

@@ -12,7 +12,7 @@ export {
   describeConsequence,
 } from "./config/change.ts";
 export { type ReferenceResult, classifyAsReference } from "./config/classify-as-reference.ts";
-export { type ClusterFacts, type ClusterStatus, clusterStatus, isSettled } from "./preview/cluster-status.ts";
+export { type ClusterFacts, type ClusterStatus, clusterStatus, allPoolsUpdated } from "./preview/cluster-status.ts";
 export { type Blame, type BlameQuestion, blame } from "./preview/blame.ts";
 export { type DescribedChange, describeDiff, maskChange } from "./config/describe-diff.ts";
 export { type Originals } from "./machine/content-gap.ts";
@@ -64,11 +64,11 @@ export {
   poolMayBuild,
   poolMayRollOut,
   poolProgressOf,
-} from "./pool/answers.ts";
+} from "./pool/pool-queries.ts";
 export { type ReadBook, type ReadChapter, bookText, lineText } from "./books/book-text.ts";
 export { type ChapterRecord, foldBook } from "./books/fold-book.ts";
 export { type Estimate, type Past, estimateMachine, estimateRollOut, noPast, pastOf, spreads } from "./books/past.ts";
-export { type Shelves, booksOn, readBook, readBooks } from "./books/read-book.ts";
+export { type StoredBooks, booksOn, readBook, readBooks } from "./books/read-book.ts";
 export { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "./books/timeline.ts";
 export { ClusterMembers } from "./pool/cluster-members.ts";
 export { type Phase, phaseOf } from "./books/phase.ts";

@@ -1,6 +1,6 @@
 import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { annotations, hostPaths } from "../api/names.ts";
-import { type ImagePair, imageWishOf } from "../core/machine/image-target.ts";
+import { type ImagePair, desiredImageOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { OriginalEntry, Originals } from "../core/machine/content-gap.ts";
 import type { Host } from "../host/host.ts";
@@ -83,7 +83,7 @@ async function pairWith(
 ): Promise<ImagePair | undefined> {
   if (image === undefined || image === "") return undefined;
   const { booted } = await host.os.status(signal);
-  const desired = imageWishOf(notes);
+  const desired = desiredImageOf(notes);
   const said = desired.verdict === "image" && desired.pair.image === image ? desired.pair.content : "os-only";
   return {
     image,

@@ -1,14 +1,14 @@
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { McoError } from "../api/errors.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
-import type { StoryLineIn } from "../api/books/stories.ts";
+import type { JournalEntryIn } from "../api/books/report-table.ts";
 import { hostPaths, namespace, objects } from "../api/names.ts";
 import { withAuthorities } from "../core/render/kubeconfig-authorities.ts";
 import { type MachineFile, certificatePaths, machineCertificates } from "../core/certificates/machine-certificates.ts";
 import type { Host, HostEntry, HostWrite } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { isPassing } from "../kube/kube-error.ts";
-import { type Outcome, settled, waiting } from "../kube/outcome.ts";
+import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import { documentStore } from "./machine-documents.ts";
 import { readConfig } from "../core/machine/read-config.ts";
 
@@ -96,7 +96,7 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
 function reportIn(
   nodeName: string | undefined,
   { report }: Pick<Context, "report">,
-  line: Pick<StoryLineIn<"node">, "mark" | "message" | "data"> & {
+  line: Pick<JournalEntryIn<"node">, "mark" | "message" | "data"> & {
     readonly reason: "CertificatesWritten" | "CertificatesFailed";
   },
 ): void {
@@ -137,7 +137,7 @@ async function keepCertificates(
       { problems: problems.map(({ message }) => message) },
       "certificates of the cluster that cannot be written",
     );
-  return settled(sweepSeconds);
+  return done(sweepSeconds);
 }
 
 interface FilesPlan {

@@ -12,11 +12,11 @@ import { encodeBase64 } from "../ignition/data-url.ts";
 import { runControllers } from "../kube/controller.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { silentLogger } from "../ports/logger.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import { selfSigned } from "../../test/support/self-signed.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
-import { images, machineConfigOf } from "../../test/support/machine-scene.ts";
+import { images, machineConfigOf } from "../../test/support/machine-harness.ts";
 
 const { signal } = new AbortController();
 const base64 = (text: string) => encodeBase64(new TextEncoder().encode(text));
@@ -73,8 +73,8 @@ async function start(prepare: (host: MemoryHost) => Promise<void> = () => Promis
       },
     },
   };
-  const scribe = memoryScribe();
-  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe };
+  const journal = memoryJournal();
+  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, journal };
   const stopping = new AbortController();
   void runControllers(
     [certificateController({ host: watched, nodeName: "worker-0" })],
@@ -108,7 +108,7 @@ async function start(prepare: (host: MemoryHost) => Promise<void> = () => Promis
     kernel,
     host,
     kube,
-    scribe,
+    journal,
     writes,
     removed,
     restarts,
@@ -147,18 +147,18 @@ test("a machine has the cluster's authorities soon after they change, each file 
 
 test("the book of the machine tells once of what was written, and of what could not be", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
-  const { scribe, say, pass, failNext, stop } = await start();
+  const { journal, say, pass, failNext, stop } = await start();
   await say({ kubeAPIServerServingCAData: base64(one) });
   await pass(1_800_000);
   failNext(1);
   await say({ kubeAPIServerServingCAData: base64(two) });
   await pass(1_800_000);
-  expect(scribe.lines.map(({ book, chapter, mark, reason }) => `${book} ${chapter} ${mark} ${reason}`)).toEqual(
+  expect(journal.lines.map(({ book, chapter, mark, reason }) => `${book} ${chapter} ${mark} ${reason}`)).toEqual(
     ["end CertificatesWritten", "fail CertificatesFailed", "end CertificatesWritten"].map(
       (word) => `node/worker-0 Certificates ${word}`,
     ),
   );
-  expect(scribe.lines[0]?.data).toEqual({ written: hostPaths.kubeletCa });
+  expect(journal.lines[0]?.data).toEqual({ written: hostPaths.kubeletCa });
   stop();
 });
 

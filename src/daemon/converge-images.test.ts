@@ -3,12 +3,12 @@ import { describe, expect, test } from "vitest";
 import { hostPaths } from "../api/names.ts";
 import { pairOf } from "../core/machine/image-target.ts";
 import { type Wanted, readTarget } from "../core/machine/read-config.ts";
-import { settleMachine } from "./settle-machine.ts";
+import { applyImageContent } from "./apply-image-content.ts";
 import { type MemoryHost, type MemoryImage, memoryHost } from "../../test/support/hosts/memory-host.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
-import { imageNumber, imageOf, stock } from "../../test/support/image-scene.ts";
+import { imageNumber, imageOf, stock } from "../../test/support/image-harness.ts";
 import { live } from "../../test/support/live.ts";
-import { type Content, images as stockImages, machineConfigOf } from "../../test/support/machine-scene.ts";
+import { type Content, images as stockImages, machineConfigOf } from "../../test/support/machine-harness.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
 
 const { signal } = new AbortController();
@@ -51,7 +51,10 @@ async function newHost(): Promise<MemoryHost> {
     random: systemRandom,
     onReboot: () => undefined,
     settle: async (on) => {
-      const outcome = await settleMachine({ host: on, clock: systemClock, random: systemRandom, log: silent }, signal);
+      const outcome = await applyImageContent(
+        { host: on, clock: systemClock, random: systemRandom, log: silent },
+        signal,
+      );
       if (outcome.verdict !== "settled" && outcome.verdict !== "nothing") throw new Error(JSON.stringify(outcome));
     },
   });

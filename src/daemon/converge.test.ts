@@ -11,7 +11,7 @@ import { encodeDataUrl } from "../ignition/data-url.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { documentStore } from "./machine-documents.ts";
 import { observeHost } from "./observe-host.ts";
-import { type Worksite, performStep } from "./perform-step.ts";
+import { type StepContext, performStep } from "./perform-step.ts";
 
 const signal = new AbortController().signal;
 const image = "os@sha256:stock";
@@ -125,7 +125,7 @@ async function live(
     const plan = planNode(observed, target.config, policies);
     plans.push(plan);
     if (plan.verdict !== "change") return { plans, drained };
-    const site: Worksite = {
+    const site: StepContext = {
       host,
       documents,
       clock: systemClock,

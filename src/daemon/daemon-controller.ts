@@ -10,8 +10,8 @@ import { type DaemonFacts, newDaemonFacts } from "./daemon-facts.ts";
 import { newDaemonMemory, remember } from "./daemon-memory.ts";
 import { documentStore } from "./machine-documents.ts";
 import { type NodeReporter, nodeReporter } from "./node-reporter.ts";
-import { nodeStory } from "./node-journal.ts";
-import type { NodeStory } from "./node-story.ts";
+import { nodeJournal } from "./node-journal.ts";
+import type { NodeJournal } from "./node-journal-types.ts";
 import { observeMachine } from "./observe-machine.ts";
 import type { PassContext } from "./pass-context.ts";
 import { performPass } from "./perform-pass.ts";
@@ -43,11 +43,14 @@ export function daemonController(options: DaemonOptions): Controller {
   const documents = documentStore(host.ledger);
   const memory = newDaemonMemory();
   /** Made in the first pass, which brings what they write with. */
-  let voices: { readonly reporter: NodeReporter; readonly journal: NodeStory } | undefined;
+  let voices: { readonly reporter: NodeReporter; readonly journal: NodeJournal } | undefined;
   let wake: () => void = () => undefined;
 
   function passOn(node: Node, context: Context): PassContext {
-    voices ??= { reporter: nodeReporter({ ...context, nodeName }), journal: nodeStory({ ...context, nodeName, past }) };
+    voices ??= {
+      reporter: nodeReporter({ ...context, nodeName }),
+      journal: nodeJournal({ ...context, nodeName, past }),
+    };
     return {
       host,
       nodeName,
@@ -128,6 +131,6 @@ async function runPass(pass: PassContext): Promise<Outcome> {
 /** The pool counts a machine once its MachineConfigNode says what it has. */
 function soonAgain(outcome: Outcome): Outcome {
   if (outcome.kind === "stalled") return waiting(outcome.reason, outcome.message, unreportedSeconds);
-  const seconds = Math.min(outcome.lookAgainAfterSeconds ?? unreportedSeconds, unreportedSeconds);
-  return { ...outcome, lookAgainAfterSeconds: seconds };
+  const seconds = Math.min(outcome.reconcileAfterSeconds ?? unreportedSeconds, unreportedSeconds);
+  return { ...outcome, reconcileAfterSeconds: seconds };
 }

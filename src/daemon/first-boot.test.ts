@@ -7,7 +7,7 @@ import { type MemoryHost, memoryHost } from "../../test/support/hosts/memory-hos
 import { clockFrom } from "../ports/clock.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemRandom } from "../ports/node/index.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import { documentStore } from "./machine-documents.ts";
 import { completeFirstBoot, keepCompletingFirstBoot } from "./first-boot.ts";
 
@@ -76,7 +76,7 @@ const options = (host: Host) => ({
   file: hostPaths.encapsulated,
   clock,
   log: silentLogger,
-  scribe: memoryScribe(),
+  journal: memoryJournal(),
 });
 const isThere = async (host: Host, path: string) => (await host.files.read(path, signal)) !== undefined;
 
@@ -94,9 +94,9 @@ describe("a first boot", () => {
     const host = await ignited(
       served({ osImageURL: "os@2", kernelArguments: ["nosmt"], extensions: ["usbguard"], kernelType: "realtime" }),
     );
-    const scribe = memoryScribe();
-    expect(await completeFirstBoot({ ...options(host), scribe }, signal)).toMatchObject({ verdict: "rebooting" });
-    expect(scribe.lines.map(({ path, mark, message }) => `${path} ${mark} ${message}`)).toEqual([
+    const journal = memoryJournal();
+    expect(await completeFirstBoot({ ...options(host), journal }, signal)).toMatchObject({ verdict: "rebooting" });
+    expect(journal.lines.map(({ path, mark, message }) => `${path} ${mark} ${message}`)).toEqual([
       "EncapsulatedConfigRead end rendered-worker-1",
       "OSUpdated begin os@2",
       "OSUpdated end os@2",
@@ -147,13 +147,13 @@ describe("a first boot", () => {
       },
     };
     const before = now;
-    const scribe = memoryScribe();
-    expect(await keepCompletingFirstBoot({ ...options(flaky), scribe }, signal)).toMatchObject({
+    const journal = memoryJournal();
+    expect(await keepCompletingFirstBoot({ ...options(flaky), journal }, signal)).toMatchObject({
       verdict: "rebooting",
     });
     expect(now - before).toBe(180_000);
     // The same failure is told once.
-    expect(scribe.lines.filter(({ mark }) => mark === "fail").map(({ path, message }) => [path, message])).toEqual([
+    expect(journal.lines.filter(({ mark }) => mark === "fail").map(({ path, message }) => [path, message])).toEqual([
       ["OSUpdated", "no route to the registry"],
     ]);
   });

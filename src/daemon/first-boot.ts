@@ -1,9 +1,9 @@
 import { hostPaths } from "../api/names.ts";
 import type { ReportedLine } from "../api/books/reports.ts";
-import type { StoryLineIn } from "../api/books/stories.ts";
+import type { JournalEntryIn } from "../api/books/report-table.ts";
 import { createReport } from "../kube/report.ts";
 import { describeProblems, fitToAccounts, judgeTarget } from "../core/machine/judge-target.ts";
-import { imageWishOf } from "../core/machine/image-target.ts";
+import { desiredImageOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { MachineDocuments, Previous } from "../core/machine/machine-record.ts";
 import type { Deployment } from "../core/machine/observed-node.ts";
@@ -13,7 +13,7 @@ import type { Ports } from "../ports/index.ts";
 import { machineConfigAt, moveAside, originalsOf, servedAnnotations } from "./adopt-machine.ts";
 import { type DocumentStore, documentStore } from "./machine-documents.ts";
 import { observeHost } from "./observe-host.ts";
-import { type LocalStep, type Worksite, contentMismatchOf, performStep } from "./perform-step.ts";
+import { type LocalStep, type StepContext, contentMismatchOf, performStep } from "./perform-step.ts";
 import { readTarget } from "../core/machine/read-config.ts";
 
 /** Between two tries of a first boot that does not get to its end. */
@@ -33,7 +33,7 @@ export type FirstBootOptions = {
   readonly file: string;
   /** Called before an image is staged that the machine was given. */
   readonly beforeStaging?: () => Promise<void>;
-} & Pick<Ports, "clock" | "log" | "scribe">;
+} & Pick<Ports, "clock" | "log" | "journal">;
 
 /**
  * Does what Ignition could not before the kubelet starts: OS image, kernel arguments, kernel type, packages. Needs no
@@ -49,7 +49,7 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
   // The encapsulated one lacks what Ignition did; the one that was served has all.
   const served = await machineConfigAt(host, hostPaths.servedConfig, signal);
   const machineConfig = served?.metadata.name === encapsulated.metadata.name ? served : encapsulated;
-  const desired = imageWishOf((await servedAnnotations(host, signal)) ?? {});
+  const desired = desiredImageOf((await servedAnnotations(host, signal)) ?? {});
   if (desired.verdict === "refused") return giveUp(desired.message, options, signal);
   const pair = desired.verdict === "image" ? desired.pair : undefined;
   const read = readTarget(machineConfig, pair);
@@ -82,7 +82,7 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
   const problems = judgeTarget(observed, config, { sshFolder: undefined, freeBytes });
   if (problems.length > 0) return giveUp(describeProblems(problems), options, signal);
   const plan = planNode(observed, config, undefined);
-  const site: Worksite = {
+  const site: StepContext = {
     host,
     documents,
     clock: options.clock,
@@ -97,10 +97,10 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
 
 const here = { chapter: "Firstboot", level: "boundary" } as const;
 
-type FirstBootLine = Extract<StoryLineIn<"node">, { readonly chapter: "Firstboot" }>;
+type FirstBootLine = Extract<JournalEntryIn<"node">, { readonly chapter: "Firstboot" }>;
 
 /** There is no API server yet: a first boot makes no Events. */
-const report = (options: Pick<FirstBootOptions, "scribe" | "log">, line: FirstBootLine): void =>
+const report = (options: Pick<FirstBootOptions, "journal" | "log">, line: FirstBootLine): void =>
   createReport(options)({ book: "node/self", ...line } satisfies ReportedLine);
 
 /** Writes down what the machine started with, where that was not done yet. */
@@ -120,7 +120,7 @@ async function adoptStart(
 
 async function performPlan(
   plan: NodePlan,
-  site: Worksite,
+  site: StepContext,
   options: FirstBootOptions,
   signal: AbortSignal,
 ): Promise<FirstBoot> {
@@ -158,7 +158,7 @@ async function performPlan(
 /** @returns how the first boot ends, where this step ends it. */
 async function performReported(
   step: LocalStep,
-  site: Worksite,
+  site: StepContext,
   options: FirstBootOptions,
   signal: AbortSignal,
 ): Promise<FirstBoot | undefined> {
@@ -175,13 +175,13 @@ async function performReported(
   if (step.do === "stageOs") reportStaged(step.deployment, site, options);
   if (step.do !== "reboot") return undefined;
   report(options, { ...here, path: "Reboot", mark: "begin", reason: "RebootRequested", message: step.because });
-  await options.scribe.settle(signal);
+  await options.journal.flush(signal);
   return { verdict: "rebooting", because: step.because };
 }
 
 function reportStaged(
   { image, packages, kernelArguments }: Deployment,
-  { observed: { booted } }: Worksite,
+  { observed: { booted } }: StepContext,
   options: FirstBootOptions,
 ): void {
   report(options, { ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: image });

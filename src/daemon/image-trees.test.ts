@@ -7,7 +7,7 @@ import { hostAt } from "../cli/host-at.ts";
 import { imageTrees } from "../cli/image-trees.ts";
 import { layerEntries } from "../core/config/image-content.ts";
 import { type Wanted, readTarget } from "../core/machine/read-config.ts";
-import { settleMachine } from "./settle-machine.ts";
+import { applyImageContent } from "./apply-image-content.ts";
 import { type DirectoryHostOptions, directoryHost, directoryMachine } from "../host/directory/directory-host.ts";
 import { systemDisk } from "../host/directory/disk.ts";
 import { entriesBelow } from "../host/directory/root-folder.ts";
@@ -16,7 +16,7 @@ import { unpackLayers } from "../registry/node/unpack-layers.ts";
 import { packLayer } from "../registry/pack-layer.ts";
 import { packTree } from "../registry/pack-tree.ts";
 import { live } from "../../test/support/live.ts";
-import { type Content, machineConfigOf } from "../../test/support/machine-scene.ts";
+import { type Content, machineConfigOf } from "../../test/support/machine-harness.ts";
 import { treeIn } from "../cli/tree-record.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
 
@@ -171,7 +171,7 @@ let runs = 0;
 async function mcoSettle(directory: string): Promise<void> {
   runs += 1;
   if (runs > 1) {
-    const outcome = await settleMachine(
+    const outcome = await applyImageContent(
       { host: await hostAt(join(directory, "rootfs")), clock: systemClock, random: systemRandom, log: silent },
       signal,
     );

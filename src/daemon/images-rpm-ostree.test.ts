@@ -4,16 +4,16 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { hostPaths, imageLabels } from "../api/names.ts";
 import { readTarget } from "../core/machine/read-config.ts";
-import { settleMachine } from "./settle-machine.ts";
+import { applyImageContent } from "./apply-image-content.ts";
 import { systemDisk } from "../host/directory/disk.ts";
 import type { Host } from "../host/host.ts";
 import type { MemoryImage } from "../../test/support/hosts/memory-host.ts";
 import { fakeSystem } from "../../test/support/hosts/fake-rpm-ostree.ts";
 import { rpmOstreeHost } from "../host/rpm-ostree/rpm-ostree-host.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
-import { imageNumber, imageOf } from "../../test/support/image-scene.ts";
+import { imageNumber, imageOf } from "../../test/support/image-harness.ts";
 import { live } from "../../test/support/live.ts";
-import { type Content, machineConfigOf } from "../../test/support/machine-scene.ts";
+import { type Content, machineConfigOf } from "../../test/support/machine-harness.ts";
 
 const { signal } = new AbortController();
 const silent = {
@@ -70,7 +70,10 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
       let host: Host | undefined;
       const settle = async () => {
         if (host === undefined) return;
-        const outcome = await settleMachine({ host, clock: systemClock, random: systemRandom, log: silent }, signal);
+        const outcome = await applyImageContent(
+          { host, clock: systemClock, random: systemRandom, log: silent },
+          signal,
+        );
         if (outcome.verdict !== "settled" && outcome.verdict !== "nothing") throw new Error(JSON.stringify(outcome));
       };
       const system = await fakeSystem({ root, images, image: stock, extensions: [], settle });

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { annotations, hostPaths } from "../api/names.ts";
 import type { Host } from "../host/host.ts";
-import { ImageScene, imageNumber, imageOf, stock, wish } from "../../test/support/image-scene.ts";
-import { type Content, type MachineScene, machineConfigOf } from "../../test/support/machine-scene.ts";
+import { ImageHarness, imageNumber, imageOf, stock, desiredImage } from "../../test/support/image-harness.ts";
+import { type Content, type MachineHarness, machineConfigOf } from "../../test/support/machine-harness.ts";
 
 const { signal } = new AbortController();
 const unit = (words = "a") => `[Service]\nExecStart=/bin/${words}\n[Install]\nWantedBy=multi-user.target\n`;
@@ -74,48 +74,51 @@ function audit(): Audit {
   return { calls, host };
 }
 
-async function classic(content: Content = first): Promise<ImageScene> {
-  const made = await ImageScene.make();
-  await made.scene.settledOn("rendered-1", content);
+async function classic(content: Content = first): Promise<ImageHarness> {
+  const made = await ImageHarness.make();
+  await made.harness.updatedTo("rendered-1", content);
   return made;
 }
 
 /** A machine that boots an image of its configuration. */
-async function inImageMode(content: Content = first): Promise<ImageScene> {
+async function inImageMode(content: Content = first): Promise<ImageHarness> {
   const made = await classic(content);
   await made.roll("rendered-1i", content, 1);
   await made.untilHas("rendered-1i", 1);
-  made.scene.reboots.length = 0;
-  made.scene.effects.length = 0;
+  made.harness.reboots.length = 0;
+  made.harness.effects.length = 0;
   return made;
 }
 
 /** Managed paths as they are: those that a classic machine with `content` has, too. */
-async function filesOf(scene: MachineScene, content: Content): Promise<Readonly<Record<string, string | undefined>>> {
+async function filesOf(
+  harness: MachineHarness,
+  content: Content,
+): Promise<Readonly<Record<string, string | undefined>>> {
   const paths = [
     ...Object.keys(content.files ?? {}),
     ...(content.units ?? []).map((one) => `/etc/systemd/system/${(one as { name: string }).name}`),
     hostPaths.sshKeys,
   ];
-  return Object.fromEntries(await Promise.all(paths.map(async (path) => [path, await scene.file(path)] as const)));
+  return Object.fromEntries(await Promise.all(paths.map(async (path) => [path, await harness.file(path)] as const)));
 }
 
 /** All that the machine holds beside what the daemon keeps of its own. */
-const treeOf = (scene: MachineScene) => new Map([...scene.host.snapshot()].filter(([path]) => !itsOwn.has(path)));
+const treeOf = (harness: MachineHarness) => new Map([...harness.host.snapshot()].filter(([path]) => !itsOwn.has(path)));
 
 describe("a machine that is given an image which holds its configuration", () => {
   test("boots it, and the daemon writes no file, no unit and no account, at any time; what is on the disk is the configuration's [daemon-images-1]", async () => {
     const made = await classic();
-    const { scene } = made;
+    const { harness } = made;
     const audited = audit();
-    scene.tamper = audited.host;
-    scene.kill();
-    scene.start();
+    harness.tamper = audited.host;
+    harness.kill();
+    harness.start();
     await made.roll("rendered-2", second, 2);
     await made.untilHas("rendered-2", 2);
     expect(audited.calls).toEqual([]);
-    expect((await scene.host.os.status(signal)).booted.image).toBe(imageNumber(2));
-    expect(await filesOf(scene, second)).toEqual({
+    expect((await harness.host.os.status(signal)).booted.image).toBe(imageNumber(2));
+    expect(await filesOf(harness, second)).toEqual({
       "/etc/app.conf": "two",
       "/etc/only-two": "2",
       "/var/lib/app/data": "two",
@@ -123,28 +126,28 @@ describe("a machine that is given an image which holds its configuration", () =>
       "/etc/systemd/system/b.service": unit("b"),
       [hostPaths.sshKeys]: "ssh-ed25519 B\n",
     });
-    expect(await scene.file("/etc/only-one")).toBeUndefined();
-    expect(await scene.file("/etc/systemd/system/a.service")).toBeUndefined();
-    expect((await scene.host.units.state(["b.service"], signal)).get("b.service")).toEqual({
+    expect(await harness.file("/etc/only-one")).toBeUndefined();
+    expect(await harness.file("/etc/systemd/system/a.service")).toBeUndefined();
+    expect((await harness.host.units.state(["b.service"], signal)).get("b.service")).toEqual({
       enablement: "enabled",
       activity: "active",
     });
-    expect(await scene.file(hostPaths.currentImage)).toBe(imageNumber(2));
+    expect(await harness.file(hostPaths.currentImage)).toBe(imageNumber(2));
   });
 
   test("has nothing to settle, and one reboot, when the image was made of its own configuration [daemon-images-6]", async () => {
     const made = await classic();
     await made.roll("rendered-1i", first, 1);
     await made.untilHas("rendered-1i", 1);
-    expect(made.scene.settlings).toEqual([{ verdict: "settled", changed: [] }]);
-    expect(made.scene.reboots).toHaveLength(1);
-    const { story } = made.scene;
+    expect(made.harness.settlings).toEqual([{ verdict: "settled", changed: [] }]);
+    expect(made.harness.reboots).toHaveLength(1);
+    const { history } = made.harness;
     expect(
-      story.filter(({ path }) => path === "PostAction/Settled").map(({ mark, reason }) => `${mark} ${reason}`),
+      history.filter(({ path }) => path === "PostAction/Settled").map(({ mark, reason }) => `${mark} ${reason}`),
     ).toEqual(["end Settled"]);
     // The steps in their order: nothing that could be owed is done before it is written down.
     expect(
-      made.scene.effects.filter(
+      made.harness.effects.filter(
         (effect) => effect.startsWith("os.") || effect.startsWith("ledger.") || effect === "credentials",
       ),
     ).toEqual([
@@ -165,82 +168,85 @@ describe("a machine that is given an image which holds its configuration", () =>
 
   test("has its drifted and stale files put right by settling, once, with one reboot [daemon-images-16]", async () => {
     const made = await classic();
-    const { scene } = made;
+    const { harness } = made;
     await made.roll("rendered-2", second, 2);
     // In the last moment, when nothing looks any more.
-    scene.tamper = (host) => ({
+    harness.tamper = (host) => ({
       ...host,
       os: {
         ...host.os,
-        reboot: async (because, until) => (await scene.put("/etc/app.conf", "drifted"), host.os.reboot(because, until)),
+        reboot: async (because, until) => (
+          await harness.put("/etc/app.conf", "drifted"),
+          host.os.reboot(because, until)
+        ),
       },
     });
-    scene.kill();
-    scene.start();
+    harness.kill();
+    harness.start();
     await made.untilHas("rendered-2", 2);
-    expect(await scene.file("/etc/app.conf")).toBe("two");
-    expect(scene.settlings[0]).toMatchObject({
+    expect(await harness.file("/etc/app.conf")).toBe("two");
+    expect(harness.settlings[0]).toMatchObject({
       verdict: "settled",
       changed: expect.arrayContaining(["/etc/app.conf"]) as unknown,
     });
-    expect(scene.reboots).toHaveLength(1);
+    expect(harness.reboots).toHaveLength(1);
   });
 
   test("goes on to the next image, of which nothing has to be settled but what images cannot bring [daemon-images-17]", async () => {
     const made = await inImageMode();
     // For the system that it could still boot.
-    expect(await made.scene.ledgerDocument("payloads.json")).toMatchObject({ images: [stock] });
+    expect(await made.harness.ledgerDocument("payloads.json")).toMatchObject({ images: [stock] });
     await made.roll("rendered-2", second, 2);
     await made.untilHas("rendered-2", 2);
-    expect(made.scene.settlings.at(-1)).toEqual({
+    expect(made.harness.settlings.at(-1)).toEqual({
       verdict: "settled",
       changed: [hostPaths.sshKeys, "/var/lib/app/data", "/var/lib/app/more"],
     });
-    expect(await made.scene.file("/etc/only-one")).toBeUndefined();
-    expect(made.scene.reboots).toHaveLength(1);
-    expect(await made.scene.ledgerDocument("payloads.json")).toBeUndefined();
+    expect(await made.harness.file("/etc/only-one")).toBeUndefined();
+    expect(made.harness.reboots).toHaveLength(1);
+    expect(await made.harness.ledgerDocument("payloads.json")).toBeUndefined();
   });
 
   test("that boots back finds its previous configuration, below /var too: with a payload laid down for the system it was born with [daemon-images-18]", async () => {
     const made = await classic();
-    const { scene } = made;
-    const before = treeOf(scene);
+    const { harness } = made;
+    const before = treeOf(harness);
     await made.roll("rendered-2", second, 2);
     await made.untilHas("rendered-2", 2);
-    await scene.host.os.bootPrevious(signal);
-    scene.kill();
-    await scene.host.boot({ orderly: true });
-    expect(treeOf(scene)).toEqual(before);
+    await harness.host.os.bootPrevious(signal);
+    harness.kill();
+    await harness.host.boot({ orderly: true });
+    expect(treeOf(harness)).toEqual(before);
     // Somebody booted it; its daemon brings it to its target again.
-    scene.start();
-    await scene.pass(60_000);
+    harness.start();
+    await harness.pass(60_000);
     await made.untilHas("rendered-2", 2);
-    expect(await filesOf(scene, second)).toMatchObject({ "/etc/app.conf": "two", "/var/lib/app/data": "two" });
+    expect(await filesOf(harness, second)).toMatchObject({ "/etc/app.conf": "two", "/var/lib/app/data": "two" });
   });
 
   test("that boots back from one image to the one before has that one's configuration", async () => {
     const made = await inImageMode();
-    const { scene } = made;
-    const before = treeOf(scene);
+    const { harness } = made;
+    const before = treeOf(harness);
     await made.roll("rendered-2", second, 2);
     await made.untilHas("rendered-2", 2);
-    await scene.host.os.bootPrevious(signal);
-    scene.kill();
-    await scene.host.boot({ orderly: true });
-    expect(treeOf(scene)).toEqual(before);
+    await harness.host.os.bootPrevious(signal);
+    harness.kill();
+    await harness.host.boot({ orderly: true });
+    expect(treeOf(harness)).toEqual(before);
   });
 
   test("follows kernel arguments with one reboot and no new image [daemon-images-10]", async () => {
     const made = await inImageMode();
-    await made.scene.config("rendered-k", { ...first, spec: { kernelArguments: ["nosmt"] } });
+    await made.harness.config("rendered-k", { ...first, spec: { kernelArguments: ["nosmt"] } });
     await made.give("rendered-k", 1);
-    await made.scene.untilDone("rendered-k");
-    expect((await made.scene.host.os.status(signal)).booted).toMatchObject({
+    await made.harness.untilDone("rendered-k");
+    expect((await made.harness.host.os.status(signal)).booted).toMatchObject({
       image: imageNumber(1),
       kernelArguments: ["root=x", "nosmt"],
     });
-    expect(made.scene.reboots).toHaveLength(1);
-    expect(made.scene.effects).not.toContain("os.prefetch");
+    expect(made.harness.reboots).toHaveLength(1);
+    expect(made.harness.effects).not.toContain("os.prefetch");
   });
 
   test("takes extensions and kernel from the image, and layers none", async () => {
@@ -248,43 +254,43 @@ describe("a machine that is given an image which holds its configuration", () =>
     const content = { ...first, spec: { extensions: ["usbguard"], kernelType: "realtime" } };
     await made.roll("rendered-2", content, 2);
     await made.untilHas("rendered-2", 2);
-    expect((await made.scene.host.os.status(signal)).booted).toMatchObject({ packages: [], kernelType: "default" });
+    expect((await made.harness.host.os.status(signal)).booted).toMatchObject({ packages: [], kernelType: "default" });
   });
 
   test("is told of a new rendered configuration with the same image: credentials are written by the daemon, without a reboot [daemon-images-7]", async () => {
     const made = await inImageMode();
-    const { scene } = made;
+    const { harness } = made;
     const audited = audit();
-    scene.tamper = audited.host;
-    scene.kill();
-    scene.start();
-    await scene.config("rendered-c", { ...first, files: { ...first.files, "/var/lib/kubelet/config.json": "{}" } });
+    harness.tamper = audited.host;
+    harness.kill();
+    harness.start();
+    await harness.config("rendered-c", { ...first, files: { ...first.files, "/var/lib/kubelet/config.json": "{}" } });
     await made.give("rendered-c", 1);
-    await scene.untilDone("rendered-c");
+    await harness.untilDone("rendered-c");
     expect(audited.calls).toEqual(["write /var/lib/kubelet/config.json"]);
-    expect(scene.reboots).toEqual([]);
-    expect(await scene.file("/var/lib/kubelet/config.json")).toBe("{}");
+    expect(harness.reboots).toEqual([]);
+    expect(await harness.file("/var/lib/kubelet/config.json")).toBe("{}");
   });
 });
 
 describe("a machine whose image holds only what an image can hold", () => {
   test("boots it and has its files written as ever; then a file follows its policy, without a reboot [daemon-images-9]", async () => {
-    const made = await ImageScene.make({
+    const made = await ImageHarness.make({
       policies: { files: [{ path: "/etc/app.conf", actions: [{ type: "None" }] }] },
     });
-    const { scene } = made;
-    await scene.settledOn("rendered-1", first);
+    const { harness } = made;
+    await harness.updatedTo("rendered-1", first);
     await made.roll("rendered-2", second, 2, "os-only");
     await made.untilHas("rendered-2", 2);
-    expect(await filesOf(scene, second)).toMatchObject({ "/etc/app.conf": "two", "/var/lib/app/more": "2" });
-    expect(scene.settlings).toEqual([]);
-    scene.reboots.length = 0;
-    await scene.config("rendered-3", { ...second, files: { ...second.files, "/etc/app.conf": "three" } });
+    expect(await filesOf(harness, second)).toMatchObject({ "/etc/app.conf": "two", "/var/lib/app/more": "2" });
+    expect(harness.settlings).toEqual([]);
+    harness.reboots.length = 0;
+    await harness.config("rendered-3", { ...second, files: { ...second.files, "/etc/app.conf": "three" } });
     await made.give("rendered-3", 2, "os-only");
-    await scene.untilDone("rendered-3");
-    expect(scene.reboots).toEqual([]);
-    expect(await scene.file("/etc/app.conf")).toBe("three");
-    expect(await scene.file(hostPaths.currentImage)).toBe(imageNumber(2));
+    await harness.untilDone("rendered-3");
+    expect(harness.reboots).toEqual([]);
+    expect(await harness.file("/etc/app.conf")).toBe("three");
+    expect(await harness.file(hostPaths.currentImage)).toBe(imageNumber(2));
   });
 
   test.for([
@@ -292,13 +298,13 @@ describe("a machine whose image holds only what an image can hold", () => {
     { title: "from an image that holds its configuration", from: "full", to: "os-only" },
   ] as const)("changes $title, and booting back is right, too", async ({ from, to }) => {
     const made = await classic();
-    const { scene } = made;
+    const { harness } = made;
     await made.roll("rendered-1i", first, 1, from);
     await made.untilHas("rendered-1i", 1);
-    const before = treeOf(scene);
+    const before = treeOf(harness);
     await made.roll("rendered-2", second, 2, to);
     await made.untilHas("rendered-2", 2);
-    expect(await filesOf(scene, second)).toMatchObject({
+    expect(await filesOf(harness, second)).toMatchObject({
       "/etc/app.conf": "two",
       "/var/lib/app/data": "two",
       [hostPaths.sshKeys]: "ssh-ed25519 B\n",
@@ -309,52 +315,54 @@ describe("a machine whose image holds only what an image can hold", () => {
       "/etc/systemd/system/a.service",
       `/etc/systemd/system/${hostPaths.settleUnit}`,
     ])
-      expect([gone, await scene.file(gone)]).toEqual([gone, undefined]);
-    await scene.host.os.bootPrevious(signal);
-    scene.kill();
-    await scene.host.boot({ orderly: true });
-    expect(treeOf(scene)).toEqual(before);
+      expect([gone, await harness.file(gone)]).toEqual([gone, undefined]);
+    await harness.host.os.bootPrevious(signal);
+    harness.kill();
+    await harness.host.boot({ orderly: true });
+    expect(treeOf(harness)).toEqual(before);
   });
 });
 
 describe("a machine that goes back to the stock system", () => {
   test("is as one that never had an image, with one reboot; and no payload, unit, image file or annotation is left [daemon-images-8]", async () => {
     const never = await classic();
-    await never.scene.config("rendered-2", second);
-    await never.scene.desire("rendered-2");
-    await never.scene.untilDone("rendered-2");
+    await never.harness.config("rendered-2", second);
+    await never.harness.desire("rendered-2");
+    await never.harness.untilDone("rendered-2");
 
     const made = await inImageMode();
-    const { scene } = made;
-    await scene.config("rendered-2", second);
+    const { harness } = made;
+    await harness.config("rendered-2", second);
     await made.give("rendered-2", undefined);
     await made.untilHas("rendered-2", undefined);
-    expect(scene.reboots).toHaveLength(1);
-    expect((await scene.host.os.status(signal)).booted.image).toBe(stock);
+    expect(harness.reboots).toHaveLength(1);
+    expect((await harness.host.os.status(signal)).booted.image).toBe(stock);
     // Two clusters: the uid of an object is not the other's.
-    const whole = ({ host }: MachineScene) =>
+    const whole = ({ host }: MachineHarness) =>
       new Map([...host.snapshot()].sort().map(([path, text]) => [path, path === hostPaths.currentConfig ? "…" : text]));
-    expect(whole(scene)).toEqual(whole(never.scene));
-    expect(Object.keys((await scene.ledgerDocument<{ paths: object }>("originals.json"))?.paths ?? {}).sort()).toEqual(
-      Object.keys((await never.scene.ledgerDocument<{ paths: object }>("originals.json"))?.paths ?? {}).sort(),
+    expect(whole(harness)).toEqual(whole(never.harness));
+    expect(
+      Object.keys((await harness.ledgerDocument<{ paths: object }>("originals.json"))?.paths ?? {}).sort(),
+    ).toEqual(
+      Object.keys((await never.harness.ledgerDocument<{ paths: object }>("originals.json"))?.paths ?? {}).sort(),
     );
-    expect(await scene.ledgerDocument("payloads.json")).toBeUndefined();
+    expect(await harness.ledgerDocument("payloads.json")).toBeUndefined();
     for (const key of [annotations.currentImage, annotations.currentOSImage])
-      expect(await scene.annotation(key)).toBeUndefined();
+      expect(await harness.annotation(key)).toBeUndefined();
     // From here on it follows its files as ever.
-    await scene.config("rendered-3", {});
-    await scene.desire("rendered-3");
-    await scene.untilDone("rendered-3");
-    expect(await scene.file("/etc/app.conf")).toBe("vendor");
-    expect(await scene.file("/etc/only-two")).toBeUndefined();
+    await harness.config("rendered-3", {});
+    await harness.desire("rendered-3");
+    await harness.untilDone("rendered-3");
+    expect(await harness.file("/etc/app.conf")).toBe("vendor");
+    expect(await harness.file("/etc/only-two")).toBeUndefined();
   });
 
   test("and fails to settle there boots its image again without an API server, and says which path failed [daemon-images-15]", async () => {
     const made = await inImageMode();
-    const { scene } = made;
-    const before = treeOf(scene);
-    await scene.config("rendered-2", second);
-    scene.settleOn = (host) => ({
+    const { harness } = made;
+    const before = treeOf(harness);
+    await harness.config("rendered-2", second);
+    harness.settleOn = (host) => ({
       ...host,
       files: {
         ...host.files,
@@ -369,100 +377,100 @@ describe("a machine that goes back to the stock system", () => {
       },
     });
     await made.give("rendered-2", undefined);
-    const reason = await scene.untilState("Degraded").then(async () => {
-      await scene.pass(300_000);
-      return scene.condition("NodeDegraded");
+    const reason = await harness.untilState("Degraded").then(async () => {
+      await harness.pass(300_000);
+      return harness.condition("NodeDegraded");
     });
     expect(reason).toBe("True RevertFailed");
-    expect(await scene.annotation(annotations.reason)).toContain("no space left");
-    expect((await scene.host.os.status(signal)).booted.image).toBe(imageNumber(1));
-    expect(treeOf(scene)).toEqual(before);
+    expect(await harness.annotation(annotations.reason)).toContain("no space left");
+    expect((await harness.host.os.status(signal)).booted.image).toBe(imageNumber(1));
+    expect(treeOf(harness)).toEqual(before);
     // Three tries, then back.
-    expect(scene.settlings.map(({ verdict }) => verdict)).toEqual(["settled", "failed", "settled"]);
-    expect(await scene.annotation(annotations.currentImage)).toBe(imageNumber(1));
-    expect((await scene.node()).metadata.annotations?.[annotations.desiredDrain]).toContain("uncordon-");
+    expect(harness.settlings.map(({ verdict }) => verdict)).toEqual(["settled", "failed", "settled"]);
+    expect(await harness.annotation(annotations.currentImage)).toBe(imageNumber(1));
+    expect((await harness.node()).metadata.annotations?.[annotations.desiredDrain]).toContain("uncordon-");
   });
 });
 
 describe("an image that a machine cannot become", () => {
   test("is left again by a boot of what it had, without an API server; it is refused by configuration and image, and another image of the same configuration is tried [daemon-images-11]", async () => {
     const made = await classic();
-    const { scene } = made;
-    const before = treeOf(scene);
+    const { harness } = made;
+    const before = treeOf(harness);
     await made.roll("rendered-2", second, 2);
     const broken = made.images[imageNumber(2)] ?? { etc: {}, usr: {} };
     made.images[imageNumber(2)] = { ...broken, usr: { ...broken.usr, [hostPaths.payload]: "{" } };
     let away = false;
-    scene.intercept = (next) => (request, until) =>
+    harness.intercept = (next) => (request, until) =>
       away ? Promise.reject(new Error("connection refused")) : next(request, until);
-    scene.kill();
-    scene.start();
-    await scene.until(async () => scene.reboots.length === 1, "it reboots");
+    harness.kill();
+    harness.start();
+    await harness.until(async () => harness.reboots.length === 1, "it reboots");
     away = true;
-    await scene.pass(180_000);
-    expect((await scene.host.os.status(signal)).booted.image).toBe(stock);
-    expect(treeOf(scene)).toEqual(before);
+    await harness.pass(180_000);
+    expect((await harness.host.os.status(signal)).booted.image).toBe(stock);
+    expect(treeOf(harness)).toEqual(before);
     away = false;
-    await scene.untilState("Degraded");
-    await scene.pass(60_000);
-    expect(await scene.condition("NodeDegraded")).toBe("True TargetRefused");
-    expect(await scene.annotation(annotations.reason)).toContain("it is no JSON");
-    const refused = await scene.act(
+    await harness.untilState("Degraded");
+    await harness.pass(60_000);
+    expect(await harness.condition("NodeDegraded")).toBe("True TargetRefused");
+    expect(await harness.annotation(annotations.reason)).toContain("it is no JSON");
+    const refused = await harness.act(
       async () =>
-        (await scene.kube.get(MachineConfigNode, { name: scene.name }))?.metadata.annotations?.[
+        (await harness.kube.get(MachineConfigNode, { name: harness.name }))?.metadata.annotations?.[
           annotations.refusedTargets
         ],
     );
     expect(JSON.parse(refused ?? "[]")).toMatchObject([{ config: "rendered-2", image: imageNumber(2) }]);
-    expect((await scene.node()).spec?.unschedulable).toBeUndefined();
+    expect((await harness.node()).spec?.unschedulable).toBeUndefined();
     // The same configuration, built once more.
     made.images[imageNumber(3)] = imageOf(second, "full");
     await made.give("rendered-2", 3);
     await made.untilHas("rendered-2", 3);
-    expect(await scene.file("/etc/app.conf")).toBe("two");
+    expect(await harness.file("/etc/app.conf")).toBe("two");
   });
 
   test("as no shutdown finalises it, is given up after three boots, and the machine keeps its configuration and image [daemon-images-12]", async () => {
     const made = await inImageMode();
-    const { scene } = made;
-    const before = treeOf(scene);
-    scene.tamper = (host) => ({
+    const { harness } = made;
+    const before = treeOf(harness);
+    harness.tamper = (host) => ({
       ...host,
       os: {
         ...host.os,
-        stage: async (...args) => (await scene.host.failToFinalise?.("error: broken"), host.os.stage(...args)),
+        stage: async (...args) => (await harness.host.failToFinalise?.("error: broken"), host.os.stage(...args)),
       },
     });
-    scene.kill();
-    scene.start();
+    harness.kill();
+    harness.start();
     await made.roll("rendered-2", second, 2);
-    await scene.untilState("Degraded");
-    await scene.pass(300_000);
-    expect(scene.reboots).toHaveLength(3);
-    expect(await scene.condition("NodeDegraded")).toBe("True TargetRefused");
-    expect(treeOf(scene)).toEqual(before);
+    await harness.untilState("Degraded");
+    await harness.pass(300_000);
+    expect(harness.reboots).toHaveLength(3);
+    expect(await harness.condition("NodeDegraded")).toBe("True TargetRefused");
+    expect(treeOf(harness)).toEqual(before);
     expect([
-      await scene.annotation(annotations.currentConfig),
-      await scene.annotation(annotations.currentImage),
+      await harness.annotation(annotations.currentConfig),
+      await harness.annotation(annotations.currentImage),
     ]).toEqual(["rendered-1i", imageNumber(1)]);
   });
 
   test("as it holds another configuration than it was made for, is told by the paths that differ, and nothing is booted or written for it [daemon-images-13]", async () => {
     const made = await classic();
-    const { scene } = made;
+    const { harness } = made;
     await made.roll("rendered-2", second, 2);
     made.images[imageNumber(2)] = imageOf(
       { ...second, files: { ...second.files, "/etc/app.conf": "something else" } },
       "full",
     );
     const audited = audit();
-    scene.tamper = audited.host;
-    scene.kill();
-    scene.start();
-    expect(await scene.untilState("Degraded")).toContain("/etc/app.conf");
-    await scene.pass(600_000);
-    expect(await scene.condition("NodeDegraded")).toBe("True SettleFailed");
-    expect(scene.reboots).toHaveLength(1);
+    harness.tamper = audited.host;
+    harness.kill();
+    harness.start();
+    expect(await harness.untilState("Degraded")).toContain("/etc/app.conf");
+    await harness.pass(600_000);
+    expect(await harness.condition("NodeDegraded")).toBe("True SettleFailed");
+    expect(harness.reboots).toHaveLength(1);
     expect(audited.calls).toEqual([]);
     // A right one heals it.
     made.images[imageNumber(3)] = imageOf(second, "full");
@@ -472,9 +480,9 @@ describe("an image that a machine cannot become", () => {
 
   test("at once, is settled at the second try or the third, with no boot more [daemon-images-14]", async () => {
     const made = await classic();
-    const { scene } = made;
+    const { harness } = made;
     let failures = 2;
-    scene.settleOn = (host) => ({
+    harness.settleOn = (host) => ({
       ...host,
       files: {
         ...host.files,
@@ -484,8 +492,8 @@ describe("an image that a machine cannot become", () => {
     });
     await made.roll("rendered-2", second, 2);
     await made.untilHas("rendered-2", 2);
-    expect(scene.settlings.map(({ verdict }) => verdict)).toEqual(["settled"]);
-    expect(scene.reboots).toHaveLength(1);
+    expect(harness.settlings.map(({ verdict }) => verdict)).toEqual(["settled"]);
+    expect(harness.reboots).toHaveLength(1);
   });
 });
 
@@ -493,36 +501,40 @@ describe("a target that cannot be meant", () => {
   test.for([
     {
       title: "two spellings that differ",
-      images: { ...wish(imageNumber(2)), [annotations.desiredOSImage]: imageNumber(1) },
+      images: { ...desiredImage(imageNumber(2)), [annotations.desiredOSImage]: imageNumber(1) },
       reason: "ConflictingImageAnnotations",
     },
-    { title: "a tag in place of a digest", images: wish("registry.example/pool:latest"), reason: "ImageNotDigest" },
+    {
+      title: "a tag in place of a digest",
+      images: desiredImage("registry.example/pool:latest"),
+      reason: "ImageNotDigest",
+    },
     {
       title: "an image that holds less than the annotation says",
-      images: wish(imageNumber(3)),
+      images: desiredImage(imageNumber(3)),
       reason: "ImageContentMismatch",
     },
     {
       title: "an image that holds more than the annotation says",
-      images: wish(imageNumber(2), "os-only"),
+      images: desiredImage(imageNumber(2), "os-only"),
       reason: "ImageContentMismatch",
     },
     {
       title: "a mode that there is none of",
-      images: { ...wish(imageNumber(2)), [annotations.desiredImageContent]: "half" },
+      images: { ...desiredImage(imageNumber(2)), [annotations.desiredImageContent]: "half" },
       reason: "ImageContentMismatch",
     },
   ])("$title: refused before the drain, and healed by a right one [daemon-images-2]", async ({ images, reason }) => {
     const made = await classic();
-    const { scene } = made;
+    const { harness } = made;
     await made.roll("rendered-2", second, 2);
     made.images[imageNumber(3)] = { etc: {}, usr: {} };
-    await scene.annotate({ [annotations.desiredConfig]: "rendered-2", ...images });
-    await scene.untilState("Degraded");
-    await scene.pass(120_000);
-    expect(await scene.condition("NodeDegraded")).toBe(`True ${reason}`);
-    expect(scene.effects.filter((effect) => effect !== "os.prefetch")).toEqual([]);
-    expect((await scene.node()).spec?.unschedulable).toBeUndefined();
+    await harness.annotate({ [annotations.desiredConfig]: "rendered-2", ...images });
+    await harness.untilState("Degraded");
+    await harness.pass(120_000);
+    expect(await harness.condition("NodeDegraded")).toBe(`True ${reason}`);
+    expect(harness.effects.filter((effect) => effect !== "os.prefetch")).toEqual([]);
+    expect((await harness.node()).spec?.unschedulable).toBeUndefined();
     await made.give("rendered-2", 2);
     await made.untilHas("rendered-2", 2);
   });
@@ -530,21 +542,21 @@ describe("a target that cannot be meant", () => {
   test("the older spelling alone is enough, and no word about the content means that files are written [daemon-images-3]", async () => {
     const made = await classic();
     made.images[imageNumber(2)] = { etc: { "/etc/app.conf": "vendor" }, usr: {} };
-    await made.scene.config("rendered-2", second);
-    await made.scene.annotate({
+    await made.harness.config("rendered-2", second);
+    await made.harness.annotate({
       [annotations.desiredConfig]: "rendered-2",
       [annotations.desiredOSImage]: imageNumber(2),
     });
     await made.untilHas("rendered-2", 2);
-    expect(await made.scene.file("/etc/app.conf")).toBe("two");
+    expect(await made.harness.file("/etc/app.conf")).toBe("two");
   });
 });
 
 test("current images are written and taken away together, always the same, in one request [daemon-images-19]", async () => {
   const made = await classic();
-  const { scene } = made;
+  const { harness } = made;
   const bodies: Record<string, string | null>[] = [];
-  scene.intercept = (next) => (request, until) => {
+  harness.intercept = (next) => (request, until) => {
     const { metadata } =
       request.method === "PATCH" && request.body !== undefined && !Array.isArray(request.body)
         ? (JSON.parse(typeof request.body === "string" ? request.body : new TextDecoder().decode(request.body)) as {
@@ -554,8 +566,8 @@ test("current images are written and taken away together, always the same, in on
     if (metadata?.annotations !== undefined) bodies.push(metadata.annotations);
     return next(request, until);
   };
-  scene.kill();
-  scene.start();
+  harness.kill();
+  harness.start();
   await made.roll("rendered-2", second, 2);
   await made.untilHas("rendered-2", 2);
   await made.roll("rendered-3", first, 3, "os-only");
@@ -578,12 +590,12 @@ test("current images are written and taken away together, always the same, in on
 
 test("the status of its MachineConfigNode names the images that it has and is to have", async () => {
   const made = await classic();
-  const { scene } = made;
+  const { harness } = made;
   const images = async () =>
-    (await scene.act(() => scene.kube.get(MachineConfigNode, { name: scene.name })))?.status?.configImage;
+    (await harness.act(() => harness.kube.get(MachineConfigNode, { name: harness.name })))?.status?.configImage;
   expect(await images()).toBeUndefined();
   await made.roll("rendered-2", second, 2);
-  await scene.until(async () => scene.reboots.length === 1, "it reboots");
+  await harness.until(async () => harness.reboots.length === 1, "it reboots");
   expect(await images()).toEqual({ desiredImage: imageNumber(2) });
   await made.untilHas("rendered-2", 2);
   expect(await images()).toEqual({ desiredImage: imageNumber(2), currentImage: imageNumber(2) });
@@ -595,115 +607,115 @@ test("the status of its MachineConfigNode names the images that it has and is to
 describe("drift of a machine whose image holds its configuration", () => {
   test("is told, and nothing is written [daemon-images-4]", async () => {
     const made = await inImageMode();
-    const { scene } = made;
+    const { harness } = made;
     const audited = audit();
-    scene.tamper = audited.host;
-    scene.kill();
-    scene.start();
-    await scene.pass(10_000);
-    await scene.put("/etc/app.conf", "drifted");
-    expect(await scene.untilState("Degraded")).toContain("/etc/app.conf");
-    expect(await scene.condition("NodeDegraded")).toBe("True ConfigDrift");
-    await scene.pass(600_000);
+    harness.tamper = audited.host;
+    harness.kill();
+    harness.start();
+    await harness.pass(10_000);
+    await harness.put("/etc/app.conf", "drifted");
+    expect(await harness.untilState("Degraded")).toContain("/etc/app.conf");
+    expect(await harness.condition("NodeDegraded")).toBe("True ConfigDrift");
+    await harness.pass(600_000);
     expect(audited.calls).toEqual([]);
-    expect(await scene.file("/etc/app.conf")).toBe("drifted");
+    expect(await harness.file("/etc/app.conf")).toBe("drifted");
     // The force file has it booted, and a boot settles.
-    await scene.put(hostPaths.force, "");
-    await scene.untilState("Working");
-    await scene.untilDone("rendered-1i");
-    expect(await scene.file("/etc/app.conf")).toBe("one");
+    await harness.put(hostPaths.force, "");
+    await harness.untilState("Working");
+    await harness.untilDone("rendered-1i");
+    expect(await harness.file("/etc/app.conf")).toBe("one");
     expect(audited.calls).toEqual([]);
   });
 
   test("is settled from the image where its policy says so, without a reboot [daemon-images-5]", async () => {
     const made = await inImageMode();
-    const { scene } = made;
-    await scene.annotate({ [annotations.driftPolicy]: "settle" });
-    await scene.put("/etc/app.conf", "drifted");
-    await scene.until(async () => (await scene.file("/etc/app.conf")) === "one", "it is put right");
-    await scene.untilDone("rendered-1i");
-    expect(scene.reboots).toEqual([]);
-    expect(scene.settlings.at(-1)).toEqual({ verdict: "settled", changed: ["/etc/app.conf"] });
+    const { harness } = made;
+    await harness.annotate({ [annotations.driftPolicy]: "settle" });
+    await harness.put("/etc/app.conf", "drifted");
+    await harness.until(async () => (await harness.file("/etc/app.conf")) === "one", "it is put right");
+    await harness.untilDone("rendered-1i");
+    expect(harness.reboots).toEqual([]);
+    expect(harness.settlings.at(-1)).toEqual({ verdict: "settled", changed: ["/etc/app.conf"] });
   });
 });
 
 describe("a machine that joins a pool whose machines boot images", () => {
   test("boots the image that it was served with at once, is settled, and writes no file by its daemon", async () => {
-    const made = await ImageScene.make();
-    const { scene } = made;
+    const made = await ImageHarness.make();
+    const { harness } = made;
     made.images[imageNumber(1)] = imageOf(first, "full");
     const audited = audit();
-    scene.tamper = audited.host;
-    await scene.config("rendered-1", first);
-    await scene.firstBoot(
+    harness.tamper = audited.host;
+    await harness.config("rendered-1", first);
+    await harness.firstBoot(
       "rendered-1",
       { files: { "/etc/app.conf": "one" }, ...first },
-      wish(imageNumber(1)) as Record<string, string>,
+      desiredImage(imageNumber(1)) as Record<string, string>,
     );
-    expect((await scene.host.os.status(signal)).booted.image).toBe(imageNumber(1));
-    scene.start();
+    expect((await harness.host.os.status(signal)).booted.image).toBe(imageNumber(1));
+    harness.start();
     await made.untilHas("rendered-1", 1);
     expect(audited.calls).toEqual([]);
-    expect(await filesOf(scene, first)).toMatchObject({
+    expect(await filesOf(harness, first)).toMatchObject({
       "/etc/app.conf": "one",
       "/var/lib/app/data": "one",
       [hostPaths.sshKeys]: "ssh-ed25519 A\n",
     });
-    expect(await scene.annotation(annotations.desiredImageContent)).toBe("full");
-    expect(scene.reboots).toHaveLength(1);
+    expect(await harness.annotation(annotations.desiredImageContent)).toBe("full");
+    expect(harness.reboots).toHaveLength(1);
   });
 
   test("stays on its own system when the image is not what it was said to be, and its daemon tells why", async () => {
-    const made = await ImageScene.make();
-    const { scene } = made;
+    const made = await ImageHarness.make();
+    const { harness } = made;
     made.images[imageNumber(1)] = imageOf(first, "os-only");
-    await scene.config("rendered-1", first);
-    await scene.firstBoot("rendered-1", first, wish(imageNumber(1)) as Record<string, string>);
-    expect((await scene.host.os.status(signal)).booted.image).toBe(stock);
-    scene.start();
-    await scene.untilState("Degraded");
-    expect(await scene.condition("NodeDegraded")).toBe("True ImageContentMismatch");
+    await harness.config("rendered-1", first);
+    await harness.firstBoot("rendered-1", first, desiredImage(imageNumber(1)) as Record<string, string>);
+    expect((await harness.host.os.status(signal)).booted.image).toBe(stock);
+    harness.start();
+    await harness.untilState("Degraded");
+    expect(await harness.condition("NodeDegraded")).toBe("True ImageContentMismatch");
   });
 });
 
 test("what another daemon left for its own way back is taken away", async () => {
-  const made = await ImageScene.make();
-  const { scene } = made;
+  const made = await ImageHarness.make();
+  const { harness } = made;
   const left = [
     "/etc/mco/machineconfig-revert.json",
     "/etc/mco/proxy.env.backup",
     "/etc/systemd/system/machine-config-daemon-revert.service",
   ];
-  for (const path of left) await scene.put(path, unit());
-  await scene.host.units.enable("machine-config-daemon-revert.service", signal);
-  await scene.settledOn("rendered-1", first);
+  for (const path of left) await harness.put(path, unit());
+  await harness.host.units.enable("machine-config-daemon-revert.service", signal);
+  await harness.updatedTo("rendered-1", first);
   for (const path of [...left, "/etc/systemd/system/multi-user.target.wants/machine-config-daemon-revert.service"])
-    expect([path, await scene.file(path)]).toEqual([path, undefined]);
+    expect([path, await harness.file(path)]).toEqual([path, undefined]);
 });
 
 test("a machine that another daemon gave an image to is taken over as it is: nothing is done", async () => {
-  const made = await ImageScene.make({
+  const made = await ImageHarness.make({
     image: imageNumber(1),
-    images: { ...new ImageScene().images, [imageNumber(1)]: imageOf({}, "os-only") },
+    images: { ...new ImageHarness().images, [imageNumber(1)]: imageOf({}, "os-only") },
   });
-  const { scene } = made;
-  await scene.put("/etc/app.conf", "one");
-  await scene.put(
+  const { harness } = made;
+  await harness.put("/etc/app.conf", "one");
+  await harness.put(
     hostPaths.currentConfig,
     JSON.stringify(machineConfigOf("rendered-1", { files: { "/etc/app.conf": "one" } })),
   );
-  await scene.put(hostPaths.currentImage, `${imageNumber(1)}\n`);
-  await scene.config("rendered-1", { files: { "/etc/app.conf": "one" } });
-  await scene.annotate({
+  await harness.put(hostPaths.currentImage, `${imageNumber(1)}\n`);
+  await harness.config("rendered-1", { files: { "/etc/app.conf": "one" } });
+  await harness.annotate({
     [annotations.currentConfig]: "rendered-1",
     [annotations.desiredConfig]: "rendered-1",
     [annotations.currentImage]: imageNumber(1),
     [annotations.desiredImage]: imageNumber(1),
     [annotations.state]: "Done",
   });
-  scene.start();
+  harness.start();
   await made.untilHas("rendered-1", 1);
-  expect(scene.reboots).toEqual([]);
-  expect(scene.effects.filter((effect) => effect.startsWith("os."))).toEqual([]);
-  expect(await scene.annotation(annotations.currentOSImage)).toBe(imageNumber(1));
+  expect(harness.reboots).toEqual([]);
+  expect(harness.effects.filter((effect) => effect.startsWith("os."))).toEqual([]);
+  expect(await harness.annotation(annotations.currentOSImage)).toBe(imageNumber(1));
 });

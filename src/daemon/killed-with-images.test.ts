@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { hostPaths } from "../api/names.ts";
-import { ImageScene, imageNumber } from "../../test/support/image-scene.ts";
-import type { Content, MachineScene } from "../../test/support/machine-scene.ts";
+import { ImageHarness, imageNumber } from "../../test/support/image-harness.ts";
+import type { Content, MachineHarness } from "../../test/support/machine-harness.ts";
 
 const { signal } = new AbortController();
 const unit = (words: string) => `[Service]\nExecStart=/bin/${words}\n[Install]\nWantedBy=multi-user.target\n`;
@@ -23,23 +23,23 @@ interface Ending {
   readonly effects: number;
 }
 
-interface Story {
+interface History {
   readonly title: string;
-  readonly prepare: (made: ImageScene) => Promise<void>;
-  readonly goes: (made: ImageScene) => Promise<void>;
-  readonly ends: (made: ImageScene) => Promise<void>;
+  readonly prepare: (made: ImageHarness) => Promise<void>;
+  readonly goes: (made: ImageHarness) => Promise<void>;
+  readonly ends: (made: ImageHarness) => Promise<void>;
 }
 
-const intoImage = async (made: ImageScene) => {
-  await made.scene.settledOn("rendered-1", first);
+const intoImage = async (made: ImageHarness) => {
+  await made.harness.updatedTo("rendered-1", first);
 };
-const outOfImage = async (made: ImageScene) => {
+const outOfImage = async (made: ImageHarness) => {
   await intoImage(made);
   await made.roll("rendered-1i", first, 1);
   await made.untilHas("rendered-1i", 1);
 };
 
-const stories: readonly Story[] = [
+const bookSections: readonly History[] = [
   {
     title: "its first image",
     prepare: intoImage,
@@ -50,7 +50,7 @@ const stories: readonly Story[] = [
     title: "the stock system again",
     prepare: outOfImage,
     goes: async (made) => {
-      await made.scene.config("rendered-2", second);
+      await made.harness.config("rendered-2", second);
       await made.give("rendered-2", undefined);
     },
     ends: (made) => made.untilHas("rendered-2", undefined),
@@ -66,36 +66,36 @@ const stories: readonly Story[] = [
 type Fault = { readonly effect: number; readonly when: "before" | "after" };
 
 /** @param power `true`: the machine loses its power in place of the daemon its life. */
-async function play({ prepare, goes, ends }: Story, fault?: Fault, power = false): Promise<Ending> {
-  const made = await ImageScene.make();
-  const { scene } = made;
+async function play({ prepare, goes, ends }: History, fault?: Fault, power = false): Promise<Ending> {
+  const made = await ImageHarness.make();
+  const { harness } = made;
   await prepare(made);
-  scene.kill();
-  scene.reboots.length = 0;
-  const before = scene.effects.length;
-  scene.countEffectsFromHere();
-  if (power) scene.onDeath = () => void scene.boot({ orderly: false });
-  scene.killAt = fault;
-  scene.start();
+  harness.kill();
+  harness.reboots.length = 0;
+  const before = harness.effects.length;
+  harness.countEffectsFromHere();
+  if (power) harness.onDeath = () => void harness.boot({ orderly: false });
+  harness.killAt = fault;
+  harness.start();
   await goes(made);
   await ends(made);
-  await scene.pass(60_000);
-  expect(scene.killAt).toBeUndefined();
-  const { booted } = await scene.host.os.status(signal);
+  await harness.pass(60_000);
+  expect(harness.killAt).toBeUndefined();
+  const { booted } = await harness.host.os.status(signal);
   return {
-    files: filesOf(scene),
+    files: filesOf(harness),
     image: booted.image,
     documents: [
-      await scene.host.ledger.read("payloads.json", signal),
-      await scene.host.ledger.read("ledger.json", signal),
+      await harness.host.ledger.read("payloads.json", signal),
+      await harness.host.ledger.read("ledger.json", signal),
     ],
-    reboots: scene.reboots.length,
-    effects: scene.effects.slice(before).filter((effect) => effect !== "credentials").length,
+    reboots: harness.reboots.length,
+    effects: harness.effects.slice(before).filter((effect) => effect !== "credentials").length,
   };
 }
 
 /** The objects of two clusters differ in their uid, and nothing else does. */
-const filesOf = ({ host }: MachineScene) =>
+const filesOf = ({ host }: MachineHarness) =>
   [...host.snapshot()]
     .sort()
     .map(
@@ -109,18 +109,18 @@ const filesOf = ({ host }: MachineScene) =>
     );
 
 describe("a daemon that is killed before and after each of its effects, on its way to", () => {
-  test.for(stories)(
+  test.for(bookSections)(
     "$title, ends where one ends that lives [daemon-killed-with-images-1]",
     { timeout: 120_000 },
-    async (story) => {
-      const whole = await play(story);
+    async (history) => {
+      const whole = await play(history);
       expect(whole.effects).toBeGreaterThan(8);
       for (let effect = 1; effect <= whole.effects; effect += 1) {
         // Killed after an effect it is as before the next one, but for what the effect itself tells: MCO_LONG tries both.
         for (const when of process.env["MCO_LONG"] === undefined
           ? (["after"] as const)
           : (["before", "after"] as const)) {
-          const { reboots, effects: _effects, ...ending } = await play(story, { effect, when });
+          const { reboots, effects: _effects, ...ending } = await play(history, { effect, when });
           const what = `killed ${when} effect ${effect} of ${whole.effects}`;
           expect([what, ending]).toEqual([
             what,
@@ -133,13 +133,17 @@ describe("a daemon that is killed before and after each of its effects, on its w
     },
   );
 
-  test.for(stories)(
+  test.for(bookSections)(
     "$title, and whose machine loses its power there, goes on where it was: what was staged is staged again [daemon-killed-with-images-2]",
     { timeout: 120_000 },
-    async (story) => {
-      const whole = await play(story);
+    async (history) => {
+      const whole = await play(history);
       for (let effect = 1; effect <= whole.effects; effect += process.env["MCO_LONG"] === undefined ? 4 : 1) {
-        const { reboots: _reboots, effects: _effects, ...ending } = await play(story, { effect, when: "after" }, true);
+        const {
+          reboots: _reboots,
+          effects: _effects,
+          ...ending
+        } = await play(history, { effect, when: "after" }, true);
         const what = `power lost after effect ${effect} of ${whole.effects}`;
         expect([what, ending]).toEqual([what, { files: whole.files, image: whole.image, documents: whole.documents }]);
       }
@@ -148,19 +152,19 @@ describe("a daemon that is killed before and after each of its effects, on its w
 });
 
 test("a target that is taken back after it was staged leaves a staged system that is thrown away, and no payload is ever read [daemon-killed-with-images-3]", async () => {
-  const made = await ImageScene.make();
-  const { scene } = made;
+  const made = await ImageHarness.make();
+  const { harness } = made;
   await intoImage(made);
-  const before = filesOf(scene);
-  scene.goesDown = false;
+  const before = filesOf(harness);
+  harness.goesDown = false;
   await made.roll("rendered-2", second, 2);
-  await scene.until(async () => scene.reboots.length === 1, "the reboot is asked for");
-  expect((await scene.host.os.status(signal)).staged?.image).toBe(imageNumber(2));
+  await harness.until(async () => harness.reboots.length === 1, "the reboot is asked for");
+  expect((await harness.host.os.status(signal)).staged?.image).toBe(imageNumber(2));
   await made.give("rendered-1", undefined);
-  scene.goesDown = true;
-  await scene.until(async () => (await scene.host.os.status(signal)).staged === undefined, "it is thrown away");
-  await scene.boot({ orderly: true });
+  harness.goesDown = true;
+  await harness.until(async () => (await harness.host.os.status(signal)).staged === undefined, "it is thrown away");
+  await harness.boot({ orderly: true });
   await made.untilHas("rendered-1", undefined);
-  expect(filesOf(scene)).toEqual(before);
-  expect(await scene.host.ledger.read("payloads.json", signal)).toBeUndefined();
+  expect(filesOf(harness)).toEqual(before);
+  expect(await harness.host.ledger.read("payloads.json", signal)).toBeUndefined();
 });

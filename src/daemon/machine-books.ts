@@ -4,7 +4,7 @@ import { type LineNumber, journalLineIn, journalOfNode, ringLimits } from "../co
 import type { Host } from "../host/host.ts";
 import { type JournalWriter, createJournalWriter, nodeSending } from "../kube/journal-writer.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
-import { type StoryScribe, createStoryScribe } from "../kube/story-scribe.ts";
+import { type BufferedJournal, createBufferedJournal } from "../kube/buffered-journal.ts";
 import type { Ports } from "../ports/index.ts";
 
 /** Who writes before the machine knows what it is called. */
@@ -70,8 +70,8 @@ async function onMachine(
   }
 }
 
-export interface NodeScribe {
-  readonly scribe: StoryScribe;
+export interface OpenNodeJournal {
+  readonly journal: BufferedJournal;
   /** What was told of this node before, as far as it lies on its disk. */
   readonly past: readonly JournalLine[];
 }
@@ -79,10 +79,10 @@ export interface NodeScribe {
 /**
  * The scribe of a daemon: it goes on where the last one of this boot left off, and sends what earlier ones could not.
  */
-export async function nodeScribe(
+export async function openNodeJournal(
   options: Given & { readonly nodeName: string; readonly kube: KubeClient },
   signal: AbortSignal,
-): Promise<NodeScribe> {
+): Promise<OpenNodeJournal> {
   const { host, nodeName, version, kube, clock, random, log } = options;
   const { boot, past } = await onMachine(options, nodeName, signal);
   const book = `node/${nodeName}`;
@@ -104,24 +104,24 @@ export async function nodeScribe(
     ...(version === undefined ? {} : { version }),
   };
   return {
-    scribe: createStoryScribe({
+    journal: createBufferedJournal({
       clock,
       log,
       writer,
       boot,
       after: lastNumber(past, writer.component, boot),
       store: host.books,
-      journal,
+      sender: journal,
     }),
     past: own,
   };
 }
 
 /** The scribe of a first boot: there is no API server and no name yet, so its lines wait on the disk for the daemon. */
-export async function firstBootScribe(options: Given, signal: AbortSignal): Promise<StoryScribe> {
+export async function firstBootJournal(options: Given, signal: AbortSignal): Promise<BufferedJournal> {
   const { host, version, clock, log } = options;
   const { boot, past } = await onMachine(options, undefined, signal);
-  return createStoryScribe({
+  return createBufferedJournal({
     clock,
     log,
     writer: { ...firstBootWriter, ...(version === undefined ? {} : { version }) },

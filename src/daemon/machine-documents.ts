@@ -1,9 +1,9 @@
 import { McoError } from "../api/errors.ts";
 import type { Originals } from "../core/machine/content-gap.ts";
 import type { ImagePair } from "../core/machine/image-target.ts";
-import { localPayloadName } from "../core/machine/settle.ts";
+import { localPayloadName } from "../core/machine/image-content-plan.ts";
 import type { HostLedger } from "../host/host.ts";
-import type { Ledger, SettleRecord } from "../core/machine/observed-node.ts";
+import type { Ledger, ImageContentRecord } from "../core/machine/observed-node.ts";
 import type { MachineDocuments, KeptTarget, Previous, RefusedTarget } from "../core/machine/machine-record.ts";
 
 /** Format of the documents below. A reader takes this one and the one before; a newer one is somebody else's. */
@@ -38,7 +38,7 @@ export interface DocumentStore {
   /** Makes the target the previous configuration; crosses the debts out last. */
   closeLedger(target: KeptTarget, originals: Originals, signal: AbortSignal): Promise<void>;
   storeRefused(refused: readonly RefusedTarget[], signal: AbortSignal): Promise<void>;
-  storeSettled(record: SettleRecord, signal: AbortSignal): Promise<void>;
+  storeSettled(record: ImageContentRecord, signal: AbortSignal): Promise<void>;
   /** What a machine with this image is to have, as it was laid down here; `undefined` where nothing was. */
   payload(image: string, signal: AbortSignal): Promise<string | undefined>;
   /** Images that a payload was laid down for. */
@@ -119,7 +119,7 @@ async function loadDocuments(store: HostLedger, signal: AbortSignal): Promise<Ma
       previous === undefined
         ? undefined
         : { config: previous.config, pair: previous.pair, proven: previous.proven !== false },
-    settled: await readDocument<SettleRecord>(store, names.settled, signal),
+    settled: await readDocument<ImageContentRecord>(store, names.settled, signal),
     originals: await readDocument<Originals>(store, names.originals, signal),
     refused: refused?.targets ?? [],
   };

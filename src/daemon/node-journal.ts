@@ -1,14 +1,14 @@
 import type { JournalLine } from "../api/books/journal-line.ts";
 import type { EventSubject, ReportedLine } from "../api/books/reports.ts";
-import type { StoryLineIn } from "../api/books/stories.ts";
+import type { JournalEntryIn } from "../api/books/report-table.ts";
 import type { Report } from "../kube/report.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { NodeStory } from "./node-story.ts";
+import type { NodeJournal } from "./node-journal-types.ts";
 import { reportedMemory } from "./reported-memory.ts";
 import { type LineForms, type Pen, openSections, updateSections } from "./update-sections.ts";
 
 /** @param past lines of this machine's book that were written before, in their order. */
-export function nodeStory({
+export function nodeJournal({
   report,
   clock,
   nodeName,
@@ -18,7 +18,7 @@ export function nodeStory({
   readonly clock: Pick<Clock, "now">;
   readonly nodeName: string;
   readonly past: readonly JournalLine[];
-}): NodeStory {
+}): NodeJournal {
   const memory = reportedMemory(past);
   const pen: Pen = { report: (line, forms) => reportLine(report, nodeName, line, forms), clock, memory };
   const sections = updateSections(pen);
@@ -73,7 +73,7 @@ export function nodeStory({
 function reportLine(
   report: Report,
   nodeName: string,
-  line: StoryLineIn<"node">,
+  line: JournalEntryIn<"node">,
   { about, isWritten = false }: LineForms = {},
 ): void {
   if (isWritten && about === undefined) return;
@@ -84,7 +84,7 @@ function reportLine(
 function endReboot(
   boot: string,
   message: string,
-  sections: Pick<NodeStory, "end">,
+  sections: Pick<NodeJournal, "end">,
   { report, memory, clock }: Pen,
   about: EventSubject | undefined,
 ): void {
@@ -113,7 +113,7 @@ function endFirstBoot(message: string, { memory: { firstBoot }, report }: Pen): 
 }
 
 /** What is wrong with the machine, and that it is over. */
-function troubles({ memory, report }: Pen): Pick<NodeStory, "degraded" | "recovered" | "drifted" | "driftEnded"> {
+function troubles({ memory, report }: Pen): Pick<NodeJournal, "degraded" | "recovered" | "drifted" | "driftEnded"> {
   return {
     degraded(reason, message, about) {
       const known = `${reason}: ${message}`;
@@ -149,7 +149,7 @@ function troubles({ memory, report }: Pen): Pick<NodeStory, "degraded" | "recove
 }
 
 /** How the machine came to the cluster. */
-function joining({ memory: { firstBoot, join }, report }: Pen): Pick<NodeStory, "adopted" | "validated"> {
+function joining({ memory: { firstBoot, join }, report }: Pen): Pick<NodeJournal, "adopted" | "validated"> {
   const here = { mark: "end", level: "boundary" } as const;
   return {
     adopted(config, from) {

@@ -3,7 +3,7 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
-import { uncovered } from "../core/machine/settle.ts";
+import { uncovered } from "../core/machine/image-content-plan.ts";
 import { encodeBase64 } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
@@ -123,7 +123,7 @@ interface Named {
 
 /** @param isNew the machine has no configuration yet: the last one's parts for new machines count. */
 function namedBy(configs: readonly NodeConfig[], originals: Originals, isNew: boolean): Named {
-  const born = isNew ? configs.at(-1)?.atBirth : undefined;
+  const born = isNew ? configs.at(-1)?.provisioningOnly : undefined;
   const owners = configs.flatMap((config) =>
     [...config.entries.values()].flatMap((wanted) =>
       wanted.kind === "file" ? [wanted, ...(wanted.folder === undefined ? [] : [wanted.folder])] : [],

@@ -5,7 +5,7 @@ import type { DaemonFacts } from "./daemon-facts.ts";
 import type { DaemonMemory } from "./daemon-memory.ts";
 import type { DocumentStore } from "./machine-documents.ts";
 import type { NodeReporter } from "./node-reporter.ts";
-import type { NodeStory } from "./node-story.ts";
+import type { NodeJournal } from "./node-journal-types.ts";
 
 /** What one pass reads with, acts with and reports with. */
 export interface PassContext {
@@ -22,6 +22,6 @@ export interface PassContext {
   /** The own Node, as the watch showed it when the pass began. */
   readonly node: Node;
   readonly reporter: NodeReporter;
-  readonly journal: NodeStory;
+  readonly journal: NodeJournal;
   readonly context: Context;
 }

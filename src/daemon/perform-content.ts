@@ -39,7 +39,7 @@ export async function performContent(step: ContentStep, site: ContentSite, signa
 }
 
 async function makeFolder(path: string, { host, observed, config }: ContentSite, signal: AbortSignal): Promise<void> {
-  const wanted = config.atBirth.folders.get(path);
+  const wanted = config.provisioningOnly.folders.get(path);
   if (wanted === undefined) throw new Error(`bug: the plan makes ${path}, which the target does not name`);
   await host.files.makeFolder(path, ownership(wanted, observed, path), signal);
 }
@@ -74,9 +74,9 @@ async function entryFor(
         ...(wanted.folder === undefined ? {} : { folder: ownership(wanted.folder, observed, path) }),
       };
     case undefined: {
-      const link = config.atBirth.links.get(path);
+      const link = config.provisioningOnly.links.get(path);
       if (link !== undefined) return { path, entry: { kind: "link", target: link } };
-      const more = config.atBirth.appends.get(path);
+      const more = config.provisioningOnly.appends.get(path);
       const whole = more === undefined ? undefined : appendedTo(originals, more.contents, path);
       if (more === undefined || whole === undefined)
         throw new Error(`bug: the plan writes ${path}, which the target does not name`);

@@ -15,7 +15,7 @@ import type {
 } from "../core/machine/pass-plan.ts";
 import type { Wanted } from "../core/machine/read-config.ts";
 import type { Host } from "../host/host.ts";
-import { type Outcome, settled, stalled, waiting } from "../kube/outcome.ts";
+import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import { machineConfigAt, moveAside, tidyAfterBoot } from "./adopt-machine.ts";
 import { observeMachine, observeMore } from "./observe-machine.ts";
 import type { PassContext } from "./pass-context.ts";
@@ -28,7 +28,7 @@ import { watchForDrift } from "./watch-drift.ts";
 /** The daemon looks at the whole disk this often: watches can miss things. */
 const sweepSeconds = 300;
 /** How soon a machine that went back notices that its refused target was lifted. */
-const liftedSweepSeconds = 30;
+const retrySweepSeconds = 30;
 
 /** How a pass ends, or the view on which it decides again. */
 export type Performed = Outcome | MachineView;
@@ -82,11 +82,11 @@ export async function performPass(plan: PassPlan, view: MachineView, pass: PassC
     case "reportUnapplied":
       pass.journal.fail("PostAction/Settled", "SettleFailed", plan.message);
       await reportDegraded({ reason: "SettleFailed", message: plan.message, lasting: false }, pass);
-      return settled(sweepSeconds);
+      return done(sweepSeconds);
     case "awaitPolicies":
       return awaitPolicies(plan, pass);
     case "done":
-      return done(plan, view, pass);
+      return reportDone(plan, view, pass);
     case "stayBack":
       return stayBack(plan, pass);
     case "update":
@@ -262,7 +262,7 @@ async function reportDrift(plan: PassCase<"reportDrift">, pass: PassContext): Pr
   reporter.phases([{ type: types.nodeDegraded, status: "True", reason: "ConfigDrift", message }]);
   await reporter.annotate(node, plan.annotations);
   if (plan.watch !== undefined) watchForDrift(plan.watch, pass);
-  return settled(sweepSeconds);
+  return done(sweepSeconds);
 }
 
 async function awaitPolicies(plan: PassCase<"awaitPolicies">, pass: PassContext): Promise<Outcome> {
@@ -280,7 +280,7 @@ async function update(plan: PassCase<"update">, view: MachineView, pass: PassCon
   if (ended.verdict === "waiting") return ended.outcome;
   if (ended.verdict === "held") return hold(ended.plan, pass);
   const { after } = plan.ending;
-  return after.case === "done" ? done(after, view, pass) : stayBack(after, pass);
+  return after.case === "done" ? reportDone(after, view, pass) : stayBack(after, pass);
 }
 
 async function stayBack(plan: StayBackPlan, pass: PassContext): Promise<Outcome> {
@@ -295,10 +295,10 @@ async function stayBack(plan: StayBackPlan, pass: PassContext): Promise<Outcome>
   watchForDrift(config, pass);
   journal.isBack(`the machine has ${config.name} again`);
   await reportDegraded({ reason: plan.reason, message: plan.message, lasting: true }, pass);
-  return settled(liftedSweepSeconds);
+  return done(retrySweepSeconds);
 }
 
-async function done(plan: DonePlan, view: MachineView, pass: PassContext): Promise<Outcome> {
+async function reportDone(plan: DonePlan, view: MachineView, pass: PassContext): Promise<Outcome> {
   const { facts, memory, reporter, node } = pass;
   const { name } = plan.target.config;
   await putDocumentsInOrder(plan, view, pass);
@@ -323,7 +323,7 @@ async function done(plan: DonePlan, view: MachineView, pass: PassContext): Promi
   facts.config = name;
   facts.driftSince = undefined;
   watchForDrift(plan.target.config, pass);
-  return settled(sweepSeconds);
+  return done(sweepSeconds);
 }
 
 /** What the machine was served is behind it; what it started with is proven; nothing is refused any more. */

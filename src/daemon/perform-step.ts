@@ -13,7 +13,7 @@ import {
 } from "../core/config/image-content.ts";
 import { contentMismatch, contentSaid, isTargetOf, pairOf } from "../core/machine/image-target.ts";
 import type { Step } from "../core/machine/plan-node.ts";
-import type { LocalPayload } from "../core/machine/settle.ts";
+import type { LocalPayload } from "../core/machine/image-content-plan.ts";
 import type { Host, HostWrite } from "../host/host.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { DocumentStore } from "./machine-documents.ts";
@@ -25,7 +25,7 @@ import type { Ledger, ObservedNode } from "../core/machine/observed-node.ts";
  * What steps are carried out with. `originals` and `ledger` are as they stand on the disk; the executor owns them for
  * one plan.
  */
-export interface Worksite {
+export interface StepContext {
   readonly host: Host;
   readonly documents: DocumentStore;
   readonly clock: Pick<Clock, "now">;
@@ -41,7 +41,7 @@ export interface Worksite {
 export type LocalStep = Exclude<Step, { do: "drain" }>;
 
 /** The one place where a step becomes a deed. There is no `default`: a step without a case does not compile. */
-export async function performStep(step: LocalStep, site: Worksite, signal: AbortSignal): Promise<void> {
+export async function performStep(step: LocalStep, site: StepContext, signal: AbortSignal): Promise<void> {
   const { host } = site;
   switch (step.do) {
     case "prefetch":
@@ -75,15 +75,15 @@ export async function performStep(step: LocalStep, site: Worksite, signal: Abort
       return host.units.restart(hostPaths.settleUnit, signal);
     case "daemonReload":
       await host.units.daemonReload(signal);
-      return crossOut({ kind: "daemonReload" }, site, signal);
+      return markDone({ kind: "daemonReload" }, site, signal);
     case "reload":
       if (await readsConfiguration(step, site, signal)) await host.units.reload(step.unit, signal);
       await expectAlive(step, site, signal);
-      return crossOut({ kind: "reload", unit: step.unit }, site, signal);
+      return markDone({ kind: "reload", unit: step.unit }, site, signal);
     case "restart":
       if (await readsConfiguration(step, site, signal)) await host.units.restart(step.unit, signal);
       await expectAlive(step, site, signal);
-      return crossOut({ kind: "restart", unit: step.unit }, site, signal);
+      return markDone({ kind: "restart", unit: step.unit }, site, signal);
     case "reboot":
       return reboot(step.because, site, signal);
     case "closeLedger":
@@ -98,7 +98,7 @@ export async function performStep(step: LocalStep, site: Worksite, signal: Abort
  */
 async function readsConfiguration(
   { do: verb, unit }: Step & { do: "reload" | "restart" },
-  site: Worksite,
+  site: StepContext,
   signal: AbortSignal,
 ): Promise<boolean> {
   const state = (await site.host.units.state([unit], signal)).get(unit);
@@ -112,7 +112,7 @@ async function readsConfiguration(
 /**
  * Whether a configuration has ever spoken of the unit; the originals know of those that were superseded half-way, too.
  */
-function isManaged(unit: string, { observed, target, originals }: Worksite): boolean {
+function isManaged(unit: string, { observed, target, originals }: StepContext): boolean {
   const path = `/etc/systemd/system/${unit}`;
   if (
     unit in originals.enablement ||
@@ -131,7 +131,7 @@ const speaksOf = (config: NodeConfig, unit: string) =>
 /** Systemd's word that a job is done is not enough: the unit itself must say that it has not failed. */
 async function expectAlive(
   { do: verb, unit }: Step & { do: "reload" | "restart" },
-  { host }: Worksite,
+  { host }: StepContext,
   signal: AbortSignal,
 ): Promise<void> {
   const state = (await host.units.state([unit], signal)).get(unit);
@@ -142,14 +142,14 @@ async function expectAlive(
  * What is paid is crossed out at once, so that a daemon that dies now does not do it again for the sake of the next
  * debt.
  */
-async function crossOut(paid: Consequence, site: Worksite, signal: AbortSignal): Promise<void> {
+async function markDone(paid: Consequence, site: StepContext, signal: AbortSignal): Promise<void> {
   const { ledger } = site;
   if (ledger === undefined || !ledger.owes.some((owed) => sameConsequence(owed, paid))) return;
   site.ledger = { ...ledger, owes: ledger.owes.filter((owed) => !sameConsequence(owed, paid)) };
   await site.documents.updateLedger(site.ledger, signal);
 }
 
-async function reboot(because: string, site: Worksite, signal: AbortSignal): Promise<void> {
+async function reboot(because: string, site: StepContext, signal: AbortSignal): Promise<void> {
   const { ledger, observed, documents, host, target } = site;
   const asked = ledger?.rebootsAsked ?? [];
   if (ledger !== undefined && !asked.includes(observed.bootId)) {
@@ -175,7 +175,7 @@ export async function contentMismatchOf(
   return says === pair.content ? undefined : contentMismatch(pair, says);
 }
 
-async function openLedger(step: Step & { do: "openLedger" }, site: Worksite, signal: AbortSignal): Promise<void> {
+async function openLedger(step: Step & { do: "openLedger" }, site: StepContext, signal: AbortSignal): Promise<void> {
   const { host, documents, observed, target } = site;
   const paths: Record<string, OriginalEntry | null> = { ...site.originals.paths };
   for (const path of step.paths) paths[path] = originalOf(await host.files.read(path, signal));
@@ -218,7 +218,7 @@ const localUnit = `/etc/systemd/system/${hostPaths.settleUnit}`;
 /** The payload first, then the unit that reads it: without a payload that does nothing. */
 async function keepPayload(
   { image, of }: Step & { do: "keepPayload" },
-  { host, documents, observed, originals, target }: Worksite,
+  { host, documents, observed, originals, target }: StepContext,
   signal: AbortSignal,
 ): Promise<void> {
   const payload =
@@ -310,7 +310,7 @@ export async function writeCurrent(
     await host.files.remove(hostPaths.currentImage, signal);
 }
 
-async function closeLedger(site: Worksite, signal: AbortSignal): Promise<void> {
+async function closeLedger(site: StepContext, signal: AbortSignal): Promise<void> {
   const { host, documents, target, originals } = site;
   const { config, machineConfig } = target;
   await host.files.remove(hostPaths.force, signal);

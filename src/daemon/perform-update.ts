@@ -22,9 +22,9 @@ import type { MachineView, PassCase, UpdatePlan } from "../core/machine/pass-pla
 import type { Step } from "../core/machine/plan-node.ts";
 import type { Wanted } from "../core/machine/read-config.ts";
 import { type Outcome, waiting } from "../kube/outcome.ts";
-import type { NodeStory } from "./node-story.ts";
+import type { NodeJournal } from "./node-journal-types.ts";
 import type { PassContext } from "./pass-context.ts";
-import { type LocalStep, type Worksite, contentMismatchOf, performStep } from "./perform-step.ts";
+import { type LocalStep, type StepContext, contentMismatchOf, performStep } from "./perform-step.ts";
 import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts";
 import { reportSection } from "./report-section.ts";
 import { stopWatching } from "./watch-drift.ts";
@@ -47,7 +47,7 @@ type Ended = Exclude<Updated, { readonly verdict: "complete" }> | undefined;
 interface Update extends PassContext {
   readonly plan: UpdatePlan;
   readonly view: MachineView;
-  readonly site: Worksite;
+  readonly site: StepContext;
   readonly name: string;
 }
 
@@ -88,7 +88,7 @@ export async function applyContentAgain(
 const siteOf = (
   { target, observed }: { readonly target: Wanted; readonly observed: ObservedNode },
   { host, documents, context, refreshCredentials }: PassContext,
-): Worksite => ({
+): StepContext => ({
   host,
   documents,
   clock: context.clock,
@@ -273,7 +273,7 @@ async function stage(step: Step & { do: "stageOs" }, update: Update): Promise<En
  */
 async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<Ended> {
   const { plan, name, nodeName, site, memory, facts, reporter, node, context } = update;
-  const { caches, events, kube, scribe, signal } = context;
+  const { caches, events, kube, journal, signal } = context;
   const isBackInService = (now: Node) => plan.drains && !isDrainedFor(now, name);
   const drainFirst = wait(
     waiting("Draining", "the machine was put back into service before its reboot: it is drained again first", 1),
@@ -287,7 +287,7 @@ async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<En
   reportSection({ path: "PostAction/Rebooted", mark: "begin", reason: "RebootRequested", message }, update, node);
   await reporter.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
   await reporter.flush();
-  await Promise.all([scribe.settle(signal), events.settle()]);
+  await Promise.all([journal.flush(signal), events.flush()]);
   // A watch can be behind, as after an API server that was away: the last word is the server's own.
   if (isBackInService((await kube.get(kubernetes.Node, { name: nodeName })) ?? node)) {
     await reporter.annotate(node, { [annotations.postConfigAction]: "" });
@@ -307,7 +307,7 @@ async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<En
 
 /** Packages that were asked for can be missing after all: then the machine is not what it should be. */
 async function expectPackages(
-  { host, target: { config }, observed: { can } }: Worksite,
+  { host, target: { config }, observed: { can } }: StepContext,
   signal: AbortSignal,
 ): Promise<void> {
   if (config.extensions.length === 0 || !can.packages) return;
@@ -349,7 +349,7 @@ function endUpdate({ plan, name, nodeName, reporter, node, journal, context: { r
 }
 
 /** Carries one step out, and reports where and why it failed. */
-async function perform(step: LocalStep, site: Worksite, pass: PassContext): Promise<undefined> {
+async function perform(step: LocalStep, site: StepContext, pass: PassContext): Promise<undefined> {
   const { memory, facts, reporter, node, journal, context } = pass;
   // Whatever comes of it: the next pass reads what is on the disk.
   if (step.do !== "prefetch") memory.documents = undefined;
@@ -376,7 +376,7 @@ async function perform(step: LocalStep, site: Worksite, pass: PassContext): Prom
 }
 
 /** Writes down that the section that a step belongs to has failed. */
-function recordFailure(step: LocalStep, problem: string, journal: NodeStory): void {
+function recordFailure(step: LocalStep, problem: string, journal: NodeJournal): void {
   if (step.do === "prefetch") journal.fail("Executed/ImagePulled", "PullFailed", problem);
   else if (step.do === "stageOs" || step.do === "discardStaged") journal.fail("Executed/OS", "StageFailed", problem);
   else if (step.do === "reboot") journal.fail("PostAction/Rebooted", "RebootFailed", problem);

@@ -1,4 +1,4 @@
-import type { Stories } from "../api/books/stories.ts";
+import type { BookSections } from "../api/books/report-table.ts";
 import { McoError } from "../api/errors.ts";
 import { annotations, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
 import { KubeError, isPassing } from "../kube/kube-error.ts";
@@ -6,7 +6,7 @@ import { type Outcome, stalled } from "../kube/outcome.ts";
 import type { PassContext } from "./pass-context.ts";
 
 export interface Failure {
-  readonly reason: Stories["node"]["Degraded"]["Failed"][number];
+  readonly reason: BookSections["node"]["Degraded"]["Failed"][number];
   readonly message: string;
   /** Only an administrator's help or a new target can change it. */
   readonly lasting: boolean;

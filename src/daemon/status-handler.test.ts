@@ -7,7 +7,7 @@ import { watchKubelet } from "./watch-kubelet.ts";
 
 const { signal } = new AbortController();
 
-function scene() {
+function harness() {
   const facts = newDaemonFacts();
   const time = { now: 0 };
   const handler = statusHandler({ facts, clock: { monotonic: () => time.now }, nodeName: "worker-0" });
@@ -20,7 +20,7 @@ function scene() {
 
 describe("what a daemon tells its own machine", () => {
   test("it is ready once it has seen its node, and not while a step hangs", async () => {
-    const { facts, time, get } = scene();
+    const { facts, time, get } = harness();
     expect((await get("/readyz")).status).toBe(503);
     facts.hasSeenNode = true;
     expect(await get("/readyz")).toEqual({ status: 200, body: "ok\n" });
@@ -32,7 +32,7 @@ describe("what a daemon tells its own machine", () => {
   });
 
   test("its figures carry the reference's names, and words of a closed list in place of texts [daemon-status-handler-1]", async () => {
-    const { facts, get } = scene();
+    const { facts, get } = harness();
     Object.assign(facts, {
       state: "Degraded",
       reason: "ConfigDrift",
@@ -59,7 +59,7 @@ describe("what a daemon tells its own machine", () => {
   });
 
   test("nothing else is answered", async () => {
-    const { get } = scene();
+    const { get } = harness();
     expect((await get("/")).status).toBe(404);
     expect((await get("/metrics", "POST")).status).toBe(405);
   });

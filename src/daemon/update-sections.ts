@@ -1,12 +1,12 @@
 import type { EventSubject } from "../api/books/reports.ts";
-import { type StoryLineIn, type StoryOutcome, stories } from "../api/books/stories.ts";
+import { type JournalEntryIn, type SectionOutcome, bookSections } from "../api/books/report-table.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { NodeStory, UpdateSection } from "./node-story.ts";
+import type { NodeJournal, UpdateSection } from "./node-journal-types.ts";
 import { type ReportedMemory, begun } from "./reported-memory.ts";
 
 /** Sections that a daemon can be interrupted in. */
 const interruptible = new Set<string>(
-  Object.entries(stories.node.Update).flatMap(([path, reasons]) =>
+  Object.entries(bookSections.node.Update).flatMap(([path, reasons]) =>
     (reasons as readonly string[]).includes("Interrupted") ? [path] : [],
   ),
 );
@@ -21,33 +21,33 @@ export interface LineForms {
 
 /** What the parts of a machine's journal report with. */
 export interface Pen {
-  readonly report: (line: StoryLineIn<"node">, forms?: LineForms) => void;
+  readonly report: (line: JournalEntryIn<"node">, forms?: LineForms) => void;
   readonly clock: Pick<Clock, "now">;
   readonly memory: ReportedMemory;
 }
 
 type Sections = Pick<
-  NodeStory,
+  NodeJournal,
   "seen" | "goOn" | "begin" | "note" | "end" | "skip" | "fail" | "isOpen" | "since" | "finish"
 >;
-type More = Partial<Pick<StoryLineIn<"node">, "data" | "next">> &
+type More = Partial<Pick<JournalEntryIn<"node">, "data" | "next">> &
   LineForms & {
     readonly level?: "progress";
-    readonly outcome?: StoryOutcome;
+    readonly outcome?: SectionOutcome;
   };
 
 /** Reports a line of the update that is under way; where none is, the journal has no place for it. */
 function write(
   { report, memory: { run } }: Pen,
   path: UpdateSection,
-  mark: StoryLineIn<"node">["mark"],
+  mark: JournalEntryIn<"node">["mark"],
   reason: string,
   message: string,
   { about, isWritten = false, ...more }: More = {},
 ): void {
   const line = { chapter: "Update", path, mark, level: "boundary", reason, message, ...more };
   // The callers' types tie the reason to its section; what ties both to the union of all lines is this one place.
-  report((run === undefined ? line : { ...line, run: run.name }) as StoryLineIn<"node">, {
+  report((run === undefined ? line : { ...line, run: run.name }) as JournalEntryIn<"node">, {
     about,
     isWritten: isWritten || run === undefined,
   });

@@ -6,7 +6,7 @@ import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, hostPaths, objects } from "../api/names.ts";
 import { mergePolicies } from "../core/config/disruption-policy.ts";
 import { describeConsequence } from "../core/config/change.ts";
-import { type Content, MachineScene } from "../../test/support/machine-scene.ts";
+import { type Content, MachineHarness } from "../../test/support/machine-harness.ts";
 import type { Ledger } from "../core/machine/observed-node.ts";
 
 const { signal } = new AbortController();
@@ -37,19 +37,19 @@ const policies = {
 
 async function settled(
   content: Content = {},
-  options: Parameters<typeof MachineScene.make>[0] = {},
-): Promise<MachineScene> {
-  const scene = await MachineScene.make({ policies, ...options });
-  await scene.settledOn("rendered-1", content);
-  return scene;
+  options: Parameters<typeof MachineHarness.make>[0] = {},
+): Promise<MachineHarness> {
+  const harness = await MachineHarness.make({ policies, ...options });
+  await harness.updatedTo("rendered-1", content);
+  return harness;
 }
 
-async function goTo(scene: MachineScene, name: string, content: Content): Promise<void> {
-  await scene.config(name, content);
-  await scene.desire(name);
+async function goTo(harness: MachineHarness, name: string, content: Content): Promise<void> {
+  await harness.config(name, content);
+  await harness.desire(name);
 }
 
-const steps = (scene: MachineScene) => scene.effects.filter((effect) => !effect.startsWith("ledger."));
+const steps = (harness: MachineHarness) => harness.effects.filter((effect) => !effect.startsWith("ledger."));
 
 describe("an update", () => {
   test.for([
@@ -82,51 +82,54 @@ describe("an update", () => {
       event: "ServiceRestart",
     },
   ])("$title [daemon-update-16]", async ({ files, actions, reason, event }) => {
-    const scene = await settled();
-    await goTo(scene, "rendered-2", { files });
-    await scene.untilDone("rendered-2");
-    for (const [path, text] of Object.entries(files)) expect(await scene.file(path)).toBe(text);
+    const harness = await settled();
+    await goTo(harness, "rendered-2", { files });
+    await harness.untilDone("rendered-2");
+    for (const [path, text] of Object.entries(files)) expect(await harness.file(path)).toBe(text);
     // Once for the files, once for currentconfig.
-    expect(steps(scene)).toEqual(["files.write", ...actions, "files.remove", "files.write"]);
-    expect(await scene.events()).toContain(event);
-    expect(await scene.events()).not.toContain("Drain");
-    expect(scene.reboots).toEqual([]);
-    expect(scene.story.find(({ path, mark }) => path === "Prepared" && mark === "end")).toMatchObject({
+    expect(steps(harness)).toEqual(["files.write", ...actions, "files.remove", "files.write"]);
+    expect(await harness.events()).toContain(event);
+    expect(await harness.events()).not.toContain("Drain");
+    expect(harness.reboots).toEqual([]);
+    expect(harness.history.find(({ path, mark }) => path === "Prepared" && mark === "end")).toMatchObject({
       reason: "Planned",
     });
-    expect(await scene.condition("UpdatePostActionComplete")).toBe("False Done");
+    expect(await harness.condition("UpdatePostActionComplete")).toBe("False Done");
     expect(reason).not.toBe("");
   });
 
   test("with action Drain empties the machine, acts, and puts it back, without a reboot [daemon-update-9]", async () => {
-    const scene = await settled();
-    await scene.pod("a-pod");
-    await goTo(scene, "rendered-2", { files: { "/etc/drain": "2" } });
-    await scene.until(
-      async () => (await scene.kube.get(kubernetes.Node, { name: scene.name }))?.spec?.unschedulable === true,
+    const harness = await settled();
+    await harness.pod("a-pod");
+    await goTo(harness, "rendered-2", { files: { "/etc/drain": "2" } });
+    await harness.until(
+      async () => (await harness.kube.get(kubernetes.Node, { name: harness.name }))?.spec?.unschedulable === true,
       "cordoned",
     );
-    expect(scene.effects).toEqual([]);
-    await scene.act(() =>
-      scene.kube.delete(kubernetes.Pod, { name: "a-pod", namespace: "default" }, { gracePeriodSeconds: 0 }),
+    expect(harness.effects).toEqual([]);
+    await harness.act(() =>
+      harness.kube.delete(kubernetes.Pod, { name: "a-pod", namespace: "default" }, { gracePeriodSeconds: 0 }),
     );
-    await scene.untilDone("rendered-2");
-    expect(steps(scene)).toContain("units.restart");
-    expect(scene.reboots).toEqual([]);
+    await harness.untilDone("rendered-2");
+    expect(steps(harness)).toContain("units.restart");
+    expect(harness.reboots).toEqual([]);
   });
 
   test("that reboots writes down what it owes before it changes anything, and closes the ledger last [daemon-update-6]", async () => {
-    const scene = await settled();
-    await goTo(scene, "rendered-2", {
+    const harness = await settled();
+    await goTo(harness, "rendered-2", {
       files: { "/etc/app.conf": "2" },
       units: [{ name: "a.service", enabled: true, contents: unit }],
       spec: { kernelArguments: ["nosmt"] },
     });
-    await scene.until(async () => scene.reboots.length === 1, "the reboot");
-    const ledger = await scene.ledgerDocument<Ledger>("ledger.json");
+    await harness.until(async () => harness.reboots.length === 1, "the reboot");
+    const ledger = await harness.ledgerDocument<Ledger>("ledger.json");
     expect(ledger?.owes.map(describeConsequence)).toContain("reboot");
-    expect(ledger).toMatchObject({ target: "rendered-2", rebootsAsked: [(await scene.host.os.status(signal)).bootId] });
-    expect(scene.effects).toEqual([
+    expect(ledger).toMatchObject({
+      target: "rendered-2",
+      rebootsAsked: [(await harness.host.os.status(signal)).bootId],
+    });
+    expect(harness.effects).toEqual([
       "ledger.write",
       "ledger.write",
       "ledger.write",
@@ -137,11 +140,11 @@ describe("an update", () => {
       "os.reboot",
     ]);
     // Until it is proven the machine says what it was proven to have.
-    expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-1");
-    expect(await scene.file(hostPaths.currentConfig)).toContain("rendered-1");
-    scene.effects.length = 0;
-    await scene.untilDone("rendered-2");
-    expect(scene.effects).toEqual([
+    expect(await harness.annotation(annotations.currentConfig)).toBe("rendered-1");
+    expect(await harness.file(hostPaths.currentConfig)).toContain("rendered-1");
+    harness.effects.length = 0;
+    await harness.untilDone("rendered-2");
+    expect(harness.effects).toEqual([
       "files.remove",
       "files.write",
       "ledger.write",
@@ -149,9 +152,9 @@ describe("an update", () => {
       "ledger.remove",
       "ledger.remove",
     ]);
-    expect(await scene.file(hostPaths.currentConfig)).toContain("rendered-2");
-    expect(scene.reboots).toHaveLength(1);
-    const events = await scene.events();
+    expect(await harness.file(hostPaths.currentConfig)).toContain("rendered-2");
+    expect(harness.reboots).toHaveLength(1);
+    const events = await harness.events();
     for (const reason of [
       "Cordon",
       "Drain",
@@ -170,48 +173,48 @@ describe("an update", () => {
   test("of two hundred files is one pass over the disk; two hundred that stay cost nothing [daemon-update-22]", async () => {
     const many = (text: string) =>
       Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`/etc/none/${index}`, text]));
-    const scene = await settled({ files: many("1") });
-    await goTo(scene, "rendered-2", { files: many("2") });
-    await scene.untilDone("rendered-2");
-    expect(steps(scene)).toEqual(["files.write", "files.remove", "files.write"]);
-    scene.effects.length = 0;
-    await scene.pass(3_600_000);
-    expect(scene.effects).toEqual([]);
+    const harness = await settled({ files: many("1") });
+    await goTo(harness, "rendered-2", { files: many("2") });
+    await harness.untilDone("rendered-2");
+    expect(steps(harness)).toEqual(["files.write", "files.remove", "files.write"]);
+    harness.effects.length = 0;
+    await harness.pass(3_600_000);
+    expect(harness.effects).toEqual([]);
   });
 
   test("whose target moves while it waits for a drain goes to the newer one; back to the old one, it is put back into service untouched [daemon-update-12]", async () => {
-    const scene = await settled({ files: { "/etc/app.conf": "1" } });
-    await scene.pod("a-pod");
-    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
-    await scene.until(
-      async () => (await scene.kube.get(kubernetes.Node, { name: scene.name }))?.spec?.unschedulable === true,
+    const harness = await settled({ files: { "/etc/app.conf": "1" } });
+    await harness.pod("a-pod");
+    await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await harness.until(
+      async () => (await harness.kube.get(kubernetes.Node, { name: harness.name }))?.spec?.unschedulable === true,
       "cordoned",
     );
-    await scene.desire("rendered-1");
-    await scene.untilDone("rendered-1");
-    expect(scene.effects).toEqual([]);
-    expect(scene.reboots).toEqual([]);
+    await harness.desire("rendered-1");
+    await harness.untilDone("rendered-1");
+    expect(harness.effects).toEqual([]);
+    expect(harness.reboots).toEqual([]);
   });
 
   test("leaves somebody else's cordon alone [daemon-update-10]", async () => {
-    const scene = await settled();
-    await scene.act(() =>
-      scene.kube.patch(
+    const harness = await settled();
+    await harness.act(() =>
+      harness.kube.patch(
         kubernetes.Node,
-        { name: scene.name },
+        { name: harness.name },
         { type: "merge", body: { spec: { unschedulable: true } } },
       ),
     );
-    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
-    await scene.until(
+    await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await harness.until(
       async () =>
-        (await scene.kube.get(kubernetes.Node, { name: scene.name }))?.metadata.annotations?.[annotations.state] ===
-          "Done" && scene.reboots.length === 1,
+        (await harness.kube.get(kubernetes.Node, { name: harness.name }))?.metadata.annotations?.[annotations.state] ===
+          "Done" && harness.reboots.length === 1,
       "done",
     );
-    await scene.pass(60_000);
-    expect((await scene.node()).spec?.unschedulable).toBe(true);
-    expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-2");
+    await harness.pass(60_000);
+    expect((await harness.node()).spec?.unschedulable).toBe(true);
+    expect(await harness.annotation(annotations.currentConfig)).toBe("rendered-2");
   });
 
   test.each([
@@ -220,7 +223,7 @@ describe("an update", () => {
   ])(
     "drains anew when somebody puts the machine back into service between its drain and its reboot: $watch [daemon-update-24]",
     async ({ behind }) => {
-      const scene = await settled();
+      const harness = await settled();
       let announced = 0;
       const stall = Promise.withResolvers<undefined>();
       const whileBehind = async function* whileBehind(body: AsyncIterable<string | Uint8Array>) {
@@ -229,7 +232,7 @@ describe("an update", () => {
           yield chunk;
         }
       };
-      scene.intercept = (next) => async (request, signal) => {
+      harness.intercept = (next) => async (request, signal) => {
         const answer = await next(request, signal);
         if (
           request.method === "PATCH" &&
@@ -238,16 +241,16 @@ describe("an update", () => {
         ) {
           announced += 1;
           if (announced > 1) return answer;
-          await scene.kube.patch(
+          await harness.kube.patch(
             kubernetes.Node,
-            { name: scene.name },
+            { name: harness.name },
             { type: "merge", body: { spec: { unschedulable: null } } },
           );
-          await scene.kube.create(kubernetes.Pod, {
+          await harness.kube.create(kubernetes.Pod, {
             apiVersion: "v1",
             kind: "Pod",
             metadata: { name: "came-since", namespace: "default" },
-            spec: { nodeName: scene.name, terminationGracePeriodSeconds: 0, containers: [{ name: "c", image: "i" }] },
+            spec: { nodeName: harness.name, terminationGracePeriodSeconds: 0, containers: [{ name: "c", image: "i" }] },
           });
         }
         // The watch goes on once the daemon has stepped back.
@@ -264,39 +267,39 @@ describe("an update", () => {
           ? { ...answer, body: whileBehind(answer.body) }
           : answer;
       };
-      scene.kill();
-      scene.start();
-      await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
-      await scene.until(() => Promise.resolve(scene.reboots.length === 1), "it reboots");
+      harness.kill();
+      harness.start();
+      await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" } });
+      await harness.until(() => Promise.resolve(harness.reboots.length === 1), "it reboots");
       // The first time it looked once more, and let be.
       expect(announced).toBe(2);
-      expect((await scene.node()).spec?.unschedulable).toBe(true);
-      const { items } = await scene.act(() => scene.kube.list(kubernetes.Pod));
+      expect((await harness.node()).spec?.unschedulable).toBe(true);
+      const { items } = await harness.act(() => harness.kube.list(kubernetes.Pod));
       expect(items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);
-      await scene.untilDone("rendered-2");
-      expect(scene.reboots).toHaveLength(1);
+      await harness.untilDone("rendered-2");
+      expect(harness.reboots).toHaveLength(1);
     },
   );
 
   test("does not begin before the operator has merged the policies that somebody has just written [daemon-update-15]", async () => {
-    const scene = await settled();
+    const harness = await settled();
     const more = { files: [...policies.files, { path: "/etc/app.conf", actions: [{ type: "None" as const }] }] };
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         MachineConfiguration,
         { name: objects.machineConfiguration },
         { type: "merge", body: { spec: { nodeDisruptionPolicy: more } } },
       ),
     );
-    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
-    await scene.pass(60_000);
-    expect(scene.effects).toEqual([]);
-    expect(await scene.condition("UpdatePrepared")).toBe("Unknown PoliciesNotMerged");
-    await scene.untilState("Degraded");
-    await scene.act(async () => {
-      const generation = (await scene.kube.get(MachineConfiguration, { name: objects.machineConfiguration }))?.metadata
-        .generation;
-      await scene.kube.patch(
+    await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await harness.pass(60_000);
+    expect(harness.effects).toEqual([]);
+    expect(await harness.condition("UpdatePrepared")).toBe("Unknown PoliciesNotMerged");
+    await harness.untilState("Degraded");
+    await harness.act(async () => {
+      const generation = (await harness.kube.get(MachineConfiguration, { name: objects.machineConfiguration }))
+        ?.metadata.generation;
+      await harness.kube.patch(
         MachineConfiguration,
         { name: objects.machineConfiguration },
         {
@@ -311,66 +314,66 @@ describe("an update", () => {
         { subresource: "status" },
       );
     });
-    await scene.untilDone("rendered-2");
-    expect(scene.reboots).toEqual([]);
+    await harness.untilDone("rendered-2");
+    expect(harness.reboots).toEqual([]);
   });
 
   test("that the force file asks for again is applied anew, with a reboot, and the file goes [daemon-update-7]", async () => {
-    const scene = await settled({ files: { "/etc/app.conf": "1" } });
-    await scene.put("/etc/app.conf", "drifted");
-    await scene.untilState("Degraded");
-    await scene.put(hostPaths.force, "");
-    await scene.untilDone("rendered-1");
-    expect(await scene.file("/etc/app.conf")).toBe("1");
-    expect(await scene.file(hostPaths.force)).toBeUndefined();
-    expect(scene.reboots).toHaveLength(1);
-    await scene.pass(600_000);
-    expect(scene.reboots).toHaveLength(1);
+    const harness = await settled({ files: { "/etc/app.conf": "1" } });
+    await harness.put("/etc/app.conf", "drifted");
+    await harness.untilState("Degraded");
+    await harness.put(hostPaths.force, "");
+    await harness.untilDone("rendered-1");
+    expect(await harness.file("/etc/app.conf")).toBe("1");
+    expect(await harness.file(hostPaths.force)).toBeUndefined();
+    expect(harness.reboots).toHaveLength(1);
+    await harness.pass(600_000);
+    expect(harness.reboots).toHaveLength(1);
   });
 
   test("that could not be told at its end is told soon after, not with the next sweep", async () => {
-    const scene = await settled();
+    const harness = await settled();
     let isAway = true;
-    scene.intercept = (next) => async (request, signal) => {
+    harness.intercept = (next) => async (request, signal) => {
       if (isAway && request.method === "PATCH" && request.target.includes("/machineconfignodes/"))
         throw new Error("the connection was cut");
       return next(request, signal);
     };
-    await goTo(scene, "rendered-2", { files: { "/etc/none": "2" } });
-    await scene.untilDone("rendered-2");
-    await scene.pass(25_000);
+    await goTo(harness, "rendered-2", { files: { "/etc/none": "2" } });
+    await harness.untilDone("rendered-2");
+    await harness.pass(25_000);
     isAway = false;
-    await scene.pass(15_000);
-    const object = await scene.act(() => scene.kube.get(MachineConfigNode, { name: scene.name }));
+    await harness.pass(15_000);
+    const object = await harness.act(() => harness.kube.get(MachineConfigNode, { name: harness.name }));
     expect(object?.status?.configVersion?.current).toBe("rendered-2");
-    expect(await scene.condition("Updated")).toBe("True Updated");
-    expect(await scene.condition("UpdatePostActionComplete")).toBe("False Done");
+    expect(await harness.condition("Updated")).toBe("True Updated");
+    expect(await harness.condition("UpdatePostActionComplete")).toBe("False Done");
   });
 
   test("goes through its conditions in order, each once, in at most eight writes [daemon-update-5]", async () => {
-    const scene = await settled();
-    const before = scene.requests.length;
-    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" }, spec: { osImageURL: "os@sha256:2" } });
-    await scene.until(async () => scene.reboots.length === 1, "the reboot");
-    await scene.pass(2_000);
-    expect(await scene.condition("UpdatePrepared")).toBe("True UpdatePrepared");
-    expect(await scene.condition("ImagePulledFromRegistry")).toBe("True Pulled");
-    expect(await scene.condition("Cordoned")).toMatch(/^True/);
-    expect(await scene.condition("Drained")).toMatch(/^True/);
-    expect(await scene.condition("AppliedFiles")).toMatch(/^True/);
-    expect(await scene.condition("AppliedOSImage")).toMatch(/^True/);
-    expect(await scene.condition("UpdateExecuted")).toMatch(/^True/);
-    expect(await scene.condition("RebootedNode")).toBe("Unknown Rebooting");
-    expect(await scene.condition("Updated")).toBe("False UpdateRequested");
-    await scene.untilDone("rendered-2");
-    expect(await scene.condition("Updated")).toBe("True Updated");
-    expect(await scene.condition("Resumed")).toBe("True Resumed");
-    expect(await scene.condition("NodeDegraded")).toBe("False AsExpected");
-    const writes = scene.requests
+    const harness = await settled();
+    const before = harness.requests.length;
+    await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" }, spec: { osImageURL: "os@sha256:2" } });
+    await harness.until(async () => harness.reboots.length === 1, "the reboot");
+    await harness.pass(2_000);
+    expect(await harness.condition("UpdatePrepared")).toBe("True UpdatePrepared");
+    expect(await harness.condition("ImagePulledFromRegistry")).toBe("True Pulled");
+    expect(await harness.condition("Cordoned")).toMatch(/^True/);
+    expect(await harness.condition("Drained")).toMatch(/^True/);
+    expect(await harness.condition("AppliedFiles")).toMatch(/^True/);
+    expect(await harness.condition("AppliedOSImage")).toMatch(/^True/);
+    expect(await harness.condition("UpdateExecuted")).toMatch(/^True/);
+    expect(await harness.condition("RebootedNode")).toBe("Unknown Rebooting");
+    expect(await harness.condition("Updated")).toBe("False UpdateRequested");
+    await harness.untilDone("rendered-2");
+    expect(await harness.condition("Updated")).toBe("True Updated");
+    expect(await harness.condition("Resumed")).toBe("True Resumed");
+    expect(await harness.condition("NodeDegraded")).toBe("False AsExpected");
+    const writes = harness.requests
       .slice(before)
       .filter(({ what }) => what.startsWith("PATCH") && what.includes("machineconfignodes"));
     expect(writes.length).toBeLessThanOrEqual(8);
-    const order = scene.story
+    const order = harness.history
       .filter(({ chapter, level }) => chapter === "Update" && level === "boundary")
       .map(({ path, mark }) => `${path} ${mark}`);
     expect(order).toEqual([
@@ -394,7 +397,7 @@ describe("an update", () => {
 });
 
 describe("what a machine cannot take", () => {
-  test.for<{ title: string; content: Content; options?: Parameters<typeof MachineScene.make>[0]; says: string }>([
+  test.for<{ title: string; content: Content; options?: Parameters<typeof MachineHarness.make>[0]; says: string }>([
     {
       title: "disks",
       content: { ignition: { storage: { disks: [{ device: "/dev/sda", wipeTable: true }] } } },
@@ -465,53 +468,53 @@ describe("what a machine cannot take", () => {
   ])(
     "$title: refused by name before anything is touched, and healed by another target [daemon-update-13]",
     async ({ content, options, says }) => {
-      const scene = await settled({}, options);
-      await goTo(scene, "rendered-2", content);
-      expect(await scene.untilState("Unreconcilable")).toContain(says);
-      expect(await scene.condition("UpdatePrepared")).toBe("Unknown UpdatePreparedFailed");
-      expect(await scene.condition("NodeDegraded")).toBe("True Unreconcilable");
-      expect(await scene.events()).toContain("FailedToReconcile");
-      expect(scene.effects).toEqual([]);
-      expect((await scene.node()).spec?.unschedulable).toBeUndefined();
-      await scene.desire("rendered-1");
-      await scene.untilDone("rendered-1");
-      expect(scene.effects).toEqual([]);
+      const harness = await settled({}, options);
+      await goTo(harness, "rendered-2", content);
+      expect(await harness.untilState("Unreconcilable")).toContain(says);
+      expect(await harness.condition("UpdatePrepared")).toBe("Unknown UpdatePreparedFailed");
+      expect(await harness.condition("NodeDegraded")).toBe("True Unreconcilable");
+      expect(await harness.events()).toContain("FailedToReconcile");
+      expect(harness.effects).toEqual([]);
+      expect((await harness.node()).spec?.unschedulable).toBeUndefined();
+      await harness.desire("rendered-1");
+      await harness.untilDone("rendered-1");
+      expect(harness.effects).toEqual([]);
     },
   );
 
   test("keys in a folder that belongs to somebody else [daemon-update-18]", async () => {
-    const scene = await settled();
-    await scene.host.files.makeFolder("/home/core/.ssh", { mode: 0o700, uid: 4711, gid: 4711 }, signal);
-    await goTo(scene, "rendered-2", { keys: ["ssh-ed25519 A"] });
-    expect(await scene.untilState("Unreconcilable")).toContain(".ssh of core belongs to user 4711");
-    expect(scene.effects.filter((effect) => effect !== "files.makeFolder")).toEqual([]);
+    const harness = await settled();
+    await harness.host.files.makeFolder("/home/core/.ssh", { mode: 0o700, uid: 4711, gid: 4711 }, signal);
+    await goTo(harness, "rendered-2", { keys: ["ssh-ed25519 A"] });
+    expect(await harness.untilState("Unreconcilable")).toContain(".ssh of core belongs to user 4711");
+    expect(harness.effects.filter((effect) => effect !== "files.makeFolder")).toEqual([]);
   });
 
   test("a change of disks that the administrator allowed is taken, and the disks stay [daemon-update-14]", async () => {
-    const scene = await settled();
-    await scene.act(async () => {
-      const { metadata } = await scene.kube.patch(
+    const harness = await settled();
+    await harness.act(async () => {
+      const { metadata } = await harness.kube.patch(
         MachineConfiguration,
         { name: objects.machineConfiguration },
         { type: "merge", body: { spec: { irreconcilableValidationOverrides: { storage: ["Disks"] } } } },
       );
-      await scene.kube.patch(
+      await harness.kube.patch(
         MachineConfiguration,
         { name: objects.machineConfiguration },
         { type: "merge", body: { status: { observedGeneration: metadata.generation } } },
         { subresource: "status" },
       );
     });
-    await goTo(scene, "rendered-2", { ignition: { storage: { disks: [{ device: "/dev/sda" }] } } });
-    await scene.untilDone("rendered-2");
+    await goTo(harness, "rendered-2", { ignition: { storage: { disks: [{ device: "/dev/sda" }] } } });
+    await harness.untilDone("rendered-2");
   });
 });
 
 describe("the system of a machine", () => {
   test("an image is fetched before the drain; one that cannot be had costs no pod its place, and is tried again [daemon-update-20]", async () => {
-    const scene = await settled();
+    const harness = await settled();
     let away = true;
-    scene.tamper = (host) => ({
+    harness.tamper = (host) => ({
       ...host,
       os: {
         ...host.os,
@@ -521,25 +524,25 @@ describe("the system of a machine", () => {
         },
       },
     });
-    scene.kill();
-    scene.start();
-    await goTo(scene, "rendered-2", { spec: { osImageURL: "os@sha256:2" } });
-    await scene.untilState("Degraded");
-    expect(await scene.condition("ImagePulledFromRegistry")).toBe("False PullFailed");
-    expect(await scene.condition("NodeDegraded")).toBe("True ImagePullFailed");
-    expect(scene.facts.osFailures).toBeGreaterThan(0);
-    expect((await scene.node()).spec?.unschedulable).toBeUndefined();
+    harness.kill();
+    harness.start();
+    await goTo(harness, "rendered-2", { spec: { osImageURL: "os@sha256:2" } });
+    await harness.untilState("Degraded");
+    expect(await harness.condition("ImagePulledFromRegistry")).toBe("False PullFailed");
+    expect(await harness.condition("NodeDegraded")).toBe("True ImagePullFailed");
+    expect(harness.facts.osFailures).toBeGreaterThan(0);
+    expect((await harness.node()).spec?.unschedulable).toBeUndefined();
     away = false;
-    await scene.untilDone("rendered-2");
-    expect(scene.effects.indexOf("os.prefetch")).toBeLessThan(scene.effects.indexOf("os.stage"));
-    expect(scene.facts.osFailures).toBe(0);
-    expect((await scene.host.os.status(signal)).booted.image).toBe("os@sha256:2");
+    await harness.untilDone("rendered-2");
+    expect(harness.effects.indexOf("os.prefetch")).toBeLessThan(harness.effects.indexOf("os.stage"));
+    expect(harness.facts.osFailures).toBe(0);
+    expect((await harness.host.os.status(signal)).booted.image).toBe("os@sha256:2");
   });
 
   test("an image that was thrown away after it was fetched is fetched again", async () => {
-    const scene = await settled();
+    const harness = await settled();
     let fetches = 0;
-    scene.tamper = (host) => ({
+    harness.tamper = (host) => ({
       ...host,
       os: {
         ...host.os,
@@ -553,29 +556,29 @@ describe("the system of a machine", () => {
         },
       },
     });
-    scene.kill();
-    scene.start();
-    await goTo(scene, "rendered-2", { spec: { osImageURL: "os@sha256:2" } });
-    await scene.untilDone("rendered-2");
+    harness.kill();
+    harness.start();
+    await goTo(harness, "rendered-2", { spec: { osImageURL: "os@sha256:2" } });
+    await harness.untilDone("rendered-2");
     expect(fetches).toBe(2);
   });
 
   test("extensions bring their packages and a kernel type its kernel, in one reboot; both go again with their configuration [daemon-update-21]", async () => {
-    const scene = await settled();
-    await goTo(scene, "rendered-2", {
+    const harness = await settled();
+    await goTo(harness, "rendered-2", {
       spec: { extensions: ["kerberos", "usbguard"], kernelType: "realtime", kernelArguments: ["nosmt", 'a="x y"'] },
     });
-    await scene.untilDone("rendered-2");
-    expect((await scene.host.os.status(signal)).booted).toEqual({
+    await harness.untilDone("rendered-2");
+    expect((await harness.host.os.status(signal)).booted).toEqual({
       image: "os@sha256:1",
       kernelArguments: ["root=x", "nosmt", 'a="x y"'],
       packages: ["krb5-workstation", "libkadm5", "usbguard"],
       kernelType: "realtime",
     });
-    expect(scene.reboots).toHaveLength(1);
-    await scene.desire("rendered-1");
-    await scene.untilDone("rendered-1");
-    expect((await scene.host.os.status(signal)).booted).toEqual({
+    expect(harness.reboots).toHaveLength(1);
+    await harness.desire("rendered-1");
+    await harness.untilDone("rendered-1");
+    expect((await harness.host.os.status(signal)).booted).toEqual({
       image: "os@sha256:1",
       kernelArguments: ["root=x"],
       packages: [],
@@ -584,117 +587,117 @@ describe("the system of a machine", () => {
   });
 
   test("packages that did not arrive keep the machine from saying that it is done [daemon-update-8]", async () => {
-    const scene = await settled();
+    const harness = await settled();
     let arrived = false;
-    scene.tamper = (host) => ({
+    harness.tamper = (host) => ({
       ...host,
       os: { ...host.os, installed: async (names, until) => (arrived ? host.os.installed(names, until) : []) },
     });
-    await goTo(scene, "rendered-2", { spec: { extensions: ["usbguard"] } });
-    scene.kill();
-    scene.start();
-    expect(await scene.untilState("Degraded")).toContain("usbguard");
-    expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-1");
+    await goTo(harness, "rendered-2", { spec: { extensions: ["usbguard"] } });
+    harness.kill();
+    harness.start();
+    expect(await harness.untilState("Degraded")).toContain("usbguard");
+    expect(await harness.annotation(annotations.currentConfig)).toBe("rendered-1");
     arrived = true;
-    await scene.untilDone("rendered-2");
+    await harness.untilDone("rendered-2");
   });
 
   test("of a machine that somebody else keeps stays as it is, and files and units follow [daemon-update-23]", async () => {
-    const scene = await settled(
+    const harness = await settled(
       {},
       { can: { images: false, kernelArguments: false, packages: false, kernelTypes: [] } },
     );
-    await goTo(scene, "rendered-2", { files: { "/etc/none": "2" }, spec: { osImageURL: "os@sha256:2" } });
-    await scene.untilDone("rendered-2");
-    expect(scene.reboots).toEqual([]);
-    expect(await scene.file("/etc/none")).toBe("2");
+    await goTo(harness, "rendered-2", { files: { "/etc/none": "2" }, spec: { osImageURL: "os@sha256:2" } });
+    await harness.untilDone("rendered-2");
+    expect(harness.reboots).toEqual([]);
+    expect(await harness.file("/etc/none")).toBe("2");
   });
 
   test("what is staged and superseded before the reboot is thrown away [daemon-update-19]", async () => {
-    const scene = await settled({ files: { "/etc/app.conf": "1" } });
-    scene.goesDown = false;
-    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "1" }, spec: { osImageURL: "os@sha256:2" } });
-    await scene.until(async () => scene.reboots.length === 1, "the reboot is asked for");
-    await scene.desire("rendered-1");
-    await scene.pass(300_000);
-    expect((await scene.host.os.status(signal)).staged).toBeUndefined();
+    const harness = await settled({ files: { "/etc/app.conf": "1" } });
+    harness.goesDown = false;
+    await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "1" }, spec: { osImageURL: "os@sha256:2" } });
+    await harness.until(async () => harness.reboots.length === 1, "the reboot is asked for");
+    await harness.desire("rendered-1");
+    await harness.pass(300_000);
+    expect((await harness.host.os.status(signal)).staged).toBeUndefined();
   });
 });
 
 describe("a service that fails", () => {
   test("its reload is no success because systemctl says so; what is on the disk stays, and it is tried again until it works [daemon-update-17]", async () => {
-    const scene = await settled();
-    await scene.host.breakUnits?.(["crio.service"]);
-    await goTo(scene, "rendered-2", { files: { "/etc/reload": "2", "/etc/none": "2" } });
-    expect(await scene.untilState("Degraded")).toContain("crio.service");
-    expect(await scene.events()).toContain("FailedServiceReload");
+    const harness = await settled();
+    await harness.host.breakUnits?.(["crio.service"]);
+    await goTo(harness, "rendered-2", { files: { "/etc/reload": "2", "/etc/none": "2" } });
+    expect(await harness.untilState("Degraded")).toContain("crio.service");
+    expect(await harness.events()).toContain("FailedServiceReload");
     // The phase that failed says so, and is under way still: it is tried again.
-    expect(await scene.condition("UpdatePostActionComplete")).toBe("Unknown UpdatePostActionCompleteFailed");
-    expect(await scene.file("/etc/reload")).toBe("2");
-    expect(await scene.annotation(annotations.currentConfig)).toBe("rendered-1");
-    expect((await scene.ledgerDocument<Ledger>("ledger.json"))?.owes.map(describeConsequence)).toEqual([
+    expect(await harness.condition("UpdatePostActionComplete")).toBe("Unknown UpdatePostActionCompleteFailed");
+    expect(await harness.file("/etc/reload")).toBe("2");
+    expect(await harness.annotation(annotations.currentConfig)).toBe("rendered-1");
+    expect((await harness.ledgerDocument<Ledger>("ledger.json"))?.owes.map(describeConsequence)).toEqual([
       "reload crio.service",
     ]);
-    await scene.host.breakUnits?.([]);
-    await scene.act(() => scene.host.units.restart("crio.service", signal));
-    await scene.untilDone("rendered-2");
+    await harness.host.breakUnits?.([]);
+    await harness.act(() => harness.host.units.restart("crio.service", signal));
+    await harness.untilDone("rendered-2");
   });
 
   test("what was paid before it is not paid again [daemon-update-4]", async () => {
-    const scene = await settled({ units: [{ name: "a.service", enabled: true, contents: unit }] });
+    const harness = await settled({ units: [{ name: "a.service", enabled: true, contents: unit }] });
     // It joined without a reboot, by a restart.
-    const restarts = () => scene.host.counts("a.service").restarts - joined;
-    const joined = scene.host.counts("a.service").restarts;
-    await scene.host.breakUnits?.(["crio.service"]);
-    await goTo(scene, "rendered-2", {
+    const restarts = () => harness.host.counts("a.service").restarts - joined;
+    const joined = harness.host.counts("a.service").restarts;
+    await harness.host.breakUnits?.(["crio.service"]);
+    await goTo(harness, "rendered-2", {
       files: { "/etc/restart": "2" },
       units: [{ name: "a.service", enabled: true, contents: `${unit}# 2\n` }],
     });
-    await scene.untilState("Degraded");
-    const requests = scene.requests.length;
-    await scene.pass(600_000);
-    expect(scene.effects.filter((effect) => effect === "units.daemonReload")).toHaveLength(1);
+    await harness.untilState("Degraded");
+    const requests = harness.requests.length;
+    await harness.pass(600_000);
+    expect(harness.effects.filter((effect) => effect === "units.daemonReload")).toHaveLength(1);
     expect(restarts()).toBeLessThanOrEqual(1);
     // Nor does trying again become a storm: its own words do not wake it.
-    expect(scene.effects.filter((effect) => effect === "units.restart").length).toBeLessThan(25);
-    expect(scene.requests.length - requests).toBeLessThan(60);
-    expect(await scene.annotation(annotations.state)).toBe("Degraded");
-    await scene.host.breakUnits?.([]);
-    await scene.untilDone("rendered-2");
+    expect(harness.effects.filter((effect) => effect === "units.restart").length).toBeLessThan(25);
+    expect(harness.requests.length - requests).toBeLessThan(60);
+    expect(await harness.annotation(annotations.state)).toBe("Degraded");
+    await harness.host.breakUnits?.([]);
+    await harness.untilDone("rendered-2");
     expect(restarts()).toBe(1);
   });
 });
 
 describe("a reboot", () => {
   test("that does not come is asked for again, told, and counted [daemon-update-1]", async () => {
-    const scene = await settled();
-    scene.goesDown = false;
-    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
-    await scene.until(async () => scene.reboots.length === 2, "asked again");
-    expect(scene.facts.rebootFailures).toBe(1);
-    expect(await scene.events()).toContain("RebootFailed");
-    scene.goesDown = true;
-    await scene.untilDone("rendered-2");
+    const harness = await settled();
+    harness.goesDown = false;
+    await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await harness.until(async () => harness.reboots.length === 2, "asked again");
+    expect(harness.facts.rebootFailures).toBe(1);
+    expect(await harness.events()).toContain("RebootFailed");
+    harness.goesDown = true;
+    await harness.untilDone("rendered-2");
   });
 
   test("is not taken for done by a daemon that starts before the machine has gone down [daemon-update-3]", async () => {
-    const scene = await settled();
-    scene.goesDown = false;
-    await goTo(scene, "rendered-2", { files: { "/etc/app.conf": "2" } });
-    await scene.until(async () => scene.reboots.length === 1, "asked");
-    scene.kill();
-    scene.goesDown = true;
-    scene.start();
-    await scene.pass(500);
-    expect(await scene.condition("RebootedNode")).toBe("Unknown Rebooting");
-    await scene.untilDone("rendered-2");
+    const harness = await settled();
+    harness.goesDown = false;
+    await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" } });
+    await harness.until(async () => harness.reboots.length === 1, "asked");
+    harness.kill();
+    harness.goesDown = true;
+    harness.start();
+    await harness.pass(500);
+    expect(await harness.condition("RebootedNode")).toBe("Unknown Rebooting");
+    await harness.untilDone("rendered-2");
   });
 });
 
 test("an API server that refuses what it allows is no fault of the machine", async () => {
-  const scene = await settled();
+  const harness = await settled();
   let refuses = true;
-  scene.intercept = (next) => async (request, until) =>
+  harness.intercept = (next) => async (request, until) =>
     refuses && request.target.includes("/machineconfigs/")
       ? {
           status: 403,
@@ -709,24 +712,24 @@ test("an API server that refuses what it allows is no fault of the machine", asy
           }),
         }
       : next(request, until);
-  await goTo(scene, "rendered-2", { files: { "/etc/none": "2" } });
-  await scene.pass(30_000);
-  expect(await scene.annotation(annotations.state)).toBe("Done");
+  await goTo(harness, "rendered-2", { files: { "/etc/none": "2" } });
+  await harness.pass(30_000);
+  expect(await harness.annotation(annotations.state)).toBe("Done");
   refuses = false;
-  await scene.untilDone("rendered-2");
+  await harness.untilDone("rendered-2");
 });
 
 describe("an idle machine", () => {
   test("asks the API server next to nothing, reads its own node and its own configurations only, and writes nothing [daemon-update-2]", async () => {
-    const scene = await settled({ files: { "/etc/app.conf": "1" } });
-    await scene.pass(60_000);
-    const before = scene.requests.length;
+    const harness = await settled({ files: { "/etc/app.conf": "1" } });
+    await harness.pass(60_000);
+    const before = harness.requests.length;
     const hours = 6;
-    await scene.pass(hours * 3_600_000);
-    expect((scene.requests.length - before) / (hours * 3600)).toBeLessThanOrEqual(0.02);
-    expect(scene.effects).toEqual([]);
+    await harness.pass(hours * 3_600_000);
+    expect((harness.requests.length - before) / (hours * 3600)).toBeLessThanOrEqual(0.02);
+    expect(harness.effects).toEqual([]);
     const paths = new Set(
-      scene.requests.map(({ what }) => what.replace(/\/((?:node-)?worker-0|rendered-1)(\/status)?$/, "/OWN$2")),
+      harness.requests.map(({ what }) => what.replace(/\/((?:node-)?worker-0|rendered-1)(\/status)?$/, "/OWN$2")),
     );
     expect([...paths].filter((path) => !path.includes("/events")).sort()).toEqual([
       "GET /api/v1/nodes",
@@ -742,19 +745,19 @@ describe("an idle machine", () => {
   });
 
   test("that somebody changes says at once what differs, and is well again when it is undone [daemon-update-11]", async () => {
-    const scene = await settled({
+    const harness = await settled({
       files: { "/etc/app.conf": "1" },
       units: [{ name: "a.service", enabled: true, contents: unit }],
     });
-    await scene.put("/etc/app.conf", "2");
-    expect(await scene.untilState("Degraded")).toContain("/etc/app.conf");
-    expect(await scene.events()).toContain("ConfigDriftDetected");
-    expect(scene.facts.driftSince).toBeGreaterThan(0);
-    await scene.put("/etc/app.conf", "1");
-    await scene.untilDone("rendered-1");
-    expect(scene.facts.driftSince).toBeUndefined();
+    await harness.put("/etc/app.conf", "2");
+    expect(await harness.untilState("Degraded")).toContain("/etc/app.conf");
+    expect(await harness.events()).toContain("ConfigDriftDetected");
+    expect(harness.facts.driftSince).toBeGreaterThan(0);
+    await harness.put("/etc/app.conf", "1");
+    await harness.untilDone("rendered-1");
+    expect(harness.facts.driftSince).toBeUndefined();
     // Not only bytes: a unit that somebody disabled is drift too.
-    await scene.act(() => scene.host.units.disable("a.service", signal));
-    expect(await scene.untilState("Degraded")).toContain("unit a.service (enablement)");
+    await harness.act(() => harness.host.units.disable("a.service", signal));
+    expect(await harness.untilState("Degraded")).toContain("unit a.service (enablement)");
   });
 });

@@ -3,13 +3,13 @@ import { McoError } from "../api/errors.ts";
 import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { silentLogger } from "../ports/logger.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { type Controller, runControllers, watching } from "./controller.ts";
 import { createEventRecorder } from "./event-recorder.ts";
 import { KubeError } from "./kube-error.ts";
-import { settled } from "./outcome.ts";
+import { done } from "./outcome.ts";
 
 /** Runs a controller of pools that fails with `failure` three times, and returns what its condition has been. */
 async function statusesAfter(failure: Error): Promise<{ statuses: Set<string>; looks: number[] }> {
@@ -24,7 +24,7 @@ async function statusesAfter(failure: Error): Promise<{ statuses: Set<string>; l
     reconcile: async () => {
       looks.push(kernel.now);
       if (looks.length <= 3) throw failure;
-      return settled();
+      return done();
     },
   };
   const stopping = new AbortController();
@@ -36,7 +36,7 @@ async function statusesAfter(failure: Error): Promise<{ statuses: Set<string>; l
       metadata: { name: "worker" },
       spec: {},
     } as MachineConfigPool);
-    const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
+    const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, journal: memoryJournal() };
     void runControllers(
       [controller],
       { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) },
@@ -84,12 +84,12 @@ test("two watches of one kind with other selections are two caches, slim where a
   const seen: string[][] = [];
   const stopping = new AbortController();
   const later = { ...MachineConfigPool, kind: "Later", plural: "laters" } as typeof MachineConfigPool;
-  const slim = (object: ConfigMap): ConfigMap => ({ ...object, data: {} });
+  const trim = (object: ConfigMap): ConfigMap => ({ ...object, data: {} });
   const [red, blue] = [{ labelSelector: "colour=red" }, { labelSelector: "colour=blue" }];
   const controller: Controller = {
     name: "test",
     watches: [
-      watching({ resource: kubernetes.ConfigMap, selection: red, keep: slim }),
+      watching({ resource: kubernetes.ConfigMap, selection: red, keep: trim }),
       watching({ resource: kubernetes.ConfigMap, selection: blue }),
       watching({ resource: later, optional: true }),
     ],
@@ -101,10 +101,10 @@ test("two watches of one kind with other selections are two caches, slim where a
           .list()
           .map(({ metadata, data }) => `${metadata.name}:${data?.["word"] ?? ""}`);
       seen.push([...words(red), ...words(blue), `${caches.of(later).size}`]);
-      return settled();
+      return done();
     },
   };
-  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
+  const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, journal: memoryJournal() };
   void (async () => {
     const { kube } = await inProcessCluster(kernel);
     for (const colour of ["red", "blue", "green"])
@@ -134,7 +134,7 @@ test("nobody looks before every kind that is watched has been read once", async 
     owns: [],
     reconcile: async (_key, { caches }) => {
       seen.push(caches.of(kubernetes.Node).size);
-      return settled();
+      return done();
     },
   };
   const stopping = new AbortController();
@@ -151,7 +151,7 @@ test("nobody looks before every kind that is watched has been read once", async 
       if (request.target.startsWith("/api/v1/nodes")) await kernel.clock.sleep(5000, signal);
       return cluster.transport(request, signal);
     });
-    const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, scribe: memoryScribe() };
+    const ports = { clock: kernel.clock, random: kernel.random, log: silentLogger, journal: memoryJournal() };
     void runControllers(
       [controller],
       { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "test" }) },

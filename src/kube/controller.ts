@@ -108,7 +108,7 @@ export interface RunOptions extends Ports {
   readonly events: EventRecorder;
   readonly coalesceMs?: number;
   /** Told of every look at a key: how it ended, and how long it took. */
-  readonly onLook?: (look: {
+  readonly onReconcile?: (look: {
     readonly controller: string;
     readonly outcome: Outcome["kind"] | "failed";
     readonly seconds: number;
@@ -194,7 +194,7 @@ export async function runControllers(
     let outcome: Outcome;
     const began = clock.monotonic();
     const tell = (how: Outcome["kind"] | "failed") =>
-      options.onLook?.({ controller: controller.name, outcome: how, seconds: (clock.monotonic() - began) / 1000 });
+      options.onReconcile?.({ controller: controller.name, outcome: how, seconds: (clock.monotonic() - began) / 1000 });
     try {
       outcome = await controller.reconcile(key, context);
       tell(outcome.kind);
@@ -215,9 +215,9 @@ export async function runControllers(
       throw error;
     }
     if (controller.degradedCondition !== undefined) await report(controller, key, outcome);
-    if (outcome.kind !== "settled") keyLog.info({ reason: outcome.reason, message: outcome.message }, outcome.kind);
-    if (outcome.kind === "stalled" || outcome.lookAgainAfterSeconds === undefined) return {};
-    return { again: { afterMs: outcome.lookAgainAfterSeconds * 1000 } };
+    if (outcome.kind !== "done") keyLog.info({ reason: outcome.reason, message: outcome.message }, outcome.kind);
+    if (outcome.kind === "stalled" || outcome.reconcileAfterSeconds === undefined) return {};
+    return { again: { afterMs: outcome.reconcileAfterSeconds * 1000 } };
   }
 
   async function report(controller: Controller, key: string, outcome: Outcome): Promise<void> {
@@ -227,7 +227,7 @@ export async function runControllers(
     if (type === undefined || cached === undefined) return;
     const status = outcome.kind === "stalled" ? ("True" as const) : ("False" as const);
     const wanted =
-      outcome.kind === "settled"
+      outcome.kind === "done"
         ? { type, status, reason: "AsExpected", message: "" }
         : { type, status, reason: outcome.reason, message: outcome.message };
     // Whoever waits knows nothing new of what was wrong before.

@@ -20,7 +20,7 @@ export interface EventRecorder {
     note: EventNote,
   ): void;
   /** Resolves when what was recorded so far has been sent or given up. */
-  settle(): Promise<void>;
+  flush(): Promise<void>;
 }
 
 interface Known {
@@ -114,6 +114,6 @@ export function createEventRecorder(options: {
           pending -= 1;
         });
     },
-    settle: () => tail,
+    flush: () => tail,
   };
 }

@@ -15,7 +15,7 @@ async function start() {
   await kernel.run({ until: () => cluster !== undefined, maxMs: 60_000 });
   const made = cluster;
   if (made === undefined) throw new Error("no cluster");
-  const story: string[] = [];
+  const history: string[] = [];
   const candidate = (identity: string, wrap: (handler: HttpHandler) => HttpHandler = (handler) => handler) => {
     const stopping = new AbortController();
     const done = whileLeader(
@@ -30,9 +30,9 @@ async function start() {
       },
       stopping.signal,
       async (signal) => {
-        story.push(`${identity} leads`);
+        history.push(`${identity} leads`);
         await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-        story.push(`${identity} ends`);
+        history.push(`${identity} ends`);
       },
     );
     return { stop: () => stopping.abort(new Error("stop")), done };
@@ -40,26 +40,26 @@ async function start() {
   return {
     kernel,
     kube: made.kube,
-    story,
+    history,
     candidate,
     pass: (ms: number) => kernel.run({ until: () => false, maxMs: ms }),
   };
 }
 
 test("one leads at a time; an orderly end hands over within a retry [kube-leader-1]", async () => {
-  const { story, candidate, pass } = await start();
+  const { history, candidate, pass } = await start();
   const a = candidate("a");
   await pass(1000);
   candidate("b");
   await pass(60_000);
-  expect(story).toEqual(["a leads"]);
+  expect(history).toEqual(["a leads"]);
   a.stop();
   await pass(3000);
-  expect(story).toEqual(["a leads", "a ends", "b leads"]);
+  expect(history).toEqual(["a leads", "a ends", "b leads"]);
 });
 
 test("a leader that cannot renew stops before anyone else starts [kube-leader-2]", async () => {
-  const { story, candidate, pass } = await start();
+  const { history, candidate, pass } = await start();
   let cutOff = false;
   candidate("a", (handler) => async (request, signal) => {
     if (cutOff) throw new Error("unreachable");
@@ -70,11 +70,11 @@ test("a leader that cannot renew stops before anyone else starts [kube-leader-2]
   await pass(5000);
   cutOff = true;
   await pass(40_000);
-  expect(story).toEqual(["a leads", "a ends", "b leads"]);
+  expect(history).toEqual(["a leads", "a ends", "b leads"]);
 });
 
 test("a leader whose requests hang stops before anyone else starts [kube-leader-3]", async () => {
-  const { story, candidate, pass } = await start();
+  const { history, candidate, pass } = await start();
   let hangs = false;
   candidate("a", (handler) => async (request, signal) => {
     if (hangs)
@@ -88,11 +88,11 @@ test("a leader whose requests hang stops before anyone else starts [kube-leader-
   await pass(5000);
   hangs = true;
   await pass(60_000);
-  expect(story).toEqual(["a leads", "a ends", "b leads"]);
+  expect(history).toEqual(["a leads", "a ends", "b leads"]);
 });
 
 test("an answer that comes late does not prolong a term: what counts is when the lease was renewed at the latest [kube-leader-4]", async () => {
-  const { kernel, story, candidate, pass } = await start();
+  const { kernel, history, candidate, pass } = await start();
   let lateMs = 0;
   candidate("a", (handler) => async (request, signal) => {
     const response = await handler(request, signal);
@@ -104,14 +104,14 @@ test("an answer that comes late does not prolong a term: what counts is when the
   await pass(5000);
   lateMs = 9000;
   const from = kernel.now;
-  await kernel.run({ until: () => story.includes("a ends"), maxMs: 60_000 });
+  await kernel.run({ until: () => history.includes("a ends"), maxMs: 60_000 });
   // The last renewal that came in time was sent before this; the next is answered too late for it.
   expect(kernel.now - from).toBeLessThanOrEqual(10_000);
-  expect(story).toEqual(["a leads", "a ends"]);
+  expect(history).toEqual(["a leads", "a ends"]);
 });
 
 test("a leader that sees the lease in other hands stops at once [kube-leader-5]", async () => {
-  const { kernel, kube, story, candidate, pass } = await start();
+  const { kernel, kube, history, candidate, pass } = await start();
   candidate("a");
   await pass(3000);
   void kube.patch(
@@ -119,12 +119,12 @@ test("a leader that sees the lease in other hands stops at once [kube-leader-5]"
     { name: "l", namespace: "default" },
     { type: "merge", body: { spec: { holderIdentity: "usurper" } } },
   );
-  await kernel.run({ until: () => story.includes("a ends"), maxMs: 5000 });
-  expect(story).toEqual(["a leads", "a ends"]);
+  await kernel.run({ until: () => history.includes("a ends"), maxMs: 5000 });
+  expect(history).toEqual(["a leads", "a ends"]);
 });
 
 test("a process that lost the lease waits for it again, and leads again [kube-leader-6]", async () => {
-  const { story, candidate, pass } = await start();
+  const { history, candidate, pass } = await start();
   let cutOff = false;
   candidate("a", (handler) => async (request, signal) => {
     if (cutOff) throw new Error("unreachable");
@@ -133,10 +133,10 @@ test("a process that lost the lease waits for it again, and leads again [kube-le
   await pass(1000);
   cutOff = true;
   await pass(30_000);
-  expect(story).toEqual(["a leads", "a ends"]);
+  expect(history).toEqual(["a leads", "a ends"]);
   cutOff = false;
   await pass(20_000);
-  expect(story).toEqual(["a leads", "a ends", "a leads"]);
+  expect(history).toEqual(["a leads", "a ends", "a leads"]);
 });
 
 test("the lease says who holds it, and counts transitions [kube-leader-7]", async () => {

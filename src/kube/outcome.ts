@@ -4,25 +4,25 @@
  * try again with back-off.
  */
 export type Outcome =
-  | { readonly kind: "settled"; readonly lookAgainAfterSeconds?: number }
+  | { readonly kind: "done"; readonly reconcileAfterSeconds?: number }
   | {
       readonly kind: "waiting";
       readonly reason: string;
       readonly message: string;
-      readonly lookAgainAfterSeconds: number;
+      readonly reconcileAfterSeconds: number;
     }
   | { readonly kind: "stalled"; readonly reason: string; readonly message: string };
 
 /** Nothing is left to do until something changes, or until the given time. */
-export const settled = (lookAgainAfterSeconds?: number): Outcome =>
-  lookAgainAfterSeconds === undefined ? { kind: "settled" } : { kind: "settled", lookAgainAfterSeconds };
+export const done = (reconcileAfterSeconds?: number): Outcome =>
+  reconcileAfterSeconds === undefined ? { kind: "done" } : { kind: "done", reconcileAfterSeconds };
 
 /** Something else has to happen first; looked at again after the given time at the latest. */
-export const waiting = (reason: string, message: string, lookAgainAfterSeconds: number): Outcome => ({
+export const waiting = (reason: string, message: string, reconcileAfterSeconds: number): Outcome => ({
   kind: "waiting",
   reason,
   message,
-  lookAgainAfterSeconds,
+  reconcileAfterSeconds,
 });
 
 /** Only a change by somebody can help. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Happening } from "../api/books/reports.ts";
 import { silentLogger } from "../ports/logger.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import type { EventNote } from "./event-recorder.ts";
 import { createReport } from "./report.ts";
 
@@ -19,7 +19,7 @@ function reported(happening: Happening): {
   readonly events: readonly (EventNote & { readonly about: string })[];
   readonly logged: readonly string[];
 } {
-  const scribe = memoryScribe();
+  const journal = memoryJournal();
   const events: (EventNote & { about: string })[] = [];
   const logged: string[] = [];
   const log = {
@@ -29,10 +29,14 @@ function reported(happening: Happening): {
   };
   const recorder = {
     event: ({ kind }: { readonly kind: string }, note: EventNote) => events.push({ ...note, about: kind }),
-    settle: () => Promise.resolve(),
+    flush: () => Promise.resolve(),
   };
-  createReport({ scribe, events: recorder, log })(happening);
-  return { lines: scribe.lines.map((line) => `${line.book} ${line.path} ${line.mark} ${line.reason}`), events, logged };
+  createReport({ journal, events: recorder, log })(happening);
+  return {
+    lines: journal.lines.map((line) => `${line.book} ${line.path} ${line.mark} ${line.reason}`),
+    events,
+    logged,
+  };
 }
 
 describe("report", () => {

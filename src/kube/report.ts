@@ -1,7 +1,7 @@
 import { type EventForm, type Happening, type ReportedLine, eventForms, notices } from "../api/books/reports.ts";
-import { bookKindOf } from "../api/books/stories.ts";
+import { bookKindOf } from "../api/books/report-table.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Scribe } from "../ports/scribe.ts";
+import type { Journal } from "../ports/journal.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 
 /** Says what happened, once. Never throws and never waits. */
@@ -12,11 +12,11 @@ export type Report = (happening: Happening) => void;
  * sections, which are measured on their way into the journal), an Event where the tables have one, and a log line.
  */
 export function createReport({
-  scribe,
+  journal,
   events,
   log,
 }: {
-  readonly scribe: Scribe;
+  readonly journal: Journal;
   /** Absent in processes that have no object to speak about. */
   readonly events?: EventRecorder;
   readonly log: Logger;
@@ -30,7 +30,7 @@ export function createReport({
       return;
     }
     const { about: _, isWritten = false, ...line } = happening;
-    if (!isWritten) scribe.line(line);
+    if (!isWritten) journal.line(line);
     const form = eventFormOf(line);
     if (form !== undefined && about !== undefined)
       events?.event(about, { type: form.type, reason: form.reason, message });

@@ -12,7 +12,7 @@ const configMap = (name: string, namespace: string): ConfigMap => ({
   data: { large: "x" },
 });
 
-async function scene({ most = 2 } = {}) {
+async function harness({ most = 2 } = {}) {
   const kernel = new Kernel(5);
   const cluster = await kernel.complete(inProcessCluster(kernel), 60_000);
   const act = <T>(work: () => Promise<T>) => kernel.complete(work(), 60_000);
@@ -56,7 +56,7 @@ async function scene({ most = 2 } = {}) {
 }
 
 test("a part is watched from when it is opened until it is closed, and only what is kept of it is held", async () => {
-  const { watches, pass, create, took, names } = await scene();
+  const { watches, pass, create, took, names } = await harness();
   await create("one", "a");
   expect(watches.objects("first")).toBeUndefined();
   watches.open("first", { namespace: "a" });
@@ -80,7 +80,7 @@ test("a part is watched from when it is opened until it is closed, and only what
 });
 
 test("no more run at once than may; a place that is given back is there for the next", async () => {
-  const { watches, pass, names } = await scene({ most: 2 });
+  const { watches, pass, names } = await harness({ most: 2 });
   for (const id of ["a", "b", "c"]) watches.open(id, { namespace: id });
   await pass(1000);
   expect([watches.size, names("a"), names("b"), names("c")]).toEqual([2, [], [], undefined]);
@@ -91,7 +91,7 @@ test("no more run at once than may; a place that is given back is there for the 
 });
 
 test("all of them end with their process", async () => {
-  const { watches, ending, pass, create, took } = await scene();
+  const { watches, ending, pass, create, took } = await harness();
   watches.open("a", { namespace: "a" });
   await pass(1000);
   took();

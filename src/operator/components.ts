@@ -1,6 +1,6 @@
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { namespace, objects } from "../api/names.ts";
-import { componentHealth, factsAbout } from "../core/pool/answers.ts";
+import { componentHealth, factsAbout } from "../core/pool/pool-queries.ts";
 import { deploymentFacts } from "../core/pool/component-facts.ts";
 import type { ManifestInputs } from "./manifests.ts";
 import { logLevelOf, settingsIn } from "./operator-options.ts";

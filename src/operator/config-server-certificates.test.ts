@@ -9,7 +9,7 @@ import {
   movableClock,
   startOperator,
   until,
-} from "../../test/support/operator-scene.ts";
+} from "../../test/support/operator-harness.ts";
 import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import { type ConfigMap, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { namespace, objects } from "../api/names.ts";
@@ -21,7 +21,7 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { WatchCache } from "../kube/watch-cache.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { silentLogger } from "../ports/logger.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import { ours } from "./cluster-sources.ts";
 import { keepConfigServerCertificates } from "./config-server-certificates.ts";
 import { createReport } from "../kube/report.ts";
@@ -67,8 +67,8 @@ function believes(bundle: readonly X509Certificate[], served: X509Certificate, h
 async function start(prepare?: (kube: KubeClient) => Promise<unknown>) {
   const clock = movableClock();
   const began = clock.now();
-  const scene = await startOperator(prepare, { clock, configServerAddress: "127.9.9.3" });
-  const { kube } = scene;
+  const harness = await startOperator(prepare, { clock, configServerAddress: "127.9.9.3" });
+  const { kube } = harness;
   await installed(kube);
   await until(kube, kubernetes.Secret, servingSecret, ({ metadata }) => metadata.annotations !== undefined);
   const look = async () => {
@@ -79,7 +79,7 @@ async function start(prepare?: (kube: KubeClient) => Promise<unknown>) {
     clock.moveTo(began + days * day);
     return look();
   };
-  return { ...scene, look, after, began };
+  return { ...harness, look, after, began };
 }
 
 /** An authority as the reference leaves it: an RSA key, PKCS #1, of ten years. */
@@ -307,7 +307,7 @@ describe("an operator that has not heard of its own writes", () => {
     const began = clock.now();
     const { kube } = await inProcessCluster({ clock: systemClock, random: systemRandom });
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
-    const ports = { clock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
+    const ports = { clock, random: systemRandom, log: silentLogger, journal: memoryJournal() };
     const caches = async (): Promise<Caches> => {
       const stopping = new AbortController();
       const held = new Caches(

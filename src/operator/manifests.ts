@@ -67,8 +67,8 @@ const metricsPort = 8797;
  * Fences every daemon to its own machine: with its account, the node-name claim of the token must name the Node,
  * MachineConfigNode or journal that is written, and of a Node only this suite's annotations may change.
  */
-export function fence(): readonly KubeObject[] {
-  const name = made.fence;
+export function gate(): readonly KubeObject[] {
+  const name = made.gate;
   const manifests = [
     {
       apiVersion: "admissionregistration.k8s.io/v1",

@@ -2,7 +2,7 @@ import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { namespace } from "../api/names.ts";
 import type { TaskOutcome } from "../core/operator/cluster-operator-status.ts";
 import type { Context, Controller, Watch } from "../kube/controller.ts";
-import { type Outcome, settled } from "../kube/outcome.ts";
+import { type Outcome, done } from "../kube/outcome.ts";
 import { type OperatorMemory, operatorMemory } from "./operator-memory.ts";
 import { type OperatorOptions, authoritiesSettleMsOf } from "./operator-options.ts";
 import { reportPass } from "./operator-status.ts";
@@ -53,7 +53,7 @@ function watchesFor(memory: OperatorMemory): readonly [Watch, ...Watch[]] {
 
 async function pass(context: TaskContext): Promise<Outcome> {
   // An administrator who removes the suite removes its namespace: what goes now is not to be made again.
-  if (isBeingRemoved(context)) return settled();
+  if (isBeingRemoved(context)) return done();
   const { log, memory } = context;
   memory.isHandingOver = false;
   const outcomes: TaskOutcome[] = [];
@@ -61,7 +61,7 @@ async function pass(context: TaskContext): Promise<Outcome> {
   await reportPass(outcomes, context);
   for (const outcome of outcomes)
     if (outcome.kind === "failed") log.warn({ task: outcome.task, message: outcome.message }, "sync task failed");
-  return settled(nextPassSeconds(outcomes, context));
+  return done(nextPassSeconds(outcomes, context));
 }
 
 const isBeingRemoved = ({ caches }: Context): boolean =>

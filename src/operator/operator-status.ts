@@ -4,7 +4,7 @@ import { conditionOf } from "../api/schema/object.ts";
 import { type TaskOutcome, clusterOperatorConditions } from "../core/operator/cluster-operator-status.ts";
 import { extensionOf, initialConditions, versionsOf } from "../core/operator/operator-report.ts";
 import { type VersionStep, versionStep } from "../core/operator/version-step.ts";
-import { type Facts, factsAbout } from "../core/pool/answers.ts";
+import { type Facts, factsAbout } from "../core/pool/pool-queries.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { relatedObjects } from "./manifests.ts";

@@ -9,7 +9,7 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { journals, namespace, objects } from "../api/names.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/pool/slim.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { watching } from "../kube/controller.ts";
 import { ours, sourceWatches } from "./cluster-sources.ts";
@@ -69,7 +69,7 @@ export const watchImages: OperatorWatch = (memory) => [
   }),
   watching({
     resource: MachineOSBuild,
-    keep: slimBuild,
+    keep: trimBuild,
     concerns: ({ key, before, after }) =>
       memory.cluster.putMachineOSBuild(key, after, before, memory.now()).length > 0 ? [one] : [],
   }),
@@ -91,7 +91,7 @@ export const watchMachines: OperatorWatch = (memory) => [
   }),
   watching({
     resource: kubernetes.Node,
-    keep: slimNode,
+    keep: trimNode,
     concerns: ({ key, before, after }) => {
       const isSame =
         before !== undefined &&

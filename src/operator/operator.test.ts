@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { installed, lookedAgain, startOperator as start, until } from "../../test/support/operator-scene.ts";
+import { installed, lookedAgain, startOperator as start, until } from "../../test/support/operator-harness.ts";
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { type DaemonSet, kubernetes } from "../api/foreign/kubernetes.ts";

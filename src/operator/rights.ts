@@ -36,7 +36,7 @@ const admissionGroup = "admissionregistration.k8s.io";
 
 /** Names of what the operator makes outside of its namespace, beside the kinds. */
 export const made = {
-  fence: "machine-config-daemon-own-node",
+  gate: "machine-config-daemon-own-node",
   webhook: "machine-config-admission",
   nodeBootstrapper: "machine-config-node-bootstrapper",
 } as const;
@@ -66,7 +66,7 @@ const operator: Rights = {
     rule(rbac, ["clusterroles"], [...apply, "bind", "escalate"], [...components, made.nodeBootstrapper]),
     rule(rbac, ["clusterrolebindings"], apply, [...components, made.nodeBootstrapper]),
     rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [
-      made.fence,
+      made.gate,
       ...guardNames,
     ]),
     rule(admissionGroup, ["validatingwebhookconfigurations"], apply, [made.webhook]),

@@ -30,7 +30,7 @@ export async function runOperator(options: RunOperatorOptions, signal: AbortSign
       path: "Start",
       level: "boundary",
     } as const;
-    const report = createReport({ scribe: options.scribe, log: options.log });
+    const report = createReport({ journal: options.journal, log: options.log });
     report({
       ...line,
       mark: "begin",

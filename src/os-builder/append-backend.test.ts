@@ -47,7 +47,7 @@ const unavailable = new McoError("MCO_IMAGE_UNREACHABLE", {
 });
 
 /** A backend on a registry that does what a test says. */
-function scene(store: Partial<ImageStore> = {}, secrets: readonly string[] = ["pull", "push"]) {
+function harness(store: Partial<ImageStore> = {}, secrets: readonly string[] = ["pull", "push"]) {
   const published: Addition[] = [];
   const settings: ImageStoreSettings[] = [];
   const kube = {
@@ -86,7 +86,7 @@ function scene(store: Partial<ImageStore> = {}, secrets: readonly string[] = ["p
 
 describe("images made by laying a configuration on another image", () => {
   test("a run pushes one image with what it is in its labels, and asks for it with the machines' credentials", async () => {
-    const { backend, end, published, settings } = scene();
+    const { backend, end, published, settings } = harness();
     const run = await backend.start(request, never);
     expect(await end(run)).toMatchObject({ phase: "Succeeded", digest });
     expect(published).toEqual([
@@ -113,7 +113,7 @@ describe("images made by laying a configuration on another image", () => {
   });
 
   test("a run is begun once, and forgotten when it is cleared away", async () => {
-    const { backend, end, published } = scene();
+    const { backend, end, published } = harness();
     const run = await backend.start(request, never);
     expect(await backend.start(request, never)).toEqual(run);
     await end(run);
@@ -125,7 +125,7 @@ describe("images made by laying a configuration on another image", () => {
   });
 
   test("an older configuration is taken out of the parent", async () => {
-    const { backend, end, published } = scene();
+    const { backend, end, published } = harness();
     await end(
       await backend.start(
         { ...request, parent: { image: "registry.example/os@sha256:2", hasConfigLayer: true } },
@@ -172,12 +172,12 @@ describe("images made by laying a configuration on another image", () => {
       failure: { class: "InputChanged", cause: "Secret push: there is no such Secret" },
     },
   ])("$title is told as what it is", async ({ store, secrets, failure }) => {
-    const { backend, end } = scene(store, secrets);
+    const { backend, end } = harness(store, secrets);
     expect(await end(await backend.start(request, never))).toMatchObject({ phase: "Failed", failure });
   });
 
   test("a run that takes too long ends as that", async () => {
-    const { backend, end } = scene({
+    const { backend, end } = harness({
       publish: (_, __, signal) =>
         new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
     });
@@ -188,7 +188,7 @@ describe("images made by laying a configuration on another image", () => {
 
   test("a run that is taken back is gone at once, and does not come back when its registry answers", async () => {
     let answer: (value: { digest: string }) => void = () => undefined;
-    const { backend } = scene({ publish: () => new Promise((resolve) => (answer = resolve)) });
+    const { backend } = harness({ publish: () => new Promise((resolve) => (answer = resolve)) });
     const run = await backend.start(request, never);
     expect(await backend.list(never)).toEqual([run]);
     await backend.cancel(run, "superseded", never);
@@ -199,13 +199,13 @@ describe("images made by laying a configuration on another image", () => {
   });
 
   test("a new process knows nothing of runs, and says that they are lost", async () => {
-    const { backend, make } = scene();
+    const { backend, make } = harness();
     const run = await backend.start(request, never);
     expect(await make().observe(run, never)).toMatchObject({ phase: "Lost", failure: { class: "BuilderLost" } });
   });
 
   test("steps of a Containerfile are not for it", async () => {
-    const { backend } = scene();
+    const { backend } = harness();
     expect(await backend.preflight({ ...request, containerfile: "FROM os\nRUN true\n" }, never)).toMatchObject([
       { code: "StepsCannotRun" },
     ]);

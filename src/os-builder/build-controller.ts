@@ -6,9 +6,9 @@ import { annotations, finalizers } from "../api/names.ts";
 import { compileIntent } from "../core/build/build-intent.ts";
 import { errorsOf, inputsValid } from "../core/build/input-problem.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
-import { renderRefusal } from "../core/pool/answers.ts";
+import { renderRefusal } from "../core/pool/pool-queries.ts";
 import type { Controller } from "../kube/controller.ts";
-import { type Outcome, settled, waiting } from "../kube/outcome.ts";
+import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import type { BuildBackend } from "./backend.ts";
 import { type BuilderContext, builderMemory } from "./builder-context.ts";
 import { cleanUp } from "./clean-up.ts";
@@ -86,7 +86,7 @@ async function reconcilePool(name: string, context: BuilderContext): Promise<Out
   const leaving = configs.filter((config) => config.metadata.deletionTimestamp !== undefined && isHeld(config));
   for (const config of leaving) await releaseConfig(config, pool, context);
   // What was written says how it goes on.
-  if (leaving.length > 0) return settled(1);
+  if (leaving.length > 0) return done(1);
   const outcome = await servePool(name, pool, configs, context);
   return sooner(outcome, await driveAll(name, context));
 }
@@ -103,7 +103,7 @@ async function servePool(
   if (pool === undefined || intent === undefined || intent.opted === "out")
     return leavePool(name, pool, configs, context);
   const { config } = intent;
-  return config === undefined || !isHeld(config) ? settled() : keepPool(pool, { ...intent, config }, context);
+  return config === undefined || !isHeld(config) ? done() : keepPool(pool, { ...intent, config }, context);
 }
 
 /** A pool with images: what is wanted is made, and reported. */
@@ -145,11 +145,11 @@ async function makeWanted(
   context: BuilderContext,
 ): Promise<Outcome> {
   const standing = await makeImage(pool, intent, want, context);
-  if (standing === "again") return settled(againSeconds);
+  if (standing === "again") return done(againSeconds);
   await reportStanding(pool, intent, want.problems, standing, context);
   const denied = want.problems.some(({ code }) => code === "PushTokenDenied") ? [invalidSeconds] : [];
-  const looks = [...denied, ...(standing.lookAgainSeconds === undefined ? [] : [standing.lookAgainSeconds])];
-  return looks.length === 0 ? settled() : settled(Math.min(...looks));
+  const looks = [...denied, ...(standing.reconcileAfterSeconds === undefined ? [] : [standing.reconcileAfterSeconds])];
+  return looks.length === 0 ? done() : done(Math.min(...looks));
 }
 
 /** Brings every build of a pool that has not ended a step on, and removes what those that ended needed. */
@@ -185,5 +185,5 @@ async function wantOf(build: MachineOSBuild, context: BuilderContext): Promise<W
 
 function sooner(outcome: Outcome, look: NextLook): Outcome {
   if (look === undefined || outcome.kind === "stalled") return outcome;
-  return { ...outcome, lookAgainAfterSeconds: Math.min(outcome.lookAgainAfterSeconds ?? Infinity, look) };
+  return { ...outcome, reconcileAfterSeconds: Math.min(outcome.reconcileAfterSeconds ?? Infinity, look) };
 }

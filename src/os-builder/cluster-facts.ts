@@ -10,7 +10,7 @@ import { type BuildSettings, buildSettings } from "../core/build/build-settings.
 import { labelValue } from "../core/build/build-key.ts";
 import type { InputFacts, IntentFacts, SecretFacts } from "../core/build/build-intent.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
-import { slimMachineConfig, slimNode } from "../core/pool/slim.ts";
+import { trimMachineConfig, trimNode } from "../core/pool/trim.ts";
 import { decodeContents, textOf } from "../ignition/data-url.ts";
 import { type Caches, type Watch, watching } from "../kube/controller.ts";
 import { readRegistrySecret } from "./registry-secret.ts";
@@ -44,7 +44,7 @@ export const poolWatches: readonly [Watch, ...Watch[]] = [
   watching({ resource: MachineConfigPool }),
   watching({
     resource: MachineConfig,
-    keep: slimMachineConfig,
+    keep: trimMachineConfig,
     concerns: ({ key }, caches) =>
       caches
         .of(MachineConfigPool)
@@ -89,7 +89,7 @@ export const poolWatches: readonly [Watch, ...Watch[]] = [
   // Architectures and images: not what a node says of itself each minute.
   watching({
     resource: kubernetes.Node,
-    keep: slimNode,
+    keep: trimNode,
     concerns: ({ before, after }, caches) => {
       const seen = (node: Node | undefined) =>
         JSON.stringify([

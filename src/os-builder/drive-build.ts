@@ -16,7 +16,7 @@ import { readRendered } from "../core/build/build-inputs.ts";
 import { imageOf, isAttached } from "../core/build/build-plan.ts";
 import { afterFailure, readFailure, readRetries, retrySentence } from "../core/build/build-retry.ts";
 import { activeRebuild } from "../core/build/build-rebuild.ts";
-import { momentsOf, stepReason } from "../core/build/build-state.ts";
+import { timesOf, stepReason } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
 import type { BuildBackend, BuildRequest, RunRef, RunState } from "./backend.ts";
 import { buildRequest } from "./build-request.ts";
@@ -313,7 +313,7 @@ async function tell(
 ): Promise<void> {
   const more =
     state.phase === "Building" && run.startedAt !== undefined
-      ? { buildStart: momentsOf(run.startedAt, undefined, context.clock.now()).buildStart }
+      ? { buildStart: timesOf(run.startedAt, undefined, context.clock.now()).buildStart }
       : {};
   if (!(await writeBuildState(build, { ...state, message: clipped(state.message) }, context, more))) return;
   const attempt = attemptOf(build);
@@ -397,7 +397,7 @@ export async function succeed(
   context: Context,
 ): Promise<void> {
   const moments =
-    run === undefined ? {} : momentsOf(build.status?.buildStart ?? run.startedAt, run.endedAt, context.clock.now());
+    run === undefined ? {} : timesOf(build.status?.buildStart ?? run.startedAt, run.endedAt, context.clock.now());
   if (
     !(await writeBuildState(build, { phase: "Succeeded", reason, message: image }, context, {
       ...moments,
@@ -591,7 +591,7 @@ async function fail(build: MachineOSBuild, reason: string, message: string, cont
   const moments =
     build.status?.buildStart === undefined
       ? {}
-      : { buildEnd: momentsOf(build.status.buildStart, undefined, clock.now()).buildEnd };
+      : { buildEnd: timesOf(build.status.buildStart, undefined, clock.now()).buildEnd };
   if (!(await writeBuildState(build, { phase: "Failed", reason, message: clipped(message) }, context, moments))) return;
   const next = { action: record?.nextAction ?? "Read the message", actor: "administrator" };
   report({
@@ -644,7 +644,7 @@ export async function interrupt(
   const moments =
     build.status?.buildStart === undefined
       ? {}
-      : { buildEnd: momentsOf(build.status.buildStart, undefined, context.clock.now()).buildEnd };
+      : { buildEnd: timesOf(build.status.buildStart, undefined, context.clock.now()).buildEnd };
   if (!(await writeBuildState(build, { phase: "Interrupted", reason, message: clipped(message) }, context, moments)))
     return;
   const { name } = build.metadata;

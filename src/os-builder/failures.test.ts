@@ -3,7 +3,7 @@ import { McoError } from "../api/errors.ts";
 import { annotations, imageLabels, machineOSBuildConditions, objects } from "../api/names.ts";
 import { type BuildFailure, type FailureClass, failureClasses, nextActionOf } from "../core/build/build-failures.ts";
 import { readFailure } from "../core/build/build-retry.ts";
-import { BuilderScene, builtPool } from "../../test/support/builder-scene.ts";
+import { BuilderHarness, builtPool } from "../../test/support/builder-harness.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 /** Classes that a run can end with; the others are told before one begins, or at the end of all retries. */
@@ -22,18 +22,18 @@ describe("every way to fail", () => {
         cause: "something went wrong",
         excerpt: "the last\nlines",
       };
-      const scene = await BuilderScene.make();
-      scene.backend.scripts = [
+      const harness = await BuilderHarness.make();
+      harness.backend.scripts = [
         [
           { forMs: 500, is: "running", step: "user:2" },
           { is: "fails", failure },
         ],
         [{ forMs: 3_600_000, is: "running", step: "user:2" }, { is: "succeeds" }],
       ];
-      await scene.act(() => scene.optIn());
-      scene.start();
-      await scene.pass(4000);
-      const [build] = await scene.builds();
+      await harness.act(() => harness.optIn());
+      harness.start();
+      await harness.pass(4000);
+      const [build] = await harness.builds();
       const state = stateOfBuild(build ?? {});
       const says = `user:2 failed on attempt 1/6: something went wrong. ${nextActionOf(failure)}.`;
       const record = readFailure(build?.metadata.annotations?.[annotations.buildFailure]);
@@ -48,8 +48,8 @@ describe("every way to fail", () => {
         lastSeen: expect.stringMatching(/^2026-/) as string,
       });
       const { retry } = failureClasses[class_];
-      const { notes, of } = await scene.pool();
-      const told = await scene.events(retry === "permanent" ? "BuildFailed" : "BuildRetryScheduled");
+      const { notes, of } = await harness.pool();
+      const told = await harness.events(retry === "permanent" ? "BuildFailed" : "BuildRetryScheduled");
       expect(told[0]).toContain(says);
       if (retry === "permanent") {
         expect(state).toMatchObject({ phase: "Failed", reason: class_, message: says });
@@ -60,7 +60,7 @@ describe("every way to fail", () => {
         expect(state.message).toContain(`previous: ${class_}: something went wrong`);
         expect(notes[annotations.buildRetries]).toBe(retry === "infrastructure" || retry === "wait" ? undefined : "1");
       }
-      const lines = scene.scribe.lines.filter(
+      const lines = harness.journal.lines.filter(
         ({ book, mark }) => book === `build/${build?.metadata.name}` && mark === "fail",
       );
       expect(lines[0]).toMatchObject({
@@ -76,32 +76,32 @@ describe("every way to fail", () => {
 });
 
 test("a Secret that vanishes under a build is named, nothing is counted, and the build goes on when it is back", async () => {
-  const scene = await BuilderScene.make();
-  scene.backend.startFails = new McoError("MCO_BUILD_INPUT_MISSING", {
+  const harness = await BuilderHarness.make();
+  harness.backend.startFails = new McoError("MCO_BUILD_INPUT_MISSING", {
     kind: "Secret",
     name: "push",
     problem: "there is no such Secret",
   });
-  await scene.act(() => scene.optIn());
-  scene.start();
-  await scene.pass(60_000);
-  const [build] = await scene.builds();
+  await harness.act(() => harness.optIn());
+  harness.start();
+  await harness.pass(60_000);
+  const [build] = await harness.builds();
   expect(stateOfBuild(build ?? {})).toMatchObject({
     phase: "Prepared",
     reason: "InputChanged",
     message: expect.stringContaining("Secret push: there is no such Secret") as string,
   });
-  expect((await scene.pool()).notes[annotations.buildRetries]).toBeUndefined();
-  scene.backend.startFails = undefined;
-  await scene.pass(60_000);
-  expect(await scene.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
+  expect((await harness.pool()).notes[annotations.buildRetries]).toBeUndefined();
+  harness.backend.startFails = undefined;
+  await harness.pass(60_000);
+  expect(await harness.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
 });
 
 describe("conditions of a build", () => {
   test("are written in legal order, exactly one of them True at a time, and the end is the end", async () => {
     const seen: string[][] = [];
-    const scene = await BuilderScene.make();
-    scene.intercept = (handler) => async (request, signal) => {
+    const harness = await BuilderHarness.make();
+    harness.intercept = (handler) => async (request, signal) => {
       if (request.method === "PATCH" && /machineosbuilds\/[^/]+\/status/.test(request.target)) {
         const body = JSON.parse(String(request.body)) as {
           status?: { conditions?: { type: string; status: string; reason: string }[] };
@@ -114,9 +114,9 @@ describe("conditions of a build", () => {
       }
       return handler(request, signal);
     };
-    await scene.act(() => scene.optIn());
-    scene.start();
-    await scene.pass(20_000);
+    await harness.act(() => harness.optIn());
+    harness.start();
+    await harness.pass(20_000);
     expect(seen).toEqual([
       [],
       ["Prepared/WaitingForPod"],
@@ -124,35 +124,35 @@ describe("conditions of a build", () => {
       ["Building/StepPush"],
       ["Succeeded/Appended"],
     ]);
-    const [build] = await scene.builds();
+    const [build] = await harness.builds();
     expect(build?.status?.conditions?.map(({ type }) => type)).toEqual(Object.values(machineOSBuildConditions));
     expect(Date.parse(build?.status?.buildEnd ?? "")).toBeGreaterThan(Date.parse(build?.status?.buildStart ?? ""));
   });
 
   test("messages hold no clock, so that they stay the same while nothing changes", async () => {
-    const scene = await BuilderScene.make();
-    scene.backend.scripts = [[{ forMs: 600_000, is: "running", step: "user:1" }, { is: "succeeds" }]];
-    await scene.act(() => scene.optIn());
-    scene.start();
-    await scene.pass(10_000);
-    const before = (await scene.builds())[0]?.metadata.resourceVersion;
-    const config = (await scene.config()).metadata.resourceVersion;
-    await scene.pass(120_000);
-    expect((await scene.builds())[0]?.metadata.resourceVersion).toBe(before);
-    expect((await scene.config()).metadata.resourceVersion).toBe(config);
+    const harness = await BuilderHarness.make();
+    harness.backend.scripts = [[{ forMs: 600_000, is: "running", step: "user:1" }, { is: "succeeds" }]];
+    await harness.act(() => harness.optIn());
+    harness.start();
+    await harness.pass(10_000);
+    const before = (await harness.builds())[0]?.metadata.resourceVersion;
+    const config = (await harness.config()).metadata.resourceVersion;
+    await harness.pass(120_000);
+    expect((await harness.builds())[0]?.metadata.resourceVersion).toBe(before);
+    expect((await harness.config()).metadata.resourceVersion).toBe(config);
   });
 });
 
 describe("before an image counts it is looked at as machines will", () => {
-  const after = async (spoil: (scene: BuilderScene) => void) => {
-    const scene = await BuilderScene.make();
-    spoil(scene);
-    await scene.act(() => scene.optIn());
-    scene.start();
-    await scene.pass(6000);
-    const [build] = await scene.builds();
+  const after = async (spoil: (harness: BuilderHarness) => void) => {
+    const harness = await BuilderHarness.make();
+    spoil(harness);
+    await harness.act(() => harness.optIn());
+    harness.start();
+    await harness.pass(6000);
+    const [build] = await harness.builds();
     return {
-      scene,
+      harness,
       state: stateOfBuild(build ?? {}),
       failure: readFailure(build?.metadata.annotations?.[annotations.buildFailure]),
     };
@@ -161,123 +161,125 @@ describe("before an image counts it is looked at as machines will", () => {
   test.for([
     {
       title: "that nodes may not pull",
-      spoil: (scene: BuilderScene) => void (scene.registry.is = "denying"),
+      spoil: (harness: BuilderHarness) => void (harness.registry.is = "denying"),
       says: /nodes may not pull/,
     },
     {
       title: "that the registry does not have",
-      spoil: (scene: BuilderScene) => void (scene.backend.onImage = () => undefined),
+      spoil: (harness: BuilderHarness) => void (harness.backend.onImage = () => undefined),
       says: /does not have/,
     },
     {
       title: "for another architecture",
-      spoil: (scene: BuilderScene) => void (scene.registry.architecture = "arm64"),
+      spoil: (harness: BuilderHarness) => void (harness.registry.architecture = "arm64"),
       says: /arm64/,
     },
     {
       title: "with other content than was asked for",
-      spoil: (scene: BuilderScene) =>
-        void (scene.backend.onImage = (image, request) =>
-          scene.registry.images.set(image, { ...request.labels, [imageLabels.content]: "os-only" })),
+      spoil: (harness: BuilderHarness) =>
+        void (harness.backend.onImage = (image, request) =>
+          harness.registry.images.set(image, { ...request.labels, [imageLabels.content]: "os-only" })),
       says: /content=os-only/,
     },
     {
       title: "on another base",
-      spoil: (scene: BuilderScene) =>
-        void (scene.backend.onImage = (image, request) =>
-          scene.registry.images.set(image, { ...request.labels, [imageLabels.baseDigest]: "sha256:0" })),
+      spoil: (harness: BuilderHarness) =>
+        void (harness.backend.onImage = (image, request) =>
+          harness.registry.images.set(image, { ...request.labels, [imageLabels.baseDigest]: "sha256:0" })),
       says: /stands on sha256:0/,
     },
     {
       title: "that cannot be booted any more",
-      spoil: (scene: BuilderScene) =>
-        void (scene.backend.onImage = (image, request) => scene.registry.images.set(image, request.labels)),
+      spoil: (harness: BuilderHarness) =>
+        void (harness.backend.onImage = (image, request) => harness.registry.images.set(image, request.labels)),
       says: /can be booted/,
     },
   ])("one $title fails as VerifyFailed, and is not rolled out [os-builder-failures-1]", async ({ spoil, says }) => {
-    const { scene, state, failure } = await after(spoil);
+    const { harness, state, failure } = await after(spoil);
     expect(state.reason).toBe("RetryScheduled");
     expect(failure).toMatchObject({
       class: "VerifyFailed",
       step: "verify",
       cause: expect.stringMatching(says) as string,
     });
-    expect((await scene.config()).status?.currentImagePullSpec).toBeUndefined();
+    expect((await harness.config()).status?.currentImagePullSpec).toBeUndefined();
   });
 
   test("with the credentials that machines have: the cluster's own, and none that builds use besides [os-builder-failures-2]", async () => {
-    const scene = await BuilderScene.make();
-    await scene.act(() => scene.secret("base", "base-only.example.com"));
-    await scene.act(() => scene.optIn("worker", {}, { baseImagePullSecret: { name: "base" } }));
-    scene.start();
-    await scene.pass(15_000);
-    expect((await scene.config()).status?.currentImagePullSpec).toBeDefined();
-    const [asNode] = scene.accesses.filter(({ push }) => push === undefined);
+    const harness = await BuilderHarness.make();
+    await harness.act(() => harness.secret("base", "base-only.example.com"));
+    await harness.act(() => harness.optIn("worker", {}, { baseImagePullSecret: { name: "base" } }));
+    harness.start();
+    await harness.pass(15_000);
+    expect((await harness.config()).status?.currentImagePullSpec).toBeDefined();
+    const [asNode] = harness.accesses.filter(({ push }) => push === undefined);
     expect(Object.keys((JSON.parse(asNode?.pull ?? "{}") as { auths: object }).auths)).toEqual(["b.example.com"]);
   });
 
   test("a registry that does not answer says nothing about the image: it is waited for, and nothing is counted [os-builder-failures-3]", async () => {
-    const scene = await BuilderScene.make();
-    await scene.act(() => scene.optIn());
-    scene.backend.onImage = () => undefined;
-    scene.start();
-    await scene.pass(2000);
-    scene.registry.is = "down";
-    await scene.pass(120_000);
-    const [build] = await scene.builds();
+    const harness = await BuilderHarness.make();
+    await harness.act(() => harness.optIn());
+    harness.backend.onImage = () => undefined;
+    harness.start();
+    await harness.pass(2000);
+    harness.registry.is = "down";
+    await harness.pass(120_000);
+    const [build] = await harness.builds();
     expect(stateOfBuild(build ?? {})).toMatchObject({ phase: "Building", reason: "RegistryUnreachable" });
-    expect((await scene.pool()).notes[annotations.buildRetries]).toBeUndefined();
+    expect((await harness.pool()).notes[annotations.buildRetries]).toBeUndefined();
     const digest = build?.metadata.annotations?.[annotations.contentKey];
     expect(digest).toBeDefined();
-    scene.backend.onImage = (image, request) =>
-      scene.registry.images.set(image, { ...request.labels, "containers.bootc": "1" });
-    scene.registry.is = "up";
-    await scene.pass(60_000);
-    expect((await scene.config()).status?.currentImagePullSpec).toBeDefined();
-    expect(scene.backend.started).toHaveLength(1);
+    harness.backend.onImage = (image, request) =>
+      harness.registry.images.set(image, { ...request.labels, "containers.bootc": "1" });
+    harness.registry.is = "up";
+    await harness.pass(60_000);
+    expect((await harness.config()).status?.currentImagePullSpec).toBeDefined();
+    expect(harness.backend.started).toHaveLength(1);
   });
 
   test("a run that does not say which image it made is tried again [os-builder-failures-4]", async () => {
-    const scene = await BuilderScene.make();
-    scene.backend.scripts = [[{ is: "succeeds", digest: "latest" }], [{ is: "succeeds" }]];
-    await scene.act(() => scene.optIn());
-    scene.start();
-    await scene.pass(60_000);
-    expect(await scene.events("BuildRetryScheduled")).toHaveLength(1);
-    expect(await scene.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
+    const harness = await BuilderHarness.make();
+    harness.backend.scripts = [[{ is: "succeeds", digest: "latest" }], [{ is: "succeeds" }]];
+    await harness.act(() => harness.optIn());
+    harness.start();
+    await harness.pass(60_000);
+    expect(await harness.events("BuildRetryScheduled")).toHaveLength(1);
+    expect(await harness.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
   });
 });
 
 test("pruning deletes what is old and of no use, twice looked at, and says how much; a registry that refuses is told once a day", async () => {
-  const { scene, image } = await builtPool();
+  const { harness, image } = await builtPool();
   const images = [image];
   for (const text of ["2", "3", "4", "5", "6"]) {
-    await scene.act(() => scene.render("worker", { files: { "/etc/a": text } }));
-    await scene.pass(8000);
-    images.push((await scene.config()).status?.currentImagePullSpec ?? "");
+    await harness.act(() => harness.render("worker", { files: { "/etc/a": text } }));
+    await harness.pass(8000);
+    images.push((await harness.config()).status?.currentImagePullSpec ?? "");
   }
   expect(new Set(images).size).toBe(6);
-  await scene.act(() => scene.node("w0", "worker", { annotations: { [annotations.desiredImage]: images[1] ?? "" } }));
-  scene.registry.deletes = "denied";
-  await scene.act(() => scene.configMap(objects.buildConfig, { pruneDryRun: "true" }));
-  await scene.skip(86_400_000);
-  await scene.pass(20_000);
-  expect(await scene.builds()).toHaveLength(6);
-  expect(await scene.condition("Pruned")).toMatchObject({
+  await harness.act(() =>
+    harness.node("w0", "worker", { annotations: { [annotations.desiredImage]: images[1] ?? "" } }),
+  );
+  harness.registry.deletes = "denied";
+  await harness.act(() => harness.configMap(objects.buildConfig, { pruneDryRun: "true" }));
+  await harness.skip(86_400_000);
+  await harness.pass(20_000);
+  expect(await harness.builds()).toHaveLength(6);
+  expect(await harness.condition("Pruned")).toMatchObject({
     status: "False",
     reason: "DryRun",
     message: expect.stringMatching(/^would go: worker-/) as string,
   });
-  await scene.act(() => scene.configMap(objects.buildConfig, { pruneDryRun: "false" }));
+  await harness.act(() => harness.configMap(objects.buildConfig, { pruneDryRun: "false" }));
   // A day and a quarter of an hour, with few looks in between.
-  await scene.skip(86_400_000);
-  await scene.pass(20_000);
-  await scene.skip(900_000);
-  await scene.pass(20_000);
-  expect(await scene.events("ImageNotPruned")).toHaveLength(2);
-  expect((await scene.builds()).map(({ status }) => images.indexOf(status?.digestedImagePushSpec ?? ""))).toEqual([
+  await harness.skip(86_400_000);
+  await harness.pass(20_000);
+  await harness.skip(900_000);
+  await harness.pass(20_000);
+  expect(await harness.events("ImageNotPruned")).toHaveLength(2);
+  expect((await harness.builds()).map(({ status }) => images.indexOf(status?.digestedImagePushSpec ?? ""))).toEqual([
     1, 3, 4, 5,
   ]);
-  expect(await scene.condition("Pruned")).toMatchObject({ status: "True" });
-  expect((await scene.builds()).every((build) => hasEnded(stateOfBuild(build)))).toBe(true);
+  expect(await harness.condition("Pruned")).toMatchObject({ status: "True" });
+  expect((await harness.builds()).every((build) => hasEnded(stateOfBuild(build)))).toBe(true);
 });

@@ -47,7 +47,7 @@ const base64 = (text: string) => Buffer.from(text).toString("base64");
 const auth = (user: string) => JSON.stringify({ "registry.example:5000": { auth: base64(`${user}:s3cret`) } });
 
 /** An API server with the two secrets, and a backend that uses it. */
-async function scene(more: Partial<JobBackendOptions> = {}) {
+async function harness(more: Partial<JobBackendOptions> = {}) {
   const server = createApiServer({
     store: memoryStore(),
     clock: systemClock,
@@ -117,7 +117,7 @@ async function scene(more: Partial<JobBackendOptions> = {}) {
 
 describe("builds in Jobs", () => {
   test("a run has everything it needs, owned by its MachineOSBuild, and secrets nowhere but in Secrets", async () => {
-    const { kube, backend, names } = await scene({ cacheFolder: "/var/cache/builds" });
+    const { kube, backend, names } = await harness({ cacheFolder: "/var/cache/builds" });
     expect(await backend.start(request, never)).toEqual({ id: request.id, build, attempt: 1 });
     expect(await names()).toEqual({
       configMaps: [`additionaltrustbundle-${build}`, `containerfile-${build}`, `etc-policy-${build}`, `mc-${build}`],
@@ -190,7 +190,7 @@ describe("builds in Jobs", () => {
   });
 
   test("a run that is there already is taken over, with the secrets of now", async () => {
-    const { kube, backend } = await scene();
+    const { kube, backend } = await harness();
     await backend.start(request, never);
     const uid = (await kube.get(kubernetes.Job, { name: `build-${build}-1`, namespace }))?.metadata.uid;
     await kube.patch(
@@ -212,7 +212,7 @@ describe("builds in Jobs", () => {
   });
 
   test("a configuration that is too large for one ConfigMap comes in several, which join to what it was", async () => {
-    const { kube, backend, names } = await scene();
+    const { kube, backend, names } = await harness();
     const bytes = Buffer.alloc(pieceBytes * 2 + 5, "0123456789");
     await backend.start({ ...request, configLayer: { bytes, digest: "sha256:l", diffId: "sha256:d" } }, never);
     const { configMaps } = await names();
@@ -237,7 +237,7 @@ describe("builds in Jobs", () => {
   });
 
   test("where every machine is one of the control plane, builds run there", async () => {
-    const { kube, backend } = await scene();
+    const { kube, backend } = await harness();
     await kube.create(kubernetes.Node, {
       apiVersion: "v1",
       kind: "Node",
@@ -250,7 +250,7 @@ describe("builds in Jobs", () => {
   });
 
   test("what came of a run is read off its pod", async () => {
-    const { backend, pod } = await scene();
+    const { backend, pod } = await harness();
     const run = await backend.start(request, never);
     expect(await backend.observe(run, never)).toMatchObject({ phase: "Pending", reason: "WaitingForPod" });
     const digest = `sha256:${"a".repeat(64)}`;
@@ -271,7 +271,7 @@ describe("builds in Jobs", () => {
   });
 
   test("the next build of a pool rather runs where the last one left something to go on with", async () => {
-    const { kube, backend, pod } = await scene({ cacheFolder: "/var/cache/builds" });
+    const { kube, backend, pod } = await harness({ cacheFolder: "/var/cache/builds" });
     const run = await backend.start(request, never);
     await pod({ phase: "Running" });
     await backend.observe(run, never);
@@ -285,7 +285,7 @@ describe("builds in Jobs", () => {
   });
 
   test("a run that is taken back goes, and nothing is left after the cleaning; cleaning again is no error [os-builder-job-backend-1]", async () => {
-    const { kube, backend, names } = await scene();
+    const { kube, backend, names } = await harness();
     const run = await backend.start(request, never);
     await kube.create<ConfigMap>(kubernetes.ConfigMap, {
       apiVersion: "v1",
@@ -312,7 +312,7 @@ describe("builds in Jobs", () => {
   });
 
   test("what is missing is said before anything is made", async () => {
-    const { kube, backend, names } = await scene({ hasProgram: async () => false });
+    const { kube, backend, names } = await harness({ hasProgram: async () => false });
     await kube.delete(kubernetes.Secret, { name: "pull", namespace });
     await kube.patch(
       kubernetes.Secret,
@@ -338,7 +338,7 @@ describe("builds in Jobs", () => {
   });
 
   test("somebody who watches is told of what belongs to builds", async () => {
-    const { backend } = await scene();
+    const { backend } = await harness();
     const told: string[] = [];
     let tell: () => void = () => undefined;
     const heard = new Promise<void>((resolve) => (tell = resolve));

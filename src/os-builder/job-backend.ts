@@ -142,8 +142,8 @@ class JobBackend implements BuildBackend {
       if (build !== undefined) onChange(build);
     };
     for (const cache of [
-      new WatchCache<Job>({ ...this.#options, resource: kubernetes.Job, selection, keep: slim }),
-      new WatchCache<Pod>({ ...this.#options, resource: kubernetes.Pod, selection, keep: slim }),
+      new WatchCache<Job>({ ...this.#options, resource: kubernetes.Job, selection, keep: trim }),
+      new WatchCache<Pod>({ ...this.#options, resource: kubernetes.Pod, selection, keep: trim }),
     ]) {
       cache.onChange(({ before, after }) => tell(after ?? before));
       cache.run(stopping.signal).catch((error: unknown) => {
@@ -286,4 +286,4 @@ class JobBackend implements BuildBackend {
 export const runIdOf = (build: string, attempt: number): string => `${build}-${attempt}`;
 
 /** A watch that only says that something changed needs no more. */
-const slim = <T extends KubeObject>({ apiVersion, kind, metadata }: T): T => ({ apiVersion, kind, metadata }) as T;
+const trim = <T extends KubeObject>({ apiVersion, kind, metadata }: T): T => ({ apiVersion, kind, metadata }) as T;

@@ -2,40 +2,40 @@ import { describe, expect, test } from "vitest";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations } from "../api/names.ts";
 import type { BuildFailure } from "../core/build/build-failures.ts";
-import { BuilderScene } from "../../test/support/builder-scene.ts";
+import { BuilderHarness } from "../../test/support/builder-harness.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
 const unavailable: BuildFailure = { class: "PushUnavailable", step: "push", cause: "503", excerpt: "" };
 
 /** A life with most that can happen in one: a failed attempt, a new configuration, a rebuild, a way back. */
-const busyLife: readonly ((scene: BuilderScene) => Promise<unknown>)[] = [
-  (scene) => scene.optIn(),
-  (scene) => scene.render("worker", { files: { "/etc/a": "2" } }, "rendered-worker-two"),
-  (scene) => scene.annotatePool({ [annotations.rebuildImage]: "again" }),
-  (scene) => scene.point("worker", "rendered-worker-1"),
+const busyLife: readonly ((harness: BuilderHarness) => Promise<unknown>)[] = [
+  (harness) => harness.optIn(),
+  (harness) => harness.render("worker", { files: { "/etc/a": "2" } }, "rendered-worker-two"),
+  (harness) => harness.annotatePool({ [annotations.rebuildImage]: "again" }),
+  (harness) => harness.point("worker", "rendered-worker-1"),
 ];
 const chapterMs = 45_000;
 
 /** In, and out again while something runs. */
-const shortLife: readonly ((scene: BuilderScene) => Promise<unknown>)[] = [
-  async (scene) => {
-    await scene.buildConfig();
-    await scene.labelPool({ [annotations.layeringEnabled]: "" });
+const shortLife: readonly ((harness: BuilderHarness) => Promise<unknown>)[] = [
+  async (harness) => {
+    await harness.buildConfig();
+    await harness.labelPool({ [annotations.layeringEnabled]: "" });
   },
-  async (scene) => {
-    scene.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
-    await scene.render("worker", { files: { "/etc/a": "2" } }, "rendered-worker-two");
-    await scene.annotatePool({ [annotations.rebuildImage]: "again" });
+  async (harness) => {
+    harness.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
+    await harness.render("worker", { files: { "/etc/a": "2" } }, "rendered-worker-two");
+    await harness.annotatePool({ [annotations.rebuildImage]: "again" });
   },
-  (scene) => scene.labelPool({ [annotations.layeringEnabled]: null }),
+  (harness) => harness.labelPool({ [annotations.layeringEnabled]: null }),
 ];
 
 async function live(
   chapters: typeof busyLife,
   killedAfterWrite: number,
-): Promise<{ readonly scene: BuilderScene; readonly writes: number }> {
-  const scene = await BuilderScene.make();
-  scene.backend.scripts = [
+): Promise<{ readonly harness: BuilderHarness; readonly writes: number }> {
+  const harness = await BuilderHarness.make();
+  harness.backend.scripts = [
     [
       { forMs: 1000, is: "running", step: "pull-base" },
       { is: "fails", failure: unavailable },
@@ -51,37 +51,39 @@ async function live(
   let lives = 0;
   const begin = () => {
     lives += 1;
-    process = scene.start(`life-${lives}`);
+    process = harness.start(`life-${lives}`);
   };
   // What makes images and the objects of builds are outside: a verb of theirs is a step as well.
   const step = () => {
     writes += 1;
     if (writes !== killedAfterWrite) return;
     process?.abort();
-    scene.kernel.schedule(500, "started again", begin);
+    harness.kernel.schedule(500, "started again", begin);
   };
-  scene.intercept = (handler) => async (request, signal) => {
+  harness.intercept = (handler) => async (request, signal) => {
     const isWrite =
       request.method !== "GET" && !request.target.includes("/leases") && !request.target.includes("/events");
     const answer = await handler(request, signal);
     if (isWrite) step();
     return answer;
   };
-  scene.backend.onCall = step;
+  harness.backend.onCall = step;
   begin();
   for (const chapter of chapters) {
-    await scene.act(() => chapter(scene));
-    await scene.pass(chapterMs);
+    await harness.act(() => chapter(harness));
+    await harness.pass(chapterMs);
   }
-  await scene.pass(60_000);
-  return { scene, writes };
+  await harness.pass(60_000);
+  return { harness, writes };
 }
 
 /** What is left of a life, without what names of attempts and moments say. */
-async function ending(scene: BuilderScene) {
-  const config = await scene.config();
-  const { notes, of } = await scene.pool();
-  const current = (await scene.builds()).find(({ metadata }) => metadata.name === config.status?.machineOSBuild?.name);
+async function ending(harness: BuilderHarness) {
+  const config = await harness.config();
+  const { notes, of } = await harness.pool();
+  const current = (await harness.builds()).find(
+    ({ metadata }) => metadata.name === config.status?.machineOSBuild?.name,
+  );
   return {
     image: config.status?.currentImagePullSpec,
     build: current?.spec.machineConfig.name,
@@ -91,15 +93,15 @@ async function ending(scene: BuilderScene) {
     request: notes[annotations.rebuildImage],
     retries: notes[annotations.buildRetries],
     degraded: of("ImageBuildDegraded")?.status,
-    upToDate: (await scene.condition("UpToDate"))?.status,
-    objects: [...scene.backend.objects.keys()],
+    upToDate: (await harness.condition("UpToDate"))?.status,
+    objects: [...harness.backend.objects.keys()],
   };
 }
 
 describe("a builder that is killed", () => {
   test("after any write, or any word to what makes images, ends where one that lived ends, and leaves nothing behind [os-builder-killed-1]", async () => {
     const whole = await live(busyLife, -1);
-    const expected = await ending(whole.scene);
+    const expected = await ending(whole.harness);
     expect(expected).toMatchObject({
       isNamed: true,
       serial: "1",
@@ -115,22 +117,22 @@ describe("a builder that is killed", () => {
     // A spread of the steps here; the others with MCO_EVERY_KILL.
     const stride = process.env["MCO_EVERY_KILL"] === undefined ? 14 : 1;
     for (let at = 1; at <= whole.writes; at += stride) {
-      const { scene } = await live(busyLife, at);
-      expect(await ending(scene), `killed after step ${at}`).toEqual(expected);
+      const { harness } = await live(busyLife, at);
+      expect(await ending(harness), `killed after step ${at}`).toEqual(expected);
     }
   });
 
   test("while a pool opts out, ends its run and takes back what was told, all the same [os-builder-killed-2]", async () => {
-    const left = async ({ scene }: Awaited<ReturnType<typeof live>>) => {
-      const { notes, of } = await scene.pool();
+    const left = async ({ harness }: Awaited<ReturnType<typeof live>>) => {
+      const { notes, of } = await harness.pool();
       return {
         notes: Object.keys(notes).sort(),
         degraded: of("ImageBuildDegraded")?.reason,
         building: of("Building")?.status,
-        objects: [...scene.backend.objects.keys()],
-        cancelled: scene.backend.cancelled.length,
-        configs: (await scene.act(() => scene.kube.list(MachineOSConfig))).items.length,
-        running: (await scene.builds()).filter((build) => !hasEnded(stateOfBuild(build))).length,
+        objects: [...harness.backend.objects.keys()],
+        cancelled: harness.backend.cancelled.length,
+        configs: (await harness.act(() => harness.kube.list(MachineOSConfig))).items.length,
+        running: (await harness.builds()).filter((build) => !hasEnded(stateOfBuild(build))).length,
       };
     };
     const whole = await live(shortLife, -1);
@@ -159,11 +161,11 @@ describe("a builder that is killed", () => {
       { is: "fails" as const, failure: unavailable },
     ];
     for (const at of [3, 5, 7, 9, 11, 13, 15, 17]) {
-      const scene = await BuilderScene.make();
-      scene.backend.scripts = [always];
+      const harness = await BuilderHarness.make();
+      harness.backend.scripts = [always];
       let writes = 0;
-      let process = scene.start("one");
-      scene.intercept = (handler) => async (request, signal) => {
+      let process = harness.start("one");
+      harness.intercept = (handler) => async (request, signal) => {
         const answer = await handler(request, signal);
         if (
           request.method !== "GET" &&
@@ -172,73 +174,73 @@ describe("a builder that is killed", () => {
           (writes += 1) === at
         ) {
           process.abort();
-          scene.kernel.schedule(200, "started again", () => (process = scene.start("two")));
+          harness.kernel.schedule(200, "started again", () => (process = harness.start("two")));
         }
         return answer;
       };
-      await scene.act(() => scene.optIn());
-      await scene.pass(20_000);
-      expect((await scene.pool()).notes[annotations.buildRetries], `killed after write ${at}`).toBe("1");
-      expect(scene.backend.started, `killed after write ${at}`).toHaveLength(1);
+      await harness.act(() => harness.optIn());
+      await harness.pass(20_000);
+      expect((await harness.pool()).notes[annotations.buildRetries], `killed after write ${at}`).toBe("1");
+      expect(harness.backend.started, `killed after write ${at}`).toHaveLength(1);
     }
   });
 
   test("leaves runs of builds that are gone by then to be ended by the next one [os-builder-killed-4]", async () => {
-    const scene = await BuilderScene.make();
-    scene.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
-    await scene.act(() => scene.optIn());
-    const process = scene.start();
-    await scene.pass(5000);
+    const harness = await BuilderHarness.make();
+    harness.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
+    await harness.act(() => harness.optIn());
+    const process = harness.start();
+    await harness.pass(5000);
     process.abort();
-    await scene.pass(1000);
-    for (const { metadata } of await scene.builds())
-      await scene.act(() => scene.kube.delete(scene.buildKind, { name: metadata.name }));
-    await scene.act(() => scene.render("worker", { files: { "/etc/a": "2" } }));
-    scene.start("two");
-    await scene.pass(30_000);
-    expect(scene.backend.cancelled).toHaveLength(1);
-    expect(await scene.states()).toEqual(["rendered-worker-2 append Building/StepPullBase"]);
-    expect(scene.backend.objects.size).toBe(1);
+    await harness.pass(1000);
+    for (const { metadata } of await harness.builds())
+      await harness.act(() => harness.kube.delete(harness.buildKind, { name: metadata.name }));
+    await harness.act(() => harness.render("worker", { files: { "/etc/a": "2" } }));
+    harness.start("two");
+    await harness.pass(30_000);
+    expect(harness.backend.cancelled).toHaveLength(1);
+    expect(await harness.states()).toEqual(["rendered-worker-2 append Building/StepPullBase"]);
+    expect(harness.backend.objects.size).toBe(1);
   });
 });
 
 test("of two builders one works; when it goes, the other goes on with its runs [os-builder-killed-5]", async () => {
-  const scene = await BuilderScene.make();
-  scene.backend.scripts = [[{ forMs: 60_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
-  await scene.act(() => scene.optIn());
-  const first = scene.start("one");
-  scene.start("two");
-  await scene.pass(10_000);
+  const harness = await BuilderHarness.make();
+  harness.backend.scripts = [[{ forMs: 60_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
+  await harness.act(() => harness.optIn());
+  const first = harness.start("one");
+  harness.start("two");
+  await harness.pass(10_000);
   first.abort();
-  await scene.pass(120_000);
-  expect(scene.backend.started).toHaveLength(1);
-  expect(scene.backend.cancelled).toEqual([]);
-  expect(await scene.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
+  await harness.pass(120_000);
+  expect(harness.backend.started).toHaveLength(1);
+  expect(harness.backend.cancelled).toEqual([]);
+  expect(await harness.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
 });
 
 describe("what does not get through", () => {
   test.for(["start", "observe", "cancel", "cleanup", "preflight"] as const)(
     "a %s that fails every other time changes nothing of the end",
     async (verb) => {
-      const scene = await BuilderScene.make();
-      scene.backend.breaks = (called, call) => called === verb && call % 2 === 1;
-      await scene.act(() => scene.optIn("worker", {}, scene.steps()));
-      scene.start();
-      await scene.pass(4000);
-      await scene.act(() => scene.render("worker", { files: { "/etc/a": "2" } }));
-      await scene.pass(60_000);
-      expect((await scene.states()).at(-1)).toBe("rendered-worker-2 build Succeeded/Ready");
-      expect(await scene.condition("UpToDate")).toMatchObject({ status: "True" });
-      expect(scene.backend.objects.size).toBe(0);
+      const harness = await BuilderHarness.make();
+      harness.backend.breaks = (called, call) => called === verb && call % 2 === 1;
+      await harness.act(() => harness.optIn("worker", {}, harness.steps()));
+      harness.start();
+      await harness.pass(4000);
+      await harness.act(() => harness.render("worker", { files: { "/etc/a": "2" } }));
+      await harness.pass(60_000);
+      expect((await harness.states()).at(-1)).toBe("rendered-worker-2 build Succeeded/Ready");
+      expect(await harness.condition("UpToDate")).toMatchObject({ status: "True" });
+      expect(harness.backend.objects.size).toBe(0);
     },
   );
 
   test("an image is published before anything is cleaned up: a clean-up that never works keeps nobody from it", async () => {
-    const scene = await BuilderScene.make();
-    scene.backend.breaks = (called) => called === "cleanup";
-    await scene.act(() => scene.optIn());
-    scene.start();
-    await scene.pass(30_000);
-    expect((await scene.config()).status?.currentImagePullSpec).toBeDefined();
+    const harness = await BuilderHarness.make();
+    harness.backend.breaks = (called) => called === "cleanup";
+    await harness.act(() => harness.optIn());
+    harness.start();
+    await harness.pass(30_000);
+    expect((await harness.config()).status?.currentImagePullSpec).toBeDefined();
   });
 });

@@ -206,7 +206,7 @@ async function act(action: BuildAction, work: Work, context: BuilderContext): Pr
     }
     case "holdStill":
       context.memory.still.set(pool.metadata.name, { key: view.facts.key, since: action.since });
-      return { upToDate: notYet("InputsMoving", action.because), lookAgainSeconds: action.lookAgainSeconds };
+      return { upToDate: notYet("InputsMoving", action.because), reconcileAfterSeconds: action.reconcileAfterSeconds };
     case "publish": {
       const { build, image } = action;
       await publishImage(pool, intent, build, image, context);
@@ -253,7 +253,7 @@ async function takeImage(
 ): Promise<Standing> {
   const build = await createBuild(view.facts, want, plan, context);
   await succeed(build, image, "Reused", undefined, context);
-  return { upToDate: notYet("Building", `${build.metadata.name} ${says}`), build, lookAgainSeconds: 1 };
+  return { upToDate: notYet("Building", `${build.metadata.name} ${says}`), build, reconcileAfterSeconds: 1 };
 }
 
 const begun = (build: MachineOSBuild, { strategy, because }: BuildPlan): Standing => ({

@@ -8,7 +8,7 @@ import { isMaterialised } from "../core/config/opt-in.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { Context, Controller } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
-import { type Outcome, settled, waiting } from "../kube/outcome.ts";
+import { type Outcome, done, waiting } from "../kube/outcome.ts";
 import { intentFacts, poolWatches } from "./cluster-facts.ts";
 import { writeConfigStatus } from "./write-objects.ts";
 
@@ -44,9 +44,9 @@ async function optIn(name: string, context: Context, told: Map<string, string>):
     for (const config of configs)
       if (!isMaterialised(config))
         await accept(config, { reason: "PoolNotFound", message: `there is no MachineConfigPool ${name}` }, context);
-    return settled();
+    return done();
   }
-  if (pool.metadata.deletionTimestamp !== undefined) return settled();
+  if (pool.metadata.deletionTimestamp !== undefined) return done();
   const facts = intentFacts(pool, caches);
   const intent = compileIntent(facts);
   await materialise(pool, intent, configs, context);
@@ -61,7 +61,7 @@ async function optIn(name: string, context: Context, told: Map<string, string>):
         intent.problems.map(({ message }) => message).join("; "),
         300,
       )
-    : settled();
+    : done();
 }
 
 /**

@@ -4,50 +4,50 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, finalizers, labels, namespace, objects } from "../api/names.ts";
-import { BuilderScene, builtPool, repository } from "../../test/support/builder-scene.ts";
+import { BuilderHarness, builtPool, repository } from "../../test/support/builder-harness.ts";
 
 const layering = annotations.layeringEnabled;
-const configs = (scene: BuilderScene) =>
-  scene.act(() => scene.kube.list(MachineOSConfig)).then(({ items }) => items.map(({ metadata }) => metadata.name));
-const deleteConfig = (scene: BuilderScene, name = "worker") =>
-  scene.act(() => scene.kube.delete(MachineOSConfig, { name }));
+const configs = (harness: BuilderHarness) =>
+  harness.act(() => harness.kube.list(MachineOSConfig)).then(({ items }) => items.map(({ metadata }) => metadata.name));
+const deleteConfig = (harness: BuilderHarness, name = "worker") =>
+  harness.act(() => harness.kube.delete(MachineOSConfig, { name }));
 
 describe("opting in", () => {
   test.for([
     {
       title: "a label of the pool",
-      ask: (scene: BuilderScene) => scene.labelPool({ [layering]: "" }),
+      ask: (harness: BuilderHarness) => harness.labelPool({ [layering]: "" }),
       source: "PoolLabel",
     },
     {
       title: "an annotation of the pool",
-      ask: (scene: BuilderScene) => scene.annotatePool({ [layering]: "true" }),
+      ask: (harness: BuilderHarness) => harness.annotatePool({ [layering]: "true" }),
       source: "PoolLabel",
     },
     {
       title: "the cluster's default",
-      ask: (scene: BuilderScene) => scene.buildConfig({ defaultOptIn: "true" }),
+      ask: (harness: BuilderHarness) => harness.buildConfig({ defaultOptIn: "true" }),
       source: "ClusterDefault",
     },
-    { title: "a MachineOSConfig", ask: (scene: BuilderScene) => scene.optIn(), source: undefined },
+    { title: "a MachineOSConfig", ask: (harness: BuilderHarness) => harness.optIn(), source: undefined },
   ])(
     "by $title, without a word about what images hold, makes an image of all of the configuration [os-builder-opt-in-1]",
     async ({ ask, source }) => {
-      const scene = await BuilderScene.make();
-      await scene.act(() => scene.buildConfig());
-      scene.start();
-      await scene.pass(2000);
-      await scene.act(async () => void (await ask(scene)));
-      await scene.pass(15_000);
-      const config = await scene.config();
-      const [build] = await scene.builds();
+      const harness = await BuilderHarness.make();
+      await harness.act(() => harness.buildConfig());
+      harness.start();
+      await harness.pass(2000);
+      await harness.act(async () => void (await ask(harness)));
+      await harness.pass(15_000);
+      const config = await harness.config();
+      const [build] = await harness.builds();
       expect(config.metadata.annotations?.[annotations.optInSource]).toBe(source);
       expect(config.metadata.finalizers).toEqual([finalizers.osBuildCleanup]);
       expect(config.status?.currentImagePullSpec).toBe(build?.status?.digestedImagePushSpec);
       expect(build?.metadata.annotations?.[annotations.imageContent]).toBe("full");
-      expect(await scene.condition("Accepted")).toMatchObject({ status: "True" });
-      expect(scene.scribe.lines.filter(({ chapter }) => chapter === "OptIn")).toHaveLength(1);
-      const { notes, of } = await scene.pool();
+      expect(await harness.condition("Accepted")).toMatchObject({ status: "True" });
+      expect(harness.journal.lines.filter(({ chapter }) => chapter === "OptIn")).toHaveLength(1);
+      const { notes, of } = await harness.pool();
       expect(notes[annotations.newestImageEquivalentConfig]).toBe(
         source === "PoolLabel" ? config.status?.currentImagePullSpec : undefined,
       );
@@ -58,51 +58,51 @@ describe("opting in", () => {
   );
 
   test("the cluster's default has images of all pools made when the builder starts, without any event of a pool [os-builder-opt-in-2]", async () => {
-    const scene = await BuilderScene.make(["worker", "infra", "master"]);
-    await scene.act(() => scene.buildConfig({ defaultOptIn: "true" }));
-    scene.start();
-    await scene.pass(20_000);
-    expect((await configs(scene)).toSorted()).toEqual(["infra", "master", "worker"]);
+    const harness = await BuilderHarness.make(["worker", "infra", "master"]);
+    await harness.act(() => harness.buildConfig({ defaultOptIn: "true" }));
+    harness.start();
+    await harness.pass(20_000);
+    expect((await configs(harness)).toSorted()).toEqual(["infra", "master", "worker"]);
     for (const pool of ["worker", "infra", "master"])
-      expect((await scene.config(pool)).status?.currentImagePullSpec).toBeDefined();
-    expect(scene.backend.started).toHaveLength(1);
+      expect((await harness.config(pool)).status?.currentImagePullSpec).toBeDefined();
+    expect(harness.backend.started).toHaveLength(1);
   });
 
   test("what the ConfigMaps say is followed: another repository, another Containerfile", async () => {
-    const scene = await BuilderScene.make();
-    await scene.act(() => scene.buildConfig());
-    await scene.act(() => scene.labelPool({ [layering]: "" }));
-    scene.start();
-    await scene.pass(10_000);
-    await scene.act(() => scene.configMap(objects.customContainerfiles, { worker: "FROM os\nRUN true" }));
-    await scene.pass(15_000);
-    expect((await scene.config()).spec.containerFile).toEqual([
+    const harness = await BuilderHarness.make();
+    await harness.act(() => harness.buildConfig());
+    await harness.act(() => harness.labelPool({ [layering]: "" }));
+    harness.start();
+    await harness.pass(10_000);
+    await harness.act(() => harness.configMap(objects.customContainerfiles, { worker: "FROM os\nRUN true" }));
+    await harness.pass(15_000);
+    expect((await harness.config()).spec.containerFile).toEqual([
       { containerfileArch: "NoArch", content: "FROM os\nRUN true" },
     ]);
-    expect((await scene.states()).at(-1)).toBe("rendered-worker-1 build Succeeded/Ready");
-    await scene.act(() => scene.buildConfig({ finalImagePullspec: "r.example.com/elsewhere:x" }));
-    await scene.pass(15_000);
-    expect((await scene.config()).spec.renderedImagePushSpec).toBe("r.example.com/elsewhere:latest");
-    expect((await scene.config()).status?.currentImagePullSpec).toMatch(/^r\.example\.com\/elsewhere@/);
+    expect((await harness.states()).at(-1)).toBe("rendered-worker-1 build Succeeded/Ready");
+    await harness.act(() => harness.buildConfig({ finalImagePullspec: "r.example.com/elsewhere:x" }));
+    await harness.pass(15_000);
+    expect((await harness.config()).spec.renderedImagePushSpec).toBe("r.example.com/elsewhere:latest");
+    expect((await harness.config()).status?.currentImagePullSpec).toMatch(/^r\.example\.com\/elsewhere@/);
   });
 
   test("a user adopts what was made by taking its annotation away; the switch of the pool does not take it back", async () => {
-    const scene = await BuilderScene.make();
-    await scene.act(() => scene.buildConfig());
-    await scene.act(() => scene.labelPool({ [layering]: "" }));
-    scene.start();
-    await scene.pass(10_000);
-    await scene.act(() => scene.annotateConfig({ [annotations.optInSource]: null }));
-    await scene.act(() => scene.labelPool({ [layering]: null }));
-    await scene.pass(10_000);
-    expect(await configs(scene)).toEqual(["worker"]);
-    expect(await scene.builds()).toHaveLength(1);
+    const harness = await BuilderHarness.make();
+    await harness.act(() => harness.buildConfig());
+    await harness.act(() => harness.labelPool({ [layering]: "" }));
+    harness.start();
+    await harness.pass(10_000);
+    await harness.act(() => harness.annotateConfig({ [annotations.optInSource]: null }));
+    await harness.act(() => harness.labelPool({ [layering]: null }));
+    await harness.pass(10_000);
+    expect(await configs(harness)).toEqual(["worker"]);
+    expect(await harness.builds()).toHaveLength(1);
   });
 
   test("problems of the inputs are told all at once and nothing is begun; what is mended is built", async () => {
-    const scene = await BuilderScene.make();
-    await scene.act(() =>
-      scene.optIn(
+    const harness = await BuilderHarness.make();
+    await harness.act(() =>
+      harness.optIn(
         "worker",
         {},
         {
@@ -111,34 +111,34 @@ describe("opting in", () => {
         },
       ),
     );
-    scene.start();
-    await scene.pass(5000);
-    const condition = await scene.condition("InputsValid");
+    harness.start();
+    await harness.pass(5000);
+    const condition = await harness.condition("InputsValid");
     expect(condition).toMatchObject({ status: "False", reason: "SecretMissing" });
     expect(condition?.message.split("\n").map((line) => line.split(":")[0])).toEqual([
       "1. SecretMissing",
       "2. ContainerfileInvalid",
     ]);
-    expect(await scene.builds()).toEqual([]);
-    expect((await scene.pool()).of("ImageBuildDegraded")?.status ?? "False").toBe("False");
-    await scene.act(() =>
-      scene.kube.patch(
+    expect(await harness.builds()).toEqual([]);
+    expect((await harness.pool()).of("ImageBuildDegraded")?.status ?? "False").toBe("False");
+    await harness.act(() =>
+      harness.kube.patch(
         MachineOSConfig,
         { name: "worker" },
         { type: "merge", body: { spec: { renderedImagePushSecret: { name: "push" }, containerFile: null } } },
       ),
     );
-    await scene.pass(15_000);
-    expect(await scene.condition("InputsValid")).toMatchObject({ status: "True", reason: "AsExpected" });
-    expect(await scene.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
+    await harness.pass(15_000);
+    expect(await harness.condition("InputsValid")).toMatchObject({ status: "True", reason: "AsExpected" });
+    expect(await harness.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
   });
 
   test("a registry that gives no right to push is put up with three times, and then stops it", async () => {
-    const { scene } = await builtPool();
-    scene.registry.pushing = "denied";
-    await scene.act(() => scene.secret("push-2", "r.example.com"));
-    await scene.act(() =>
-      scene.kube.patch(
+    const { harness } = await builtPool();
+    harness.registry.pushing = "denied";
+    await harness.act(() => harness.secret("push-2", "r.example.com"));
+    await harness.act(() =>
+      harness.kube.patch(
         kubernetes.Secret,
         { name: "push-2", namespace },
         {
@@ -149,28 +149,28 @@ describe("opting in", () => {
         },
       ),
     );
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         MachineOSConfig,
         { name: "worker" },
         { type: "merge", body: { spec: { renderedImagePushSecret: { name: "push-2" } } } },
       ),
     );
-    await scene.pass(2000);
-    expect(await scene.condition("InputsValid")).toMatchObject({ status: "True", reason: "PushTokenDenied" });
-    await scene.pass(300_000);
-    expect(await scene.condition("InputsValid")).toMatchObject({ status: "False", reason: "PushTokenDenied" });
-    scene.registry.pushing = "yes";
-    await scene.pass(120_000);
-    expect(await scene.condition("InputsValid")).toMatchObject({ status: "True" });
+    await harness.pass(2000);
+    expect(await harness.condition("InputsValid")).toMatchObject({ status: "True", reason: "PushTokenDenied" });
+    await harness.pass(300_000);
+    expect(await harness.condition("InputsValid")).toMatchObject({ status: "False", reason: "PushTokenDenied" });
+    harness.registry.pushing = "yes";
+    await harness.pass(120_000);
+    expect(await harness.condition("InputsValid")).toMatchObject({ status: "True" });
   });
 
   test("MachineOSConfigs of the Go operator are stamped os-only, once, and no image is made for what is rolled out [os-builder-opt-in-7]", async () => {
-    const scene = await BuilderScene.make();
+    const harness = await BuilderHarness.make();
     const image = `${repository}@sha256:${"9".repeat(64)}`;
-    await scene.act(async () => {
-      const { kube } = scene;
-      await scene.optIn("worker", { [annotations.currentMachineOSBuild]: "worker-md5" });
+    await harness.act(async () => {
+      const { kube } = harness;
+      await harness.optIn("worker", { [annotations.currentMachineOSBuild]: "worker-md5" });
       await kube.create(MachineOSBuild, {
         apiVersion: MachineOSBuild.apiVersion,
         kind: MachineOSBuild.kind,
@@ -210,190 +210,192 @@ describe("opting in", () => {
         { subresource: "status" },
       );
     });
-    const first = scene.start();
-    await scene.pass(10_000);
-    expect((await scene.config()).metadata.annotations?.[annotations.imageContent]).toBe("os-only");
-    expect(await scene.events("ImageContentStamped")).toHaveLength(1);
-    expect(scene.backend.started).toEqual([]);
-    expect((await scene.config()).status?.currentImagePullSpec).toBe(image);
+    const first = harness.start();
+    await harness.pass(10_000);
+    expect((await harness.config()).metadata.annotations?.[annotations.imageContent]).toBe("os-only");
+    expect(await harness.events("ImageContentStamped")).toHaveLength(1);
+    expect(harness.backend.started).toEqual([]);
+    expect((await harness.config()).status?.currentImagePullSpec).toBe(image);
     // The administrator decides otherwise: that is not undone.
-    await scene.act(() => scene.annotateConfig({ [annotations.imageContent]: null }));
+    await harness.act(() => harness.annotateConfig({ [annotations.imageContent]: null }));
     first.abort();
-    await scene.pass(2000);
-    scene.start("two");
-    await scene.pass(20_000);
-    expect((await scene.config()).metadata.annotations?.[annotations.imageContent]).toBeUndefined();
-    expect((await scene.builds()).at(-1)?.metadata.annotations?.[annotations.imageContent]).toBe("full");
+    await harness.pass(2000);
+    harness.start("two");
+    await harness.pass(20_000);
+    expect((await harness.config()).metadata.annotations?.[annotations.imageContent]).toBeUndefined();
+    expect((await harness.builds()).at(-1)?.metadata.annotations?.[annotations.imageContent]).toBe("full");
   });
 
   test("of two MachineOSConfigs for one pool one decides, and the other is told so; one for a pool that there is not is told that", async () => {
-    const scene = await BuilderScene.make();
-    await scene.act(() => scene.optIn());
-    await scene.act(() => scene.optIn("nowhere"));
-    scene.start();
-    await scene.pass(10_000);
-    expect(await scene.condition("Accepted", "nowhere")).toMatchObject({ status: "False", reason: "PoolNotFound" });
-    expect(await scene.condition("Accepted")).toMatchObject({ status: "True" });
+    const harness = await BuilderHarness.make();
+    await harness.act(() => harness.optIn());
+    await harness.act(() => harness.optIn("nowhere"));
+    harness.start();
+    await harness.pass(10_000);
+    expect(await harness.condition("Accepted", "nowhere")).toMatchObject({ status: "False", reason: "PoolNotFound" });
+    expect(await harness.condition("Accepted")).toMatchObject({ status: "True" });
   });
 
   test("an image that came with the installation is taken over once, and then what is wanted is made", async () => {
-    const scene = await BuilderScene.make();
+    const harness = await BuilderHarness.make();
     const image = `${repository}@sha256:${"7".repeat(64)}`;
-    scene.registry.images.set(image, scene.imageLabels("full"));
-    await scene.act(() => scene.optIn("worker", { [annotations.preBuiltImage]: image }));
-    scene.start();
-    await scene.pass(10_000);
-    const config = await scene.config();
+    harness.registry.images.set(image, harness.imageLabels("full"));
+    await harness.act(() => harness.optIn("worker", { [annotations.preBuiltImage]: image }));
+    harness.start();
+    await harness.pass(10_000);
+    const config = await harness.config();
     expect(config.status?.currentImagePullSpec).toBe(image);
     expect(config.metadata.annotations?.[annotations.preBuiltImage]).toBeUndefined();
-    expect(await scene.condition("Seeded")).toMatchObject({ status: "True", reason: "PreBuiltImageSeeded" });
-    expect((await scene.builds()).map(({ metadata }) => metadata.labels?.[labels.preBuiltImage])).toEqual(["true"]);
-    expect(scene.backend.started).toEqual([]);
+    expect(await harness.condition("Seeded")).toMatchObject({ status: "True", reason: "PreBuiltImageSeeded" });
+    expect((await harness.builds()).map(({ metadata }) => metadata.labels?.[labels.preBuiltImage])).toEqual(["true"]);
+    expect(harness.backend.started).toEqual([]);
   });
 });
 
 describe("opting out", () => {
   test("a no ends the run, keeps the user's MachineOSConfig and says why; taking it away attaches again without a build [os-builder-opt-in-3]", async () => {
-    const { scene, image } = await builtPool();
-    scene.backend.scripts = [[{ forMs: 60_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
-    await scene.act(() => scene.render("worker", { files: { "/etc/a": "2" } }));
-    await scene.pass(5000);
-    await scene.act(() => scene.labelPool({ [layering]: "false" }));
-    await scene.pass(5000);
-    expect((await scene.states()).at(-1)).toBe("rendered-worker-2 append Interrupted/OptedOut");
-    expect(scene.backend.cancelled).toHaveLength(1);
-    expect(scene.backend.objects.size).toBe(0);
-    expect(await scene.condition("Accepted")).toMatchObject({ status: "False", reason: "OptedOut" });
-    expect(await scene.events("OptedOut")).not.toEqual([]);
-    expect((await scene.pool()).of("ImageBuildDegraded")).toMatchObject({ status: "False", reason: "OptedOut" });
-    await scene.act(() => scene.point("worker", "rendered-worker-1"));
-    await scene.act(() => scene.labelPool({ [layering]: null }));
-    await scene.pass(10_000);
-    expect(await scene.condition("Accepted")).toMatchObject({ status: "True" });
-    expect((await scene.config()).status?.currentImagePullSpec).toBe(image);
-    expect(scene.backend.started).toHaveLength(2);
+    const { harness, image } = await builtPool();
+    harness.backend.scripts = [[{ forMs: 60_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
+    await harness.act(() => harness.render("worker", { files: { "/etc/a": "2" } }));
+    await harness.pass(5000);
+    await harness.act(() => harness.labelPool({ [layering]: "false" }));
+    await harness.pass(5000);
+    expect((await harness.states()).at(-1)).toBe("rendered-worker-2 append Interrupted/OptedOut");
+    expect(harness.backend.cancelled).toHaveLength(1);
+    expect(harness.backend.objects.size).toBe(0);
+    expect(await harness.condition("Accepted")).toMatchObject({ status: "False", reason: "OptedOut" });
+    expect(await harness.events("OptedOut")).not.toEqual([]);
+    expect((await harness.pool()).of("ImageBuildDegraded")).toMatchObject({ status: "False", reason: "OptedOut" });
+    await harness.act(() => harness.point("worker", "rendered-worker-1"));
+    await harness.act(() => harness.labelPool({ [layering]: null }));
+    await harness.pass(10_000);
+    expect(await harness.condition("Accepted")).toMatchObject({ status: "True" });
+    expect((await harness.config()).status?.currentImagePullSpec).toBe(image);
+    expect(harness.backend.started).toHaveLength(2);
   });
 
   test("a MachineOSConfig that is deleted after a no has nothing to wait for, and goes at once", async () => {
-    const { scene } = await builtPool();
-    await scene.act(() => scene.labelPool({ [layering]: "false" }));
-    await scene.pass(5000);
-    await scene.act(() => scene.kube.delete(MachineOSConfig, { name: "worker" }));
-    await scene.pass(5000);
-    expect(await scene.act(() => scene.kube.get(MachineOSConfig, { name: "worker" }))).toBeUndefined();
-    const pool = await scene.act(() => scene.kube.get(MachineConfigPool, { name: "worker" }));
+    const { harness } = await builtPool();
+    await harness.act(() => harness.labelPool({ [layering]: "false" }));
+    await harness.pass(5000);
+    await harness.act(() => harness.kube.delete(MachineOSConfig, { name: "worker" }));
+    await harness.pass(5000);
+    expect(await harness.act(() => harness.kube.get(MachineOSConfig, { name: "worker" }))).toBeUndefined();
+    const pool = await harness.act(() => harness.kube.get(MachineConfigPool, { name: "worker" }));
     expect(pool?.metadata.annotations?.[annotations.optOutAfter]).toBeUndefined();
   });
 
   test("a label that is taken away takes the MachineOSConfig with it that was made for it, and everything that was told on the pool [os-builder-opt-in-4]", async () => {
-    const scene = await BuilderScene.make();
-    await scene.act(() => scene.buildConfig());
-    await scene.act(() => scene.labelPool({ [layering]: "" }));
-    scene.start();
-    await scene.pass(10_000);
-    await scene.act(() => scene.annotatePool({ [annotations.buildRetries]: "2" }));
-    await scene.act(() => scene.labelPool({ [layering]: null }));
-    await scene.pass(5000);
-    expect(await configs(scene)).toEqual([]);
-    const { notes, of } = await scene.pool();
+    const harness = await BuilderHarness.make();
+    await harness.act(() => harness.buildConfig());
+    await harness.act(() => harness.labelPool({ [layering]: "" }));
+    harness.start();
+    await harness.pass(10_000);
+    await harness.act(() => harness.annotatePool({ [annotations.buildRetries]: "2" }));
+    await harness.act(() => harness.labelPool({ [layering]: null }));
+    await harness.pass(5000);
+    expect(await configs(harness)).toEqual([]);
+    const { notes, of } = await harness.pool();
     expect(Object.keys(notes).filter((key) => key !== layering)).toEqual([]);
     expect(of("ImageBuildDegraded")).toMatchObject({ status: "False", reason: "OptedOut" });
     expect(of("BuildSuccess")).toBeUndefined();
-    expect(scene.scribe.lines.filter(({ chapter }) => chapter === "OptOut")).toHaveLength(1);
+    expect(harness.journal.lines.filter(({ chapter }) => chapter === "OptOut")).toHaveLength(1);
   });
 
   test("a deleted ConfigMap takes nothing back: it is told as what is wrong with the inputs [os-builder-opt-in-5]", async () => {
-    const scene = await BuilderScene.make(["worker", "infra"]);
-    await scene.act(() => scene.buildConfig({ defaultOptIn: "true" }));
-    await scene.act(() => scene.labelPool({ [layering]: "" }));
-    scene.start();
-    await scene.pass(15_000);
-    await scene.act(() => scene.kube.delete(kubernetes.ConfigMap, { name: objects.buildConfig, namespace }));
-    await scene.pass(10_000);
-    expect((await configs(scene)).toSorted()).toEqual(["infra", "worker"]);
+    const harness = await BuilderHarness.make(["worker", "infra"]);
+    await harness.act(() => harness.buildConfig({ defaultOptIn: "true" }));
+    await harness.act(() => harness.labelPool({ [layering]: "" }));
+    harness.start();
+    await harness.pass(15_000);
+    await harness.act(() => harness.kube.delete(kubernetes.ConfigMap, { name: objects.buildConfig, namespace }));
+    await harness.pass(10_000);
+    expect((await configs(harness)).toSorted()).toEqual(["infra", "worker"]);
     for (const pool of ["worker", "infra"]) {
-      expect(await scene.condition("InputsValid", pool)).toMatchObject({
+      expect(await harness.condition("InputsValid", pool)).toMatchObject({
         status: "False",
         reason: "BuildConfigMissing",
       });
-      expect((await scene.config(pool)).status?.currentImagePullSpec).toBeDefined();
+      expect((await harness.config(pool)).status?.currentImagePullSpec).toBeDefined();
     }
   });
 
   test("a grace that is longer than a day is a day, and the MachineOSConfig says so", async () => {
-    const { scene } = await builtPool();
-    await scene.act(() => scene.configMap(objects.buildConfig, { optOutGraceSeconds: "100000" }));
-    await scene.pass(5000);
-    const valid = await scene.condition("InputsValid");
+    const { harness } = await builtPool();
+    await harness.act(() => harness.configMap(objects.buildConfig, { optOutGraceSeconds: "100000" }));
+    await harness.pass(5000);
+    const valid = await harness.condition("InputsValid");
     expect(valid).toMatchObject({ status: "True", reason: "BuildSettingInvalid" });
     expect(valid?.message).toContain('optOutGraceSeconds "100000" is not a whole number from 0 to 86400: 86400 counts');
-    const deleted = scene.kernel.clock.now();
-    await deleteConfig(scene);
-    await scene.pass(5000);
-    const until = Date.parse((await scene.pool()).notes[annotations.optOutAfter] ?? "");
+    const deleted = harness.kernel.clock.now();
+    await deleteConfig(harness);
+    await harness.pass(5000);
+    const until = Date.parse((await harness.pool()).notes[annotations.optOutAfter] ?? "");
     expect(until - deleted).toBeGreaterThanOrEqual(86_399_000);
     expect(until - deleted).toBeLessThan(86_405_000);
   });
 
   test("a deleted MachineOSConfig leaves machines their images for a minute; made again in time it takes its image over without a build [os-builder-opt-in-6]", async () => {
-    const { scene, image } = await builtPool();
-    await deleteConfig(scene);
-    await scene.pass(5000);
-    expect(await configs(scene)).toEqual([]);
-    const { notes, of } = await scene.pool();
-    expect(Date.parse(notes[annotations.optOutAfter] ?? "")).toBeGreaterThan(scene.kernel.clock.now() + 50_000);
+    const { harness, image } = await builtPool();
+    await deleteConfig(harness);
+    await harness.pass(5000);
+    expect(await configs(harness)).toEqual([]);
+    const { notes, of } = await harness.pool();
+    expect(Date.parse(notes[annotations.optOutAfter] ?? "")).toBeGreaterThan(harness.kernel.clock.now() + 50_000);
     expect(of("ImageBuildDegraded")?.reason).not.toBe("OptedOut");
-    await scene.act(() => scene.optIn());
-    await scene.pass(10_000);
-    expect((await scene.config()).status?.currentImagePullSpec).toBe(image);
-    expect((await scene.pool()).notes[annotations.optOutAfter]).toBeUndefined();
-    expect(scene.backend.started).toHaveLength(1);
-    await deleteConfig(scene);
-    await scene.pass(70_000);
-    expect((await scene.pool()).of("ImageBuildDegraded")).toMatchObject({ reason: "OptedOut" });
-    expect((await scene.pool()).notes[annotations.optOutAfter]).toBeUndefined();
+    await harness.act(() => harness.optIn());
+    await harness.pass(10_000);
+    expect((await harness.config()).status?.currentImagePullSpec).toBe(image);
+    expect((await harness.pool()).notes[annotations.optOutAfter]).toBeUndefined();
+    expect(harness.backend.started).toHaveLength(1);
+    await deleteConfig(harness);
+    await harness.pass(70_000);
+    expect((await harness.pool()).of("ImageBuildDegraded")).toMatchObject({ reason: "OptedOut" });
+    expect((await harness.pool()).notes[annotations.optOutAfter]).toBeUndefined();
   });
 
   test("a MachineOSConfig that is deleted during a build, and a pool that is, leave nothing of the run [os-builder-opt-in-8]", async () => {
     for (const kind of ["config", "pool"] as const) {
-      const scene = await BuilderScene.make();
-      scene.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
-      await scene.act(() => scene.optIn());
-      scene.start();
-      await scene.pass(5000);
-      expect(scene.backend.objects.size).toBe(1);
-      await scene.act(() =>
+      const harness = await BuilderHarness.make();
+      harness.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
+      await harness.act(() => harness.optIn());
+      harness.start();
+      await harness.pass(5000);
+      expect(harness.backend.objects.size).toBe(1);
+      await harness.act(() =>
         kind === "config"
-          ? scene.kube.delete(MachineOSConfig, { name: "worker" })
-          : scene.kube.delete(MachineConfigPool, { name: "worker" }),
+          ? harness.kube.delete(MachineOSConfig, { name: "worker" })
+          : harness.kube.delete(MachineConfigPool, { name: "worker" }),
       );
-      await scene.pass(60_000);
-      expect(scene.backend.objects.size).toBe(0);
-      expect(scene.backend.cancelled).toHaveLength(1);
-      expect(await scene.states()).toEqual(kind === "config" ? [] : ["rendered-worker-1 append Interrupted/OptedOut"]);
-      if (kind === "config") expect(await configs(scene)).toEqual([]);
-      else expect(await scene.condition("Accepted")).toMatchObject({ status: "False", reason: "PoolNotFound" });
+      await harness.pass(60_000);
+      expect(harness.backend.objects.size).toBe(0);
+      expect(harness.backend.cancelled).toHaveLength(1);
+      expect(await harness.states()).toEqual(
+        kind === "config" ? [] : ["rendered-worker-1 append Interrupted/OptedOut"],
+      );
+      if (kind === "config") expect(await configs(harness)).toEqual([]);
+      else expect(await harness.condition("Accepted")).toMatchObject({ status: "False", reason: "PoolNotFound" });
     }
   });
 
   test("images and builds of a pool that has none any more go once no machine names them", async () => {
-    const { scene, image } = await builtPool();
-    await scene.act(() => scene.node("w0", "worker", { annotations: { [annotations.currentImage]: image } }));
-    await deleteConfig(scene);
-    await scene.pass(2_000_000);
-    expect(scene.registry.deleted).toEqual([]);
-    await scene.act(() =>
-      scene.kube.patch(
+    const { harness, image } = await builtPool();
+    await harness.act(() => harness.node("w0", "worker", { annotations: { [annotations.currentImage]: image } }));
+    await deleteConfig(harness);
+    await harness.pass(2_000_000);
+    expect(harness.registry.deleted).toEqual([]);
+    await harness.act(() =>
+      harness.kube.patch(
         kubernetes.Node,
         { name: "w0" },
         { type: "merge", body: { metadata: { annotations: { [annotations.currentImage]: null } } } },
       ),
     );
-    await scene.pass(600_000);
-    expect(scene.registry.deleted).toEqual([]);
-    await scene.pass(600_000);
-    expect(scene.registry.deleted).toEqual([image]);
-    expect(await scene.builds()).toEqual([]);
-    expect(await scene.events("ImagePruned")).toEqual([image]);
+    await harness.pass(600_000);
+    expect(harness.registry.deleted).toEqual([]);
+    await harness.pass(600_000);
+    expect(harness.registry.deleted).toEqual([image]);
+    expect(await harness.builds()).toEqual([]);
+    expect(await harness.events("ImagePruned")).toEqual([image]);
   });
 });

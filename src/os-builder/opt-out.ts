@@ -9,7 +9,7 @@ import { rebuildRequest } from "../core/build/build-rebuild.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 import { isMaterialised } from "../core/config/opt-in.ts";
 import { updateObject } from "../kube/kube-client.ts";
-import { type Outcome, settled } from "../kube/outcome.ts";
+import { type Outcome, done } from "../kube/outcome.ts";
 import type { BuilderContext } from "./builder-context.ts";
 import { cleanUp } from "./clean-up.ts";
 import { buildSettingsIn, poolOfBuild } from "./cluster-facts.ts";
@@ -98,17 +98,17 @@ export async function leavePool(
     await annotateConfig(config, { [annotations.rebuild]: null, [annotations.rebuildActive]: null }, context);
     await writeConfigStatus(config, [{ type: types.upToDate, status: "False", reason, message: why }], context);
   }
-  if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return settled();
+  if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return done();
   if (layeringTold(pool) !== "layered") {
     await ignoreRebuild(pool, context);
-    return settled();
+    return done();
   }
   // A MachineOSConfig that is made again in time changes nothing.
   const after = Date.parse(optOutAfterOf(pool) ?? "");
   const now = context.clock.now();
-  if (!Number.isNaN(after) && after > now) return settled((after - now) / 1000);
+  if (!Number.isNaN(after) && after > now) return done((after - now) / 1000);
   await goBackToStock(pool, context);
-  return settled();
+  return done();
 }
 
 /** Names of the MachineOSConfigs of a pool: those that exist, and those that builds of the pool are of. */

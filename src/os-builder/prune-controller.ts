@@ -8,10 +8,10 @@ import { annotations, labels, machineOSConfigConditions as types } from "../api/
 import { readRendered } from "../core/build/build-inputs.ts";
 import { type PrunePlan, prunePlan, pruneRules } from "../core/build/build-prune.ts";
 import { emptyNodeConfig } from "../core/config/node-config.ts";
-import { slimNode } from "../core/pool/slim.ts";
+import { trimNode } from "../core/pool/trim.ts";
 import { type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
-import { type Outcome, settled } from "../kube/outcome.ts";
+import { type Outcome, done } from "../kube/outcome.ts";
 import type { BuildBackend } from "./backend.ts";
 import { authIn, buildSettingsIn, imagesOfNodes, ownNamespace, poolWatches } from "./cluster-facts.ts";
 import type { OpenImages } from "./images.ts";
@@ -54,7 +54,7 @@ const pruneWatches: readonly [Watch, ...Watch[]] = [
   }),
   watching({
     resource: kubernetes.Node,
-    keep: slimNode,
+    keep: trimNode,
     concerns: ({ before, after }) => (imagesIn(before) === imagesIn(after) ? [] : [everything]),
   }),
 ];
@@ -93,14 +93,14 @@ async function prune(context: PruneContext): Promise<Outcome> {
   });
   if (pruneDryRun) {
     await tellDryRun(plan, configs, context);
-    return settled(longestSeconds);
+    return done(longestSeconds);
   }
   const freed = await carryOut(plan, context);
   await removeInspected(builds, now, context);
   await removeDigests(context);
   await tell(plan, configs, freed, context);
-  if (plan.nextAt === undefined) return settled(longestSeconds);
-  return settled(Math.min(longestSeconds, Math.max(soonestSeconds, (plan.nextAt - now) / 1000)));
+  if (plan.nextAt === undefined) return done(longestSeconds);
+  return done(Math.min(longestSeconds, Math.max(soonestSeconds, (plan.nextAt - now) / 1000)));
 }
 
 /** @returns bytes of the images that went. */

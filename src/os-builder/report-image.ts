@@ -23,7 +23,7 @@ export type Configured = OptedIn & { readonly config: MachineOSConfig };
 export interface Standing {
   readonly upToDate: { readonly is: boolean; readonly reason: string; readonly message: string };
   readonly build?: MachineOSBuild;
-  readonly lookAgainSeconds?: number;
+  readonly reconcileAfterSeconds?: number;
 }
 
 /**

@@ -8,7 +8,7 @@ import { type Caches, type Controller, runControllers } from "../kube/controller
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
-import { meteredScribe } from "../kube/metered-scribe.ts";
+import { meteredJournal } from "../kube/metered-journal.ts";
 import { createReport } from "../kube/report.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
 import type { Ports } from "../ports/index.ts";
@@ -130,11 +130,11 @@ interface Progress {
 export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSignal): Promise<void> {
   const { kube, clock, random, log, identity, version } = options;
   const sections = new SectionMeter();
-  const scribe = meteredScribe(options.scribe, sections, clock);
+  const journal = meteredJournal(options.journal, sections, clock);
   const progress: Progress = { caches: undefined, leads: false };
   const life = { book: "cluster", chapter: "OsBuilder", run: identity } as const;
   // The lines of the process itself go past the meter of sections.
-  const report = createReport({ scribe: options.scribe, log });
+  const report = createReport({ journal: options.journal, log });
   report({
     ...life,
     path: "Start",
@@ -146,7 +146,7 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
   const text = () =>
     metricsText([
       ...sections.families(),
-      ...journalFamilies("os-builder", scribe.counts?.dropped ?? 0),
+      ...journalFamilies("os-builder", journal.counts?.dropped ?? 0),
       ...(progress.caches === undefined
         ? []
         : buildFamilies(progress.caches.of(MachineOSBuild).list(), progress.caches.of(MachineOSConfig).list())),
@@ -155,7 +155,7 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
   await whileLeader(
     { kube, clock, random, log, name: objects.osBuilder, namespace, identity, ...options.lease },
     signal,
-    (term) => runTerm({ ...options, scribe }, progress, term),
+    (term) => runTerm({ ...options, journal }, progress, term),
   );
   report({
     ...life,

@@ -6,17 +6,17 @@ export * from "./listener.ts";
 export * from "./logger.ts";
 export * from "./process.ts";
 export * from "./random.ts";
-export * from "./scribe.ts";
+export * from "./journal.ts";
 
 import type { Clock } from "./clock.ts";
 import type { Logger } from "./logger.ts";
 import type { Random } from "./random.ts";
-import type { Scribe } from "./scribe.ts";
+import type { Journal } from "./journal.ts";
 
 /** What every process is given: time, chance, and two ways to speak. */
 export interface Ports {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  readonly scribe: Scribe;
+  readonly journal: Journal;
 }

@@ -7,7 +7,7 @@ import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import type { Incoming } from "./blob-store.ts";
 import { folderStore } from "./node/folder-store.ts";
 import { processIdentity } from "./node/process-identity.ts";
-import { bytesOf, failure, sha256Of, temporaryFolder } from "../../test/support/registry/pull-kit.ts";
+import { bytesOf, failure, sha256Of, temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 
 const never = new AbortController().signal;
 const blob = bytesOf(300_000, 5);

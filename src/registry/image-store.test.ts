@@ -7,7 +7,7 @@ import { httpsWire } from "./node/https-wire.ts";
 import { type ProxySettings, WireFailure } from "./wire.ts";
 import { testAuthority } from "../../test/support/test-pki.ts";
 import { packLayer } from "./pack-layer.ts";
-import { bytesOf, failure, hurriedClock, registry, sha256Of } from "../../test/support/registry/pull-kit.ts";
+import { bytesOf, failure, hurriedClock, registry, sha256Of } from "../../test/support/registry/pull-harness.ts";
 import type { TestRegistry } from "../../test/support/registry/test-registry.ts";
 import { gzippedLayer } from "../../test/support/registry/tar-builder.ts";
 import { acceptAnything, authJson } from "../../test/support/registry/settings.ts";

@@ -11,7 +11,7 @@ import {
   registry,
   sha256Of,
   temporaryFolder,
-} from "../../test/support/registry/pull-kit.ts";
+} from "../../test/support/registry/pull-harness.ts";
 import { authJson } from "../../test/support/registry/settings.ts";
 import type { Fault } from "../../test/support/registry/test-registry.ts";
 

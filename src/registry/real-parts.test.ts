@@ -14,7 +14,7 @@ import { pushImage } from "./push-image.ts";
 import { type RegistryClient, digestOf, registryClient } from "./registry-client.ts";
 import { signatureTag } from "./sigstore-attachments.ts";
 import { testAuthority } from "../../test/support/test-pki.ts";
-import { failure, temporaryFolder } from "../../test/support/registry/pull-kit.ts";
+import { failure, temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 import { type RunningRegistry, startDebian } from "../../test/support/registry/registries.ts";
 import { acceptAnything, authJson, settings } from "../../test/support/registry/settings.ts";
 

@@ -12,7 +12,7 @@ import { parentFrom } from "./compose-image.ts";
 import { httpsWire } from "./node/https-wire.ts";
 import { type RegistryClient, digestOf, registryClient } from "./registry-client.ts";
 import { testAuthority } from "../../test/support/test-pki.ts";
-import { bytesOf, failure, temporaryFolder } from "../../test/support/registry/pull-kit.ts";
+import { bytesOf, failure, temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 import {
   type RunningRegistry,
   missingPrograms,

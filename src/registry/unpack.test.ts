@@ -3,7 +3,7 @@ import { lstat, mkdir, readFile, readdir, readlink, stat, symlink, writeFile } f
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type UnpackLimits, unpackLayers } from "./node/unpack-layers.ts";
-import { failure, sha256Of, temporaryFolder } from "../../test/support/registry/pull-kit.ts";
+import { failure, sha256Of, temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 import { type BuiltEntry, gzippedLayer, tarOf, zstdLayer } from "../../test/support/registry/tar-builder.ts";
 
 type Layer = { readonly bytes: Uint8Array; readonly plain?: Uint8Array; readonly mediaType?: string };

@@ -3,7 +3,7 @@ import type { ServedVersion } from "../ignition/convert-ignition.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ConfigAnswer, ConfigHandler, ConfigRequest } from "../ports/listener.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Answers, Representation } from "./answers.ts";
+import type { ResponseCache, Representation } from "./response-cache.ts";
 import type { AccessRefusal, Credentials, TokenUse } from "./credentials.ts";
 import type { Limits } from "./limits.ts";
 
@@ -25,7 +25,7 @@ export interface RequestOutcome {
 }
 
 export interface AnswerRequestOptions {
-  readonly answers: Answers;
+  readonly answers: ResponseCache;
   readonly credentials: Credentials;
   readonly limits: Limits;
   readonly clock: Clock;

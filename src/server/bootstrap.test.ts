@@ -13,7 +13,7 @@ import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemFiles } from "../ports/node/index.ts";
 import { FolderSource } from "./folder-source.ts";
 import { testAuthority } from "../../test/support/test-pki.ts";
-import { ignition, problemOf, send, tokenText } from "../../test/support/server-scene.ts";
+import { ignition, problemOf, send, tokenText } from "../../test/support/server-harness.ts";
 
 class Folder {
   readonly path = mkdtempSync(join(tmpdir(), "mco-bootstrap-"));

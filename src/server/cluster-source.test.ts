@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { ServerScene } from "../../test/support/server-scene.ts";
+import { ServerHarness } from "../../test/support/server-harness.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
@@ -13,8 +13,8 @@ import { ClusterSource } from "./cluster-source.ts";
 const image = `registry.example.com/os@sha256:${"a".repeat(64)}`;
 
 /** The pool `worker` with an image that every machine of it runs, and whose MachineOSConfig is being deleted. */
-async function leavingPool(scene: ServerScene): Promise<void> {
-  const { kube } = scene;
+async function leavingPool(harness: ServerHarness): Promise<void> {
+  const { kube } = harness;
   const config = (await kube.get(MachineConfigPool, { name: "worker" }))?.spec.configuration?.name ?? "";
   await kube.create(MachineOSBuild, {
     apiVersion: MachineOSBuild.apiVersion,
@@ -56,7 +56,7 @@ async function leavingPool(scene: ServerScene): Promise<void> {
 }
 
 /** The image of the pool `worker` that machines which join get, as soon as there is an answer. */
-async function servedImage({ kube }: ServerScene): Promise<string | undefined> {
+async function servedImage({ kube }: ServerHarness): Promise<string | undefined> {
   const stopping = new AbortController();
   onTestFinished(() => stopping.abort(new Error("the test is over")));
   const source = new ClusterSource({
@@ -81,12 +81,12 @@ test.for([
   { title: "none: machines that join get no image any more", text: "0", expected: undefined },
   { title: "longer than a day: machines that join get the image", text: "100000", expected: image },
 ])("the grace of an opt-out is that of the ConfigMap here too, $title", async ({ text, expected }) => {
-  const scene = await ServerScene.make();
-  await leavingPool(scene);
-  await scene.kube.apply(
+  const harness = await ServerHarness.make();
+  await leavingPool(harness);
+  await harness.kube.apply(
     kubernetes.ConfigMap,
     { metadata: { name: objects.buildConfig, namespace }, data: { optOutGraceSeconds: text } },
     { owner: "people" },
   );
-  expect(await servedImage(scene)).toBe(expected);
+  expect(await servedImage(harness)).toBe(expected);
 });

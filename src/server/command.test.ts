@@ -11,7 +11,7 @@ import { readKubeconfig } from "../kube/kubeconfig.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import { testAuthority } from "../../test/support/test-pki.ts";
-import { ServerScene, ignition, send } from "../../test/support/server-scene.ts";
+import { ServerHarness, ignition, send } from "../../test/support/server-harness.ts";
 
 const main = join(import.meta.dirname, "../cli/main.ts");
 
@@ -45,7 +45,7 @@ test("mco server start serves a cluster that it reaches over TLS, and tells it i
   );
   const { kube, close } = connectTo(await readKubeconfig(systemFiles, at("kubeconfig")), { component: "test" });
   onTestFinished(close);
-  const scene = await ServerScene.over(kube, authority);
+  const harness = await ServerHarness.over(kube, authority);
   await kube.create(MachineStateJournal, {
     apiVersion: MachineStateJournal.apiVersion,
     kind: MachineStateJournal.kind,
@@ -92,10 +92,10 @@ test("mco server start serves a cluster that it reaches over TLS, and tells it i
   const ask = (more: object = {}) =>
     send(port, authority.certificate, { headers: { accept: ignition("3.4.0") }, ...more });
   while ((await ask({ path: "/readyz" })).status !== 200);
-  const token = await scene.token("cmd", "c", { maxUses: 1 });
+  const token = await harness.token("cmd", "c", { maxUses: 1 });
   expect((await ask()).status).toBe(401);
   expect((await ask({ token })).status).toBe(200);
-  expect(await scene.uses(token)).toBe(1);
+  expect(await harness.uses(token)).toBe(1);
   child.kill("SIGTERM");
   expect(await exited).toBe(0);
   const journal = await kube.get(MachineStateJournal, { name: "server" });

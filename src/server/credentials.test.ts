@@ -131,7 +131,7 @@ describe("uses of a token", () => {
     expect(await one.book(use)).toBe("booked");
     tokens.watched = new Map(tokens.objects);
     one.giveBack(use);
-    await one.settle(new AbortController().signal);
+    await one.flush(new AbortController().signal);
     expect(tokens.objects.get(id)?.status?.uses).toBe(0);
     expect(await two.book(await useOf(two))).toBe("booked");
     expect(tokens.objects.get(id)?.status?.uses).toBe(1);
@@ -148,7 +148,7 @@ describe("uses of a token", () => {
       if ((await credentials.book(admission.use)) !== "booked") break;
       answered += 1;
       credentials.giveBack(admission.use);
-      await credentials.settle(new AbortController().signal);
+      await credentials.flush(new AbortController().signal);
     }
     expect(answered).toBe(11);
   });

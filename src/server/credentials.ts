@@ -76,7 +76,7 @@ interface Waiting {
 }
 
 /** What waits to be written to one token: uses, and uses that are given back. */
-interface Desk {
+interface WriteBatch {
   readonly waiting: Waiting[];
   returned: number;
   isOpen: boolean;
@@ -85,7 +85,7 @@ interface Desk {
 /** Who may be given what. A use of a token is stored before the first byte that it opens leaves the house. */
 export class Credentials {
   readonly #options: CredentialsOptions;
-  readonly #desks = new Map<string, Desk>();
+  readonly #desks = new Map<string, WriteBatch>();
   /** Tokens as this server wrote them last: watches bring that later. */
   readonly #fresh = new Map<string, ProvisioningToken>();
   readonly #givenBack = new Map<string, number>();
@@ -141,9 +141,9 @@ export class Credentials {
   /** Stores a use. Those that come together are stored together; of those that are too many, each is told so. */
   book(use: TokenUse): Promise<"booked" | AccessRefusal> {
     return new Promise((resolve) => {
-      const desk = this.#desk(use.id);
-      desk.waiting.push({ use, resolve });
-      this.#open(use.id, desk);
+      const batch = this.#batch(use.id);
+      batch.waiting.push({ use, resolve });
+      this.#open(use.id, batch);
     });
   }
 
@@ -154,48 +154,48 @@ export class Credentials {
     this.#givenBack.delete(id);
     this.#givenBack.set(id, before + 1);
     forgetOldest(this.#givenBack, mostFresh);
-    const desk = this.#desk(id);
-    desk.returned += 1;
-    this.#open(id, desk);
+    const batch = this.#batch(id);
+    batch.returned += 1;
+    this.#open(id, batch);
   }
 
   /** Resolves when nothing waits to be stored. */
-  async settle(signal: AbortSignal): Promise<void> {
+  async flush(signal: AbortSignal): Promise<void> {
     while (this.#desks.size > 0 && !signal.aborted) await this.#options.clock.sleep(20, signal).catch(() => undefined);
   }
 
-  #desk(id: string): Desk {
-    const desk = this.#desks.get(id) ?? { waiting: [], returned: 0, isOpen: false };
-    this.#desks.set(id, desk);
-    return desk;
+  #batch(id: string): WriteBatch {
+    const batch = this.#desks.get(id) ?? { waiting: [], returned: 0, isOpen: false };
+    this.#desks.set(id, batch);
+    return batch;
   }
 
-  #open(id: string, desk: Desk): void {
-    if (desk.isOpen) return;
-    desk.isOpen = true;
-    void this.#serve(id, desk).finally(() => {
+  #open(id: string, batch: WriteBatch): void {
+    if (batch.isOpen) return;
+    batch.isOpen = true;
+    void this.#serve(id, batch).finally(() => {
       this.#desks.delete(id);
     });
   }
 
-  async #serve(id: string, desk: Desk): Promise<void> {
-    while (desk.waiting.length > 0 || desk.returned > 0) {
-      const batch = desk.waiting.splice(0);
-      const { returned } = desk;
+  async #serve(id: string, batch: WriteBatch): Promise<void> {
+    while (batch.waiting.length > 0 || batch.returned > 0) {
+      const batchOf = batch.waiting.splice(0);
+      const { returned } = batch;
       try {
-        await this.#write(id, batch, returned);
+        await this.#write(id, batchOf, returned);
       } catch (error) {
         this.#options.log.warn(
-          { error, token: id, uses: batch.length, givenBack: returned },
+          { error, token: id, uses: batchOf.length, givenBack: returned },
           "uses of a provisioning token are not stored",
         );
-        for (const { resolve } of batch) resolve(busy);
+        for (const { resolve } of batchOf) resolve(busy);
       }
-      desk.returned -= returned;
+      batch.returned -= returned;
     }
   }
 
-  async #write(id: string, batch: readonly Waiting[], returned: number): Promise<void> {
+  async #write(id: string, batchOf: readonly Waiting[], returned: number): Promise<void> {
     const { tokens, clock, log } = this.#options;
     let token = this.#known(id) ?? (await tokens?.lookUp(id));
     for (let conflicts = 0; conflicts <= mostConflicts; conflicts += 1) {
@@ -203,7 +203,7 @@ export class Credentials {
       let uses = Math.max(0, (before?.uses ?? 0) - returned);
       const taken: Waiting[] = [];
       const refused: (readonly [Waiting, AccessRefusal])[] = [];
-      for (const one of batch) {
+      for (const one of batchOf) {
         const verdict = this.#judge(one.use, token, uses);
         if (verdict === "allowed") {
           taken.push(one);
@@ -229,7 +229,7 @@ export class Credentials {
       const stored = await tokens.store(token, status);
       if (stored === "gone") {
         this.#fresh.delete(id);
-        return settle(batch.map((one) => [one, unknown]));
+        return settle(batchOf.map((one) => [one, unknown]));
       }
       if (stored === "conflict") {
         this.#fresh.delete(id);
@@ -243,7 +243,7 @@ export class Credentials {
       for (const { resolve } of taken) resolve("booked");
       return settle(refused);
     }
-    for (const { resolve } of batch) resolve(busy);
+    for (const { resolve } of batchOf) resolve(busy);
   }
 
   /** The newest that is known here; what the watch no longer has was revoked. */

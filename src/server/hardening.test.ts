@@ -1,13 +1,13 @@
 import { connect } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { heldClock } from "../../test/support/held-clock.ts";
-import { ServerScene, problemOf, pullSecret, shownBy } from "../../test/support/server-scene.ts";
+import { ServerHarness, problemOf, pullSecret, shownBy } from "../../test/support/server-harness.ts";
 
 describe("paths lead where they say, or nowhere", () => {
   test("with a token that opens everything there is to open [server-hardening-5]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start();
-    const token = await scene.token("paths", "a", { expiresAt: "2099-01-01T00:00:00Z" });
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
+    const token = await harness.token("paths", "a", { expiresAt: "2099-01-01T00:00:00Z" });
     const statuses: Record<string, number> = {};
     const paths = [
       "/config/worker",
@@ -87,8 +87,8 @@ describe("paths lead where they say, or nowhere", () => {
   });
 
   test("asked for from outside, every path says the same whether there is such a pool or not [server-hardening-6]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start();
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
     const [one, other] = [await server.get({ path: "/config/worker" }), await server.get({ path: "/config/nothing" })];
     const headers = ({ date: _, ...rest }: (typeof one)["headers"]) => rest;
     expect([one.status, one.text, headers(one.headers)]).toEqual([other.status, other.text, headers(other.headers)]);
@@ -97,9 +97,9 @@ describe("paths lead where they say, or nowhere", () => {
 
 describe("floods", () => {
   test("of one source are turned away, with the time to wait; a machine with a credential is told to come again [server-hardening-2]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start({ limits: { burst: 3, perSecond: 0.1 } });
-    const token = await scene.token("flood", "a", { expiresAt: "2099-01-01T00:00:00Z" });
+    const harness = await ServerHarness.make();
+    const server = await harness.start({ limits: { burst: 3, perSecond: 0.1 } });
+    const token = await harness.token("flood", "a", { expiresAt: "2099-01-01T00:00:00Z" });
     for (let turn = 0; turn < 3; turn += 1) expect((await server.get()).status).toBe(401);
     const refused = await server.get();
     expect([refused.status, problemOf(refused).reason]).toEqual([429, "TooManyRequests"]);
@@ -110,21 +110,21 @@ describe("floods", () => {
   });
 
   test("of answers under way are turned away until there is room [server-hardening-3]", async () => {
-    const scene = await ServerScene.make();
-    await scene.point("worker", await scene.render("worker", { "/etc/large": "x".repeat(1_000_000) }));
+    const harness = await ServerHarness.make();
+    await harness.point("worker", await harness.render("worker", { "/etc/large": "x".repeat(1_000_000) }));
     const clock = heldClock();
-    const server = await scene.start({ access: "insecure", limits: { answers: 0 }, clock });
+    const server = await harness.start({ access: "insecure", limits: { answers: 0 }, clock });
     const got = await server.get();
     expect([got.status, problemOf(got).reason, got.headers["retry-after"]]).toEqual([503, "TooManyAnswers", "1"]);
   });
 
   test("of refusals are a few lines in the journal, with how many they were [server-hardening-4]", async () => {
-    const scene = await ServerScene.make();
+    const harness = await ServerHarness.make();
     const clock = heldClock();
-    const server = await scene.start({ clock });
+    const server = await harness.start({ clock });
     for (let turn = 0; turn < 100; turn += 1) await server.get({ path: `/config/pool-${turn}` });
     clock.pass(61_000);
-    const lines = server.scribe.lines.filter(({ reason }) => reason === "ServeRefused");
+    const lines = server.journal.lines.filter(({ reason }) => reason === "ServeRefused");
     expect(lines.map(({ path, data }) => [path, data?.["requests"], data?.["status"]])).toEqual([
       ["Served/-", 1, 401],
       ["Served/-", 99, 401],
@@ -133,12 +133,12 @@ describe("floods", () => {
 });
 
 test("a certificate that is replaced on the disk is shown without a restart, and a connection that is open goes on [server-hardening-1]", async () => {
-  const scene = await ServerScene.make();
+  const harness = await ServerHarness.make();
   const clock = heldClock();
-  const server = await scene.start({ access: "insecure", clock });
+  const server = await harness.start({ access: "insecure", clock });
   const open = () =>
     new Promise<ReturnType<typeof connect>>((resolve, reject) => {
-      const socket = connect({ host: "127.0.0.1", port: server.port, ca: scene.authority.certificate }, () =>
+      const socket = connect({ host: "127.0.0.1", port: server.port, ca: harness.authority.certificate }, () =>
         resolve(socket),
       );
       onTestFinished(() => void socket.destroy());
@@ -146,7 +146,7 @@ test("a certificate that is replaced on the disk is shown without a restart, and
     });
   const kept = await open();
   const before = shownBy(kept);
-  const next = await scene.authority.server("127.0.0.1");
+  const next = await harness.authority.server("127.0.0.1");
   // Half of it is there: the key of the other certificate.
   server.files.set("tls.crt", next.certificate);
   clock.pass(11_000);
@@ -157,7 +157,7 @@ test("a certificate that is replaced on the disk is shown without a restart, and
   server.files.set("tls.key", next.key);
   clock.pass(11_000);
   await server.until({ path: "/healthz" }, () =>
-    server.scribe.lines.some(({ reason }) => reason === "CertificateRotated"),
+    server.journal.lines.some(({ reason }) => reason === "CertificateRotated"),
   );
   expect(shownBy(await open())).not.toBe(before);
   const answer = new Promise<string>((resolve) => kept.once("data", (chunk: Buffer) => resolve(chunk.toString())));
@@ -166,22 +166,22 @@ test("a certificate that is replaced on the disk is shown without a restart, and
 });
 
 test("a server whose certificate has ended is not ready, and says that it ends before [server-hardening-7]", async () => {
-  const scene = await ServerScene.make();
+  const harness = await ServerHarness.make();
   const clock = heldClock();
-  const server = await scene.start({ clock });
+  const server = await harness.start({ clock });
   // It is good for a day: the first look speaks of it.
-  expect(server.scribe.lines.some(({ reason }) => reason === "CertExpiring")).toBe(true);
+  expect(server.journal.lines.some(({ reason }) => reason === "CertExpiring")).toBe(true);
   clock.pass(25 * 3_600_000);
   const got = await server.until({ path: "/readyz" }, ({ text }) => text.includes("has ended"));
   expect(got.status).toBe(503);
 });
 
 test("stopping tells of it, and of what was refused before", async () => {
-  const scene = await ServerScene.make();
-  const server = await scene.start();
+  const harness = await ServerHarness.make();
+  const server = await harness.start();
   for (let turn = 0; turn < 3; turn += 1) await server.get();
   await server.stop();
-  expect(server.scribe.lines.map(({ reason, data }) => [reason, data?.["requests"]])).toEqual([
+  expect(server.journal.lines.map(({ reason, data }) => [reason, data?.["requests"]])).toEqual([
     ["Started", undefined],
     ["CertExpiring", undefined],
     ["ServeRefused", 1],

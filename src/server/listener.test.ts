@@ -8,7 +8,7 @@ import type { ConfigAnswer, ConfigHandler, ConfigListenLimits, ConfigListener } 
 import { configListen } from "../ports/node/index.ts";
 import { defaultConnections } from "./run-server.ts";
 import { type TestAuthority, testAuthority } from "../../test/support/test-pki.ts";
-import { send, shownBy } from "../../test/support/server-scene.ts";
+import { send, shownBy } from "../../test/support/server-harness.ts";
 
 interface Listening {
   readonly listener: ConfigListener;

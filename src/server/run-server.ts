@@ -8,12 +8,12 @@ import type { Files } from "../ports/files.ts";
 import type { Ports } from "../ports/index.ts";
 import type { ConfigListenLimits, Listen, ListenConfig, ListenPlain, TlsFiles } from "../ports/listener.ts";
 import { type AnswerRequestOptions, answerRequest } from "./answer-request.ts";
-import { Answers } from "./answers.ts";
+import { ResponseCache } from "./response-cache.ts";
 import type { ConfigSource, TokenStore } from "./config-source.ts";
 import { type AccessMode, Credentials } from "./credentials.ts";
 import { Limits, type RequestLimits, defaultLimits } from "./limits.ts";
 import { ServerMeter } from "./server-meter.ts";
-import { TellRequests } from "./tell-requests.ts";
+import { RequestReports } from "./request-reports.ts";
 import { type TlsPaths, followTlsMaterial, tlsMaterial, validityOf } from "./tls-material.ts";
 
 export interface RunServerOptions extends Ports {
@@ -54,7 +54,7 @@ export interface RunServerOptions extends Ports {
   readonly keeps?: boolean;
   readonly graceMs?: number;
   /** Told once, when it listens. */
-  readonly onListening?: (listening: { readonly port: number; readonly answers: Answers }) => void;
+  readonly onListening?: (listening: { readonly port: number; readonly answers: ResponseCache }) => void;
 }
 
 /** Bounds of what reaches the port, whoever sends it. */
@@ -77,10 +77,10 @@ const dayMs = 86_400_000;
 
 /** Runs the config server until `signal` aborts: machines that join are given the configuration of their pool. */
 export async function runServer(options: RunServerOptions, signal: AbortSignal): Promise<void> {
-  const { clock, log, scribe, source, identity, version, access, listen, files, tls, metrics, plain } = options;
+  const { clock, log, journal, source, identity, version, access, listen, files, tls, metrics, plain } = options;
   const isPool = (pool: string) => source.pools().includes(pool);
   const meter = new ServerMeter(isPool);
-  const answers = new Answers({
+  const answers = new ResponseCache({
     source,
     clock,
     log,
@@ -91,8 +91,8 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   const credentials = new Credentials({ mode: access, tokens: options.tokens, clock, log });
   const limits = new Limits(clock, { ...defaultLimits, ...options.limits });
   const isCluster = source.mode === "cluster";
-  const report = createReport({ scribe, log });
-  const teller = new TellRequests({
+  const report = createReport({ journal, log });
+  const writer = new RequestReports({
     clock,
     report,
     log,
@@ -133,7 +133,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
     troubles: () => troubles(answers.unready(), source.pools().length),
     onOutcome(outcome) {
       meter.request(outcome);
-      teller.tell(outcome);
+      writer.tell(outcome);
     },
   };
 
@@ -225,7 +225,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
       ready: unready().length === 0,
       certificateEndsAt: shown === undefined ? undefined : validityOf(shown)?.until,
     };
-    return metricsText([...meter.families(gauges), ...journalFamilies("server", scribe.counts?.dropped ?? 0)]);
+    return metricsText([...meter.families(gauges), ...journalFamilies("server", journal.counts?.dropped ?? 0)]);
   };
   const beside = [
     follow,
@@ -253,9 +253,9 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   await ended(signal);
   await listener.close(options.graceMs ?? defaultGraceMs);
   const deadline = clock.deadline(2000);
-  await credentials.settle(deadline.signal);
+  await credentials.flush(deadline.signal);
   deadline.cancel();
-  teller.stop();
+  writer.stop();
   if (isCluster)
     report({
       ...life,

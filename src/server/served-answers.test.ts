@@ -4,7 +4,7 @@ import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { objects } from "../api/names.ts";
 import { heldClock } from "../../test/support/held-clock.ts";
-import { ServerScene, ignition, problemOf, pullSecret } from "../../test/support/server-scene.ts";
+import { ServerHarness, ignition, problemOf, pullSecret } from "../../test/support/server-harness.ts";
 
 interface Config {
   readonly ignition: { readonly version: string };
@@ -25,9 +25,9 @@ const forAll = { pool: "worker", expiresAt: "2099-01-01T00:00:00Z" };
 
 describe("what is answered", () => {
   test("a machine with a token is given the configuration of its pool, with a credential to join by [server-served-answers-5]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start();
-    const token = await scene.token("one", "a", { maxUses: 1 });
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
+    const token = await harness.token("one", "a", { maxUses: 1 });
     const got = await server.get({ token, headers: { accept: ignition("3.5.0") } });
     expect(got.status).toBe(200);
     expect(got.headers).toMatchObject({
@@ -57,17 +57,17 @@ describe("what is answered", () => {
     { accept: ignition("3.4.0"), version: "3.4.0" },
     { accept: ignition("3.6.0"), version: "3.5.0" },
   ])("$accept is answered in $version [server-served-answers-6]", async ({ accept, version }) => {
-    const scene = await ServerScene.make();
-    const server = await scene.start({ access: "insecure" });
+    const harness = await ServerHarness.make();
+    const server = await harness.start({ access: "insecure" });
     const got = await server.get({ headers: accept === undefined ? {} : { accept } });
     expect((JSON.parse(got.text) as Config).ignition.version).toBe(version);
   });
 
   test("every status that there is, each with a body that says why [server-served-answers-1]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start();
-    const token = await scene.token("all", "a", forAll);
-    const ghost = await scene.token("ghost", "g", { ...forAll, pool: "ghosts" });
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
+    const token = await harness.token("all", "a", forAll);
+    const ghost = await harness.token("ghost", "g", { ...forAll, pool: "ghosts" });
     expect(problemOf(await server.get({ token: ghost, path: "/config/ghosts" }))).toMatchObject({
       reason: "UnknownPool",
       pool: "ghosts",
@@ -80,9 +80,9 @@ describe("what is answered", () => {
       { reason: "UnsupportedVersion", asked: "3.0.0", offered: ["2.2.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"] },
     ]);
 
-    await scene.point(
+    await harness.point(
       "worker",
-      await scene.render("worker", {}, { systemd: {}, passwd: {}, kernelArguments: { shouldNotExist: ["quiet"] } }),
+      await harness.render("worker", {}, { systemd: {}, passwd: {}, kernelArguments: { shouldNotExist: ["quiet"] } }),
     );
     const lost = await server.until({ token, headers: { accept: ignition("3.1.0") } }, ({ status }) => status === 400);
     expect(problemOf(lost).reason).toBe("FieldWouldBeLost");
@@ -92,7 +92,7 @@ describe("what is answered", () => {
     expect([posted.status, posted.headers["allow"]]).toEqual([405, "GET, HEAD"]);
     expect((await server.get({ token, method: "PUT", body: "x" })).status).toBe(413);
 
-    await scene.kube.delete(ControllerConfig, { name: objects.controllerConfig });
+    await harness.kube.delete(ControllerConfig, { name: objects.controllerConfig });
     const early = await server.until({ token }, ({ status }) => status === 503);
     expect([problemOf(early).reason, early.headers["retry-after"]]).toEqual(["NoControllerConfig", "5"]);
     const ready = await server.until({ path: "/readyz" }, ({ status }) => status === 503);
@@ -106,12 +106,12 @@ describe("what is answered", () => {
   });
 
   test("HEAD says what GET would, without a body, and uses nothing up [server-served-answers-2]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start();
-    const token = await scene.token("head", "a", { maxUses: 1 });
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
+    const token = await harness.token("head", "a", { maxUses: 1 });
     const described = await server.get({ token, method: "HEAD" });
     expect(described.body.length).toBe(0);
-    expect(await scene.uses(token)).toBe(0);
+    expect(await harness.uses(token)).toBe(0);
     const got = await server.get({ token });
     const { date: _, connection: __, "keep-alive": ___, ...same } = described.headers;
     expect(got.headers).toMatchObject(same);
@@ -121,19 +121,19 @@ describe("what is answered", () => {
   });
 
   test("what a client has already is not sent again, and uses nothing up [server-served-answers-3]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start();
-    const token = await scene.token("etag", "a", { maxUses: 2 });
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
+    const token = await harness.token("etag", "a", { maxUses: 2 });
     const etag = String((await server.get({ token, method: "HEAD" })).headers["etag"]);
     expect(etag).toMatch(/^"[0-9a-f]{40}"$/);
     const same = await server.get({ token, headers: { "if-none-match": `"other", ${etag}` } });
     expect([same.status, same.body.length, same.headers["etag"]]).toEqual([304, 0, etag]);
-    expect(await scene.uses(token)).toBe(0);
+    expect(await harness.uses(token)).toBe(0);
     expect((await server.get({ token, headers: { "if-none-match": '"other"' } })).status).toBe(200);
     expect((await server.get({ token, headers: { "if-none-match": etag, "accept-encoding": "gzip" } })).status).toBe(
       200,
     );
-    expect(await scene.uses(token)).toBe(2);
+    expect(await harness.uses(token)).toBe(2);
   });
 
   test.for([
@@ -143,8 +143,8 @@ describe("what is answered", () => {
     { encoding: "gzip;q=0, identity", zipped: false },
     { encoding: "identity", zipped: false },
   ])("with Accept-Encoding $encoding [server-served-answers-4]", async ({ encoding, zipped }) => {
-    const scene = await ServerScene.make();
-    const server = await scene.start({ access: "insecure" });
+    const harness = await ServerHarness.make();
+    const server = await harness.start({ access: "insecure" });
     const plain = await server.get();
     const got = await server.get({ headers: { "accept-encoding": encoding } });
     expect(got.headers["content-encoding"]).toBe(zipped ? "gzip" : undefined);
@@ -155,37 +155,37 @@ describe("what is answered", () => {
 
 describe("what has changed is answered anew", () => {
   test("another configuration of the pool, other settings, other authorities [server-served-answers-7]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start({ access: "insecure" });
-    await scene.point("worker", await scene.render("worker", { "/etc/a": "changed" }));
+    const harness = await ServerHarness.make();
+    const server = await harness.start({ access: "insecure" });
+    await harness.point("worker", await harness.render("worker", { "/etc/a": "changed" }));
     await server.until({}, ({ status, text }) => status === 200 && text.includes("data:,changed"));
 
-    await scene.kube.patch(
+    await harness.kube.patch(
       ControllerConfig,
       { name: objects.controllerConfig },
       { type: "merge", body: { spec: { kubeAPIServerServingCAData: btoa("kubelet-ca-2\n") } } },
     );
     await server.until({}, ({ text }) => text.includes(btoa("kubelet-ca-2\n")));
 
-    await scene.authorities("ca-2");
+    await harness.authorities("ca-2");
     await server.until({}, ({ text }) => kubeconfigIn(text).includes(btoa("ca-2")));
   });
 
   test("a pool that is new is served, and one that is gone is not [server-served-answers-8]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start({ access: "insecure" });
+    const harness = await ServerHarness.make();
+    const server = await harness.start({ access: "insecure" });
     expect((await server.get({ path: "/config/infra" })).status).toBe(404);
-    await scene.pool("infra", { "/etc/infra": "x" });
+    await harness.pool("infra", { "/etc/infra": "x" });
     await server.until({ path: "/config/infra" }, ({ status }) => status === 200);
-    await scene.kube.delete(MachineConfigPool, { name: "infra" });
+    await harness.kube.delete(MachineConfigPool, { name: "infra" });
     await server.until({ path: "/config/infra" }, ({ status }) => status === 404);
   });
 
   test("while a new configuration is on its way, the one before is served and nobody is turned away [server-served-answers-9]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start({ access: "insecure" });
+    const harness = await ServerHarness.make();
+    const server = await harness.start({ access: "insecure" });
     const before = new Set<number>();
-    await scene.point("worker", await scene.render("worker", { "/etc/a": "next" }));
+    await harness.point("worker", await harness.render("worker", { "/etc/a": "next" }));
     await server.until({}, ({ status, text }) => {
       before.add(status);
       return text.includes("data:,next");
@@ -194,9 +194,9 @@ describe("what has changed is answered anew", () => {
   });
 
   test("the credential in the kubeconfig is another one before twenty minutes have passed [server-served-answers-10]", async () => {
-    const scene = await ServerScene.make();
+    const harness = await ServerHarness.make();
     const clock = heldClock();
-    const server = await scene.start({ access: "insecure", clock });
+    const server = await harness.start({ access: "insecure", clock });
     const credential = (text: string) => /token: (\S+)/.exec(kubeconfigIn(text))?.[1];
     const first = credential((await server.get()).text);
     expect(credential((await server.get()).text)).toBe(first);

@@ -1,15 +1,15 @@
 import { connect } from "node:tls";
 import { describe, expect, test } from "vitest";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
-import { ServerScene, type Got, problemOf, pullSecret, tokenText } from "../../test/support/server-scene.ts";
+import { ServerHarness, type Got, problemOf, pullSecret, tokenText } from "../../test/support/server-harness.ts";
 
 const refusalOf = (got: Got) => [got.status, problemOf(got).reason, got.headers["www-authenticate"]];
 
 describe("who is served", () => {
   test("nobody without a credential, and every wrong one is answered alike [server-tokens-2]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start();
-    const token = await scene.token("right", "a", { maxUses: 5 });
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
+    const token = await harness.token("right", "a", { maxUses: 5 });
     const wrongs = [undefined, "x", tokenText("right", "b").text, tokenText("other", "a").text, `${token}x`, "."];
     const answers: Got[] = [];
     for (const wrong of wrongs)
@@ -20,20 +20,20 @@ describe("who is served", () => {
       expect(refusalOf(answer)).toEqual([401, "Unauthorized", "Bearer"]);
       expect(answer.text).toBe(answers[0]?.text);
     }
-    expect(await scene.uses(token)).toBe(0);
+    expect(await harness.uses(token)).toBe(0);
     expect((await server.get({ token })).status).toBe(200);
   });
 
   test("a right secret is told why it opens nothing [server-tokens-3]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start();
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
     expect(
-      refusalOf(await server.get({ token: await scene.token("late", "a", { expiresAt: "2020-01-01T00:00:00Z" }) })),
+      refusalOf(await server.get({ token: await harness.token("late", "a", { expiresAt: "2020-01-01T00:00:00Z" }) })),
     ).toEqual([401, "TokenExpired", "Bearer"]);
     expect(
-      refusalOf(await server.get({ token: await scene.token("else", "b", { pool: "master", maxUses: 1 }) })),
+      refusalOf(await server.get({ token: await harness.token("else", "b", { pool: "master", maxUses: 1 }) })),
     ).toEqual([403, "WrongPool", undefined]);
-    const once = await scene.token("once", "c", { maxUses: 1 });
+    const once = await harness.token("once", "c", { maxUses: 1 });
     expect((await server.get({ token: once })).status).toBe(200);
     expect(refusalOf(await server.get({ token: once }))).toEqual([401, "TokenUsedUp", "Bearer"]);
     expect(
@@ -46,38 +46,38 @@ describe("who is served", () => {
   });
 
   test("a token that was revoked opens nothing from then on [server-tokens-4]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start();
-    const token = await scene.token("gone", "a", { expiresAt: "2099-01-01T00:00:00Z" });
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
+    const token = await harness.token("gone", "a", { expiresAt: "2099-01-01T00:00:00Z" });
     expect((await server.get({ token })).status).toBe(200);
-    await scene.kube.delete(ProvisioningToken, { name: token.slice(0, 10) });
+    await harness.kube.delete(ProvisioningToken, { name: token.slice(0, 10) });
     // Its use cannot be booked any more, whether or not the server has heard of it.
     expect(refusalOf(await server.get({ token }))).toEqual([401, "Unauthorized", "Bearer"]);
   });
 
   test("two servers never give more than there is, whoever is first [server-tokens-5]", async () => {
-    const scene = await ServerScene.make();
-    const [one, two] = [await scene.start(), await scene.start()];
-    const token = await scene.token("race", "a", { maxUses: 3 });
+    const harness = await ServerHarness.make();
+    const [one, two] = [await harness.start(), await harness.start()];
+    const token = await harness.token("race", "a", { maxUses: 3 });
     const answers = await Promise.all(
       Array.from({ length: 16 }, (_, index) => (index % 2 === 0 ? one : two).get({ token })),
     );
     expect(answers.filter(({ status }) => status === 200).length).toBe(3);
     for (const answer of answers)
       if (answer.status !== 200) expect(refusalOf(answer)).toEqual([401, "TokenUsedUp", "Bearer"]);
-    expect(await scene.uses(token)).toBe(3);
+    expect(await harness.uses(token)).toBe(3);
   });
 
   test("when a use cannot be stored nothing is served, and the machine is told to come again [server-tokens-7]", async () => {
-    const scene = await ServerScene.make();
+    const harness = await ServerHarness.make();
     let isAway = false;
-    const server = await scene.start({
+    const server = await harness.start({
       intercept: (handler) => (request, signal) =>
         isAway && request.target.includes("provisioningtokens") && request.method !== "GET"
           ? Promise.resolve({ status: 403, headers: {}, body: '{"kind":"Status","reason":"Forbidden","code":403}' })
           : handler(request, signal),
     });
-    const token = await scene.token("away", "a", { maxUses: 1 });
+    const token = await harness.token("away", "a", { maxUses: 1 });
     isAway = true;
     const refused = await server.get({ token });
     expect([refused.status, problemOf(refused).reason, refused.headers["retry-after"]]).toEqual([
@@ -91,12 +91,12 @@ describe("who is served", () => {
   });
 
   test("a use whose answer never arrived is given back [server-tokens-6]", async () => {
-    const scene = await ServerScene.make();
-    await scene.point("worker", await scene.render("worker", { "/etc/large": "x".repeat(900_000) }));
-    const server = await scene.start();
-    const token = await scene.token("broken", "a", { maxUses: 1 });
+    const harness = await ServerHarness.make();
+    await harness.point("worker", await harness.render("worker", { "/etc/large": "x".repeat(900_000) }));
+    const server = await harness.start();
+    const token = await harness.token("broken", "a", { maxUses: 1 });
     await new Promise<void>((resolve, reject) => {
-      const socket = connect({ host: "127.0.0.1", port: server.port, ca: scene.authority.certificate }, () =>
+      const socket = connect({ host: "127.0.0.1", port: server.port, ca: harness.authority.certificate }, () =>
         socket.write(`GET /config/worker HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`),
       );
       // The first bytes are there: the use is booked. What follows finds nobody.
@@ -109,20 +109,20 @@ describe("who is served", () => {
     });
     const again = await server.until({ token }, ({ status }) => status !== 401);
     expect(again.status).toBe(200);
-    expect(await scene.uses(token)).toBe(1);
+    expect(await harness.uses(token)).toBe(1);
   });
 
   test("a client certificate opens the pool that its organization names [server-tokens-8]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start({ clientCa: true });
-    const worker = await scene.authority.client("a-machine", ["machineconfiguration.openshift.io:pool:worker"]);
+    const harness = await ServerHarness.make();
+    const server = await harness.start({ clientCa: true });
+    const worker = await harness.authority.client("a-machine", ["machineconfiguration.openshift.io:pool:worker"]);
     expect((await server.get({ client: worker })).status).toBe(200);
     expect(refusalOf(await server.get({ client: worker, path: "/config/master" }))).toEqual([
       403,
       "WrongPool",
       undefined,
     ]);
-    expect(refusalOf(await server.get({ client: await scene.authority.client("a-machine", ["worker"]) }))).toEqual([
+    expect(refusalOf(await server.get({ client: await harness.authority.client("a-machine", ["worker"]) }))).toEqual([
       401,
       "Unauthorized",
       "Bearer",
@@ -135,19 +135,19 @@ describe("who is served", () => {
   });
 
   test("in insecure mode everybody is served, and it says so [server-tokens-9]", async () => {
-    const scene = await ServerScene.make();
-    const server = await scene.start({ access: "insecure" });
+    const harness = await ServerHarness.make();
+    const server = await harness.start({ access: "insecure" });
     expect((await server.get()).text).toContain(pullSecret);
     expect(JSON.parse((await server.get({ path: "/readyz" })).text)).toMatchObject({ access: "insecure" });
     expect(server.log.some((line) => line.startsWith("warn insecure access"))).toBe(true);
-    expect(server.scribe.lines.find(({ reason }) => reason === "Started")?.data).toMatchObject({ access: "insecure" });
+    expect(server.journal.lines.find(({ reason }) => reason === "Started")?.data).toMatchObject({ access: "insecure" });
   });
 });
 
 test("no secret is in a refusal, a log or a story [server-tokens-1]", async () => {
-  const scene = await ServerScene.make();
-  const server = await scene.start();
-  const token = await scene.token("quiet", "s", { maxUses: 1 });
+  const harness = await ServerHarness.make();
+  const server = await harness.start();
+  const token = await harness.token("quiet", "s", { maxUses: 1 });
   const wrong = tokenText("quiet", "t");
   const served = await server.get({ token });
   const credential = /token%3A%20([\w.-]+)/.exec(served.text)?.[1] ?? "";
@@ -162,12 +162,12 @@ test("no secret is in a refusal, a log or a story [server-tokens-1]", async () =
   const told = [
     ...refused.map(({ text, headers }) => text + JSON.stringify(headers)),
     ...server.log,
-    JSON.stringify(server.scribe.lines),
+    JSON.stringify(server.journal.lines),
   ].join("\n");
   expect(told).toContain("TokenUsedUp");
   for (const secret of [pullSecret, "s".repeat(32), wrong.secret, credential, "kind: Config"])
     expect(told.includes(secret), secret.slice(0, 8)).toBe(false);
-  expect(server.scribe.lines.find(({ reason }) => reason === "Served")).toMatchObject({
+  expect(server.journal.lines.find(({ reason }) => reason === "Served")).toMatchObject({
     path: "Served/worker",
     level: "boundary",
     data: {

@@ -1,7 +1,7 @@
 import type { MachineStateBook } from "../api/books/machine-state-book.ts";
 import type { Chapter } from "../api/books/machine-state-chapter.ts";
 import { McoError } from "../api/errors.ts";
-import type { BookKind } from "../api/books/stories.ts";
+import type { BookKind } from "../api/books/report-table.ts";
 import { equalValues } from "../ignition/canonical.ts";
 
 /** What a book's index says: its newest chapters in a line each, its counters, and up to where lines are in it. */

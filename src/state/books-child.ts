@@ -5,7 +5,7 @@ import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { journals } from "../api/names.ts";
-import { type BookKind, bookKindOf, reasonText, sectionKeyOf } from "../api/books/stories.ts";
+import { type BookKind, bookKindOf, reasonText, sectionKeyOf } from "../api/books/report-table.ts";
 import type { BootstrapFacts } from "../core/operator/health.ts";
 import { journalOfNode, lineOf, linesForBook } from "../core/books/journal.ts";
 import {
@@ -18,22 +18,22 @@ import {
 } from "../core/books/judge-joins.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
 import { type NodeSeen, seeNode } from "../core/pool/seen-lines.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimNode } from "../core/pool/slim.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, trimNode } from "../core/pool/trim.ts";
 import type { StateChild } from "../core/operator/state-settings.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Watch, watching } from "../kube/controller.ts";
 import type { Selection } from "../kube/kube-client.ts";
-import { settled } from "../kube/outcome.ts";
-import { type Child, type ChildContext, type ChildFigures, runAsChild } from "./child.ts";
+import { done } from "../kube/outcome.ts";
+import { type Child, type ChildContext, type ChildMetrics, runAsChild } from "./child.ts";
 import { JournalReader } from "./journal-reader.ts";
-import { Library } from "./library.ts";
+import { BookIndexes } from "./book-indexes.ts";
 
 const cluster = "cluster";
 const named = (name: string): Selection => ({ fieldSelector: `metadata.name=${name}` });
 const nameIn = (book: string) => book.slice(book.indexOf("/") + 1);
 
 /** What is particular to one of the children that keep books. */
-interface Shelves {
+interface StoredBooks {
   readonly name: StateChild;
   readonly kinds: readonly BookKind[];
   /** Journals that are read; `undefined`: all. */
@@ -66,16 +66,16 @@ interface Seen {
 
 class BooksChild implements Child {
   readonly name: StateChild;
-  readonly #shelves: Shelves;
-  #library: Library | undefined;
+  readonly #storedBooks: StoredBooks;
+  #bookIndexes: BookIndexes | undefined;
 
-  constructor(shelves: Shelves) {
-    this.name = shelves.name;
-    this.#shelves = shelves;
+  constructor(storedBooks: StoredBooks) {
+    this.name = storedBooks.name;
+    this.#storedBooks = storedBooks;
   }
 
   async run(context: ChildContext, signal: AbortSignal): Promise<void> {
-    const { kinds, others, missedIn, look } = this.#shelves;
+    const { kinds, others, missedIn, look } = this.#storedBooks;
     const { clock, version, log } = context;
     // Numbers begin anew with each run.
     const life = context.random.uuid();
@@ -88,7 +88,7 @@ class BooksChild implements Child {
       at,
       mono: clock.monotonic(),
     });
-    const library = await Library.open(
+    const bookIndexes = await BookIndexes.open(
       {
         store: context.store,
         kinds,
@@ -97,7 +97,7 @@ class BooksChild implements Child {
         tell: (news) => {
           const line = {
             book: cluster,
-            chapter: "Library",
+            chapter: "BookIndex",
             mark: "end",
             level: "boundary",
             message: news.message,
@@ -128,25 +128,26 @@ class BooksChild implements Child {
       },
       signal,
     );
-    this.#library = library;
+    this.#bookIndexes = bookIndexes;
     const reader = new JournalReader(context.aliveAt);
-    const marks = library.marks();
-    const selections: readonly (Selection | undefined)[] = this.#shelves.journals?.map(named) ?? [undefined];
+    const marks = bookIndexes.marks();
+    const selections: readonly (Selection | undefined)[] = this.#storedBooks.journals?.map(named) ?? [undefined];
     const shared = [
       journals.controller,
       journals.operator,
       journals.server,
       journals.osBuilder,
       journals.bootstrap,
-    ].filter((name) => this.#shelves.journals?.includes(name) ?? true);
+    ].filter((name) => this.#storedBooks.journals?.includes(name) ?? true);
 
     /** Journals that may tell of a book. */
     const journalsOf = (book: string, caches: Caches): readonly MachineStateJournal[] => {
       const names = bookKindOf(book) === "node" ? [journalOfNode(nameIn(book)), ...shared] : shared;
       return names.flatMap(
         (name) =>
-          caches.of(MachineStateJournal, this.#shelves.journals === undefined ? undefined : named(name)).get(name) ??
-          [],
+          caches
+            .of(MachineStateJournal, this.#storedBooks.journals === undefined ? undefined : named(name))
+            .get(name) ?? [],
       );
     };
 
@@ -173,7 +174,7 @@ class BooksChild implements Child {
             });
           const book = missed > 0 ? missedIn(change.key) : undefined;
           if (book !== undefined)
-            library.miss(
+            bookIndexes.miss(
               book,
               missed,
               `${missed} ${missed === 1 ? "line" : "lines"} of the journal ${change.key} left it before they were read`,
@@ -184,7 +185,7 @@ class BooksChild implements Child {
               .filter((name) => kinds.includes(bookKindOf(name) ?? "cluster") && bookKindOf(name) !== undefined),
           );
           if (book !== undefined) books.add(book);
-          for (const other of this.#shelves.alsoConcerned?.(lines) ?? []) books.add(other);
+          for (const other of this.#storedBooks.alsoConcerned?.(lines) ?? []) books.add(other);
           if (keepsCluster && change.key === journals.bootstrap) books.add(cluster);
           return [...books];
         },
@@ -222,7 +223,7 @@ class BooksChild implements Child {
           owns: [],
           start(add, { signal: until }) {
             const all = () => {
-              for (const book of library.books) add(book);
+              for (const book of bookIndexes.books) add(book);
             };
             all();
             const stopSettings = context.onSettings(all);
@@ -242,17 +243,17 @@ class BooksChild implements Child {
               seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }),
             });
             // A journal may hold lines of what is long gone, whose book has had its time.
-            if (seen.subject?.is === "gone" && !library.has(book)) return settled();
-            library.take(book, [
+            if (seen.subject?.is === "gone" && !bookIndexes.has(book)) return done();
+            bookIndexes.take(book, [
               ...linesForBook(journalsOf(book, caches), book),
               ...seen.lines,
               ...(book === cluster ? context.told() : []),
             ]);
-            if (seen.subject?.is === "there") library.present(book, seen.subject.uid);
-            if (seen.subject?.is === "gone") library.gone(book);
-            const { againMs } = await library.settle(book, seen.pool, until);
+            if (seen.subject?.is === "there") bookIndexes.present(book, seen.subject.uid);
+            if (seen.subject?.is === "gone") bookIndexes.gone(book);
+            const { againMs } = await bookIndexes.settle(book, seen.pool, until);
             if (book === cluster) context.notify({ is: "bootstrap", facts: bootstrapFacts(caches) });
-            return settled(Math.min(againMs, seen.againMs ?? againMs) / 1000);
+            return done(Math.min(againMs, seen.againMs ?? againMs) / 1000);
           },
         };
       },
@@ -261,11 +262,11 @@ class BooksChild implements Child {
     );
   }
 
-  figures(): ChildFigures {
-    const library = this.#library;
+  metrics(): ChildMetrics {
+    const bookIndexes = this.#bookIndexes;
     return {
       kept: (function* () {
-        for (const { kind, summary, bytes } of library?.kept() ?? [])
+        for (const { kind, summary, bytes } of bookIndexes?.kept() ?? [])
           yield {
             kind,
             chapter: summary.chapter,
@@ -294,7 +295,7 @@ export function nodesChild(startedAt: number): Child {
     others: [
       watching({
         resource: kubernetes.Node,
-        keep: slimNode,
+        keep: trimNode,
         concerns: (change) =>
           change.before !== undefined &&
           change.after !== undefined &&
@@ -324,7 +325,7 @@ export function nodesChild(startedAt: number): Child {
         subject: node === undefined ? { is: "gone" } : { is: "there", uid: node.metadata.uid },
         pool,
         lines: found.lines.map(({ line, at }) => seen({ ...line, book: `node/${name}` }, at)),
-        ...(found.lookAgainMs === undefined ? {} : { againMs: found.lookAgainMs }),
+        ...(found.reconcileAfterMs === undefined ? {} : { againMs: found.reconcileAfterMs }),
       };
     },
   });
@@ -354,7 +355,7 @@ export function poolsChild(): Child {
       // Who joins ends somebody's wait.
       watching({
         resource: kubernetes.Node,
-        keep: slimNode,
+        keep: trimNode,
         concerns: ({ before, after }, caches) =>
           before === undefined || after === undefined || !equalValues(before.status?.addresses, after.status?.addresses)
             ? poolsOf([before, after], caches).map((pool) => `pool/${pool}`)

@@ -44,7 +44,7 @@ export type ChildNews =
   /** A book that cannot be written, or that can again (`why` is absent). */
   | { readonly is: "stuck"; readonly key: string; readonly why?: string };
 
-export interface ChildFigures {
+export interface ChildMetrics {
   /** What the child keeps of chapters that are stored. */
   readonly kept: Iterable<{
     readonly kind: string;
@@ -61,7 +61,7 @@ export interface Child {
   readonly name: StateChild;
   /** Runs until `signal` aborts. Rejects when it cannot go on; a new one is made then. */
   run(context: ChildContext, signal: AbortSignal): Promise<void>;
-  figures?(): ChildFigures;
+  metrics?(): ChildMetrics;
 }
 
 /**
@@ -115,7 +115,7 @@ export async function runAsChild(
       }
     },
   };
-  const { clock, random, log, scribe, events } = context;
+  const { clock, random, log, journal, events } = context;
   try {
     await runControllers(
       [controller],
@@ -123,7 +123,7 @@ export async function runAsChild(
         clock,
         random,
         log,
-        scribe,
+        journal,
         events,
         kube: context.kube.within(stopping.signal),
         onSynced: (caches) => {

@@ -1,5 +1,5 @@
 import type { Chapter } from "../api/books/machine-state-chapter.ts";
-import type { BookKind } from "../api/books/stories.ts";
+import type { BookKind } from "../api/books/report-table.ts";
 import type { Files } from "../ports/files.ts";
 import type { BookEntry, BookIndex, BookStore, ChapterFilter, StoreChange, StoreStats } from "./book-store.ts";
 import { MemoryBookStore } from "./memory-book-store.ts";

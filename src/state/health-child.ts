@@ -9,8 +9,8 @@ import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { journals, namespace, objects } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
-import type { StoryLineOf, StoryReason } from "../api/books/stories.ts";
-import { factsAbout } from "../core/pool/answers.ts";
+import type { JournalEntryOf, ReportReason } from "../api/books/report-table.ts";
+import { factsAbout } from "../core/pool/pool-queries.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
 import { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { daemonSetFacts, deploymentFacts } from "../core/pool/component-facts.ts";
@@ -26,10 +26,10 @@ import {
 } from "../core/operator/health.ts";
 import { lineOf } from "../core/books/journal.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, slimBuild, slimNode } from "../core/pool/slim.ts";
+import { relevantOfMachineConfigNode, relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, watching } from "../kube/controller.ts";
-import { settled } from "../kube/outcome.ts";
+import { done } from "../kube/outcome.ts";
 import { type Child, type ChildContext, runAsChild } from "./child.ts";
 
 const one = "health";
@@ -52,7 +52,7 @@ const chapters = {
   ServerHealthy: { chapter: "Server", reasons: ["ServerDown"] },
   BuilderHealthy: { chapter: "OsBuilder", reasons: ["BuilderDown", "BuildQueueStuck"] },
 } as const satisfies Partial<
-  Record<HealthType, { readonly chapter: string; readonly reasons: readonly StoryReason[] }>
+  Record<HealthType, { readonly chapter: string; readonly reasons: readonly ReportReason[] }>
 >;
 
 /**
@@ -67,7 +67,7 @@ export function healthChild(): Child {
       const members = new ClusterMembers();
       const observer = new LeaseObserver();
       const unseenSince = new Map<string, number>();
-      const told = new TransitionTeller(context);
+      const told = new TransitionWriter(context);
       const everything = () => [one];
       let written: { readonly at: number; readonly verdicts: string } | undefined;
 
@@ -152,7 +152,7 @@ export function healthChild(): Child {
             }),
             watching({
               resource: MachineOSBuild,
-              keep: slimBuild,
+              keep: trimBuild,
               concerns: ({ key, before, after }) =>
                 members.putMachineOSBuild(key, after, before, clock.now()).length > 0 ? [one] : [],
             }),
@@ -171,7 +171,7 @@ export function healthChild(): Child {
             }),
             watching({
               resource: kubernetes.Node,
-              keep: slimNode,
+              keep: trimNode,
               concerns: ({ key, before, after }) => {
                 if (
                   before !== undefined &&
@@ -211,7 +211,7 @@ export function healthChild(): Child {
               await context.writeHealth(conditions, inner.signal);
               written = { at: now, verdicts };
             }
-            return settled(lookSeconds);
+            return done(lookSeconds);
           },
         }),
         context,
@@ -321,7 +321,7 @@ function unseen(caches: Caches, since: Map<string, number>, now: number): Health
 }
 
 /** Tells the book of the cluster when a component stops being well, and when it is again. */
-class TransitionTeller {
+class TransitionWriter {
   readonly #context: ChildContext;
   readonly #bad = new Map<HealthType, string>();
   readonly #life: string;
@@ -366,7 +366,10 @@ class TransitionTeller {
       mono: clock.monotonic(),
     };
     // Chapter and reason are of one row of the table above, which the tables of stories have: a test compares them.
-    tell({ ...lineOf({ book: "cluster", level: "boundary", ...line } as StoryLineOf<"cluster">, stamp), via: "seen" });
+    tell({
+      ...lineOf({ book: "cluster", level: "boundary", ...line } as JournalEntryOf<"cluster">, stamp),
+      via: "seen",
+    });
   }
 }
 

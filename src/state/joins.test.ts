@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { type Event, kubernetes } from "../api/foreign/kubernetes.ts";
-import type { StoryLine } from "../api/books/stories.ts";
-import { StateScene } from "../../test/support/state-scene.ts";
+import type { JournalEntry } from "../api/books/report-table.ts";
+import { StateHarness } from "../../test/support/state-harness.ts";
 
-const served = (requester: string): StoryLine => ({
+const served = (requester: string): JournalEntry => ({
   book: "cluster",
   chapter: "Server",
   path: "Served/worker",
@@ -15,17 +15,17 @@ const served = (requester: string): StoryLine => ({
 });
 
 test("a machine that was served and does not join is overdue after half an hour: once in its pool's book, once as an event, and as a figure until it has joined [state-joins-1]", async () => {
-  const scene = await StateScene.make();
-  let running = scene.start();
-  await scene.pass(5000);
-  const server = scene.component("server");
-  await scene.act(() => server.tell(served("10.0.0.7"), served("10.0.0.8")));
-  await scene.act(() => scene.node("worker-0"));
-  await scene.pass(25 * 60_000);
-  const told = async () => (await scene.chapters("pool/worker")).filter(({ chapter }) => chapter === "Join");
+  const harness = await StateHarness.make();
+  let running = harness.start();
+  await harness.pass(5000);
+  const server = harness.component("server");
+  await harness.act(() => server.tell(served("10.0.0.7"), served("10.0.0.8")));
+  await harness.act(() => harness.node("worker-0"));
+  await harness.pass(25 * 60_000);
+  const told = async () => (await harness.chapters("pool/worker")).filter(({ chapter }) => chapter === "Join");
   expect(await told()).toEqual([]);
 
-  await scene.pass(10 * 60_000);
+  await harness.pass(10 * 60_000);
   const [join, ...more] = await told();
   // One of the two is the node that came, though no address says which.
   expect(more).toEqual([]);
@@ -39,7 +39,7 @@ test("a machine that was served and does not join is overdue after half an hour:
     next: expect.stringContaining("console") as string,
   });
   const events = async () =>
-    (await scene.act(() => scene.kube.list<Event>(kubernetes.Event))).items
+    (await harness.act(() => harness.kube.list<Event>(kubernetes.Event))).items
       .filter(({ reason }) => reason === "JoinOverdue")
       .map(({ involvedObject, type, count }) => `${type} ${involvedObject.kind}/${involvedObject.name} ${count ?? 1}`);
   expect(await events()).toEqual(["Warning MachineConfigPool/worker 1"]);
@@ -47,19 +47,19 @@ test("a machine that was served and does not join is overdue after half an hour:
 
   // A state process that starts anew finds that it has been told of.
   running.kill();
-  running = scene.start("state-1");
-  await scene.pass(60_000);
+  running = harness.start("state-1");
+  await harness.pass(60_000);
   expect(await told()).toHaveLength(1);
-  await scene.act(() => scene.node("worker-1"));
-  await scene.act(() =>
-    scene.kube.patch(
+  await harness.act(() => harness.node("worker-1"));
+  await harness.act(() =>
+    harness.kube.patch(
       kubernetes.Node,
       { name: "worker-1" },
       { type: "merge", body: { status: { addresses: [{ type: "InternalIP", address: "10.0.0.8" }] } } },
       { subresource: "status" },
     ),
   );
-  await scene.pass(60_000);
+  await harness.pass(60_000);
   expect(running.controller.metrics()).toContain('mco_join_overdue{pool="worker"} 0');
   expect(await told()).toHaveLength(1);
 });

@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import type { StoryLine } from "../api/books/stories.ts";
+import type { JournalEntry } from "../api/books/report-table.ts";
 import { lineOf } from "../core/books/journal.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemFiles } from "../ports/node/index.ts";
@@ -21,7 +21,7 @@ function folders() {
 }
 
 const at = Date.now() - 60_000;
-const bootstrap = (path: "ManifestsRendered" | "ServerUp" | "HandedOver"): StoryLine =>
+const bootstrap = (path: "ManifestsRendered" | "ServerUp" | "HandedOver"): JournalEntry =>
   ({
     book: "cluster",
     chapter: "Bootstrap",
@@ -33,9 +33,9 @@ const bootstrap = (path: "ManifestsRendered" | "ServerUp" | "HandedOver"): Story
       : path === "HandedOver"
         ? { path, reason: "HandedOver" }
         : { path, reason: "ManifestsRendered" }),
-  }) as StoryLine;
+  }) as JournalEntry;
 let seq = 0;
-const text = (component: string, line: StoryLine) =>
+const text = (component: string, line: JournalEntry) =>
   `${JSON.stringify(lineOf(line, { writer: { component, instance: "bootstrap" }, boot: "b", number: { seq: (seq += 1) }, at: at + seq * 1000, mono: seq * 1000 }))}\n`;
 const options = (given: { readonly from: string; readonly to: string }) => ({
   ...given,

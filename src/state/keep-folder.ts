@@ -1,12 +1,12 @@
 import type { JournalLine } from "../api/books/journal-line.ts";
-import { bookKinds } from "../api/books/stories.ts";
+import { bookKinds } from "../api/books/report-table.ts";
 import { defaultRetention } from "../core/books/book-retention.ts";
 import { journalLineIn, lineOf } from "../core/books/journal.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { Logger } from "../ports/logger.ts";
 import { FileBookStore } from "./file-book-store.ts";
-import { Library } from "./library.ts";
+import { BookIndexes } from "./book-indexes.ts";
 
 export interface KeepFolderOptions {
   readonly files: Files;
@@ -35,7 +35,7 @@ export async function keepFolder(
   let seq = 0;
   const waiting: JournalLine[] = [];
   const began = clock.now();
-  const library = await Library.open(
+  const bookIndexes = await BookIndexes.open(
     {
       store,
       kinds: bookKinds,
@@ -47,7 +47,7 @@ export async function keepFolder(
             lineOf(
               {
                 book: "cluster",
-                chapter: "Library",
+                chapter: "BookIndex",
                 path: "Gap",
                 mark: "end",
                 level: "boundary",
@@ -84,12 +84,12 @@ export async function keepFolder(
       read.set(name, whole.length);
     }
     count += fresh.length;
-    for (const book of new Set([...fresh.map((line) => line.book), ...library.books])) {
-      library.take(
+    for (const book of new Set([...fresh.map((line) => line.book), ...bookIndexes.books])) {
+      bookIndexes.take(
         book,
         fresh.filter((line) => line.book === book),
       );
-      await library.settle(book, undefined, signal);
+      await bookIndexes.settle(book, undefined, signal);
     }
     if (everyMs === undefined || signal.aborted) return count;
     await clock.sleep(everyMs, signal).catch(() => undefined);

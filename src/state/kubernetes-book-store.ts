@@ -1,7 +1,7 @@
 import { type Chapter, MachineStateChapter } from "../api/books/machine-state-chapter.ts";
 import { MachineStateBook } from "../api/books/machine-state-book.ts";
 import { bookLabels, fieldManagers } from "../api/names.ts";
-import type { BookKind } from "../api/books/stories.ts";
+import type { BookKind } from "../api/books/report-table.ts";
 import { bookLabelOf, bookObjectName, chapterObjectName } from "../core/books/book-keeper.ts";
 import { jsonBytes } from "../core/books/journal.ts";
 import type { KubeClient } from "../kube/kube-client.ts";

@@ -8,9 +8,9 @@ import { createEventRecorder } from "../kube/event-recorder.ts";
 import type { HttpHandler } from "../ports/http.ts";
 import type { ServerHandler } from "../ports/listener.ts";
 import { silentLogger } from "../ports/logger.ts";
-import { memoryScribe } from "../ports/scribe.ts";
+import { memoryJournal } from "../ports/journal.ts";
 import { StateController } from "./state-controller.ts";
-import { type Scene, settledPool } from "../../test/support/control-plane-scene.ts";
+import { type Harness, updatedPool } from "../../test/support/control-plane-harness.ts";
 
 const machines = ["a", "b", "c"];
 
@@ -29,14 +29,14 @@ const anybodyReads =
     return handler(request, signal);
   };
 
-function keepBooks(scene: Scene): () => void {
+function keepBooks(harness: Harness): () => void {
   const stopping = new AbortController();
-  const { kernel, cluster } = scene;
+  const { kernel, cluster } = harness;
   const ports = {
     clock: kernel.clock,
     random: kernel.random,
     log: silentLogger,
-    scribe: memoryScribe(),
+    journal: memoryJournal(),
     kube: cluster.kube,
   };
   const controller = new StateController({
@@ -50,21 +50,21 @@ function keepBooks(scene: Scene): () => void {
 }
 
 /** What the controllers told becomes lines of their journal, as their own scribe would make it. */
-async function sendStory(scene: Scene): Promise<void> {
-  const lines = scene.scribe.lines.map((line, index) =>
+async function sendJournal(harness: Harness): Promise<void> {
+  const lines = harness.journal.lines.map((line, index) =>
     lineOf(line, {
       writer: { component: "controller", instance: "c" },
       boot: "pod-1",
       number: { seq: index + 1 },
-      at: scene.kernel.clock.now(),
-      mono: scene.kernel.clock.monotonic(),
+      at: harness.kernel.clock.now(),
+      mono: harness.kernel.clock.monotonic(),
     }),
   );
-  await scene.act(async () => {
-    const journal = await scene.kube.get(MachineStateJournal, { name: journals.controller });
+  await harness.act(async () => {
+    const journal = await harness.kube.get(MachineStateJournal, { name: journals.controller });
     const append = appendLines(journal?.spec, lines);
     if (append !== undefined)
-      await scene.kube.patch(
+      await harness.kube.patch(
         MachineStateJournal,
         { name: journals.controller },
         { type: "json", operations: append.operations },
@@ -76,49 +76,49 @@ async function sendStory(scene: Scene): Promise<void> {
  * A roll-out to three machines, each drained and back, with or without somebody who keeps books; what the controller's
  * figures are then.
  */
-async function figures(keeps: boolean): Promise<{ readonly text: string; readonly chapters: number }> {
+async function metrics(keeps: boolean): Promise<{ readonly text: string; readonly chapters: number }> {
   let handler: ServerHandler | undefined;
   const listen: NonNullable<ControllerOptions["admission"]>["listen"] = (_where, given) => {
     handler = given;
     return Promise.resolve({ port: 9443 });
   };
-  const { scene } = await settledPool(machines, {
+  const { harness } = await updatedPool(machines, {
     admission: { listen, host: "127.0.0.1", port: 9443, tls: { certificate: "", key: "" } },
   });
-  scene.intercept = anybodyReads;
-  await scene.act(() =>
-    scene.kube.create(MachineStateJournal, {
+  harness.intercept = anybodyReads;
+  await harness.act(() =>
+    harness.kube.create(MachineStateJournal, {
       apiVersion: MachineStateJournal.apiVersion,
       kind: MachineStateJournal.kind,
       metadata: { name: journals.controller },
       spec: { lines: [], last: [] },
     }),
   );
-  const stop = keeps ? keepBooks(scene) : undefined;
-  await scene.pass(60_000);
-  await scene.act(() => scene.config("60-more", "worker", { "/etc/b": "2" }));
+  const stop = keeps ? keepBooks(harness) : undefined;
+  await harness.pass(60_000);
+  await harness.act(() => harness.config("60-more", "worker", { "/etc/b": "2" }));
   for (const name of machines) {
-    await scene.pass(10_000);
-    const target = (await scene.node_(name)).metadata.annotations?.[annotations.desiredConfig] ?? "";
-    await scene.act(() =>
-      scene.annotate(name, { [annotations.state]: "Working", [annotations.desiredDrain]: `drain-${target}` }),
+    await harness.pass(10_000);
+    const target = (await harness.node_(name)).metadata.annotations?.[annotations.desiredConfig] ?? "";
+    await harness.act(() =>
+      harness.annotate(name, { [annotations.state]: "Working", [annotations.desiredDrain]: `drain-${target}` }),
     );
     // Far from the bounds of the histograms' buckets.
-    await scene.pass(15_000);
-    await sendStory(scene);
-    await scene.act(() => scene.annotate(name, { [annotations.desiredDrain]: `uncordon-${target}` }));
-    await scene.act(() => scene.finish(name));
-    await scene.pass(10_000);
+    await harness.pass(15_000);
+    await sendJournal(harness);
+    await harness.act(() => harness.annotate(name, { [annotations.desiredDrain]: `uncordon-${target}` }));
+    await harness.act(() => harness.finish(name));
+    await harness.pass(10_000);
   }
-  await scene.pass(60_000);
-  const scraped = await scene.act(async () =>
+  await harness.pass(60_000);
+  const scraped = await harness.act(async () =>
     handler?.(
       { method: "GET", target: "/metrics", headers: { authorization: "Bearer t" } },
       undefined as never,
       new AbortController().signal,
     ),
   );
-  const { items } = keeps ? await scene.act(() => scene.kube.list(MachineStateChapter)) : { items: [] };
+  const { items } = keeps ? await harness.act(() => harness.kube.list(MachineStateChapter)) : { items: [] };
   stop?.();
   return { text: typeof scraped?.body === "string" ? scraped.body : "", chapters: items.length };
 }
@@ -141,7 +141,7 @@ const samplesOf = (text: string) =>
 const isTime = (sample: string) => /^mcc_|_running_seconds|_seconds_sum/.test(sample);
 
 test("every figure of the controller is the same whether somebody keeps books or not [state-metrics-beside-1]", async () => {
-  const [off, on] = [await figures(false), await figures(true)];
+  const [off, on] = [await metrics(false), await metrics(true)];
   const [without, beside] = [samplesOf(off.text), samplesOf(on.text)];
   // The books were kept, and there was something to measure.
   expect(on.chapters).toBeGreaterThan(machines.length);

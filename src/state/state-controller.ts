@@ -130,7 +130,7 @@ export class StateController {
 
   /** Figures of this process, as they are now. */
   metrics(): string {
-    const kept = this.#children.flatMap(({ child }) => [...(child?.figures?.().kept ?? [])]);
+    const kept = this.#children.flatMap(({ child }) => [...(child?.metrics?.().kept ?? [])]);
     return metricsText(this.#meter.families(this.#options.clock.now(), kept, [...this.#health, ...this.#keeping]));
   }
 
@@ -302,7 +302,7 @@ export class StateController {
     }: { readonly settings: () => StateSettings; readonly writer: ConditionWriter; readonly kube: KubeClient },
     signal: AbortSignal,
   ): Promise<void> {
-    const { clock, random, log, scribe, events, version } = this.#options;
+    const { clock, random, log, journal, events, version } = this.#options;
     const own = this.#own(one.name);
     const make = () => this.#options.plant?.(one.name, own) ?? own();
     let failures = 0;
@@ -316,7 +316,7 @@ export class StateController {
         clock,
         random,
         log: log.child({ child: one.name }),
-        scribe,
+        journal,
         kube: kube.within(signal),
         events,
         store: (this.#options.store ?? ((client) => new KubernetesBookStore(client)))(kube.within(signal)),

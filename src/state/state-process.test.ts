@@ -5,20 +5,20 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { conditionOf } from "../api/schema/object.ts";
-import { type StoryLine, stories } from "../api/books/stories.ts";
+import { type JournalEntry, bookSections } from "../api/books/report-table.ts";
 import { healthTypes, keepingTypes } from "../core/operator/health.ts";
 import { machineConfigurationStatus } from "../core/operator/machine-configuration-status.ts";
 import { stateChildren } from "../core/operator/state-settings.ts";
 import type { Child } from "./child.ts";
 import { healthChapters } from "./health-child.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
-import { StateScene, patientLease, updateLines } from "../../test/support/state-scene.ts";
+import { StateHarness, patientLease, updateLines } from "../../test/support/state-harness.ts";
 
-const chapterWrites = (scene: StateScene, book: string) =>
-  scene.writes.filter(({ kind, name }) => kind === "machinestatechapters" && name.startsWith(`${book}.`));
+const chapterWrites = (harness: StateHarness, book: string) =>
+  harness.writes.filter(({ kind, name }) => kind === "machinestatechapters" && name.startsWith(`${book}.`));
 const inShort = ({ number, chapter, run, state, outcome }: Chapter) =>
   `${number} ${chapter} ${run} ${state} ${outcome ?? ""}`.trim();
-const drift = (node: string): readonly [StoryLine, StoryLine] => [
+const drift = (node: string): readonly [JournalEntry, JournalEntry] => [
   {
     book: `node/${node}`,
     chapter: "Drift",
@@ -40,34 +40,34 @@ const drift = (node: string): readonly [StoryLine, StoryLine] => [
 ];
 
 /** Tells a whole update, line by line. */
-async function update(scene: StateScene, node: string, target: string, pauseMs = 5000): Promise<void> {
-  const daemon = scene.daemon(node);
+async function update(harness: StateHarness, node: string, target: string, pauseMs = 5000): Promise<void> {
+  const daemon = harness.daemon(node);
   daemon.boot = `boot of ${target}`;
   const { begun, rest } = updateLines(node, target);
   for (const line of [...begun, ...rest]) {
-    await scene.act(() => daemon.tell(line));
-    await scene.pass(pauseMs);
+    await harness.act(() => daemon.tell(line));
+    await harness.pass(pauseMs);
   }
 }
 
 describe("the books of nodes", () => {
   test("hold an update as one chapter, written once when it opens and once when it closes [state-process-8]", async () => {
-    const scene = await StateScene.make();
-    const daemon = await scene.act(() => scene.node("worker-0"));
-    scene.start();
-    await scene.pass(30_000);
+    const harness = await StateHarness.make();
+    const daemon = await harness.act(() => harness.node("worker-0"));
+    harness.start();
+    await harness.pass(30_000);
     const { begun, rest } = updateLines("worker-0", "rendered-worker-2");
-    await scene.act(() => daemon.tell(...begun));
-    await scene.pass(5000);
-    expect(await scene.chapters("node/worker-0")).toMatchObject([
+    await harness.act(() => daemon.tell(...begun));
+    await harness.pass(5000);
+    expect(await harness.chapters("node/worker-0")).toMatchObject([
       { number: 1, chapter: "Update", run: "rendered-worker-2", state: "Open", pool: "worker", confidence: "Told" },
     ]);
     for (const line of rest) {
-      await scene.act(() => daemon.tell(line));
-      await scene.pass(20_000);
+      await harness.act(() => daemon.tell(line));
+      await harness.pass(20_000);
     }
-    await scene.pass(60_000);
-    const [chapter, ...others] = await scene.chapters("node/worker-0");
+    await harness.pass(60_000);
+    const [chapter, ...others] = await harness.chapters("node/worker-0");
     expect(others).toEqual([]);
     expect(chapter).toMatchObject({
       state: "Closed",
@@ -78,42 +78,42 @@ describe("the books of nodes", () => {
     expect(chapter?.sections.length).toBeGreaterThanOrEqual(6);
     for (const { startedAt, endedAt } of chapter?.sections ?? [])
       expect(Date.parse(startedAt)).toBeLessThanOrEqual(Date.parse(endedAt ?? ""));
-    expect(chapterWrites(scene, "node.worker-0")).toHaveLength(2);
-    expect((await scene.index("node.worker-0"))?.subject).toMatchObject({ kind: "Node", name: "worker-0" });
+    expect(chapterWrites(harness, "node.worker-0")).toHaveLength(2);
+    expect((await harness.index("node.worker-0"))?.subject).toMatchObject({ kind: "Node", name: "worker-0" });
   });
 
   test.for([1, 2, 3, 4])(
     "hold every line once, and numbers without a hole, though the process is killed and stopped again and again (%i) [state-process-9]",
     async (seed) => {
       const chance = new Kernel(seed);
-      const scene = await StateScene.make();
-      await scene.act(() => scene.node("worker-0"));
+      const harness = await StateHarness.make();
+      await harness.act(() => harness.node("worker-0"));
       let life = 0;
-      let running = scene.start(`state-${(life += 1)}`);
+      let running = harness.start(`state-${(life += 1)}`);
       const shake = async () => {
         if (chance.chance(0.25)) {
           if (chance.chance(0.5)) running.kill();
           else await running.stop();
-          if (chance.chance(0.5)) await scene.pass(chance.between(100, 60_000));
-          running = scene.start(`state-${(life += 1)}`);
+          if (chance.chance(0.5)) await harness.pass(chance.between(100, 60_000));
+          running = harness.start(`state-${(life += 1)}`);
         }
         // A moment is too short for what was told to be stored; a lease that nobody gave back takes a while.
-        await scene.pass(chance.chance(0.5) ? chance.between(0, 400) : chance.between(10_000, 60_000));
+        await harness.pass(chance.chance(0.5) ? chance.between(0, 400) : chance.between(10_000, 60_000));
       };
-      const daemon = scene.daemon("worker-0");
+      const daemon = harness.daemon("worker-0");
       const targets = ["a", "b", "c"];
-      const all: StoryLine[] = targets.flatMap((target) => {
+      const all: JournalEntry[] = targets.flatMap((target) => {
         const { begun, rest } = updateLines("worker-0", target);
         return [...begun, ...rest, ...(target === "b" ? drift("worker-0") : [])];
       });
       for (const line of all) {
-        await scene.act(() => daemon.tell(line));
+        await harness.act(() => daemon.tell(line));
         await shake();
       }
-      await scene.pass(120_000);
-      const chapters = (await scene.chapters("node/worker-0")).filter(({ chapter }) => chapter !== "Join");
-      expect((await scene.chapters("node/worker-0")).map(({ number }) => number)).toEqual(
-        (await scene.chapters("node/worker-0")).map((_, index) => index + 1),
+      await harness.pass(120_000);
+      const chapters = (await harness.chapters("node/worker-0")).filter(({ chapter }) => chapter !== "Join");
+      expect((await harness.chapters("node/worker-0")).map(({ number }) => number)).toEqual(
+        (await harness.chapters("node/worker-0")).map((_, index) => index + 1),
       );
       expect(chapters.map(({ chapter, run, state, outcome }) => `${chapter} ${run} ${state} ${outcome}`)).toEqual([
         "Update a Closed Succeeded",
@@ -123,18 +123,18 @@ describe("the books of nodes", () => {
       ]);
       const kept = chapters.flatMap(({ entries }) => entries.map(({ seq }) => seq)).sort((a, b) => a - b);
       expect(kept).toEqual(all.map((_, index) => index + 1));
-      const running_ = await scene.index("node.worker-0");
+      const running_ = await harness.index("node.worker-0");
       expect(running_?.counters["Update/Succeeded"] ?? 0).toBeLessThanOrEqual(3);
     },
   );
 
   test("take from a node's journal only what is about that node; the rest is left out and counted [state-process-10]", async () => {
-    const scene = await StateScene.make();
-    const daemon = await scene.act(() => scene.node("worker-0"));
-    await scene.act(() => scene.node("worker-1"));
-    const { controller } = scene.start();
-    await scene.pass(30_000);
-    await scene.act(() =>
+    const harness = await StateHarness.make();
+    const daemon = await harness.act(() => harness.node("worker-0"));
+    await harness.act(() => harness.node("worker-1"));
+    const { controller } = harness.start();
+    await harness.pass(30_000);
+    await harness.act(() =>
       daemon.tell(
         ...drift("worker-1"),
         {
@@ -149,39 +149,39 @@ describe("the books of nodes", () => {
         ...drift("worker-0"),
       ),
     );
-    await scene.pass(60_000);
-    expect((await scene.chapters("node/worker-0")).map(inShort)).toEqual(["1 Drift  Closed Succeeded"]);
-    expect(await scene.chapters("node/worker-1")).toEqual([]);
-    expect((await scene.chapters("cluster")).filter(({ chapter }) => chapter === "Install")).toEqual([]);
+    await harness.pass(60_000);
+    expect((await harness.chapters("node/worker-0")).map(inShort)).toEqual(["1 Drift  Closed Succeeded"]);
+    expect(await harness.chapters("node/worker-1")).toEqual([]);
+    expect((await harness.chapters("cluster")).filter(({ chapter }) => chapter === "Install")).toEqual([]);
     expect(controller.metrics()).toContain('mco_journal_foreign_lines_total{component="daemon"} 3');
   });
 
   test("tell of an update that nobody tells of, as far as it is seen [state-process-7]", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.node("worker-0"));
-    scene.start();
-    await scene.pass(30_000);
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.node("worker-0"));
+    harness.start();
+    await harness.pass(30_000);
     const annotate = (changes: Record<string, string>) =>
-      scene.kube.patch(
+      harness.kube.patch(
         kubernetes.Node,
         { name: "worker-0" },
         { type: "merge", body: { metadata: { annotations: changes } } },
       );
-    await scene.act(() =>
+    await harness.act(() =>
       annotate({
         "machineconfiguration.openshift.io/desiredConfig": "rendered-worker-2",
         "machineconfiguration.openshift.io/state": "Working",
       }),
     );
-    await scene.pass(60_000);
-    await scene.act(() =>
+    await harness.pass(60_000);
+    await harness.act(() =>
       annotate({
         "machineconfiguration.openshift.io/currentConfig": "rendered-worker-2",
         "machineconfiguration.openshift.io/state": "Done",
       }),
     );
-    await scene.pass(60_000);
-    expect(await scene.chapters("node/worker-0")).toMatchObject([
+    await harness.pass(60_000);
+    expect(await harness.chapters("node/worker-0")).toMatchObject([
       { chapter: "Update", run: "rendered-worker-2", state: "Closed", outcome: "Succeeded", confidence: "Observed" },
     ]);
   });
@@ -189,12 +189,12 @@ describe("the books of nodes", () => {
 
 describe("what was missed", () => {
   /** Lines of which a journal holds the newest alone, as when its ring went round. */
-  async function overflown(scene: StateScene, lines: number, held: number): Promise<void> {
-    const daemon = scene.daemon("worker-0");
-    const all = daemon.lines(Array.from({ length: lines }, (_, index) => drift("worker-0")[index % 2] as StoryLine));
-    await scene.act(() => daemon.append(all));
-    await scene.act(() =>
-      scene.kube.patch(
+  async function overflown(harness: StateHarness, lines: number, held: number): Promise<void> {
+    const daemon = harness.daemon("worker-0");
+    const all = daemon.lines(Array.from({ length: lines }, (_, index) => drift("worker-0")[index % 2] as JournalEntry));
+    await harness.act(() => daemon.append(all));
+    await harness.act(() =>
+      harness.kube.patch(
         MachineStateJournal,
         { name: "node-worker-0" },
         { type: "merge", body: { spec: { lines: all.slice(-held) } } },
@@ -203,86 +203,86 @@ describe("what was missed", () => {
   }
 
   test("while the process was away is a gap with its count, in the book, in the cluster's and in StateKeeping [state-process-15]", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.node("worker-0"));
-    await overflown(scene, 30, 4);
-    scene.start("state-0", patientLease);
-    await scene.pass(60_000);
-    expect((await scene.chapters("node/worker-0"))[0]?.missed).toBe(26);
-    expect((await scene.chapters("cluster")).find(({ chapter }) => chapter === "Library")).toMatchObject({
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.node("worker-0"));
+    await overflown(harness, 30, 4);
+    harness.start("state-0", patientLease);
+    await harness.pass(60_000);
+    expect((await harness.chapters("node/worker-0"))[0]?.missed).toBe(26);
+    expect((await harness.chapters("cluster")).find(({ chapter }) => chapter === "BookIndex")).toMatchObject({
       state: "Closed",
       reason: "Gap",
       message: "26 lines of the journal node-worker-0 left it before they were read",
     });
-    expect(await scene.condition("StateKeeping")).toMatchObject({ status: "False", reason: "Gap" });
-    await scene.pass(3_700_000);
-    expect(await scene.condition("StateKeeping")).toMatchObject({ status: "True", reason: "AsExpected" });
+    expect(await harness.condition("StateKeeping")).toMatchObject({ status: "False", reason: "Gap" });
+    await harness.pass(3_700_000);
+    expect(await harness.condition("StateKeeping")).toMatchObject({ status: "True", reason: "AsExpected" });
   });
 
   test("is nothing while the process was there, however often it was started anew [state-process-16]", async () => {
-    const scene = await StateScene.make();
-    const daemon = await scene.act(() => scene.node("worker-0"));
-    const first = scene.start("state-1");
-    await scene.pass(30_000);
+    const harness = await StateHarness.make();
+    const daemon = await harness.act(() => harness.node("worker-0"));
+    const first = harness.start("state-1");
+    await harness.pass(30_000);
     for (let turn = 0; turn < 3; turn += 1) {
-      await scene.act(() => daemon.tell(...drift("worker-0")));
-      await scene.pass(20_000);
+      await harness.act(() => daemon.tell(...drift("worker-0")));
+      await harness.pass(20_000);
     }
     await first.stop();
     // The oldest lines leave; they are in books.
-    await scene.act(() =>
-      scene.kube.patch(
+    await harness.act(() =>
+      harness.kube.patch(
         MachineStateJournal,
         { name: "node-worker-0" },
         { type: "json", operations: [0, 1, 2, 3].map(() => ({ op: "remove" as const, path: "/spec/lines/0" })) },
       ),
     );
-    scene.start("state-2");
-    await scene.pass(60_000);
-    expect((await scene.chapters("node/worker-0")).map(({ missed }) => missed)).toEqual([
+    harness.start("state-2");
+    await harness.pass(60_000);
+    expect((await harness.chapters("node/worker-0")).map(({ missed }) => missed)).toEqual([
       undefined,
       undefined,
       undefined,
     ]);
-    expect((await scene.chapters("cluster")).filter(({ chapter }) => chapter === "Library")).toEqual([]);
-    expect(await scene.condition("StateKeeping")).toMatchObject({ status: "True" });
+    expect((await harness.chapters("cluster")).filter(({ chapter }) => chapter === "BookIndex")).toEqual([]);
+    expect(await harness.condition("StateKeeping")).toMatchObject({ status: "True" });
   });
 });
 
 test("lines of an open chapter that a killed process had read and that left the journal since are a gap", async () => {
-  const scene = await StateScene.make();
-  const daemon = await scene.act(() => scene.node("worker-0"));
-  const first = scene.start("state-1");
-  await scene.pass(30_000);
+  const harness = await StateHarness.make();
+  const daemon = await harness.act(() => harness.node("worker-0"));
+  const first = harness.start("state-1");
+  await harness.pass(30_000);
   const { begun, rest } = updateLines("worker-0", "rendered-worker-2");
-  await scene.act(() => daemon.tell(...begun));
-  await scene.pass(5000);
-  await scene.act(() => daemon.tell(...rest.slice(0, 5)));
-  await scene.pass(5000);
+  await harness.act(() => daemon.tell(...begun));
+  await harness.pass(5000);
+  await harness.act(() => daemon.tell(...rest.slice(0, 5)));
+  await harness.pass(5000);
   first.kill();
-  await scene.act(() =>
-    scene.kube.patch(
+  await harness.act(() =>
+    harness.kube.patch(
       MachineStateJournal,
       { name: "node-worker-0" },
       { type: "json", operations: [1, 2, 3, 4, 5, 6].map(() => ({ op: "remove" as const, path: "/spec/lines/0" })) },
     ),
   );
-  scene.start("state-2");
-  await scene.pass(60_000);
-  await scene.act(() => daemon.tell(...rest.slice(5)));
-  await scene.pass(60_000);
-  expect(await scene.chapters("node/worker-0")).toMatchObject([{ state: "Closed", outcome: "Succeeded", missed: 3 }]);
-  expect((await scene.chapters("cluster")).filter(({ reason }) => reason === "Gap")).toHaveLength(1);
+  harness.start("state-2");
+  await harness.pass(60_000);
+  await harness.act(() => daemon.tell(...rest.slice(5)));
+  await harness.pass(60_000);
+  expect(await harness.chapters("node/worker-0")).toMatchObject([{ state: "Closed", outcome: "Succeeded", missed: 3 }]);
+  expect((await harness.chapters("cluster")).filter(({ reason }) => reason === "Gap")).toHaveLength(1);
 });
 
 describe("a child", () => {
   /** The child, but that it breaks whenever it has run for a while. */
-  const brittle = (own: Child, afterMs: number, scene: StateScene): Child => ({
+  const brittle = (own: Child, afterMs: number, harness: StateHarness): Child => ({
     name: own.name,
-    figures: () => own.figures?.() ?? { kept: [] },
+    metrics: () => own.metrics?.() ?? { kept: [] },
     async run(context, signal) {
       const broken = new AbortController();
-      const breaking = scene.kernel.clock.sleep(afterMs, signal).then(() => {
+      const breaking = harness.kernel.clock.sleep(afterMs, signal).then(() => {
         broken.abort();
         throw new TypeError("a planted bug");
       });
@@ -293,29 +293,29 @@ describe("a child", () => {
   test.for(stateChildren)(
     "%s that ends again and again takes no other with it, and StateKeeping names it [state-process-1]",
     async (broken) => {
-      const scene = await StateScene.make();
-      await scene.act(() => scene.well());
-      await scene.act(() => scene.node("worker-0"));
-      scene.plant = { [broken]: (own: () => Child) => brittle(own(), 0, scene) };
-      const { controller } = scene.start("state-0", patientLease);
-      await scene.pass(120_000);
+      const harness = await StateHarness.make();
+      await harness.act(() => harness.well());
+      await harness.act(() => harness.node("worker-0"));
+      harness.plant = { [broken]: (own: () => Child) => brittle(own(), 0, harness) };
+      const { controller } = harness.start("state-0", patientLease);
+      await harness.pass(120_000);
       expect(
         Object.entries(controller.children).flatMap(([name, { is }]) => (is === "running" ? [] : [`${name} ${is}`])),
       ).toEqual([`${broken} down`]);
-      expect(await scene.condition("StateKeeping")).toMatchObject({
+      expect(await harness.condition("StateKeeping")).toMatchObject({
         status: "False",
         reason: `Child${broken.charAt(0).toUpperCase()}${broken.slice(1)}Down`,
         message: expect.stringContaining("a planted bug") as string,
       });
 
       const tell = async () => {
-        await scene.act(() => scene.daemon("worker-0").append([]));
-        const daemon = scene.daemon("worker-0");
-        daemon.boot = `boot at ${scene.kernel.now}`;
-        await scene.act(() => daemon.tell(...drift("worker-0")));
-        const controllers = scene.component("controller");
+        await harness.act(() => harness.daemon("worker-0").append([]));
+        const daemon = harness.daemon("worker-0");
+        daemon.boot = `boot at ${harness.kernel.now}`;
+        await harness.act(() => daemon.tell(...drift("worker-0")));
+        const controllers = harness.component("controller");
         controllers.boot = daemon.boot;
-        await scene.act(() =>
+        await harness.act(() =>
           controllers.tell({
             book: "pool/worker",
             chapter: "Render",
@@ -326,9 +326,9 @@ describe("a child", () => {
             message: "rendered-worker-9",
           }),
         );
-        const builder = scene.component("os-builder");
+        const builder = harness.component("os-builder");
         builder.boot = daemon.boot;
-        await scene.act(() =>
+        await harness.act(() =>
           builder.tell({
             book: "build/image-1",
             chapter: "Planned",
@@ -339,122 +339,122 @@ describe("a child", () => {
             message: "by appending",
           }),
         );
-        await scene.pass(30_000);
+        await harness.pass(30_000);
       };
       await tell();
       const keeps = { nodes: "node/worker-0", pools: "pool/worker", builds: "build/image-1" } as const;
       for (const name of ["nodes", "pools", "builds"] as const)
-        expect(await scene.chapters(keeps[name]), name).toHaveLength(name === broken ? 0 : 1);
-      if (broken !== "health") expect(await scene.condition("DaemonsHealthy")).toMatchObject({ status: "True" });
+        expect(await harness.chapters(keeps[name]), name).toHaveLength(name === broken ? 0 : 1);
+      if (broken !== "health") expect(await harness.condition("DaemonsHealthy")).toMatchObject({ status: "True" });
 
       // When it is mended it goes on, and what it did not see is said.
-      scene.plant = {};
-      await scene.pass(400_000);
+      harness.plant = {};
+      await harness.pass(400_000);
       expect(controller.children[broken].is).toBe("running");
       for (const name of ["nodes", "pools", "builds"] as const)
-        expect(await scene.chapters(keeps[name]), name).toHaveLength(1);
-      expect(await scene.condition("StateKeeping")).toMatchObject({
+        expect(await harness.chapters(keeps[name]), name).toHaveLength(1);
+      expect(await harness.condition("StateKeeping")).toMatchObject({
         status: "False",
         reason: "Gap",
         message: expect.stringContaining(`${broken}: down from`) as string,
       });
-      await scene.pass(3_700_000);
-      expect(await scene.condition("StateKeeping")).toMatchObject({ status: "True" });
+      await harness.pass(3_700_000);
+      expect(await harness.condition("StateKeeping")).toMatchObject({ status: "True" });
     },
   );
 
   test("is switched by itself, while the process runs [state-process-2]", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.well());
-    const daemon = await scene.act(() => scene.node("worker-0"));
-    const { controller } = scene.start();
-    await scene.pass(60_000);
-    await scene.act(() => scene.settings({ "children.nodes": "off", "children.health": "off" }));
-    await scene.pass(5000);
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.well());
+    const daemon = await harness.act(() => harness.node("worker-0"));
+    const { controller } = harness.start();
+    await harness.pass(60_000);
+    await harness.act(() => harness.settings({ "children.nodes": "off", "children.health": "off" }));
+    await harness.pass(5000);
     expect(Object.entries(controller.children).map(([name, { is }]) => `${name} ${is}`)).toEqual([
       "nodes off",
       "pools running",
       "builds running",
       "health off",
     ]);
-    expect(await scene.condition("StateKeeping")).toMatchObject({
+    expect(await harness.condition("StateKeeping")).toMatchObject({
       status: "False",
       reason: "Off",
       message: "switched off: nodes, health",
     });
     for (const type of healthTypes)
-      expect(await scene.condition(type)).toMatchObject({ status: "Unknown", reason: "Off" });
-    await scene.act(() => daemon.tell(...drift("worker-0")));
-    await scene.pass(60_000);
-    expect(await scene.chapters("node/worker-0")).toEqual([]);
-    await scene.act(() => scene.settings({}));
-    await scene.pass(60_000);
-    expect((await scene.chapters("node/worker-0")).map(inShort)).toEqual(["1 Drift  Closed Succeeded"]);
-    expect(await scene.condition("OperatorHealthy")).toMatchObject({ status: "True" });
-    expect(await scene.condition("StateKeeping")).toMatchObject({ status: "True" });
+      expect(await harness.condition(type)).toMatchObject({ status: "Unknown", reason: "Off" });
+    await harness.act(() => daemon.tell(...drift("worker-0")));
+    await harness.pass(60_000);
+    expect(await harness.chapters("node/worker-0")).toEqual([]);
+    await harness.act(() => harness.settings({}));
+    await harness.pass(60_000);
+    expect((await harness.chapters("node/worker-0")).map(inShort)).toEqual(["1 Drift  Closed Succeeded"]);
+    expect(await harness.condition("OperatorHealthy")).toMatchObject({ status: "True" });
+    expect(await harness.condition("StateKeeping")).toMatchObject({ status: "True" });
   });
 });
 
 describe("the switch", () => {
   test("off in the middle of an update loses nothing that the journals hold: switched on again, the chapter is whole [state-process-3]", async () => {
-    const scene = await StateScene.make();
-    const daemon = await scene.act(() => scene.node("worker-0"));
-    const { controller } = scene.start();
-    await scene.pass(30_000);
+    const harness = await StateHarness.make();
+    const daemon = await harness.act(() => harness.node("worker-0"));
+    const { controller } = harness.start();
+    await harness.pass(30_000);
     const { begun, rest } = updateLines("worker-0", "rendered-worker-2");
-    await scene.act(() => daemon.tell(...begun));
-    await scene.pass(30_000);
-    await scene.act(() => scene.settings({ mode: "off" }));
-    await scene.pass(10_000);
+    await harness.act(() => daemon.tell(...begun));
+    await harness.pass(30_000);
+    await harness.act(() => harness.settings({ mode: "off" }));
+    await harness.pass(10_000);
     expect(stateChildren.map((name) => controller.children[name].is)).toEqual(["off", "off", "off", "off"]);
     for (const type of [...healthTypes, ...keepingTypes])
-      expect(await scene.condition(type), type).toMatchObject({ status: "Unknown", reason: "Off" });
-    const writes = scene.writes.length;
+      expect(await harness.condition(type), type).toMatchObject({ status: "Unknown", reason: "Off" });
+    const writes = harness.writes.length;
     for (const line of rest) {
-      await scene.act(() => daemon.tell(line));
-      await scene.pass(60_000);
+      await harness.act(() => daemon.tell(line));
+      await harness.pass(60_000);
     }
-    expect(scene.writes).toHaveLength(writes);
-    await scene.act(() => scene.settings({ mode: "on" }));
-    await scene.pass(60_000);
-    const [chapter] = await scene.chapters("node/worker-0");
+    expect(harness.writes).toHaveLength(writes);
+    await harness.act(() => harness.settings({ mode: "on" }));
+    await harness.pass(60_000);
+    const [chapter] = await harness.chapters("node/worker-0");
     expect(chapter).toMatchObject({ state: "Closed", outcome: "Succeeded" });
     expect(chapter?.missed).toBeUndefined();
     expect(chapter?.entries.map(({ seq }) => seq)).toEqual([...begun, ...rest].map((_, index) => index + 1));
   });
 
   test("an orderly stop says Off in every condition of its own, and in no other; a kill says nothing [state-process-4]", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.well());
-    const first = scene.start("state-1");
-    await scene.pass(60_000);
-    expect(await scene.condition("OperatorHealthy")).toMatchObject({ status: "True" });
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.well());
+    const first = harness.start("state-1");
+    await harness.pass(60_000);
+    expect(await harness.condition("OperatorHealthy")).toMatchObject({ status: "True" });
     first.kill();
-    await scene.pass(60_000);
-    expect(await scene.condition("OperatorHealthy")).toMatchObject({ status: "True" });
+    await harness.pass(60_000);
+    expect(await harness.condition("OperatorHealthy")).toMatchObject({ status: "True" });
     // The operator writes its own conditions beside them.
-    await scene.act(async () => {
-      const settings = await scene.kube.get(MachineConfiguration, { name: "cluster" });
+    await harness.act(async () => {
+      const settings = await harness.kube.get(MachineConfiguration, { name: "cluster" });
       if (settings !== undefined)
-        await scene.kube.patch(
+        await harness.kube.patch(
           MachineConfiguration,
           { name: "cluster" },
-          { type: "merge", body: { status: machineConfigurationStatus(settings, scene.kernel.clock.now()) } },
+          { type: "merge", body: { status: machineConfigurationStatus(settings, harness.kernel.clock.now()) } },
           { subresource: "status", owner: "mco-operator" },
         );
     });
-    const second = scene.start("state-2");
-    await scene.pass(60_000);
+    const second = harness.start("state-2");
+    await harness.pass(60_000);
     await second.stop();
     for (const type of [...healthTypes, ...keepingTypes])
-      expect(await scene.condition(type), type).toMatchObject({ status: "Unknown", reason: "Off" });
-    expect(await scene.condition("BootImageUpdateDegraded")).toMatchObject({ status: "False", reason: "NA" });
+      expect(await harness.condition(type), type).toMatchObject({ status: "Unknown", reason: "Off" });
+    expect(await harness.condition("BootImageUpdateDegraded")).toMatchObject({ status: "False", reason: "NA" });
   });
 });
 
 describe("what happened before the cluster", () => {
-  const bootstrap = (scene: StateScene) => scene.component("bootstrap");
-  const lines: readonly StoryLine[] = [
+  const bootstrap = (harness: StateHarness) => harness.component("bootstrap");
+  const lines: readonly JournalEntry[] = [
     {
       book: "cluster",
       chapter: "Bootstrap",
@@ -503,19 +503,19 @@ describe("what happened before the cluster", () => {
   ];
 
   test("is in the book of the cluster and of the control plane's nodes once, however often the process starts [state-process-5]", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.journal("bootstrap"));
-    await scene.act(() => scene.node("master-0", "master"));
-    const writer = bootstrap(scene);
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.journal("bootstrap"));
+    await harness.act(() => harness.node("master-0", "master"));
+    const writer = bootstrap(harness);
     // Long before the process ran for the first time.
-    await scene.act(() => writer.append(writer.lines(lines, 50_000)));
+    await harness.act(() => writer.append(writer.lines(lines, 50_000)));
     for (const identity of ["state-1", "state-2", "state-3"]) {
-      const running = scene.start(identity);
-      await scene.pass(60_000);
-      expect(await scene.condition("BootstrapComplete")).toMatchObject({ status: "True", reason: "AsExpected" });
+      const running = harness.start(identity);
+      await harness.pass(60_000);
+      expect(await harness.condition("BootstrapComplete")).toMatchObject({ status: "True", reason: "AsExpected" });
       await running.stop();
     }
-    const chapters = (await scene.chapters("cluster")).filter(({ chapter }) => chapter === "Bootstrap");
+    const chapters = (await harness.chapters("cluster")).filter(({ chapter }) => chapter === "Bootstrap");
     expect(chapters).toMatchObject([{ state: "Closed", outcome: "Succeeded" }]);
     expect(chapters[0]?.sections.map(({ path }) => path)).toEqual([
       "ManifestsRendered",
@@ -523,7 +523,7 @@ describe("what happened before the cluster", () => {
       "Served/master",
       "HandedOver",
     ]);
-    expect(await scene.chapters("node/master-0")).toHaveLength(1);
+    expect(await harness.chapters("node/master-0")).toHaveLength(1);
   });
 
   test.for([
@@ -534,20 +534,20 @@ describe("what happened before the cluster", () => {
     },
     {
       title: "empty",
-      prepare: (scene: StateScene) => scene.journal("bootstrap"),
+      prepare: (harness: StateHarness) => harness.journal("bootstrap"),
       says: { status: "False", reason: "BootstrapJournalMissing" },
     },
     {
       title: "made of something else",
-      prepare: async (scene: StateScene) => {
-        await scene.journal("bootstrap");
+      prepare: async (harness: StateHarness) => {
+        await harness.journal("bootstrap");
         const strange = {
-          ...bootstrap(scene).lines(lines.slice(0, 1))[0],
+          ...bootstrap(harness).lines(lines.slice(0, 1))[0],
           book: "shelf/x",
           chapter: "Nonsense",
           path: "/",
         };
-        await scene.kube.patch(
+        await harness.kube.patch(
           MachineStateJournal,
           { name: "bootstrap" },
           { type: "merge", body: { spec: { lines: [strange] } } },
@@ -561,103 +561,103 @@ describe("what happened before the cluster", () => {
     },
     {
       title: "without an end",
-      prepare: async (scene: StateScene) => {
-        await scene.journal("bootstrap");
-        await bootstrap(scene).tell(...lines.slice(0, 2));
+      prepare: async (harness: StateHarness) => {
+        await harness.journal("bootstrap");
+        await bootstrap(harness).tell(...lines.slice(0, 2));
       },
       says: { status: "False", reason: "InProgress" },
     },
   ])(
     "is told as not known when its journal is $title, and everything else goes on [state-process-6]",
     async ({ prepare, says }) => {
-      const scene = await StateScene.make();
-      await scene.act(async () => prepare(scene) as Promise<unknown>);
-      const daemon = await scene.act(() => scene.node("worker-0"));
-      const { controller } = scene.start();
-      await scene.pass(60_000);
-      expect(await scene.condition("BootstrapComplete")).toMatchObject(says);
+      const harness = await StateHarness.make();
+      await harness.act(async () => prepare(harness) as Promise<unknown>);
+      const daemon = await harness.act(() => harness.node("worker-0"));
+      const { controller } = harness.start();
+      await harness.pass(60_000);
+      expect(await harness.condition("BootstrapComplete")).toMatchObject(says);
       expect(stateChildren.map((name) => controller.children[name].is)).toEqual([
         "running",
         "running",
         "running",
         "running",
       ]);
-      await scene.act(() => daemon.tell(...drift("worker-0")));
-      await scene.pass(60_000);
-      expect(await scene.chapters("node/worker-0")).toHaveLength(1);
+      await harness.act(() => daemon.tell(...drift("worker-0")));
+      await harness.pass(60_000);
+      expect(await harness.chapters("node/worker-0")).toHaveLength(1);
     },
   );
 });
 
 describe("what is written", () => {
   test("in an idle cluster of 50 machines is less than one object a minute, and at rest nothing [state-process-18]", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.well());
-    for (let index = 0; index < 50; index += 1) await scene.act(() => scene.node(`worker-${index}`));
-    scene.start("state-0", patientLease);
-    for (const index of [0, 1, 2]) await update(scene, `worker-${index}`, "rendered-worker-2", 100);
-    await scene.pass(1_200_000);
-    const from = scene.writes.length;
-    await scene.pass(3_600_000);
-    expect(scene.writes.slice(from).map(({ kind, name }) => `${kind}/${name}`)).toEqual([]);
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.well());
+    for (let index = 0; index < 50; index += 1) await harness.act(() => harness.node(`worker-${index}`));
+    harness.start("state-0", patientLease);
+    for (const index of [0, 1, 2]) await update(harness, `worker-${index}`, "rendered-worker-2", 100);
+    await harness.pass(1_200_000);
+    const from = harness.writes.length;
+    await harness.pass(3_600_000);
+    expect(harness.writes.slice(from).map(({ kind, name }) => `${kind}/${name}`)).toEqual([]);
   });
 
   test("of an index is one write at once when the book is new, and then one in ten minutes at most [state-process-19]", async () => {
-    const scene = await StateScene.make();
-    const daemon = await scene.act(() => scene.node("worker-0"));
-    scene.start("state-0", patientLease);
-    await scene.pass(30_000);
+    const harness = await StateHarness.make();
+    const daemon = await harness.act(() => harness.node("worker-0"));
+    harness.start("state-0", patientLease);
+    await harness.pass(30_000);
     for (let turn = 0; turn < 40; turn += 1) {
-      await scene.act(() => daemon.tell(...drift("worker-0")));
-      await scene.pass(60_000);
+      await harness.act(() => daemon.tell(...drift("worker-0")));
+      await harness.pass(60_000);
     }
-    const indexes = scene.writes
+    const indexes = harness.writes
       .filter(({ kind, name }) => kind === "machinestatebooks" && name === "node.worker-0")
       .map(({ at }) => at);
-    expect((await scene.index("node.worker-0"))?.lastNumber).toBeGreaterThan(30);
+    expect((await harness.index("node.worker-0"))?.lastNumber).toBeGreaterThan(30);
     // The first makes the book, which has to be there before its chapters.
     expect(indexes.length).toBeGreaterThan(3);
     for (const [place, at] of indexes.entries())
       if (place > 1) expect(at - (indexes[place - 1] ?? 0)).toBeGreaterThanOrEqual(600_000);
-    await scene.pass(660_000);
+    await harness.pass(660_000);
     // What goes, goes with the index that remembers it.
     expect(
-      scene.writes.filter(({ method, kind }) => method === "DELETE" && kind === "machinestatechapters"),
+      harness.writes.filter(({ method, kind }) => method === "DELETE" && kind === "machinestatechapters"),
     ).toHaveLength(40 - 5);
-    expect((await scene.chapters("node/worker-0")).map(({ number }) => number)).toEqual([36, 37, 38, 39, 40]);
-    expect((await scene.index("node.worker-0"))?.prunedThrough).toBe(35);
+    expect((await harness.chapters("node/worker-0")).map(({ number }) => number)).toEqual([36, 37, 38, 39, 40]);
+    expect((await harness.index("node.worker-0"))?.prunedThrough).toBe(35);
   });
 
   test("says the counters of a book upwards only, over kills and pruning [state-process-17]", async () => {
-    const scene = await StateScene.make();
-    const daemon = await scene.act(() => scene.node("worker-0"));
-    let running = scene.start("state-0");
+    const harness = await StateHarness.make();
+    const daemon = await harness.act(() => harness.node("worker-0"));
+    let running = harness.start("state-0");
     let before = 0;
     for (let turn = 1; turn <= 12; turn += 1) {
-      await scene.act(() => daemon.tell(...drift("worker-0")));
-      await scene.pass(40_000);
+      await harness.act(() => daemon.tell(...drift("worker-0")));
+      await harness.pass(40_000);
       if (turn % 3 === 0) {
         running.kill();
-        running = scene.start(`state-${turn}`);
-        await scene.pass(40_000);
+        running = harness.start(`state-${turn}`);
+        await harness.pass(40_000);
       }
-      const counted = (await scene.index("node.worker-0"))?.counters["Drift/Succeeded"] ?? 0;
+      const counted = (await harness.index("node.worker-0"))?.counters["Drift/Succeeded"] ?? 0;
       expect(counted).toBeGreaterThanOrEqual(before);
       before = counted;
     }
-    await scene.pass(660_000);
-    expect((await scene.index("node.worker-0"))?.counters).toMatchObject({ chapters: 12, "Drift/Succeeded": 12 });
+    await harness.pass(660_000);
+    expect((await harness.index("node.worker-0"))?.counters).toMatchObject({ chapters: 12, "Drift/Succeeded": 12 });
   });
 });
 
 describe("the end of a book", () => {
   test("comes some days after that of its subject, with one line in the book of the cluster; a new one of its name takes it over before", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.settings({ "retention.pool.days-after-end": "1", "children.health": "off" }));
-    const controllers = scene.component("controller");
-    scene.start("state-0", patientLease);
-    await scene.pass(30_000);
-    const rendered: StoryLine = {
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.settings({ "retention.pool.days-after-end": "1", "children.health": "off" }));
+    const controllers = harness.component("controller");
+    harness.start("state-0", patientLease);
+    await harness.pass(30_000);
+    const rendered: JournalEntry = {
       book: "pool/infra",
       chapter: "Render",
       path: "Rendered",
@@ -666,41 +666,41 @@ describe("the end of a book", () => {
       reason: "RenderedConfigGenerated",
       message: "rendered-infra-1",
     };
-    await scene.act(() => scene.pool("infra"));
-    await scene.act(() => controllers.tell(rendered));
-    await scene.pass(30_000);
-    const remove = () => scene.act(() => scene.kube.delete(MachineConfigPool, { name: "infra" }));
+    await harness.act(() => harness.pool("infra"));
+    await harness.act(() => controllers.tell(rendered));
+    await harness.pass(30_000);
+    const remove = () => harness.act(() => harness.kube.delete(MachineConfigPool, { name: "infra" }));
     await remove();
-    await scene.pass(30_000);
-    expect((await scene.index("pool.infra"))?.subjectGoneAt).toBeDefined();
-    await scene.act(() => scene.pool("infra"));
-    await scene.pass(700_000);
-    expect((await scene.index("pool.infra"))?.subjectGoneAt).toBeUndefined();
+    await harness.pass(30_000);
+    expect((await harness.index("pool.infra"))?.subjectGoneAt).toBeDefined();
+    await harness.act(() => harness.pool("infra"));
+    await harness.pass(700_000);
+    expect((await harness.index("pool.infra"))?.subjectGoneAt).toBeUndefined();
     await remove();
-    await scene.pass(23 * 3_600_000);
-    expect(await scene.chapters("pool/infra")).toHaveLength(1);
-    await scene.pass(8 * 3_600_000);
-    expect(await scene.chapters("pool/infra")).toEqual([]);
-    expect(await scene.index("pool.infra")).toBeUndefined();
-    const told = (await scene.chapters("cluster")).filter(({ chapter }) => chapter === "Library");
+    await harness.pass(23 * 3_600_000);
+    expect(await harness.chapters("pool/infra")).toHaveLength(1);
+    await harness.pass(8 * 3_600_000);
+    expect(await harness.chapters("pool/infra")).toEqual([]);
+    expect(await harness.index("pool.infra")).toBeUndefined();
+    const told = (await harness.chapters("cluster")).filter(({ chapter }) => chapter === "BookIndex");
     expect(told).toMatchObject([{ state: "Closed", reason: "SubjectGone", sections: [{ path: "Gone/pool/infra" }] }]);
     expect(told[0]?.message).toContain("its book had 1 chapters");
     // The journal holds its lines for longer.
-    await scene.pass(8 * 3_600_000);
-    expect(await scene.index("pool.infra")).toBeUndefined();
+    await harness.pass(8 * 3_600_000);
+    expect(await harness.index("pool.infra")).toBeUndefined();
   });
 });
 
 describe("health", () => {
   test("of a component that stops being well is a condition at once and a chapter of the cluster's book [state-process-12]", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.well());
-    const { controller } = scene.start();
-    await scene.pass(60_000);
-    expect(await scene.condition("ControllerHealthy")).toMatchObject({ status: "True" });
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.well());
+    const { controller } = harness.start();
+    await harness.pass(60_000);
+    expect(await harness.condition("ControllerHealthy")).toMatchObject({ status: "True" });
     const scale = (availableReplicas: number) =>
-      scene.act(() =>
-        scene.kube.patch(
+      harness.act(() =>
+        harness.kube.patch(
           kubernetes.Deployment,
           { name: "machine-config-controller", namespace: "openshift-machine-config-operator" },
           { type: "merge", body: { status: { availableReplicas } } },
@@ -708,13 +708,13 @@ describe("health", () => {
         ),
       );
     await scale(0);
-    await scene.pass(2000);
-    expect(await scene.condition("ControllerHealthy")).toMatchObject({ status: "False", reason: "NotAvailable" });
+    await harness.pass(2000);
+    expect(await harness.condition("ControllerHealthy")).toMatchObject({ status: "False", reason: "NotAvailable" });
     expect(controller.metrics()).toContain('mco_health{component="Controller"} 0');
     await scale(1);
-    await scene.pass(60_000);
-    expect(await scene.condition("ControllerHealthy")).toMatchObject({ status: "True" });
-    const told = (await scene.chapters("cluster")).filter(({ chapter }) => chapter === "Controller");
+    await harness.pass(60_000);
+    expect(await harness.condition("ControllerHealthy")).toMatchObject({ status: "True" });
+    const told = (await harness.chapters("cluster")).filter(({ chapter }) => chapter === "Controller");
     expect(told.flatMap(({ entries }) => entries.map(({ reason, via }) => `${reason} ${via}`))).toEqual(
       expect.arrayContaining(["NotAvailable seen", "Recovered seen"]),
     );
@@ -722,11 +722,11 @@ describe("health", () => {
   });
 
   test("is owned item by item: the operator's conditions and those of the state process have an owner each [state-process-13]", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.well());
-    scene.start();
-    await scene.pass(60_000);
-    const settings = await scene.act(() => scene.kube.get(MachineConfiguration, { name: "cluster" }));
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.well());
+    harness.start();
+    await harness.pass(60_000);
+    const settings = await harness.act(() => harness.kube.get(MachineConfiguration, { name: "cluster" }));
     const owned = (manager: string) =>
       ((settings?.metadata.managedFields ?? []) as { manager: string; subresource?: string; fieldsV1?: unknown }[])
         .filter((entry) => entry.manager === manager && entry.subresource === "status")
@@ -740,7 +740,7 @@ describe("health", () => {
 
   test("tells of a component only what the tables of the cluster's book have [state-process-14]", () => {
     for (const { chapter, reasons } of Object.values(healthChapters)) {
-      const allowed: readonly string[] = stories.cluster[chapter].Degraded;
+      const allowed: readonly string[] = bookSections.cluster[chapter].Degraded;
       for (const reason of [...reasons, "Recovered"]) expect(allowed, `${chapter} ${reason}`).toContain(reason);
     }
   });
@@ -748,16 +748,16 @@ describe("health", () => {
 
 describe("figures", () => {
   test("count chapters as they close, and show what is stored and open [state-process-11]", async () => {
-    const scene = await StateScene.make();
-    await scene.act(() => scene.well());
-    const daemon = await scene.act(() => scene.node("worker-0"));
-    const { controller } = scene.start();
-    await scene.pass(30_000);
-    await update(scene, "worker-0", "rendered-worker-2");
+    const harness = await StateHarness.make();
+    await harness.act(() => harness.well());
+    const daemon = await harness.act(() => harness.node("worker-0"));
+    const { controller } = harness.start();
+    await harness.pass(30_000);
+    await update(harness, "worker-0", "rendered-worker-2");
     const { begun } = updateLines("worker-0", "rendered-worker-3");
     daemon.boot = "another";
-    await scene.act(() => daemon.tell(...begun));
-    await scene.pass(100_000);
+    await harness.act(() => daemon.tell(...begun));
+    await harness.pass(100_000);
     const text = controller.metrics();
     expect(text).toContain(
       'mco_chapters_total{book_kind="node",chapter="Update",outcome="Succeeded",reason="Succeeded",pool="worker"} 1',

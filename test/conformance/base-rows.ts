@@ -1,4 +1,4 @@
-import { type Section, tests, ours, same, skip } from "./row-kit.ts";
+import { type Section, tests, ours, same, skip } from "./define-rows.ts";
 
 const openShift =
   "files and units of OpenShift's platforms, networks and load balancers carry images and scripts of its payload; the base configurations here are what machines need on any Kubernetes";

@@ -1,4 +1,4 @@
-import { type Row, type Section, weaknesses } from "./row-kit.ts";
+import { type Row, type Section, weaknesses } from "./define-rows.ts";
 
 /** How a test ended when it was last run for the document. */
 export type Outcome = "passed" | "failed" | "skipped";

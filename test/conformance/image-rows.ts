@@ -1,4 +1,4 @@
-import { type Section, tests, ours, same, skip } from "./row-kit.ts";
+import { type Section, tests, ours, same, skip } from "./define-rows.ts";
 
 const informational = "it informs, and asks for nothing that a test could show";
 

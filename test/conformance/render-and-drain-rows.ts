@@ -1,4 +1,4 @@
-import { type Section, better, tests, ours, same, skip } from "./row-kit.ts";
+import { type Section, better, tests, ours, same, skip } from "./define-rows.ts";
 
 const configs =
   "the controllers that make MachineConfigs from KubeletConfigs and ContainerRuntimeConfigs come with a later part of the suite; until then there is nothing to wait for";

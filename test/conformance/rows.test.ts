@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type Outcomes, documentOf, idOf, idsIn, problemsOf, recorded, together, unproven } from "./conformance.ts";
-import { type Row, type Section, weaknesses } from "./row-kit.ts";
+import { type Row, type Section, weaknesses } from "./define-rows.ts";
 import { sections } from "./rows.ts";
 
 const row = (change: Partial<Row>): readonly Section[] => [

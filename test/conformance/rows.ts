@@ -6,7 +6,7 @@ import { operatorRules } from "./operator-rows.ts";
 import { imageBuilds } from "./image-rows.ts";
 import { configServer } from "./server-rows.ts";
 import { stateKeeping } from "./state-rows.ts";
-import { type Section, better, tests, ours, same, skip } from "./row-kit.ts";
+import { type Section, better, tests, ours, same, skip } from "./define-rows.ts";
 
 const firstBootUnits =
   "units of the first boot belong to the templates and images of a CoreOS cluster; this suite brings the command that they run";

@@ -1,4 +1,4 @@
-import { type Section, better, tests, ours, same, skip } from "./row-kit.ts";
+import { type Section, better, tests, ours, same, skip } from "./define-rows.ts";
 
 export const configServer: readonly Section[] = [
   {

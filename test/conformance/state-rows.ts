@@ -1,4 +1,4 @@
-import { type Section, tests, ours, same, skip } from "./row-kit.ts";
+import { type Section, tests, ours, same, skip } from "./define-rows.ts";
 const seeds = [...tests("simulation-seeds-even-1"), ...tests("simulation-seeds-odd-1")];
 
 const informational = "it informs, and asks for nothing that a test could show";

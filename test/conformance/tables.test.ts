@@ -8,7 +8,7 @@ import { missingExtensions, packagesOf } from "../../src/core/machine/deployment
 import { diffConfigs } from "../../src/core/config/diff-configs.ts";
 import { consequencesOf, defaultPolicies } from "../../src/core/config/disruption-policy.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
-import { MachineScene } from "../support/machine-scene.ts";
+import { MachineHarness } from "../support/machine-harness.ts";
 
 const file = (path: string): Change => ({ kind: "file", path, op: "update" });
 const unit = (name: string): Change => ({ kind: "unit", name, op: "update", parts: ["contents"] });
@@ -133,10 +133,10 @@ describe("what users may not write as a policy", () => {
       },
     },
   ])("$title [conformance-tables-5]", async ({ policy }) => {
-    const scene = await MachineScene.make();
+    const harness = await MachineHarness.make();
     const write = (nodeDisruptionPolicy: object) =>
-      scene.act(() =>
-        scene.kube.patch(
+      harness.act(() =>
+        harness.kube.patch(
           MachineConfiguration,
           { name: objects.machineConfiguration },
           { type: "merge", body: { spec: { nodeDisruptionPolicy } } },

@@ -9,7 +9,7 @@ import { documentsCases } from "./cases/documents.ts";
 import { eventsCases } from "./cases/events.ts";
 import { fieldValidationCases } from "./cases/field-validation.ts";
 import { identityCases } from "./cases/identity.ts";
-import type { ContractCase } from "./cases/kit.ts";
+import type { ContractCase } from "./cases/case-fixture.ts";
 import { ownersCases } from "./cases/owners.ts";
 import { patchingCases } from "./cases/patching.ts";
 import { policyCases } from "./cases/policies.ts";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Api, type ApiTarget } from "./api-target.ts";
 import { contractCases } from "./cases.ts";
 import { prepareShared } from "./cases/fixtures.ts";
-import { core, eventually, type Surroundings } from "./cases/kit.ts";
+import { core, eventually, type Surroundings } from "./cases/case-fixture.ts";
 import { differences, type ServerKind } from "./differences.ts";
 import { startHookServer } from "../support/hook-server.ts";
 import { shownDifferences } from "./show-differences.ts";

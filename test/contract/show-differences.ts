@@ -1,6 +1,15 @@
 import { expect } from "vitest";
 import type { Api, Json } from "./api-target.ts";
-import { type ContractCase, core, created, definitions, eventually, pod, served, widgets } from "./cases/kit.ts";
+import {
+  type ContractCase,
+  core,
+  created,
+  definitions,
+  eventually,
+  pod,
+  served,
+  widgets,
+} from "./cases/case-fixture.ts";
 import type { differences, ServerKind } from "./differences.ts";
 
 /** What each server does where they differ, by the name of the difference. */

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
-import { nodeScribe } from "../../src/daemon/machine-books.ts";
+import { openNodeJournal } from "../../src/daemon/machine-books.ts";
 import { askMachine } from "../../src/host/directory/control.ts";
 import { directoryHost } from "../../src/host/directory/directory-host.ts";
 import { runControllers } from "../../src/kube/controller.ts";
@@ -40,9 +40,9 @@ const host = directoryHost({
   requestReboot: async (because, signal) =>
     void (await askMachine(join(directory, "control.sock"), "reboot", because, signal)),
 });
-const { scribe, past } = await nodeScribe({ ...ports, host, nodeName, kube }, ending.signal);
+const { journal, past } = await openNodeJournal({ ...ports, host, nodeName, kube }, ending.signal);
 await runControllers(
   [daemonController({ host, nodeName, past })],
-  { ...ports, scribe, kube, events, coalesceMs: 5 },
+  { ...ports, journal, kube, events, coalesceMs: 5 },
   ending.signal,
 );

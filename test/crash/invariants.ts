@@ -12,7 +12,7 @@ import { vendorUnitFolder } from "../../src/host/unit-model.ts";
 import { canary, images, nodeConfig } from "./contents.ts";
 import { needsDrain, owesDrain } from "./needs-drain.ts";
 import { readingsOf } from "./subjects.ts";
-import type { Rig, Scenario } from "./rig.ts";
+import type { CrashHarness, Scenario } from "./crash-harness.ts";
 import type { Ledger } from "../../src/core/machine/observed-node.ts";
 
 /** What holds whatever kills the daemon and whenever. */
@@ -69,7 +69,7 @@ interface Documents {
 
 /** What a keeper sees of the machine that it watches, and of what happens to it. */
 export interface Watched extends Pick<
-  Rig,
+  CrashHarness,
   | "subject"
   | "node"
   | "nodeName"
@@ -78,7 +78,7 @@ export interface Watched extends Pick<
   | "policies"
   | "effects"
   | "never"
-  | "story"
+  | "history"
   | "reboots"
   | "handReboots"
 > {
@@ -91,21 +91,21 @@ export class Keeper {
   readonly violations: Violation[] = [];
   /** How often each invariant was looked at: one that is never looked at proves nothing. */
   readonly looks: Partial<Record<Invariant, number>> = {};
-  readonly #rig: Watched;
+  readonly #harness: Watched;
   #base: ReadonlyMap<string, string> = new Map();
   #baseArguments: readonly string[] = [];
   readonly #handMade = new Set<string>();
   readonly #inFlight = new Set<string>();
 
-  constructor(rig: Watched) {
-    this.#rig = rig;
+  constructor(harness: Watched) {
+    this.#harness = harness;
   }
 
   /** @param past of a machine that was given something before. */
   async begin(past: Past | undefined): Promise<void> {
-    this.#base = past?.tree ?? (await this.#rig.subject.tree());
+    this.#base = past?.tree ?? (await this.#harness.subject.tree());
     this.#baseArguments =
-      past?.kernelArguments ?? (await this.#rig.subject.host.os.status(this.#rig.never)).booted.kernelArguments;
+      past?.kernelArguments ?? (await this.#harness.subject.host.os.status(this.#harness.never)).booted.kernelArguments;
     for (const path of past?.handMade ?? []) this.#handMade.add(path);
     for (const target of past?.inFlight ?? []) this.#inFlight.add(target);
   }
@@ -120,7 +120,7 @@ export class Keeper {
   }
 
   violated(invariant: Invariant, what: string): void {
-    this.violations.push({ invariant, what: `${what} (after ${this.#rig.effects.slice(-3).join(", ")})` });
+    this.violations.push({ invariant, what: `${what} (after ${this.#harness.effects.slice(-3).join(", ")})` });
   }
 
   #look(invariant: Invariant): void {
@@ -132,7 +132,7 @@ export class Keeper {
     const managed = (await this.#documents()).previous;
     if (nodeConfig(managed).entries.has(path)) this.#handMade.add(path);
     else {
-      const now = (await this.#rig.subject.tree()).get(path);
+      const now = (await this.#harness.subject.tree()).get(path);
       const base = new Map(this.#base);
       if (now === undefined) base.delete(path);
       else base.set(path, now);
@@ -141,14 +141,14 @@ export class Keeper {
   }
 
   async #documents(): Promise<Documents> {
-    const { ledger } = this.#rig.subject.host;
+    const { ledger } = this.#harness.subject.host;
     const read = async <T>(name: string) => {
-      const text = await ledger.read(name, this.#rig.never);
+      const text = await ledger.read(name, this.#harness.never);
       return text === undefined ? undefined : (JSON.parse(text) as T);
     };
     return {
       ledger: await read<Ledger>("ledger.json"),
-      previous: previousIn(await ledger.read("previous.json", this.#rig.never)),
+      previous: previousIn(await ledger.read("previous.json", this.#harness.never)),
     };
   }
 
@@ -180,14 +180,14 @@ export class Keeper {
   async #opening(ledger: Ledger): Promise<void> {
     this.#look("drainFirst");
     const { ledger: open, previous } = await this.#documents();
-    const { node, scenario } = this.#rig;
+    const { node, scenario } = this.#harness;
     const inService = previous !== undefined && scenario.onlyControlPlane !== true;
     if (!inService) return;
-    const target = this.#rig.configs.get(ledger.target);
+    const target = this.#harness.configs.get(ledger.target);
     const asks =
       open === undefined &&
       target !== undefined &&
-      needsDrain(nodeConfig(previous), nodeConfig(target), this.#rig.policies);
+      needsDrain(nodeConfig(previous), nodeConfig(target), this.#harness.policies);
     if (!owesDrain(ledger) && !asks) return;
     if (!isDrainedFor(node, ledger.target))
       this.violated(
@@ -198,7 +198,7 @@ export class Keeper {
 
   async #rebooting(ledger: Ledger | undefined, previous: MachineConfig | undefined): Promise<void> {
     this.#look("reboots");
-    const { node, scenario, subject, never } = this.#rig;
+    const { node, scenario, subject, never } = this.#harness;
     const { bootId } = await subject.host.os.status(never);
     if (ledger?.owes.some(({ kind }) => kind === "reboot") !== true || ledger.bootId !== bootId)
       this.violated("reboots", `it reboots and no ledger of this boot owes it: ${JSON.stringify(ledger)}`);
@@ -218,7 +218,7 @@ export class Keeper {
 
   /** After something was done to the machine, by whomever. */
   async after(): Promise<void> {
-    const tree = await this.#rig.subject.tree();
+    const tree = await this.#harness.subject.tree();
     const { ledger, previous } = await this.#documents();
     if (ledger === undefined) {
       if (this.#inFlight.size > 0) this.#handMade.clear();
@@ -235,12 +235,12 @@ export class Keeper {
     }
     this.#look("named");
     this.#inFlight.add(ledger.target);
-    if (!this.#rig.everDesired.has(ledger.target))
+    if (!this.#harness.everDesired.has(ledger.target))
       this.violated("named", `the ledger names ${ledger.target}, which the machine was never given`);
     const allowed = [
       emptyNodeConfig,
       nodeConfig(previous),
-      ...[...this.#inFlight].map((name) => nodeConfig(this.#rig.configs.get(name))),
+      ...[...this.#inFlight].map((name) => nodeConfig(this.#harness.configs.get(name))),
     ];
     for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
       // A daemon that was killed in the middle of a pass leaves unfinished names; once the ledger is closed there may
@@ -268,9 +268,9 @@ export class Keeper {
 
   /** 5: what every service read is what is there, and that holds whenever nothing is owed. */
   async #checkReadings(tree: ReadonlyMap<string, string>): Promise<void> {
-    for (const service of this.#rig.scenario.services ?? []) {
+    for (const service of this.#harness.scenario.services ?? []) {
       this.#look("debts");
-      const { read } = await this.#rig.subject.service(service);
+      const { read } = await this.#harness.subject.service(service);
       const there = readingsOf(tree, service);
       for (const path of new Set([...Object.keys(read), ...Object.keys(there)])) {
         if (!this.#handMade.has(path) && read[path] !== there[path])
@@ -284,7 +284,7 @@ export class Keeper {
 
   /** What the machine lacks of a configuration or has beside it; `undefined` when it holds it wholly. */
   async #differenceFrom(tree: ReadonlyMap<string, string>, config: NodeConfig): Promise<string | undefined> {
-    const { subject, never } = this.#rig;
+    const { subject, never } = this.#harness;
     const { booted } = await subject.host.os.status(never);
     const base = this.#baseOn(booted.image);
     for (const path of new Set([...tree.keys(), ...base.keys(), ...config.entries.keys()])) {
@@ -350,7 +350,7 @@ export class Keeper {
   /** What a daemon sends to the API server. */
   async sending(method: string, target: string, body: string): Promise<void> {
     this.#look("own");
-    const name = this.#rig.nodeName;
+    const name = this.#harness.nodeName;
     const path = target.replace(/\?.*/, "");
     const mine =
       path === `/api/v1/nodes/${name}` ||
@@ -367,11 +367,11 @@ export class Keeper {
     if (typeof claimed !== "string") return;
     this.#look("claims");
     const { ledger, previous } = await this.#documents();
-    const config = this.#rig.configs.get(claimed);
+    const config = this.#harness.configs.get(claimed);
     const difference =
       config === undefined
         ? "there is no such configuration"
-        : await this.#differenceFrom(await this.#rig.subject.tree(), nodeConfig(config));
+        : await this.#differenceFrom(await this.#harness.subject.tree(), nodeConfig(config));
     if (ledger !== undefined || previous?.metadata.name !== claimed || difference !== undefined)
       this.violated(
         "claims",
@@ -410,7 +410,7 @@ export class Keeper {
   /** The story of the machine as it lies on its disk, and what of it has come to the API server. */
   async books(journal: readonly JournalLine[], settled: boolean, now: number): Promise<void> {
     this.#look("books");
-    const { nodeName, subject, never } = this.#rig;
+    const { nodeName, subject, never } = this.#harness;
     const book = `node/${nodeName}`;
     const all = await linesOnDisk(subject.host, nodeName, never);
     this.said("a story line", [...all, ...journal]);
@@ -445,7 +445,7 @@ export class Keeper {
     // One that was taken back before anything was done is superseded by what the machine has.
     const isWell =
       last?.outcome === "Succeeded" ||
-      (last?.outcome === "Superseded" && last.run !== annotation(this.#rig.node, annotations.currentConfig));
+      (last?.outcome === "Superseded" && last.run !== annotation(this.#harness.node, annotations.currentConfig));
     if (last !== undefined && (last.state !== "Closed" || !isWell))
       this.violated(
         "books",
@@ -465,23 +465,23 @@ export class Keeper {
         }
       | undefined,
   ): Promise<void> {
-    const { node, scenario, subject } = this.#rig;
+    const { node, scenario, subject } = this.#harness;
     for (const invariant of ["converges", "quiet", "patient"] as const) this.#look(invariant);
     const { ledger } = await this.#documents();
     const has = (key: string) => annotation(node, key);
-    const story = `${this.#rig.story}, ledger ${ledger?.target ?? "closed"}`;
-    if (!settled) this.violated("converges", `it does not settle: ${story}`);
-    else if (has(annotations.reason) !== "" || (this.#rig.phase("Updated") ?? "True") !== "True")
-      this.violated("converges", `it settled, and says ${story}, Updated ${this.#rig.phase("Updated")}`);
+    const history = `${this.#harness.history}, ledger ${ledger?.target ?? "closed"}`;
+    if (!settled) this.violated("converges", `it does not settle: ${history}`);
+    else if (has(annotations.reason) !== "" || (this.#harness.phase("Updated") ?? "True") !== "True")
+      this.violated("converges", `it settled, and says ${history}, Updated ${this.#harness.phase("Updated")}`);
     await this.after();
     this.#look("cordon");
     const cordoned = node.spec?.unschedulable === true;
     if (settled && cordoned !== (scenario.cordonedBySomebody === true))
       this.violated("cordon", cordoned ? "it is still cordoned" : "somebody's cordon is gone");
     if (expected !== undefined) {
-      const reboots = this.#rig.reboots - expected.reboots;
+      const reboots = this.#harness.reboots - expected.reboots;
       // What a reboot by hand pays without faults may be left to one of the daemon's own with them.
-      if (reboots > expected.cuts + this.#rig.handReboots)
+      if (reboots > expected.cuts + this.#harness.handReboots)
         this.violated("reboots", `${reboots} more reboots than without faults, with ${expected.cuts} power cuts`);
       for (const [service, before] of Object.entries(expected.disturbances)) {
         const { restarts, reloads } = await subject.service(service);

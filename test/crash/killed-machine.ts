@@ -113,7 +113,7 @@ export class KilledMachine implements Watched {
     return this.counts.cuts;
   }
 
-  get story(): string {
+  get history(): string {
     return JSON.stringify(this.node.metadata.annotations);
   }
 
@@ -224,7 +224,7 @@ export class KilledMachine implements Watched {
         () =>
           reject(
             new Error(
-              `${what} takes longer than ${patienceMs} ms: ${this.story}; the machine says ${shown(this.node.metadata.annotations)}; the daemon said: ${this.#errors.slice(-2000)}`,
+              `${what} takes longer than ${patienceMs} ms: ${this.history}; the machine says ${shown(this.node.metadata.annotations)}; the daemon said: ${this.#errors.slice(-2000)}`,
             ),
           ),
         { once: true },
@@ -289,7 +289,7 @@ export class KilledMachine implements Watched {
     else if (step.do === "uncordon")
       await write({
         metadata: { annotations: { [annotations.cordonedFor]: null, [annotations.lastAppliedDrain]: step.request } },
-        ...(step.lift ? { spec: { unschedulable: null } } : {}),
+        ...(step.remedy ? { spec: { unschedulable: null } } : {}),
       });
   }
 

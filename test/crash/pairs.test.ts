@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { type Fault, Rig } from "./rig.ts";
+import { type Fault, CrashHarness } from "./crash-harness.ts";
 import { type Rehearsal, count, describeTally, kindsOf, newTally, rehearse } from "./run-effects.ts";
 import { scenarios } from "./scenarios.ts";
 import { inMemory } from "./subjects.ts";
@@ -32,15 +32,15 @@ test(
         fc.nat(scenarios.length - 1),
         fc.array(fc.tuple(fc.nat(1_000_000), fc.nat(1_000_000)), { minLength: 2, maxLength: 3 }),
         async (index, picks) => {
-          const { scenario, start, expectation, rig } = await rehearsal(index);
+          const { scenario, start, expectation, harness } = await rehearsal(index);
           // What is done after the first fault is longer than the run without one: later faults may fall beyond its
           // end.
           const faults = picks.map(([place, kind]): Fault => {
-            const at = place % (rig.effects.length + 10);
-            const kinds = kindsOf(rig.effects[at] ?? "files");
+            const at = place % (harness.effects.length + 10);
+            const kinds = kindsOf(harness.effects[at] ?? "files");
             return { at, kind: kinds[kind % kinds.length] ?? "before" };
           });
-          const ended = await Rig.run({ scenario, subject: inMemory, start, faults }, expectation);
+          const ended = await CrashHarness.run({ scenario, subject: inMemory, start, faults }, expectation);
           count(total, ended);
           expect(ended.keeper.violations, ended.description).toEqual([]);
         },

@@ -4,7 +4,7 @@ import { annotations } from "../../src/api/names.ts";
 import type { Host, HostEntry, HostWrite } from "../../src/host/host.ts";
 import type { HttpRequest } from "../../src/ports/http.ts";
 import { type Invariant, invariants } from "./invariants.ts";
-import { type Plant, Rig, type Scenario } from "./rig.ts";
+import { type Plant, CrashHarness, type Scenario } from "./crash-harness.ts";
 import { faultsAt, rehearse } from "./run-effects.ts";
 import { scenarios } from "./scenarios.ts";
 import { inMemory } from "./subjects.ts";
@@ -306,12 +306,12 @@ const bugs: readonly {
     bug: "every failure changes the Node, and every change of the Node is a reason to try again",
     scenario: "a unit is rewritten",
     plant: {
-      host: (host, rig) =>
+      host: (host, harness) =>
         instead(host, {
           units: {
             restart: async (name, until) => {
               await host.units.restart(name, until);
-              await rig.annotate({ "test/failures": String((serial += 1)) });
+              await harness.annotate({ "test/failures": String((serial += 1)) });
               throw new Error("no");
             },
           },
@@ -393,10 +393,10 @@ describe("a planted bug is found", () => {
     { timeout: 120_000 },
     async ({ invariant, scenario: part, crash, plant }) => {
       const scenario = titled(part);
-      const { start, expectation, rig } = await rehearse(scenario, inMemory);
-      expect(rig.keeper.violations).toEqual([]);
+      const { start, expectation, harness } = await rehearse(scenario, inMemory);
+      expect(harness.keeper.violations).toEqual([]);
       const finds = async (faults: readonly { at: number; kind: "before" }[]) => {
-        const { keeper } = await Rig.run(
+        const { keeper } = await CrashHarness.run(
           {
             scenario,
             subject: inMemory,
@@ -413,8 +413,8 @@ describe("a planted bug is found", () => {
       let found = false;
       if (crash !== true) found = await finds([]);
       else
-        for (let at = 0; at < rig.effects.length && !found; at += 1)
-          found = faultsAt(at, rig.effects[at] ?? "").includes("before") && (await finds([{ at, kind: "before" }]));
+        for (let at = 0; at < harness.effects.length && !found; at += 1)
+          found = faultsAt(at, harness.effects[at] ?? "").includes("before") && (await finds([{ at, kind: "before" }]));
       expect(found).toBe(true);
     },
   );

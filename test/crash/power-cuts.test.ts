@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { type CutTally, cutEverywhere, newCutTally } from "./power-cuts.ts";
 import { workOnFilesAtOnce } from "./quick-files.ts";
-import type { Scenario } from "./rig.ts";
+import type { Scenario } from "./crash-harness.ts";
 import { describeTally, everyFault, newTally } from "./run-effects.ts";
 import { scenarios } from "./scenarios.ts";
 import { directorySubjects } from "./subjects.ts";

@@ -2,7 +2,7 @@ import type { Disk } from "../../src/host/directory/disk.ts";
 import { seededRandom } from "../simulation/kernel.ts";
 import type { Invariant, Past } from "./invariants.ts";
 import { DiskModel, type DiskOperation, digestOfState, layDown, recordingDisk } from "./recording-disk.ts";
-import { Rig, type RigOptions, type Scenario, type Start } from "./rig.ts";
+import { CrashHarness, type CrashHarnessOptions, type Scenario, type Start } from "./crash-harness.ts";
 import { type MakeSubject, directorySubject, directorySubjects, fastDisk } from "./subjects.ts";
 
 export interface CutTally {
@@ -48,11 +48,11 @@ export async function cutEverywhere(
   tally: CutTally,
 ): Promise<void> {
   let directory = "";
-  let playing: Rig | undefined;
-  const moments: Moment[] = [];
+  let playing: CrashHarness | undefined;
+  const points: Moment[] = [];
   const record = (operation: DiskOperation) => {
     if (playing === undefined || (operation.do === "sync" && forgets?.(operation.path) === true)) return;
-    moments.push({
+    points.push({
       operation,
       annotations: playing.node.metadata.annotations ?? {},
       status: playing.status,
@@ -66,8 +66,13 @@ export async function cutEverywhere(
     const make = machines.make;
     let start: Start | undefined;
     if (scenario.start !== undefined)
-      await Rig.run(
-        { scenario, subject: make, closely: false, atEnd: async (rig) => void (start = await rig.startState()) },
+      await CrashHarness.run(
+        {
+          scenario,
+          subject: make,
+          closely: false,
+          atEnd: async (harness) => void (start = await harness.startState()),
+        },
         "start",
       );
     const disk: Disk = recordingDisk(fastDisk, () => directory, record);
@@ -77,7 +82,7 @@ export async function cutEverywhere(
       directory = subject.directory ?? "";
       return { ...subject, ...directorySubject({ directory, trees: machines.trees, onReboot: given.onReboot, disk }) };
     };
-    const rig = await Rig.run({
+    const harness = await CrashHarness.run({
       scenario,
       subject: recorded,
       start: start === undefined ? undefined : { ...start, subject: recorded },
@@ -88,19 +93,19 @@ export async function cutEverywhere(
         playing = begun;
       },
     });
-    if (rig.keeper.violations.length > 0)
-      throw new Error(`${scenario.title} fails without a power cut: ${JSON.stringify(rig.keeper.violations[0])}`);
+    if (harness.keeper.violations.length > 0)
+      throw new Error(`${scenario.title} fails without a power cut: ${JSON.stringify(harness.keeper.violations[0])}`);
     if (model === undefined) throw new Error("bug: nothing was recorded");
-    tally.operations += moments.length;
+    tally.operations += points.length;
 
-    const random = seededRandom(moments.length);
+    const random = seededRandom(points.length);
     const seen = new Set<string>();
-    const step = Math.max(1, (moments.length * perPoint) / atMost);
+    const step = Math.max(1, (points.length * perPoint) / atMost);
     let next = 0;
-    for (const [index, { operation, annotations, status, cordoned, past, byHand }] of moments.entries()) {
+    for (const [index, { operation, annotations, status, cordoned, past, byHand }] of points.entries()) {
       model.apply(operation);
       // At the end nothing is going on any more: what a forgotten flush loses there nobody mends.
-      if ((index < next && index < moments.length - 1) || byHand) continue;
+      if ((index < next && index < points.length - 1) || byHand) continue;
       next += step;
       const { states, all } = model.states(perPoint, random);
       if (all) tally.exhausted += 1;
@@ -137,9 +142,9 @@ export async function cutEverywhere(
   }
 }
 
-async function firstBreach(options: RigOptions): Promise<string | undefined> {
+async function firstBreach(options: CrashHarnessOptions): Promise<string | undefined> {
   try {
-    const [first] = (await Rig.run(options)).keeper.violations;
+    const [first] = (await CrashHarness.run(options)).keeper.violations;
     return first === undefined ? undefined : `${first.invariant}: ${first.what}`;
   } catch (error) {
     return `the machine does not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;

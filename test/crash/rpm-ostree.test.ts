@@ -117,11 +117,11 @@ const some = process.env["FAULTS"] === "all" ? scenarios : scenarios.filter((_, 
 
 // The fake gives files away, as root does on a real machine.
 test.runIf(process.geteuid?.() === 0).for(some)("$title", { timeout: 60_000 }, async (scenario) => {
-  const { rig } = await rehearse(scenario, onFakeSystem());
+  const { harness } = await rehearse(scenario, onFakeSystem());
   total.scenarios += 1;
-  total.effects += rig.effects.length;
-  count(total, rig);
-  expect(rig.keeper.violations, rig.description).toEqual([]);
+  total.effects += harness.effects.length;
+  count(total, harness);
+  expect(harness.keeper.violations, harness.description).toEqual([]);
 });
 
 afterAll(() => void process.stdout.write(describeTally("on rpm-ostree by its commands, over the fake system", total)));

@@ -3,13 +3,13 @@ import {
   type Expectation,
   type Fault,
   type Plant,
-  Rig,
-  type RigOptions,
+  CrashHarness,
+  type CrashHarnessOptions,
   type Scenario,
   type Start,
   apiFaults,
   hostFaults,
-} from "./rig.ts";
+} from "./crash-harness.ts";
 import type { MakeSubject } from "./subjects.ts";
 
 /** Kinds that say nothing of where a crash happened; of them `make test` takes one at every third effect, in turn. */
@@ -48,20 +48,20 @@ export interface Tally {
 
 export const newTally = (): Tally => ({ scenarios: 0, effects: 0, runs: 0, faults: 0, looks: {}, found: [] });
 
-export function count(tally: Tally, rig: Rig): void {
+export function count(tally: Tally, harness: CrashHarness): void {
   tally.runs += 1;
-  for (const [invariant, looks] of Object.entries(rig.keeper.looks))
+  for (const [invariant, looks] of Object.entries(harness.keeper.looks))
     tally.looks[invariant] = (tally.looks[invariant] ?? 0) + looks;
-  tally.faults += rig.faultsMet;
-  const [first] = rig.keeper.violations;
-  if (first !== undefined) tally.found.push(`${rig.description}: ${first.invariant}: ${first.what}`);
+  tally.faults += harness.faultsMet;
+  const [first] = harness.keeper.violations;
+  if (first !== undefined) tally.found.push(`${harness.description}: ${first.invariant}: ${first.what}`);
 }
 
 export interface Rehearsal {
   readonly scenario: Scenario;
   readonly start: Start | undefined;
   readonly expectation: Expectation;
-  readonly rig: Rig;
+  readonly harness: CrashHarness;
 }
 
 /** One run without faults: its effects, and what later runs are compared with. */
@@ -69,13 +69,16 @@ export async function rehearse(
   scenario: Scenario,
   subject: MakeSubject,
   plant?: Plant,
-  books?: RigOptions["books"],
+  books?: CrashHarnessOptions["books"],
 ): Promise<Rehearsal> {
   let start: Start | undefined;
   if (scenario.start !== undefined)
-    await Rig.run({ scenario, subject, atEnd: async (rig) => void (start = await rig.startState()) }, "start");
+    await CrashHarness.run(
+      { scenario, subject, atEnd: async (harness) => void (start = await harness.startState()) },
+      "start",
+    );
   let expectation: Expectation = { reboots: 0, disturbances: {} };
-  const rig = await Rig.run({
+  const harness = await CrashHarness.run({
     scenario,
     subject,
     start,
@@ -83,7 +86,7 @@ export async function rehearse(
     books: books ?? "kept",
     atEnd: async (ended) => void (expectation = await ended.expectation()),
   });
-  return { scenario, start, expectation, rig };
+  return { scenario, start, expectation, harness };
 }
 
 /** The story is kept at every so many effects: it costs as much as the update that it is of. `FAULTS=all`: always. */
@@ -91,15 +94,15 @@ const keptEvery = all ? 1 : 8;
 
 /** Every fault at every effect of a scenario, each in a run of its own. */
 export async function everyFault(scenario: Scenario, subject: MakeSubject, tally: Tally): Promise<void> {
-  const { rig, expectation, start } = await rehearse(scenario, subject);
+  const { harness, expectation, start } = await rehearse(scenario, subject);
   tally.scenarios += 1;
-  tally.effects += rig.effects.length;
-  count(tally, rig);
-  for (const [at, effect] of rig.effects.entries()) {
+  tally.effects += harness.effects.length;
+  count(tally, harness);
+  for (const [at, effect] of harness.effects.entries()) {
     for (const kind of faultsAt(at, effect))
       count(
         tally,
-        await Rig.run(
+        await CrashHarness.run(
           { scenario, subject, start, faults: [{ at, kind }], ...(at % keptEvery === 0 ? { books: "kept" } : {}) },
           expectation,
         ),
@@ -109,14 +112,17 @@ export async function everyFault(scenario: Scenario, subject: MakeSubject, tally
 
 /** Faults at everything that the daemon writes down, and in everything that it sends to its journal. */
 export async function everyFaultOfBooks(scenario: Scenario, subject: MakeSubject, tally: Tally): Promise<void> {
-  const { rig, expectation, start } = await rehearse(scenario, subject, undefined, "counted");
+  const { harness, expectation, start } = await rehearse(scenario, subject, undefined, "counted");
   tally.scenarios += 1;
-  count(tally, rig);
-  for (const [at, effect] of rig.effects.entries()) {
+  count(tally, harness);
+  for (const [at, effect] of harness.effects.entries()) {
     if (!/^books\.|machinestatejournals/.test(effect)) continue;
     tally.effects += 1;
     for (const kind of kindsOf(effect))
-      count(tally, await Rig.run({ scenario, subject, start, faults: [{ at, kind }], books: "counted" }, expectation));
+      count(
+        tally,
+        await CrashHarness.run({ scenario, subject, start, faults: [{ at, kind }], books: "counted" }, expectation),
+      );
   }
 }
 

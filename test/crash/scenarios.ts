@@ -1,24 +1,28 @@
 import { annotations, hostPaths, nodeStates } from "../../src/api/names.ts";
 import { type Content, firstImage, secondImage, unitText } from "./contents.ts";
-import type { Happening, Rig, Scenario } from "./rig.ts";
+import type { Happening, CrashHarness, Scenario } from "./crash-harness.ts";
 
 const registries = "/etc/containers/registries.conf";
 const registry = (name: string) => `[[registry]]\nprefix = "${name}"\nlocation = "${name}"\n`;
 
-const target = (name: string): Happening => ({ what: `target ${name}`, happens: (rig) => rig.target(name) });
+const target = (name: string): Happening => ({ what: `target ${name}`, happens: (harness) => harness.target(name) });
 /** A target that comes while an update is under way: once `effect` was done, or an update is over before that. */
 const targetAfter = (effect: RegExp, name: string): Happening => ({
   what: `target ${name} after ${effect.source}`,
-  when: (rig) => rig.effects.some((one) => effect.test(one)),
-  happens: (rig) => rig.target(name),
+  when: (harness) => harness.effects.some((one) => effect.test(one)),
+  happens: (harness) => harness.target(name),
 });
-const happening = (what: string, happens: (rig: Rig) => Promise<void>, when?: (rig: Rig) => boolean): Happening => ({
+const happening = (
+  what: string,
+  happens: (harness: CrashHarness) => Promise<void>,
+  when?: (harness: CrashHarness) => boolean,
+): Happening => ({
   what,
   happens,
   ...(when === undefined ? {} : { when }),
 });
-const isDegraded = (rig: Rig) => rig.has(annotations.state) === nodeStates.degraded;
-const after = (effect: RegExp) => (rig: Rig) => rig.effects.some((one) => effect.test(one));
+const isDegraded = (harness: CrashHarness) => harness.has(annotations.state) === nodeStates.degraded;
+const after = (effect: RegExp) => (harness: CrashHarness) => harness.effects.some((one) => effect.test(one));
 
 const plain: Content = { files: { "/etc/app/base": "base" } };
 const quiet = { files: [{ path: "/etc/quiet", actions: [{ type: "None" as const }] }] };
@@ -87,7 +91,7 @@ export const scenarios: readonly Scenario[] = [
     start: "a",
     contents: { a: {}, b: { files: { "/etc/theirs": "ours" } }, none: {} },
     happenings: [
-      happening("somebody makes a file", (rig) => rig.edit("/etc/theirs", "theirs")),
+      happening("somebody makes a file", (harness) => harness.edit("/etc/theirs", "theirs")),
       target("b"),
       target("none"),
     ],
@@ -218,7 +222,7 @@ export const scenarios: readonly Scenario[] = [
       target("b"),
       happening(
         "the next shutdown will fail",
-        async (rig) => rig.subject.machine.failToFinalise?.("no space left"),
+        async (harness) => harness.subject.machine.failToFinalise?.("no space left"),
         after(/os\.stage/),
       ),
     ],
@@ -266,8 +270,8 @@ export const scenarios: readonly Scenario[] = [
     start: "a",
     contents: { a: plain },
     happenings: [
-      happening("somebody edits", (rig) => rig.edit("/etc/app/base", "mine")),
-      happening("and undoes it", (rig) => rig.restore("/etc/app/base"), isDegraded),
+      happening("somebody edits", (harness) => harness.edit("/etc/app/base", "mine")),
+      happening("and undoes it", (harness) => harness.restore("/etc/app/base"), isDegraded),
     ],
   },
   {
@@ -276,8 +280,8 @@ export const scenarios: readonly Scenario[] = [
     start: "a",
     contents: { a: plain },
     happenings: [
-      happening("somebody deletes", (rig) => rig.edit("/etc/app/base", undefined)),
-      happening("and forces", (rig) => rig.edit(hostPaths.force, ""), isDegraded),
+      happening("somebody deletes", (harness) => harness.edit("/etc/app/base", undefined)),
+      happening("and forces", (harness) => harness.edit(hostPaths.force, ""), isDegraded),
     ],
     afterPowerCut: force,
   },
@@ -287,7 +291,7 @@ export const scenarios: readonly Scenario[] = [
     start: "a",
     contents: { a: plain, b: { files: { "/etc/app/base": "other" } } },
     happenings: [
-      happening("somebody edits", (rig) => rig.edit("/etc/app/base", "mine")),
+      happening("somebody edits", (harness) => harness.edit("/etc/app/base", "mine")),
       { ...target("b"), when: isDegraded },
     ],
   },
@@ -295,13 +299,13 @@ export const scenarios: readonly Scenario[] = [
     title: "somebody reboots the machine while its files are being written",
     start: "a",
     contents: { a: plain, b: { files: { "/etc/app/one": "1", "/etc/app/two": "2" }, kernelArguments: ["b=1"] } },
-    happenings: [target("b"), happening("a reboot by hand", (rig) => rig.handReboot(), after(/files\.write/))],
+    happenings: [target("b"), happening("a reboot by hand", (harness) => harness.handReboot(), after(/files\.write/))],
   },
   {
     title: "the power goes while the next OS is staged",
     start: "a",
     contents: { a: plain, b: { files: { "/etc/app/one": "1" }, osImage: secondImage, kernelArguments: ["b=1"] } },
-    happenings: [target("b"), happening("a power cut", async (rig) => rig.powerCut(), after(/os\.stage/))],
+    happenings: [target("b"), happening("a power cut", async (harness) => harness.powerCut(), after(/os\.stage/))],
   },
   {
     title: "the API server is away while files are written",
@@ -309,7 +313,7 @@ export const scenarios: readonly Scenario[] = [
     contents: { a: plain, b: { files: { "/etc/app/one": "1", [registries]: registry("one.example") } } },
     happenings: [
       target("b"),
-      happening("the API server goes", async (rig) => rig.apiAway(90_000), after(/files\.write/)),
+      happening("the API server goes", async (harness) => harness.apiAway(90_000), after(/files\.write/)),
     ],
     services: ["crio.service"],
   },
@@ -319,7 +323,7 @@ export const scenarios: readonly Scenario[] = [
     contents: { a: plain, b: { files: { ...plain.files, [registries]: registry("one.example") } } },
     happenings: [
       target("b"),
-      happening("the API server goes", async (rig) => rig.apiAway(90_000), after(/ledger\.write ledger/)),
+      happening("the API server goes", async (harness) => harness.apiAway(90_000), after(/ledger\.write ledger/)),
     ],
     services: ["crio.service"],
   },
@@ -328,7 +332,7 @@ export const scenarios: readonly Scenario[] = [
     start: "a",
     cordonedBySomebody: true,
     contents: { a: plain, b: { files: { "/etc/app/base": "other" } } },
-    happenings: [happening("a cordon", (rig) => rig.annotate({}, { unschedulable: true })), target("b")],
+    happenings: [happening("a cordon", (harness) => harness.annotate({}, { unschedulable: true })), target("b")],
   },
   {
     title: "the only control-plane machine reboots without a drain",
@@ -340,6 +344,7 @@ export const scenarios: readonly Scenario[] = [
 ];
 
 /** A power cut takes the force file with it; who wants the machine back makes it again. */
-async function force(rig: Rig): Promise<void> {
-  if (isDegraded(rig) || rig.has(annotations.state) === nodeStates.working) await rig.edit(hostPaths.force, "");
+async function force(harness: CrashHarness): Promise<void> {
+  if (isDegraded(harness) || harness.has(annotations.state) === nodeStates.working)
+    await harness.edit(hostPaths.force, "");
 }

@@ -61,11 +61,11 @@ describe.skipIf(!hasKubernetes)("the embedded API server beside a real kube-apis
         ...(path === undefined ? {} : { path, endOnFailure: true }),
       });
       const [smallest] = result.counterexample ?? [];
-      const story =
+      const history =
         smallest === undefined || first === undefined ? String(result.errorInstance) : await differenceOf(smallest);
       expect(
         result.failed,
-        `${story ?? `a difference that did not come back: ${first ?? ""}`}\nagain: SEED=${result.seed} PATH_TO_FAILURE=${result.counterexamplePath ?? ""}`,
+        `${history ?? `a difference that did not come back: ${first ?? ""}`}\nagain: SEED=${result.seed} PATH_TO_FAILURE=${result.counterexamplePath ?? ""}`,
       ).toBe(false);
     },
   );

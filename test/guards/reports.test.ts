@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { type EventForm, eventForms, notices } from "../../src/api/books/reports.ts";
-import { bookKinds, sectionsOf, stories, storyReasons } from "../../src/api/books/stories.ts";
+import { bookKinds, sectionsOf, bookSections, reportReasons } from "../../src/api/books/report-table.ts";
 import { sourceFiles } from "./source-files.ts";
 
 /** Makes an Event or a journal line by hand, beside what else is said of the same happening. */
-const byHand = /\.event\(|\bscribe\??\s*\.line\(/;
+const byHand = /\.event\(|\bjournal\??\s*\.line\(/;
 const exempt = [
   // `report` itself.
   "src/kube/",
@@ -49,14 +49,14 @@ test("what happens is reported: no Event and no journal line is made by hand", (
 });
 
 test("the rule finds what it looks for, and nothing else", () => {
-  const finds = ["events.event(pool, {", "context.scribe.line({", "scribe?.line(line);"];
+  const finds = ["events.event(pool, {", "context.journal.line({", "journal?.line(line);"];
   expect(finds.filter((line) => !byHand.test(line))).toEqual([]);
   expect(["report({ about: pool });", "reader.line().blank"].filter((line) => byHand.test(line))).toEqual([]);
 });
 
 describe("the tables of reports", () => {
   test("every reason that becomes an Event is a reason of the journal", () => {
-    expect(Object.keys(eventForms).filter((reason) => !(reason in storyReasons))).toEqual([]);
+    expect(Object.keys(eventForms).filter((reason) => !(reason in reportReasons))).toEqual([]);
   });
 
   test("every reason that becomes an Event stands in a section of the book and the chapter that it is restricted to", () => {
@@ -65,7 +65,7 @@ describe("the tables of reports", () => {
         !bookKinds
           .filter((kind) => form.in === undefined || form.in === kind)
           .flatMap((kind) =>
-            Object.entries<Readonly<Record<string, readonly string[]>>>(stories[kind])
+            Object.entries<Readonly<Record<string, readonly string[]>>>(bookSections[kind])
               .filter(([chapter]) => form.chapter === undefined || form.chapter === chapter)
               .flatMap(([chapter, sections]) =>
                 sectionsOf(kind, chapter).flatMap((section) => sections[section] ?? []),

@@ -14,7 +14,7 @@ import {
 } from "../../src/api/index.ts";
 import type { Chapter } from "../../src/api/books/machine-state-chapter.ts";
 import { type Condition, conditionOf } from "../../src/api/schema/object.ts";
-import type { StoryLine } from "../../src/api/books/stories.ts";
+import type { JournalEntry } from "../../src/api/books/report-table.ts";
 import { version } from "../../src/cli/version.ts";
 import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
 import { healthTypes, keepingTypes } from "../../src/core/operator/health.ts";
@@ -275,7 +275,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     expect((await chaptersOf(`node/${worker}`)).some(({ run }) => run === target)).toBe(false);
     // As a bootstrap hands it over; nobody else writes there.
     const at = Date.now() - 3_600_000;
-    const told: readonly StoryLine[] = [
+    const told: readonly JournalEntry[] = [
       {
         book: "cluster",
         chapter: "Bootstrap",
@@ -458,7 +458,7 @@ describe.skipIf(!hasApiServer)("a cluster that keeps books", () => {
     expect(await chaptersOf("pool/infra")).toEqual([]);
     expect(
       (await chaptersOf("cluster"))
-        .filter(({ chapter }) => chapter === "Library")
+        .filter(({ chapter }) => chapter === "BookIndex")
         .flatMap(({ sections }) => sections.map(({ path }) => path)),
     ).toContain("Gone/pool/infra");
   });

@@ -598,21 +598,21 @@ describe.skipIf(!hasApiServer)("on a cluster with OpenShift's own settings", () 
         );
       await allowed(annotate(daemon, worker));
       await allowed(tell(daemon, worker));
-      const tellStory = (client: KubeClient, node: string) => () =>
+      const writeJournal = (client: KubeClient, node: string) => () =>
         client.patch(
           MachineStateJournal,
           { name: `node-${node}` },
           { type: "merge", body: { metadata: { annotations: { "example.com/written-by-a-test": "x" } } } },
           { dryRun: true },
         );
-      await allowed(tellStory(daemon, worker));
+      await allowed(writeJournal(daemon, worker));
       for (const write of [
         annotate(daemon, "master-0"),
         tell(daemon, "master-0"),
-        tellStory(daemon, "master-0"),
+        writeJournal(daemon, "master-0"),
         annotate(unbound, worker),
         tell(unbound, worker),
-        tellStory(unbound, worker),
+        writeJournal(unbound, worker),
       ])
         await refused(write, "a daemon writes only about its own machine");
       await refused(

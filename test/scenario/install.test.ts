@@ -25,7 +25,7 @@ import {
   configServerPorts,
   controllerDeployment,
   daemonSet,
-  fence,
+  gate,
   stateDeployment,
   stateMetrics,
   stateService,
@@ -132,7 +132,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     const byOperator: readonly KubeObject[] = [
       ...definedResources.map((resource) => resource.crd()),
       ...componentRights(),
-      ...fence(),
+      ...gate(),
       controllerDeployment(inputs),
       stateDeployment(inputs, 1),
       builderDeployment(inputs),
@@ -248,10 +248,10 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
       (await cluster.kube.get(kubernetes.ConfigMap, { name: objects.configServerCa, namespace }))?.data?.[
         "ca-bundle.crt"
       ] ?? "";
-    const figures = (token: string) =>
+    const metrics = (token: string) =>
       get(`https://${server?.status?.hostIP}:${configServerPorts.metrics}/metrics`, believed, token);
-    expect((await figures(reader)).text.split("\n")).toContain("mcs_insecure_access 0");
-    expect((await figures(other)).status).toBe(403);
+    expect((await metrics(reader)).text.split("\n")).toContain("mcs_insecure_access 0");
+    expect((await metrics(other)).status).toBe(403);
     await kubectl(`delete -k ${join(root, "install/monitoring")}`);
     // So that nothing of the suite's name is left for the next test.
     expect(await kubectl("get clusterrole,clusterrolebinding -o name")).not.toContain("metrics-reader");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { simulate } from "./world.ts";
+import { simulate } from "./simulation.ts";
 
 test(
   "the same seed gives the same run, event for event, and another seed another one [simulation-determinism-1]",
@@ -11,7 +11,7 @@ test(
       await simulate({ seed: 43, stormMs: 300_000 }),
     ];
     expect(again.traceHash).toBe(first.traceHash);
-    expect(again.world.kernel.events).toBe(first.world.kernel.events);
+    expect(again.simulation.kernel.events).toBe(first.simulation.kernel.events);
     expect(other.traceHash).not.toBe(first.traceHash);
   },
 );

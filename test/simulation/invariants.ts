@@ -6,7 +6,7 @@ import { MachineStateJournal } from "../../src/api/books/machine-state-journal.t
 import { MachineConfigNode } from "../../src/api/kinds/machine-config-node.ts";
 import { annotations, labels, nodeStates } from "../../src/api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../../src/api/schema/object.ts";
-import { factsOf, poolFacts } from "../../src/core/pool/answers.ts";
+import { factsOf, poolFacts } from "../../src/core/pool/pool-queries.ts";
 import { foldBook } from "../../src/core/books/fold-book.ts";
 import { journalOfNode } from "../../src/core/books/journal.ts";
 import { linesOnDisk } from "../../src/daemon/machine-books.ts";
@@ -106,12 +106,12 @@ class Mirror<T extends KubeObject> {
 const annotation = (node: Node | undefined, key: string) => node?.metadata.annotations?.[key] ?? "";
 const isReady = (node: Node) => node.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
 const isControlPlane = (node: Node) => node.metadata.labels?.[labels.controlPlaneRole] !== undefined;
-const isSettled = (node: Node) =>
+const allPoolsUpdated = (node: Node) =>
   annotation(node, annotations.currentConfig) !== "" &&
   annotation(node, annotations.currentConfig) === annotation(node, annotations.desiredConfig) &&
   annotation(node, annotations.state) === nodeStates.done;
 
-export function budgetOf({ maxUnavailable }: Pick<Wishes, "maxUnavailable">, members: number): number {
+export function budgetOf({ maxUnavailable }: Pick<ArgumentRequests, "maxUnavailable">, members: number): number {
   if (maxUnavailable === undefined) return 1;
   const count =
     typeof maxUnavailable === "string"
@@ -121,13 +121,13 @@ export function budgetOf({ maxUnavailable }: Pick<Wishes, "maxUnavailable">, mem
 }
 
 /** What a pool says about a roll-out, as far as somebody acts on it. */
-interface Wishes {
+interface ArgumentRequests {
   readonly maxUnavailable: number | string | undefined;
   readonly paused: boolean;
   readonly quarantined: readonly string[];
 }
 
-const wishesOf = (pool: MachineConfigPool): Wishes => ({
+const requestsOf = (pool: MachineConfigPool): ArgumentRequests => ({
   maxUnavailable: pool.spec.maxUnavailable,
   paused: pool.spec.paused === true,
   quarantined: quarantinedTargets(pool),
@@ -165,7 +165,7 @@ export class InvariantKeeper {
   readonly #unavailableSince = new Map<string, number>();
   readonly #changedAt = new Map<string, number>();
   /** What pools said before, and until when. */
-  readonly #earlier: { readonly pool: string; readonly wishes: Wishes; readonly until: number }[] = [];
+  readonly #earlier: { readonly pool: string; readonly requests: ArgumentRequests; readonly until: number }[] = [];
   /** When those who choose machines saw less than there was. */
   readonly #blindness: () => readonly Blindness[];
   #countsStand = false;
@@ -190,7 +190,7 @@ export class InvariantKeeper {
     statuses: 0,
     conditions: 0,
     lines: 0,
-    stories: 0,
+    bookSections: 0,
   };
 
   /** How many processes that choose machines there were, so that a change of them is noticed. */
@@ -248,20 +248,20 @@ export class InvariantKeeper {
   }
 
   /** What somebody may take for the pool's wishes now. */
-  #believable(pool: MachineConfigPool): readonly Wishes[] {
+  #believable(pool: MachineConfigPool): readonly ArgumentRequests[] {
     return [
-      wishesOf(pool),
+      requestsOf(pool),
       ...this.#earlier
         .filter((one) => one.pool === pool.metadata.name && this.#mayBeUnseen(one.until))
-        .map(({ wishes }) => wishes),
+        .map(({ requests }) => requests),
     ];
   }
 
   #poolChanged(before: MachineConfigPool | undefined, after: MachineConfigPool | undefined): void {
     if (before === undefined || after === undefined) return;
-    const wishes = wishesOf(before);
-    if (!equalValues(wishes, wishesOf(after)))
-      this.#earlier.push({ pool: before.metadata.name, wishes, until: this.#kernel.now });
+    const requests = requestsOf(before);
+    if (!equalValues(requests, requestsOf(after)))
+      this.#earlier.push({ pool: before.metadata.name, requests, until: this.#kernel.now });
     if (
       after.metadata.annotations?.[annotations.quarantined] !== undefined &&
       before.metadata.annotations?.[annotations.quarantined] === undefined
@@ -302,7 +302,7 @@ export class InvariantKeeper {
   }
 
   /** 21 and 22: what machines have written down is what their journals have told, and every story has its end. */
-  async checkStories(): Promise<void> {
+  async checkJournals(): Promise<void> {
     const all = [...this.told.values()].flatMap((lines) => [...lines.values()]);
     for (const machine of this.#machines.values()) {
       const book = `node/${machine.name}`;
@@ -332,14 +332,14 @@ export class InvariantKeeper {
         { now: this.#kernel.clock.now() },
       ).findLast(({ chapter }) => chapter === "Update");
       if (node === undefined || last === undefined) continue;
-      this.checks.stories += 1;
+      this.checks.bookSections += 1;
       const target = annotation(node, annotations.currentConfig);
       // One that was taken back before anything was done is superseded by what the machine has; so is one that it went
       // back from.
       const isWell =
         (last.run === target && last.outcome === "Succeeded") ||
         (last.run !== target && (last.outcome === "Superseded" || last.outcome === "RolledBack"));
-      if (isSettled(node) && (last.state !== "Closed" || !isWell))
+      if (allPoolsUpdated(node) && (last.state !== "Closed" || !isWell))
         this.violated(
           22,
           `${machine.name} has ${target}, and the last update of its book, to ${last.run}, is ${last.state} ${last.outcome ?? ""}: ${last.sections.map(({ path, outcome }) => `${path} ${outcome ?? "goes on"}`).join(", ")}`,
@@ -416,7 +416,7 @@ export class InvariantKeeper {
     if (pool === undefined) return;
     const name = after.metadata.name;
     const others = this.membersOf(pool).filter((node) => node.metadata.name !== name);
-    const wasHealthy = isReady(before) && before.spec?.unschedulable !== true && isSettled(before);
+    const wasHealthy = isReady(before) && before.spec?.unschedulable !== true && allPoolsUpdated(before);
     if (!wasHealthy && annotation(before, annotations.desiredConfig) !== "") this.checks.cures += 1;
     if (annotation(before, annotations.desiredConfig) !== "" && this.#believable(pool).every(({ paused }) => paused))
       this.violated(16, `${name} was taken while pool ${pool.metadata.name} was paused`);
@@ -425,10 +425,10 @@ export class InvariantKeeper {
         const since = this.#unavailableSince.get(node.metadata.name);
         // Machines in our own hands count from the moment that we chose them; foreign failures once word of them can
         // have come.
-        return !isSettled(node) || (since !== undefined && !this.#mayBeUnseen(since));
+        return !allPoolsUpdated(node) || (since !== undefined && !this.#mayBeUnseen(since));
       });
       const believable = this.#believable(pool);
-      const budget = Math.max(...believable.map((wishes) => budgetOf(wishes, others.length + 1)));
+      const budget = Math.max(...believable.map((requests) => budgetOf(requests, others.length + 1)));
       const target = annotation(after, annotations.desiredConfig);
       if (believable.every(({ quarantined }) => quarantined.includes(target)))
         this.violated(9, `${name} was given ${target}, which pool ${pool.metadata.name} has in quarantine`);
@@ -453,7 +453,7 @@ export class InvariantKeeper {
           node.metadata.name !== name &&
           isControlPlane(node) &&
           annotation(node, annotations.desiredConfig) !== "" &&
-          !isSettled(node) &&
+          !allPoolsUpdated(node) &&
           annotation(node, annotations.desiredConfig) !== annotation(node, annotations.currentConfig),
       );
       if (busy.length > 0)
@@ -603,7 +603,7 @@ export class InvariantKeeper {
       const pool = this.poolOf(node);
       const target = pool?.spec.configuration?.name ?? "";
       const name = node.metadata.name;
-      if (annotation(node, annotations.currentConfig) !== target || !isSettled(node)) {
+      if (annotation(node, annotations.currentConfig) !== target || !allPoolsUpdated(node)) {
         this.violated(
           18,
           `${name} is on ${annotation(node, annotations.currentConfig)} (${annotation(node, annotations.state)}: ${annotation(node, annotations.reason)}), not on ${target}; desired ${annotation(node, annotations.desiredConfig)}, drain ${annotation(node, annotations.desiredDrain)}/${annotation(node, annotations.lastAppliedDrain)}`,
@@ -622,7 +622,7 @@ export class InvariantKeeper {
     return [...this.nodes.objects.values()].every(
       (node) =>
         isReady(node) &&
-        isSettled(node) &&
+        allPoolsUpdated(node) &&
         annotation(node, annotations.currentConfig) === (this.poolOf(node)?.spec.configuration?.name ?? "?") &&
         (node.spec?.unschedulable !== true || node.metadata.annotations?.["test/cordoned"] !== undefined),
     );

@@ -1,6 +1,6 @@
 import { type Node, kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
-import { nodeScribe } from "../../src/daemon/machine-books.ts";
+import { openNodeJournal } from "../../src/daemon/machine-books.ts";
 import type { Host } from "../../src/host/host.ts";
 import { type MemoryHost, memoryHost } from "../support/hosts/memory-host.ts";
 import { runControllers } from "../../src/kube/controller.ts";
@@ -164,11 +164,11 @@ export class SimulatedMachine {
     };
     const host = life.wrap(tamper?.(this.host, this) ?? this.host, "host", point);
     void (async () => {
-      const { scribe, past } = await nodeScribe({ ...life.ports, host, nodeName: name, kube }, life.signal);
-      life.signal.addEventListener("abort", () => scribe.stop(), { once: true });
+      const { journal, past } = await openNodeJournal({ ...life.ports, host, nodeName: name, kube }, life.signal);
+      life.signal.addEventListener("abort", () => journal.stop(), { once: true });
       await runControllers(
         [daemonController({ host, nodeName: name, past })],
-        { ...life.ports, scribe, kube, events, coalesceMs: 50 },
+        { ...life.ports, journal, kube, events, coalesceMs: 50 },
         life.signal,
       );
     })().catch(onFailure);

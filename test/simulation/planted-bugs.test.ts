@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
 import type { invariants } from "./invariants.ts";
-import { type Plant, type World, simulate } from "./world.ts";
+import { type Plant, type Simulation, simulate } from "./simulation.ts";
 
 const { annotations, labels } = names;
 
 /** Does something every so often in virtual time. */
-function every(world: World, ms: number, work: () => Promise<void>): void {
+function every(simulation: Simulation, ms: number, work: () => Promise<void>): void {
   const again = () => {
-    world.kernel.schedule(
+    simulation.kernel.schedule(
       ms,
       "rogue",
       () =>
@@ -60,16 +60,16 @@ const bugs: readonly {
     invariant: 1,
     bug: "somebody gives every worker the target at once",
     plant: {
-      rogue: (world) =>
-        every(world, 30_000, async () => {
-          for (const node of world.keeper.nodes.objects.values()) {
-            const target = world.keeper.poolOf(node)?.spec.configuration?.name;
+      rogue: (simulation) =>
+        every(simulation, 30_000, async () => {
+          for (const node of simulation.keeper.nodes.objects.values()) {
+            const target = simulation.keeper.poolOf(node)?.spec.configuration?.name;
             if (
               node.metadata.labels?.[labels.workerRole] !== undefined &&
               target !== undefined &&
               node.metadata.annotations?.[annotations.desiredConfig] !== target
             )
-              await world.kube.patch(kubernetes.Node, node.metadata, {
+              await simulation.kube.patch(kubernetes.Node, node.metadata, {
                 type: "merge",
                 body: { metadata: { annotations: { [annotations.desiredConfig]: target } } },
               });
@@ -82,16 +82,16 @@ const bugs: readonly {
     bug: "two control-plane machines are taken at once",
     controlPlane: 3,
     plant: {
-      rogue: (world) =>
-        every(world, 20_000, async () => {
-          for (const node of world.keeper.nodes.objects.values()) {
-            const target = world.keeper.poolOf(node)?.spec.configuration?.name;
+      rogue: (simulation) =>
+        every(simulation, 20_000, async () => {
+          for (const node of simulation.keeper.nodes.objects.values()) {
+            const target = simulation.keeper.poolOf(node)?.spec.configuration?.name;
             if (
               node.metadata.labels?.[labels.controlPlaneRole] !== undefined &&
               target !== undefined &&
               node.metadata.annotations?.[annotations.desiredConfig] !== target
             )
-              await world.kube.patch(kubernetes.Node, node.metadata, {
+              await simulation.kube.patch(kubernetes.Node, node.metadata, {
                 type: "merge",
                 body: { metadata: { annotations: { [annotations.desiredConfig]: target } } },
               });
@@ -110,11 +110,11 @@ const bugs: readonly {
           : transport(request, signal);
       },
       // With the budget always used up, every removal is one too many.
-      rogue: (world) =>
-        every(world, 3000, async () => {
-          for (const pod of world.keeper.pods.objects.values()) {
+      rogue: (simulation) =>
+        every(simulation, 3000, async () => {
+          for (const pod of simulation.keeper.pods.objects.values()) {
             if (pod.metadata.annotations?.["test/min-available"] !== "2")
-              await world.kube.patch(
+              await simulation.kube.patch(
                 kubernetes.Pod,
                 { name: pod.metadata.name, namespace: "default" },
                 { type: "merge", body: { metadata: { annotations: { "test/min-available": "2" } } } },
@@ -127,9 +127,9 @@ const bugs: readonly {
     invariant: 4,
     bug: "a file goes missing after the update was declared done",
     plant: {
-      rogue: (world) =>
-        every(world, 60_000, async () => {
-          const machine = world.machines.get("worker-0");
+      rogue: (simulation) =>
+        every(simulation, 60_000, async () => {
+          const machine = simulation.machines.get("worker-0");
           // Behind the daemon's back, and without an event: the memory host tells nobody of what its other self
           // removed.
           await machine?.host.files.remove("/etc/test/base", new AbortController().signal);
@@ -195,16 +195,16 @@ const bugs: readonly {
       transport: misread(/^controller\//, pools, (text) =>
         text.replaceAll(annotations.quarantined, "example.com/unknown"),
       ),
-      rogue: (world) =>
-        every(world, 2000, async () => {
-          const pool = world.keeper.pools.objects.get("worker");
+      rogue: (simulation) =>
+        every(simulation, 2000, async () => {
+          const pool = simulation.keeper.pools.objects.get("worker");
           const quarantined = JSON.stringify([{ config: pool?.spec.configuration?.name }]);
           if (
             pool !== undefined &&
-            world.kernel.now < 900_000 &&
+            simulation.kernel.now < 900_000 &&
             pool.metadata.annotations?.[annotations.quarantined] !== quarantined
           )
-            await world.kube.patch(MachineConfigPool, pool.metadata, {
+            await simulation.kube.patch(MachineConfigPool, pool.metadata, {
               type: "merge",
               body: { metadata: { annotations: { [annotations.quarantined]: quarantined } } },
             });
@@ -258,13 +258,13 @@ const bugs: readonly {
     invariant: 19,
     bug: "a machine that is out of service gets no target",
     plant: {
-      transport: (transport, life, world) => (request, signal) => {
+      transport: (transport, life, simulation) => (request, signal) => {
         const name = /^\/api\/v1\/nodes\/([^/?]+)/.exec(request.target)?.[1] ?? "";
         const isTarget =
           life.name.startsWith("controller/") &&
           typeof request.body === "string" &&
           request.body.includes(annotations.desiredConfig);
-        return isTarget && world.keeper.nodes.objects.get(name)?.spec?.unschedulable === true
+        return isTarget && simulation.keeper.nodes.objects.get(name)?.spec?.unschedulable === true
           ? transport({ ...request, target: request.target.replace(name, "nobody") }, signal)
           : transport(request, signal);
       },
@@ -400,8 +400,8 @@ describe("a planted bug is found", () => {
     async ({ invariant, controlPlane = 1, faults = false, plant }) => {
       const found: number[] = [];
       for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
-        const { world } = await simulate({ seed, controlPlane, workers: 3, stormMs: 15 * 60_000, faults, plant });
-        if (world.keeper.violations.some((violation) => violation.invariant === invariant)) found.push(seed);
+        const { simulation } = await simulate({ seed, controlPlane, workers: 3, stormMs: 15 * 60_000, faults, plant });
+        if (simulation.keeper.violations.some((violation) => violation.invariant === invariant)) found.push(seed);
       }
       expect(found).toHaveLength(1);
     },

@@ -1,7 +1,7 @@
 import { clockFrom } from "../../src/ports/clock.ts";
 import type { Ports } from "../../src/ports/index.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
-import { memoryScribe } from "../../src/ports/scribe.ts";
+import { memoryJournal } from "../../src/ports/journal.ts";
 import type { Kernel } from "./kernel.ts";
 import type { Blindness } from "./network.ts";
 
@@ -31,7 +31,7 @@ export class Life {
           if (this.#alive) run();
         }),
     });
-    this.ports = { clock, random: kernel.random, log: silentLogger, scribe: memoryScribe(200) };
+    this.ports = { clock, random: kernel.random, log: silentLogger, journal: memoryJournal(200) };
   }
 
   get alive(): boolean {

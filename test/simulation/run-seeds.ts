@@ -1,4 +1,4 @@
-import { simulate } from "./world.ts";
+import { simulate } from "./simulation.ts";
 
 /** `SEED=n` runs one seed and tells its story; `SEEDS=n` runs that many in place of 30. */
 export const wanted = {
@@ -10,7 +10,7 @@ export interface SeedsReport {
   readonly seeds: number;
   readonly events: number;
   readonly virtualHours: number;
-  readonly stories: readonly string[];
+  readonly bookSections: readonly string[];
   readonly accidents: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly checks: Readonly<Record<string, number>>;
@@ -18,7 +18,7 @@ export interface SeedsReport {
 
 /** Runs every `step`-th seed from `first`; half of them with three control-plane machines. */
 export async function runSeeds(first: number, step: number): Promise<SeedsReport> {
-  const stories: string[] = [];
+  const bookSections: string[] = [];
   const accidents: Record<string, number> = {};
   const faults: Record<string, number> = {};
   const checks: Record<string, number> = {};
@@ -32,17 +32,17 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
         ? [wanted.one]
         : [];
   for (const seed of list) {
-    const { world } = await simulate({ seed, controlPlane: seed % 4 === 0 ? 3 : 1, workers: 3 });
+    const { simulation } = await simulate({ seed, controlPlane: seed % 4 === 0 ? 3 : 1, workers: 3 });
     seeds += 1;
-    events += world.kernel.events;
-    virtualMs += world.kernel.now;
-    for (const [name, count] of Object.entries(world.accidents)) accidents[name] = (accidents[name] ?? 0) + count;
-    for (const [name, count] of Object.entries(world.faults)) faults[name] = (faults[name] ?? 0) + count;
-    for (const [name, count] of Object.entries(world.keeper.checks)) checks[name] = (checks[name] ?? 0) + count;
-    if (world.keeper.violations.length > 0 || world.failures.length > 0 || wanted.one !== undefined)
-      stories.push(world.story());
+    events += simulation.kernel.events;
+    virtualMs += simulation.kernel.now;
+    for (const [name, count] of Object.entries(simulation.accidents)) accidents[name] = (accidents[name] ?? 0) + count;
+    for (const [name, count] of Object.entries(simulation.faults)) faults[name] = (faults[name] ?? 0) + count;
+    for (const [name, count] of Object.entries(simulation.keeper.checks)) checks[name] = (checks[name] ?? 0) + count;
+    if (simulation.keeper.violations.length > 0 || simulation.failures.length > 0 || wanted.one !== undefined)
+      bookSections.push(simulation.history());
   }
-  return { seeds, events, virtualHours: virtualMs / 3_600_000, stories, accidents, faults, checks };
+  return { seeds, events, virtualHours: virtualMs / 3_600_000, bookSections, accidents, faults, checks };
 }
 
 export function describeReport(report: SeedsReport): string {

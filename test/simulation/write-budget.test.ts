@@ -11,7 +11,7 @@ import {
 import type { Condition } from "../../src/api/schema/object.ts";
 import { journalOfNode } from "../../src/core/books/journal.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
-import { World } from "./world.ts";
+import { Simulation } from "./simulation.ts";
 
 interface Write {
   readonly by: string;
@@ -36,7 +36,7 @@ interface Told {
 async function rollOut(path: string): Promise<Told> {
   const writes: Write[] = [];
   const walks = new Map<string, (readonly Condition[])[]>();
-  const world = new World({
+  const simulation = new Simulation({
     seed: 5,
     faults: false,
     plant: {
@@ -55,19 +55,19 @@ async function rollOut(path: string): Promise<Told> {
             kind,
             name,
             bytes: body.length,
-            at: world.kernel.now,
+            at: simulation.kernel.now,
             isTarget: by === fieldManagers.node && body.includes(annotations.desiredConfig),
           });
         return response;
       },
     },
   });
-  await world.setUp();
-  await world.kernel.run({ until: () => world.keeper.isQuiet, maxMs: 3_600_000 });
-  await world.pass(60_000);
+  await simulation.setUp();
+  await simulation.kernel.run({ until: () => simulation.keeper.isQuiet, maxMs: 3_600_000 });
+  await simulation.pass(60_000);
   void (async () => {
-    const { resourceVersion } = await world.kube.list(MachineConfigNode);
-    for await (const { object, type } of world.kube.watch(
+    const { resourceVersion } = await simulation.kube.list(MachineConfigNode);
+    for await (const { object, type } of simulation.kube.watch(
       MachineConfigNode,
       {},
       { resourceVersion, timeoutSeconds: 100_000 },
@@ -77,11 +77,11 @@ async function rollOut(path: string): Promise<Told> {
       walks.set(object.metadata.name, [...(walks.get(object.metadata.name) ?? []), object.status?.conditions ?? []]);
     }
   })();
-  await world.pass(1000);
+  await simulation.pass(1000);
   writes.length = 0;
-  const before = world.keeper.pools.objects.get("worker")?.spec.configuration?.name;
-  await world.act(
-    world.kube.create(MachineConfig, {
+  const before = simulation.keeper.pools.objects.get("worker")?.spec.configuration?.name;
+  await simulation.act(
+    simulation.kube.create(MachineConfig, {
       apiVersion: MachineConfig.apiVersion,
       kind: "MachineConfig",
       metadata: { name: "60-budget", labels: { [labels.role]: "worker" } },
@@ -93,12 +93,13 @@ async function rollOut(path: string): Promise<Told> {
       },
     }),
   );
-  await world.kernel.run({
-    until: () => world.keeper.isQuiet && world.keeper.pools.objects.get("worker")?.spec.configuration?.name !== before,
+  await simulation.kernel.run({
+    until: () =>
+      simulation.keeper.isQuiet && simulation.keeper.pools.objects.get("worker")?.spec.configuration?.name !== before,
     maxMs: 3_600_000,
   });
-  await world.pass(60_000);
-  expect(world.keeper.violations).toEqual([]);
+  await simulation.pass(60_000);
+  expect(simulation.keeper.violations).toEqual([]);
   return { writes, walks };
 }
 

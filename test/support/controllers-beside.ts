@@ -5,14 +5,14 @@ import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { createKubeClient } from "../../src/kube/kube-client.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
-import { memoryScribe } from "../../src/ports/scribe.ts";
+import { memoryJournal } from "../../src/ports/journal.ts";
 
 /**
  * The project's cluster controllers beside an embedded server, as kube-controller-manager runs beside the real one.
  * Returns how they are stopped.
  */
 export function runControllersBeside(server: ApiServer, rootCa: string): () => Promise<void> {
-  const ports = { clock: systemClock, random: systemRandom, log: silentLogger, scribe: memoryScribe() };
+  const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal: memoryJournal() };
   const kube = createKubeClient({
     transport: server.as({ name: "system:kube-controller-manager", groups: ["system:masters"] }),
     clock: systemClock,

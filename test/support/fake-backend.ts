@@ -4,7 +4,7 @@ import type { Clock } from "../../src/ports/clock.ts";
 import type { BuildBackend, BuildProblem, BuildRequest, RunRef, RunState } from "../../src/os-builder/backend.ts";
 
 /** What a run does, in order, each for so many milliseconds. The last one stays. */
-export type FakeMoment =
+export type FakeTime =
   | { readonly forMs: number; readonly is: "pending"; readonly reason?: string }
   | { readonly forMs: number; readonly is: "running"; readonly step: string }
   | { readonly is: "succeeds"; readonly digest?: string }
@@ -14,14 +14,14 @@ export type FakeMoment =
 interface FakeRun {
   readonly request: BuildRequest;
   readonly since: number;
-  readonly script: readonly FakeMoment[];
+  readonly script: readonly FakeTime[];
   ended: "cancelled" | "deleted" | undefined;
 }
 
 type Verb = "preflight" | "start" | "observe" | "cancel" | "cleanup" | "list";
 
 /** Quick, and it works. */
-const ordinary: readonly FakeMoment[] = [
+const ordinary: readonly FakeTime[] = [
   { forMs: 1000, is: "pending" },
   { forMs: 1000, is: "running", step: "pull-base" },
   { forMs: 1000, is: "running", step: "push" },
@@ -43,7 +43,7 @@ export class FakeBackend implements BuildBackend {
   readonly started: BuildRequest[] = [];
   readonly cancelled: string[] = [];
   /** What the next runs do, for each attempt; the last one counts for all further ones. */
-  scripts: readonly (readonly FakeMoment[])[] = [ordinary];
+  scripts: readonly (readonly FakeTime[])[] = [ordinary];
   problems: readonly BuildProblem[] = [];
   canRun = true;
   atOnce = 4;

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { type NodePlan, planNode } from "../../src/core/machine/plan-node.ts";
 import { documentStore } from "../../src/daemon/machine-documents.ts";
 import { observeHost } from "../../src/daemon/observe-host.ts";
-import { type Worksite, performStep } from "../../src/daemon/perform-step.ts";
+import { type StepContext, performStep } from "../../src/daemon/perform-step.ts";
 import { type Wanted, readTarget } from "../../src/core/machine/read-config.ts";
 import type { Host, Machine } from "../../src/host/host.ts";
 import { systemClock } from "../../src/ports/node/index.ts";
@@ -47,7 +47,7 @@ export async function live(
           "setPassword",
           "makeFolder",
         ]).not.toContain(step.do);
-    const site: Worksite = {
+    const site: StepContext = {
       host,
       documents,
       clock: systemClock,

@@ -11,7 +11,7 @@ import { memoryHost } from "../../../test/support/hosts/memory-host.ts";
 import { runControllers } from "../../../src/kube/controller.ts";
 import { createEventRecorder } from "../../../src/kube/event-recorder.ts";
 import { jsonLogger, systemClock, systemRandom } from "../../../src/ports/node/index.ts";
-import { memoryScribe } from "../../../src/ports/scribe.ts";
+import { memoryJournal } from "../../../src/ports/journal.ts";
 import { machineName, osImage } from "./cluster.ts";
 
 const [kubeconfig = "", count = ""] = process.argv.slice(2);
@@ -60,7 +60,7 @@ function machine(name: string): void {
   function startDaemon(): void {
     process = new AbortController();
     const { kube } = daemons;
-    const ports = { clock: systemClock, random: systemRandom, log, scribe: memoryScribe(20) };
+    const ports = { clock: systemClock, random: systemRandom, log, journal: memoryJournal(20) };
     const events = createEventRecorder({ ...ports, kube, component: "machineconfigdaemon", host: name });
     void runControllers(
       [daemonController({ host, nodeName: name })],

@@ -22,7 +22,7 @@ import {
 } from "./cluster.ts";
 import type { Counts } from "./count-requests.ts";
 
-export interface ControlPlaneFigures {
+export interface ControlPlaneMetrics {
   readonly machines: number;
   readonly podsPerMachine: number;
   /** From sending the MachineConfig until the pool says that every machine has it. */
@@ -148,7 +148,7 @@ async function writesAlone(kube: KubeClient, machines: number, each: number, byt
 }
 
 export interface ControlPlaneRuns {
-  readonly runs: readonly ControlPlaneFigures[];
+  readonly runs: readonly ControlPlaneMetrics[];
 }
 
 export interface RollOutOptions {
@@ -162,7 +162,7 @@ export interface RollOutOptions {
 export async function measureRollOut(
   { machines, podsPerMachine, profile }: RollOutOptions,
   tell: (line: string) => void,
-): Promise<ControlPlaneFigures> {
+): Promise<ControlPlaneMetrics> {
   const folder = mkdtempSync(join(tmpdir(), "mco-bench-"));
   const children: Child[] = [];
   const log = openSync(join(folder, "log"), "w");
@@ -265,7 +265,7 @@ export async function measureControlPlane(
   tell: (line: string) => void,
   profile?: string,
 ): Promise<ControlPlaneRuns> {
-  const runs: ControlPlaneFigures[] = [];
+  const runs: ControlPlaneMetrics[] = [];
   for (const machines of sizes)
     runs.push(await measureRollOut({ machines, podsPerMachine, ...(profile === undefined ? {} : { profile }) }, tell));
   return { runs };

@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { atomicList, mapOf, oneOf } from "../schema/schema.ts";
-import { storyMarks, storyOutcomes } from "./stories.ts";
+import { reportMarks, sectionOutcomes } from "./report-table.ts";
 
 const text = (maxLength: number, description: string) => Type.String({ maxLength, description });
 
@@ -42,9 +42,9 @@ export const lineFields = () => ({
   at: Type.Integer({ description: "Milliseconds since the epoch, by the writer's clock.", format: "int64" }),
   mono: Type.Integer({ description: "Milliseconds since the boot.", format: "int64" }),
   path: text(253, "Section of the chapter."),
-  mark: oneOf(storyMarks, { description: "What the line does to its section." }),
+  mark: oneOf(reportMarks, { description: "What the line does to its section." }),
   level: oneOf(["boundary", "progress", "debug"], { description: "Boundary lines are never dropped." }),
-  outcome: Type.Optional(oneOf(storyOutcomes, { description: "How the section ended." })),
+  outcome: Type.Optional(oneOf(sectionOutcomes, { description: "How the section ended." })),
   reason: text(63, "A word of the closed list: docs/errors.md."),
   msg: text(1024, "The same for people."),
   next: Type.Optional(

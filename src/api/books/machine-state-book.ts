@@ -2,7 +2,7 @@ import Type from "typebox";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
 import { mark } from "./journal-line.ts";
 import { atomicList, dateTime, mapOf, oneOf } from "../schema/schema.ts";
-import { storyOutcomes } from "./stories.ts";
+import { sectionOutcomes } from "./report-table.ts";
 
 export const MachineStateBook = defineResource({
   kind: "MachineStateBook",
@@ -34,7 +34,7 @@ export const MachineStateBook = defineResource({
         chapter: Type.String({ maxLength: 63, description: "Its kind." }),
         startedAt: dateTime({ description: "When it began." }),
         endedAt: Type.Optional(dateTime({ description: "When it ended." })),
-        outcome: Type.Optional(oneOf(storyOutcomes, { description: "How it ended." })),
+        outcome: Type.Optional(oneOf(sectionOutcomes, { description: "How it ended." })),
         reason: Type.Optional(Type.String({ maxLength: 63, description: "Why." })),
       }),
       { maxItems: 20, description: "The newest 20 chapters, oldest first." },

@@ -2,7 +2,7 @@ import Type, { type Static } from "typebox";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
 import { lineFields, mark } from "./journal-line.ts";
 import { atomicList, dateTime, mapOf, oneOf } from "../schema/schema.ts";
-import { storyOutcomes } from "./stories.ts";
+import { sectionOutcomes } from "./report-table.ts";
 
 const has = () =>
   Type.Object({
@@ -23,7 +23,7 @@ const section = () =>
         description: "How long it took: within one boot by a clock that does not jump.",
       }),
     ),
-    outcome: Type.Optional(oneOf(storyOutcomes, { description: "How it ended." })),
+    outcome: Type.Optional(oneOf(sectionOutcomes, { description: "How it ended." })),
     reason: Type.Optional(Type.String({ maxLength: 63, description: "The last reason given." })),
     message: Type.Optional(Type.String({ maxLength: 1024, description: "The same for people." })),
     attempts: Type.Integer({ minimum: 0, description: "How often it was begun." }),
@@ -83,7 +83,7 @@ const chapterSpec = () =>
     state: oneOf(["Open", "Closed", "Abandoned"], {
       description: "Abandoned: whoever wrote it is away for more than an hour, and it has no end.",
     }),
-    outcome: Type.Optional(oneOf(storyOutcomes, { description: "How it ended." })),
+    outcome: Type.Optional(oneOf(sectionOutcomes, { description: "How it ended." })),
     reason: Type.Optional(Type.String({ maxLength: 63, description: "Of the last section that failed or ended." })),
     message: Type.Optional(Type.String({ maxLength: 1024, description: "The same for people." })),
     next: Type.Optional(Type.String({ maxLength: 512, description: "What a person does about it; absent: nothing." })),

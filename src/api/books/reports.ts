@@ -4,7 +4,7 @@
  * reported without the object that the Event is about.
  */
 import type { KubeObject } from "../schema/object.ts";
-import type { BookKind, StoryLine, StoryReason } from "./stories.ts";
+import type { BookKind, JournalEntry, ReportReason } from "./report-table.ts";
 
 export interface EventForm {
   readonly type: "Normal" | "Warning";
@@ -72,7 +72,7 @@ export const eventForms = {
   CurrentConfigMissing: trouble("CurrentConfigMissing"),
   WrittenByNewerVersion: trouble("WrittenByNewerVersion"),
   PoliciesNotMerged: trouble("PoliciesNotMerged"),
-} as const satisfies Partial<Readonly<Record<StoryReason, EventForm>>>;
+} as const satisfies Partial<Readonly<Record<ReportReason, EventForm>>>;
 
 /** What happens and belongs to no chapter: an Event and a log line, and no journal line. */
 export const notices = {
@@ -145,23 +145,23 @@ export type Notice = keyof typeof notices;
 export type EventSubject = Pick<KubeObject, "apiVersion" | "kind" | "metadata">;
 
 type Formed = typeof eventForms;
-type KindOf<L extends StoryLine> = L["book"] extends `${infer K extends BookKind}/${string}` ? K : "cluster";
-type IsInBook<L extends StoryLine, F> = F extends { readonly in: infer K }
+type KindOf<L extends JournalEntry> = L["book"] extends `${infer K extends BookKind}/${string}` ? K : "cluster";
+type IsInBook<L extends JournalEntry, F> = F extends { readonly in: infer K }
   ? KindOf<L> extends K
     ? true
     : false
   : true;
-type IsInChapter<L extends StoryLine, F> = F extends { readonly chapter: infer C }
+type IsInChapter<L extends JournalEntry, F> = F extends { readonly chapter: infer C }
   ? L["chapter"] extends C
     ? true
     : false
   : true;
-type IsInSection<L extends StoryLine, F> = F extends { readonly path: infer P }
+type IsInSection<L extends JournalEntry, F> = F extends { readonly path: infer P }
   ? L["path"] extends P
     ? true
     : false
   : true;
-type AsksForSubject<L extends StoryLine> = L["reason"] extends keyof Formed
+type AsksForSubject<L extends JournalEntry> = L["reason"] extends keyof Formed
   ? [
       IsInBook<L, Formed[L["reason"]]>,
       IsInChapter<L, Formed[L["reason"]]>,
@@ -180,8 +180,8 @@ interface Written {
  * A journal line with the object that its Event is about, where its reason has one; `undefined`: its Event is not due
  * this time.
  */
-export type ReportedLine = StoryLine extends infer L
-  ? L extends StoryLine
+export type ReportedLine = JournalEntry extends infer L
+  ? L extends JournalEntry
     ? AsksForSubject<L> extends true
       ? L & Written & { readonly about: EventSubject | undefined }
       : L & Written & { readonly about?: EventSubject | undefined }

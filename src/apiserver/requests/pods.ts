@@ -133,14 +133,14 @@ function spend(
   const name = after.metadata.name ?? "";
   const spec = isObject(after["spec"]) ? after["spec"] : {};
   const status = statusOf(after);
-  const figure = (field: string) => (typeof status[field] === "number" ? status[field] : 0);
+  const metric = (field: string) => (typeof status[field] === "number" ? status[field] : 0);
   if (!isReady(pod)) {
     const policy = spec["unhealthyPodEvictionPolicy"];
     if (policy === "AlwaysAllow") return "free";
     // A pod that serves nobody may go while the healthy ones suffice.
-    if (figure("currentHealthy") >= figure("desiredHealthy") && figure("desiredHealthy") > 0) return "free";
+    if (metric("currentHealthy") >= metric("desiredHealthy") && metric("desiredHealthy") > 0) return "free";
   }
-  if (figure("observedGeneration") < (after.metadata.generation ?? 0)) {
+  if (metric("observedGeneration") < (after.metadata.generation ?? 0)) {
     return tooManyRequests(wouldViolate, 10, [
       { reason: "DisruptionBudget", message: `The disruption budget ${name} is still being processed by the server.` },
     ]);
@@ -152,16 +152,16 @@ function spend(
       "Forbidden",
       "pod disruption budget controller is not running: too many pods in disruption",
     );
-  if (figure("disruptionsAllowed") <= 0) {
+  if (metric("disruptionsAllowed") <= 0) {
     return tooManyRequests(wouldViolate, 0, [
       {
         reason: "DisruptionBudget",
-        message: `The disruption budget ${name} needs ${figure("desiredHealthy")} healthy pods and has ${figure("currentHealthy")} currently`,
+        message: `The disruption budget ${name} needs ${metric("desiredHealthy")} healthy pods and has ${metric("currentHealthy")} currently`,
       },
     ]);
   }
   if (options.dryRun) return "free";
-  status["disruptionsAllowed"] = figure("disruptionsAllowed") - 1;
+  status["disruptionsAllowed"] = metric("disruptionsAllowed") - 1;
   status["disruptedPods"] = { ...disrupted, [pod.metadata.name ?? ""]: timestamp(engine.clock.now()) };
   after["status"] = status;
   return engine.live.update(budget.key, budget.revision, after).outcome === "written" ? "free" : "raced";

@@ -199,7 +199,7 @@ export async function createObject(
   if (served.hasGeneration) metadata.generation = 1;
   if (definition.hasStatus && !keepStatusOnCreate.has(served.stored)) delete object["status"];
 
-  settle(served, object, undefined);
+  defaultAndPrune(served, object, undefined);
   const by = {
     manager: options.manager,
     time: timestamp(engine.clock.now()),
@@ -219,7 +219,7 @@ export async function createObject(
   if (mutated instanceof Refusal) return mutated;
   object = mutated ?? object;
   const changedByAdmission = !equalJson(beforeAdmission, object);
-  if (changedByAdmission) settle(served, object, undefined);
+  if (changedByAdmission) defaultAndPrune(served, object, undefined);
 
   const errors = findErrors(served, object, undefined, "");
   if (errors.length > 0) return invalid(definition, object.metadata.name ?? "", errors);
@@ -291,7 +291,7 @@ async function modifyOnce(
   if (mismatch !== undefined) return mismatch;
 
   const prepared = confine(served, target.subresource, before, wanted);
-  settle(served, prepared, before);
+  defaultAndPrune(served, prepared, before);
   keepSystemFields(before, prepared);
   if (source !== "applied") trackManager(context, before, wanted, prepared);
 
@@ -356,7 +356,7 @@ async function mutated(
   if (answer instanceof Refusal) return answer;
   const object = answer ?? prepared;
   if (!equalJson(untouched, object)) {
-    settle(served, object, before);
+    defaultAndPrune(served, object, before);
     keepSystemFields(before, object);
   }
   return object;
@@ -586,7 +586,7 @@ export function decode(
   return undefined;
 }
 
-function settle(served: Served, object: KubeObject, before: KubeObject | undefined): void {
+function defaultAndPrune(served: Served, object: KubeObject, before: KubeObject | undefined): void {
   served.schema.prune(object);
   served.schema.applyDefaults(object);
   served.definition.prepare(object, before);

@@ -1,10 +1,10 @@
 import { MachineStateJournal } from "../../api/index.ts";
 import type { JournalLine } from "../../api/books/journal-line.ts";
-import { bookKindOf, bookKinds } from "../../api/books/stories.ts";
+import { bookKindOf, bookKinds } from "../../api/books/report-table.ts";
 import { bookText, booksText, lineText } from "../../core/books/book-text.ts";
 import { admittedLines } from "../../core/books/journal.ts";
 import { lineKey } from "../../core/books/order-lines.ts";
-import { type Shelves, booksOn, readBook } from "../../core/books/read-book.ts";
+import { type StoredBooks, booksOn, readBook } from "../../core/books/read-book.ts";
 import type { KubeClient, Selection } from "../../kube/kube-client.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
 import { silentLogger } from "../../ports/logger.ts";
@@ -13,7 +13,7 @@ import { countOf, readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
-import { journalsOf, readFolder, readShelves } from "../read-shelves.ts";
+import { journalsOf, readFolder, readStoredBooks } from "../read-stored-books.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
@@ -41,15 +41,15 @@ export async function run(args: readonly string[]): Promise<number> {
   const io = processIo();
   if (values.from !== undefined) {
     if (values.follow === true) throw usageError("--from reads what is there: it cannot be followed");
-    const shelves = await readFolder(systemFiles, values.from);
-    const find: FindShelves = () => Promise.resolve(shelves);
+    const storedBooks = await readFolder(systemFiles, values.from);
+    const find: FindStoredBooks = () => Promise.resolve(storedBooks);
     return book === undefined
       ? listBooks(find, io, { json })
       : showBook(find, io, book, { ...(chapter === undefined ? {} : { chapter }), json });
   }
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "book" });
   try {
-    const find: FindShelves = (name) => readShelves(kube, name);
+    const find: FindStoredBooks = (name) => readStoredBooks(kube, name);
     if (book === undefined) return await listBooks(find, io, { json });
     const follows = values.follow === true;
     const code = await showBook(find, io, book, { ...(chapter === undefined ? {} : { chapter }), json, follows });
@@ -64,16 +64,16 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 /** Finds what is kept and told of one book, or of all. */
-type FindShelves = (book?: string) => Promise<Shelves>;
+type FindStoredBooks = (book?: string) => Promise<StoredBooks>;
 
 /** Prints the books that there are. @returns the exit code. */
-export async function listBooks(find: FindShelves, io: Io, { json }: { readonly json: boolean }): Promise<number> {
-  const shelves = await find();
-  const index = new Map(shelves.books.map(({ spec }) => [spec.book, spec]));
-  const books = booksOn(shelves).map((book) => ({
+export async function listBooks(find: FindStoredBooks, io: Io, { json }: { readonly json: boolean }): Promise<number> {
+  const storedBooks = await find();
+  const index = new Map(storedBooks.books.map(({ spec }) => [spec.book, spec]));
+  const books = booksOn(storedBooks).map((book) => ({
     book,
     health: index.get(book)?.health ?? "",
-    chapters: shelves.chapters.filter(({ spec }) => spec.book === book).length,
+    chapters: storedBooks.chapters.filter(({ spec }) => spec.book === book).length,
   }));
   io.out(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Books", books })}\n` : booksText(books));
   return exitCodes.ok;
@@ -81,7 +81,7 @@ export async function listBooks(find: FindShelves, io: Io, { json }: { readonly 
 
 /** Prints one book or a chapter of it. @returns the exit code. */
 export async function showBook(
-  find: FindShelves,
+  find: FindStoredBooks,
   io: Io,
   book: string,
   {
@@ -91,10 +91,10 @@ export async function showBook(
     now = systemClock.now(),
   }: { readonly chapter?: number; readonly json?: boolean; readonly follows?: boolean; readonly now?: number },
 ): Promise<number> {
-  const shelves = await find(book);
-  const read = readBook(shelves, book, now);
+  const storedBooks = await find(book);
+  const read = readBook(storedBooks, book, now);
   // Somebody who follows may be there before the first line is.
-  if (read.chapters.length === 0 && shelves.books.length === 0 && !follows) {
+  if (read.chapters.length === 0 && storedBooks.books.length === 0 && !follows) {
     const others = booksOn(await find()).filter((name) => bookKindOf(name) === bookKindOf(book));
     io.err(
       `mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${others.slice(0, 20).join(", ")}${others.length > 20 ? ` and ${others.length - 20} more` : ""}`}\n`,

@@ -17,7 +17,7 @@ import { countOf, readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
-import { readShelves } from "../read-shelves.ts";
+import { readStoredBooks } from "../read-stored-books.ts";
 import { showBook } from "./book.ts";
 import { readComponents } from "../../core/config/key-components.ts";
 import { hasEnded, stateOfBuild } from "../../core/config/build-phase.ts";
@@ -285,7 +285,7 @@ async function logs(
     );
   if (failure !== undefined && !options.json)
     io.out(`${failure.step}: ${failure.cause}\n${failure.excerpt}\n${failure.nextAction}\n\n`);
-  return showBook((book) => readShelves(kube, book), io, `build/${build.metadata.name}`, {
+  return showBook((book) => readStoredBooks(kube, book), io, `build/${build.metadata.name}`, {
     json: options.json,
     follows: true,
   });

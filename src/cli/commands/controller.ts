@@ -50,7 +50,7 @@ export async function run(args: readonly string[]): Promise<number> {
       component: "controller",
       kubeconfig: values.kubeconfig,
       reporter: "machineconfigcontroller",
-      journal: journals.controller,
+      journalName: journals.controller,
     },
     async (ports, signal) => {
       const folder = values["admission-tls"];

@@ -4,12 +4,12 @@ import { certificateController } from "../../daemon/certificate-controller.ts";
 import { daemonController } from "../../daemon/daemon-controller.ts";
 import { newDaemonFacts } from "../../daemon/daemon-facts.ts";
 import { keepCompletingFirstBoot } from "../../daemon/first-boot.ts";
-import { firstBootScribe, nodeScribe } from "../../daemon/machine-books.ts";
+import { firstBootJournal, openNodeJournal } from "../../daemon/machine-books.ts";
 import { statusHandler } from "../../daemon/status-handler.ts";
 import { watchKubelet } from "../../daemon/watch-kubelet.ts";
 import type { Host } from "../../host/host.ts";
 import { runControllers } from "../../kube/controller.ts";
-import { meteredScribe } from "../../kube/metered-scribe.ts";
+import { meteredJournal } from "../../kube/metered-journal.ts";
 import { httpGet, httpListen } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
@@ -57,17 +57,17 @@ export async function run(args: readonly string[]): Promise<number> {
       if (values["persist-nics"] === true) return 0;
       return runProcess({ component: "daemon" }, async (ports, signal) => {
         const host = await hostAt(rootMount);
-        const scribe = await firstBootScribe({ ...ports, host, version }, signal);
+        const journal = await firstBootJournal({ ...ports, host, version }, signal);
         const outcome = await keepCompletingFirstBoot(
           {
             ...ports,
-            scribe,
+            journal,
             host,
             file: values["machineconfig-file"],
             beforeStaging: () => keepProgram(host, rootMount),
           },
           signal,
-        ).finally(() => scribe.settle());
+        ).finally(() => journal.flush());
         if (outcome.verdict === "givenUp")
           ports.log.error(
             { reason: outcome.reason },
@@ -88,17 +88,17 @@ export async function run(args: readonly string[]): Promise<number> {
     async (ports, signal) => {
       const host = await hostAt(rootMount);
       const facts = newDaemonFacts();
-      const { scribe: own, past } = await nodeScribe({ ...ports, host, nodeName, version }, signal);
+      const { journal: own, past } = await openNodeJournal({ ...ports, host, nodeName, version }, signal);
       const sections = new SectionMeter();
       sections.recall(past, ports.clock.now(), ports.clock.monotonic());
-      const scribe = meteredScribe(own, sections, ports.clock);
+      const journal = meteredJournal(own, sections, ports.clock);
       await httpListen(
         listen,
         statusHandler({
           facts,
           clock: ports.clock,
           nodeName,
-          more: () => [...sections.families(), ...journalFamilies("daemon", scribe.counts?.dropped ?? 0)],
+          more: () => [...sections.families(), ...journalFamilies("daemon", journal.counts?.dropped ?? 0)],
         }),
         signal,
       );
@@ -124,8 +124,8 @@ export async function run(args: readonly string[]): Promise<number> {
       });
       await Promise.all([
         watching,
-        runControllers([daemon, certificates], { ...ports, scribe, coalesceMs: 50 }, signal),
-      ]).finally(() => scribe.settle());
+        runControllers([daemon, certificates], { ...ports, journal, coalesceMs: 50 }, signal),
+      ]).finally(() => journal.flush());
     },
   );
 }

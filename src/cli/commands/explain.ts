@@ -10,7 +10,7 @@ import {
 import { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/schema/object.ts";
-import { type Facts, factsOf } from "../../core/pool/answers.ts";
+import { type Facts, factsOf } from "../../core/pool/pool-queries.ts";
 import {
   type Explanation,
   explainClusterOperator,
@@ -31,7 +31,7 @@ import { readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
-import { readPast, readShelves } from "../read-shelves.ts";
+import { readPast, readStoredBooks } from "../read-stored-books.ts";
 
 /** Every word that a kind may be asked by → how its objects are explained. */
 const kinds = {
@@ -142,7 +142,7 @@ async function readBefore(kube: KubeClient, facts: Facts, { kind, name }: Subjec
   const chaptersOfNode = async () =>
     membership === undefined
       ? []
-      : readBook(await readShelves(kube, `node/${name}`), `node/${name}`, facts.now).chapters;
+      : readBook(await readStoredBooks(kube, `node/${name}`), `node/${name}`, facts.now).chapters;
   const [past, chapters] = await Promise.all([pastOfPool(), chaptersOfNode()]);
   return { past, chapters };
 }

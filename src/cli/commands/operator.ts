@@ -32,7 +32,7 @@ export async function run(args: readonly string[]): Promise<number> {
       component: "operator",
       kubeconfig: values.kubeconfig,
       reporter: "machine-config-operator",
-      journal: journals.operator,
+      journalName: journals.operator,
     },
     async (ports, signal) =>
       runOperator(

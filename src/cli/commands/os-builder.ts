@@ -53,7 +53,7 @@ export async function run(args: readonly string[]): Promise<number> {
       component: "os-builder",
       kubeconfig: values.kubeconfig,
       reporter: objects.osBuilder,
-      journal: journals.osBuilder,
+      journalName: journals.osBuilder,
     },
     async (ports, signal) => {
       const wire = httpsWire();

@@ -11,7 +11,7 @@ import {
 } from "../../core/certificates/tls-profile.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { readKubeconfig, serviceAccountFolder } from "../../kube/kubeconfig.ts";
-import { createStoryScribe } from "../../kube/story-scribe.ts";
+import { createBufferedJournal } from "../../kube/buffered-journal.ts";
 import { configListen, httpListen, httpsListen, systemFiles } from "../../ports/node/index.ts";
 import { ClusterSource } from "../../server/cluster-source.ts";
 import type { AccessMode } from "../../server/credentials.ts";
@@ -126,7 +126,12 @@ async function start(values: Values): Promise<number> {
   const settings = followed(tlsFlags(values) ?? tlsOfFlags(undefined, undefined));
   accessOf(values);
   return runComponent(
-    { component: "server", kubeconfig: values.kubeconfig, reporter: "machine-config-server", journal: journals.server },
+    {
+      component: "server",
+      kubeconfig: values.kubeconfig,
+      reporter: "machine-config-server",
+      journalName: journals.server,
+    },
     async (ports, signal) => {
       const { kube } = ports;
       const host = await hostOf(kube, values.address);
@@ -209,16 +214,16 @@ async function bootstrap(values: Values): Promise<number> {
   const shared = common(values, values.address ?? "");
   return runProcess({ component: "server" }, async (ports, signal) => {
     const { clock, log } = ports;
-    const journal = values["journal-dir"];
-    const scribe =
-      journal === undefined
-        ? ports.scribe
-        : createStoryScribe({
+    const journalFolder = values["journal-dir"];
+    const journal =
+      journalFolder === undefined
+        ? ports.journal
+        : createBufferedJournal({
             clock,
             log,
             writer: { component: "server", instance: hostname(), version },
             boot: ports.random.uuid(),
-            store: folderStore(journal, "server"),
+            store: folderStore(journalFolder, "server"),
           });
     const source = new FolderSource({ files: systemFiles, clock, log, folder, kubeconfig, certificates });
     try {
@@ -226,7 +231,7 @@ async function bootstrap(values: Values): Promise<number> {
         {
           ...ports,
           ...shared,
-          scribe,
+          journal,
           source,
           runSource: (until) => source.run(until),
           tokens: source,
@@ -235,7 +240,7 @@ async function bootstrap(values: Values): Promise<number> {
         signal,
       );
     } finally {
-      await scribe.settle();
+      await journal.flush();
     }
   });
 }

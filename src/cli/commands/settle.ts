@@ -1,5 +1,5 @@
 import { McoError } from "../../api/errors.ts";
-import { settleMachine } from "../../daemon/settle-machine.ts";
+import { applyImageContent } from "../../daemon/apply-image-content.ts";
 import { readArguments } from "../arguments.ts";
 import { hostAt } from "../host-at.ts";
 import { runProcess } from "../run-process.ts";
@@ -9,7 +9,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { "root-mount": { type: "string", default: "/" } });
   return runProcess({ component: "settle" }, async (ports, signal) => {
     const host = await hostAt(values["root-mount"]);
-    const outcome = await settleMachine({ ...ports, host }, signal);
+    const outcome = await applyImageContent({ ...ports, host }, signal);
     if (outcome.verdict === "failed")
       throw new McoError("MCO_SETTLE_FAILED", { path: outcome.path, cause: outcome.cause, goesBack: outcome.goesBack });
     ports.log.info(outcome, "settled");

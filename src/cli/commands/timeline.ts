@@ -1,5 +1,5 @@
 import { MachineConfigPool, kubernetes } from "../../api/index.ts";
-import { bookKindOf } from "../../api/books/stories.ts";
+import { bookKindOf } from "../../api/books/report-table.ts";
 import { booksOn, readBook, readBooks } from "../../core/books/read-book.ts";
 import { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "../../core/books/timeline.ts";
 import { poolOfNode } from "../../core/pool/pool-of-node.ts";
@@ -9,7 +9,7 @@ import { durationOf, readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
-import { readShelves } from "../read-shelves.ts";
+import { readStoredBooks } from "../read-stored-books.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
@@ -71,15 +71,15 @@ async function timelineFor(
   options: { readonly now: number; readonly sinceMs?: number },
 ): Promise<Timeline | { readonly missing: readonly string[] }> {
   if (bookKindOf(subject) !== "pool") {
-    const shelves = await readShelves(kube, subject);
-    const { chapters } = readBook(shelves, subject, options.now);
-    if (chapters.length > 0 || shelves.books.length > 0) return timelineOfBook(subject, chapters, options);
-    return { missing: booksOn(await readShelves(kube)).filter((book) => bookKindOf(book) === bookKindOf(subject)) };
+    const storedBooks = await readStoredBooks(kube, subject);
+    const { chapters } = readBook(storedBooks, subject, options.now);
+    if (chapters.length > 0 || storedBooks.books.length > 0) return timelineOfBook(subject, chapters, options);
+    return { missing: booksOn(await readStoredBooks(kube)).filter((book) => bookKindOf(book) === bookKindOf(subject)) };
   }
-  const [pools, nodes, shelves] = await Promise.all([
+  const [pools, nodes, storedBooks] = await Promise.all([
     kube.list(MachineConfigPool),
     kube.list(kubernetes.Node),
-    readShelves(kube),
+    readStoredBooks(kube),
   ]);
   const name = subject.slice("pool/".length);
   if (!pools.items.some(({ metadata }) => metadata.name === name))
@@ -91,7 +91,7 @@ async function timelineFor(
     })
     .map(({ metadata }) => metadata.name)
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  const books = readBooks(shelves, [...members.map((member) => `node/${member}`), subject], options.now);
+  const books = readBooks(storedBooks, [...members.map((member) => `node/${member}`), subject], options.now);
   return timelineOf(
     subject,
     new Map([

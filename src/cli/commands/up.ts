@@ -13,7 +13,7 @@ import { registryHost } from "../../cluster/cluster-registry.ts";
 import { stockOsImage, stockOsImageAt } from "../../cluster/stock-os.ts";
 import { suiteImage } from "../../cluster/host/pod-worker.ts";
 import { runCluster, runningCluster } from "../../cluster/up.ts";
-import { type ClusterStatus, isSettled } from "../../core/preview/cluster-status.ts";
+import { type ClusterStatus, allPoolsUpdated } from "../../core/preview/cluster-status.ts";
 import { serveControl } from "../../host/directory/control.ts";
 import { forward, systemClock, systemFiles, systemProcesses } from "../../ports/node/index.ts";
 import { applyManifest, readManifests, resourcesServed } from "../manifests.ts";
@@ -320,7 +320,7 @@ async function waitSettled(
       kube,
       (status) => {
         show?.(status);
-        if (!isSettled(status, expected)) noticed = true;
+        if (!allPoolsUpdated(status, expected)) noticed = true;
         else if (noticed || systemClock.monotonic() - began > noticeMs) {
           done = true;
           return "stop";
@@ -330,7 +330,7 @@ async function waitSettled(
       patience.signal,
     );
     // Nothing may have changed at all, and then nobody tells: look once more when the time for it has passed.
-    if (!done && !signal.aborted && isSettled(await lookAtCluster(kube), expected)) done = true;
+    if (!done && !signal.aborted && allPoolsUpdated(await lookAtCluster(kube), expected)) done = true;
   } finally {
     patience.cancel();
   }

@@ -9,7 +9,7 @@ import { conditionOf, controlledBy, keyOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { isAlreadyExists } from "../../kube/kube-error.ts";
-import { type Outcome, settled } from "../../kube/outcome.ts";
+import { type Outcome, done } from "../../kube/outcome.ts";
 import type { Change } from "../../kube/watch-cache.ts";
 import { claim } from "./claim.ts";
 import { Expectations } from "./expectations.ts";
@@ -81,7 +81,7 @@ export function daemonSetController(): Controller {
     async reconcile(key, context): Promise<Outcome> {
       const { caches, kube, signal, clock, events } = context;
       const set = caches.of(kubernetes.DaemonSet).get(key);
-      if (set === undefined) return settled();
+      if (set === undefined) return done();
       const uid = set.metadata.uid ?? "";
       const pods = await claim(
         { owner: set, ownerResource: kubernetes.DaemonSet, resource: kubernetes.Pod, selector: set.spec?.selector },
@@ -89,7 +89,7 @@ export function daemonSetController(): Controller {
       );
       const deleting = set.metadata.deletionTimestamp !== undefined;
       const hash = deleting ? "" : await currentRevision(set, pods, context);
-      if (hash === undefined) return settled(0.1);
+      if (hash === undefined) return done(0.1);
       const now = clock.now();
       const plan = planDaemonSet(set, hash, caches.of(kubernetes.Node).list(), pods, now);
       const pendingMs = expectations.pendingMs(uid, now);
@@ -132,11 +132,11 @@ export function daemonSetController(): Controller {
         kube,
         kubernetes.DaemonSet,
         set,
-        { ...set.status, ...plan.figures, observedGeneration: set.metadata.generation ?? 0 },
+        { ...set.status, ...plan.metrics, observedGeneration: set.metadata.generation ?? 0 },
         signal,
       );
       if (failure !== undefined && !isTerminatingNamespace(failure)) throw failure;
-      return waits.length === 0 ? settled() : settled(Math.min(...waits) / 1000);
+      return waits.length === 0 ? done() : done(Math.min(...waits) / 1000);
     },
   };
 

@@ -4,7 +4,7 @@ import { conditionOf, controlledBy, keyOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { isAlreadyExists } from "../../kube/kube-error.ts";
-import { type Outcome, settled } from "../../kube/outcome.ts";
+import { type Outcome, done } from "../../kube/outcome.ts";
 import type { Change } from "../../kube/watch-cache.ts";
 import { claim } from "./claim.ts";
 import { mergeDifference, sameJson } from "./merge-difference.ts";
@@ -67,9 +67,9 @@ export function deploymentController(): Controller {
     async reconcile(key, context): Promise<Outcome> {
       const { caches, clock } = context;
       const deployment = caches.of(kubernetes.Deployment).get(key);
-      if (deployment === undefined) return settled();
+      if (deployment === undefined) return done();
       const selector = deployment.spec?.selector;
-      if (selectsNothingInParticular(selector)) return settled();
+      if (selectsNothingInParticular(selector)) return done();
       const sets = await claim(
         { owner: deployment, ownerResource: kubernetes.Deployment, resource: kubernetes.ReplicaSet, selector },
         context,
@@ -77,7 +77,7 @@ export function deploymentController(): Controller {
       const rollout = new Rollout(deployment, sets, context);
       if (deployment.metadata.deletionTimestamp === undefined) await rollout.advance();
       const again = await rollout.report(clock.now());
-      return again === undefined ? settled() : settled(again);
+      return again === undefined ? done() : done(again);
     },
   };
 }
@@ -335,7 +335,7 @@ class Rollout {
     return after;
   }
 
-  #figures() {
+  #metrics() {
     const all = [...this.#old, ...(this.#current === undefined ? [] : [this.#current])];
     const total = (field: "replicas" | "readyReplicas" | "availableReplicas") =>
       sum(all.map((set) => set.status?.[field] ?? 0));
@@ -349,7 +349,7 @@ class Rollout {
   }
 
   #isComplete(): boolean {
-    const { replicas, updated, available } = this.#figures();
+    const { replicas, updated, available } = this.#metrics();
     return (
       updated === this.#desired &&
       replicas === this.#desired &&
@@ -383,7 +383,7 @@ class Rollout {
   async report(now: number): Promise<number | undefined> {
     const { kube, signal, events } = this.#context;
     const deployment = this.#deployment;
-    const { replicas, updated, ready, available, all } = this.#figures();
+    const { replicas, updated, ready, available, all } = this.#metrics();
     const before = deployment.status ?? {};
     let conditions: readonly DeploymentCondition[] = before.conditions ?? [];
     const enough = available >= this.#desired - this.#limits.maxUnavailable;

@@ -7,7 +7,7 @@ import {
 } from "../../api/foreign/kubernetes.ts";
 import { keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Controller, watching } from "../../kube/controller.ts";
-import { settled } from "../../kube/outcome.ts";
+import { done } from "../../kube/outcome.ts";
 import type { Change } from "../../kube/watch-cache.ts";
 import { intOrPercent } from "./int-or-percent.ts";
 import { controllerOf, isActive, isReady, ownedIndexes, podIndexes } from "./pod-state.ts";
@@ -22,7 +22,7 @@ import { writeStatus } from "./write-status.ts";
  */
 const evictionTimeoutMs = 120_000;
 
-export interface BudgetFigures {
+export interface BudgetMetrics {
   readonly currentHealthy: number;
   readonly desiredHealthy: number;
   readonly expectedPods: number;
@@ -39,12 +39,12 @@ export interface BudgetFigures {
  *
  * @param scale pods that the controllers of `pods` ask for, all together; matters for percentages and `maxUnavailable`
  */
-export function budgetFigures(
+export function budgetMetrics(
   budget: PodDisruptionBudget,
   pods: readonly Pod[],
   scale: number,
   now: number,
-): BudgetFigures {
+): BudgetMetrics {
   const { minAvailable, maxUnavailable } = budget.spec ?? {};
   const byName = new Map(pods.map((pod) => [pod.metadata.name, pod]));
   const disruptedPods: Record<string, string> = {};
@@ -135,7 +135,7 @@ export function disruptionBudgetController(): Controller {
 
     async reconcile(key, { caches, kube, clock, events, signal }) {
       const budget = caches.of(kubernetes.PodDisruptionBudget).get(key);
-      if (budget === undefined) return settled();
+      if (budget === undefined) return done();
       const now = clock.now();
       const pods = caches
         .of(kubernetes.Pod)
@@ -171,9 +171,9 @@ export function disruptionBudgetController(): Controller {
           },
           signal,
         );
-        return settled();
+        return done();
       }
-      const { expired, againInMs, disruptedPods, ...figures } = budgetFigures(budget, pods, scale.replicas, now);
+      const { expired, againInMs, disruptedPods, ...metrics } = budgetMetrics(budget, pods, scale.replicas, now);
       for (const pod of expired)
         events.event(pod, {
           type: "Warning",
@@ -187,17 +187,17 @@ export function disruptionBudgetController(): Controller {
         budget,
         {
           ...kept,
-          ...figures,
+          ...metrics,
           observedGeneration,
           ...(Object.keys(disruptedPods).length === 0 ? {} : { disruptedPods: { ...disruptedPods } }),
           conditions:
-            figures.disruptionsAllowed > 0
+            metrics.disruptionsAllowed > 0
               ? condition("True", "SufficientPods")
               : condition("False", "InsufficientPods"),
         },
         signal,
       );
-      return againInMs === undefined ? settled() : settled(againInMs / 1000);
+      return againInMs === undefined ? done() : done(againInMs / 1000);
     },
   };
 }

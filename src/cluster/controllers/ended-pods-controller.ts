@@ -2,7 +2,7 @@ import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { keyOf } from "../../api/schema/object.ts";
 import { type Controller, watching } from "../../kube/controller.ts";
 import { isConflict } from "../../kube/kube-error.ts";
-import { settled } from "../../kube/outcome.ts";
+import { done } from "../../kube/outcome.ts";
 import { isTerminal } from "./pod-state.ts";
 
 const all = "all";
@@ -23,7 +23,7 @@ export function endedPodsController(limit: number): Controller {
 
     async reconcile(_, { caches, kube, signal }) {
       const ended = caches.of(kubernetes.Pod).byIndex("ended", all);
-      if (ended.length <= limit) return settled();
+      if (ended.length <= limit) return done();
       const age = (pod: Pod) => `${pod.metadata.creationTimestamp ?? ""} ${keyOf(pod)}`;
       for (const pod of ended.toSorted((a, b) => (age(a) < age(b) ? -1 : 1)).slice(0, ended.length - limit)) {
         if (pod.metadata.deletionTimestamp !== undefined) continue;
@@ -36,7 +36,7 @@ export function endedPodsController(limit: number): Controller {
           if (!isConflict(error)) throw error;
         }
       }
-      return settled();
+      return done();
     },
   };
 }

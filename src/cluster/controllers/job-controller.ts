@@ -3,7 +3,7 @@ import { conditionOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Context, type Controller, watching } from "../../kube/controller.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
-import { type Outcome, settled, stalled } from "../../kube/outcome.ts";
+import { type Outcome, done, stalled } from "../../kube/outcome.ts";
 import type { Change } from "../../kube/watch-cache.ts";
 import { Expectations } from "./expectations.ts";
 import { createPods, deletePods, isTerminatingNamespace } from "./make-pods.ts";
@@ -49,13 +49,13 @@ export function jobController(): Controller {
         found.filter((pod) => controllerOf(pod)?.uid !== uid),
         context,
       );
-      if (job === undefined || uid === undefined) return settled();
+      if (job === undefined || uid === undefined) return done();
       if (job.metadata.deletionTimestamp !== undefined) {
         await release(
           found.filter((pod) => pod.metadata.deletionTimestamp !== undefined),
           context,
         );
-        return settled();
+        return done();
       }
       if (job.spec?.completionMode === "Indexed") {
         return stalled("IndexedNotSupported", "this cluster runs Jobs with completionMode NonIndexed only");
@@ -76,7 +76,7 @@ export function jobController(): Controller {
         );
       }
       await release(plan.release, context);
-      if (written !== job) return settled(0.05); // What follows is decided on what is written.
+      if (written !== job) return done(0.05); // What follows is decided on what is written.
 
       let failure: unknown;
       if (pendingMs === undefined) {
@@ -101,11 +101,11 @@ export function jobController(): Controller {
             ...(job.metadata.resourceVersion === undefined ? {} : { resourceVersion: job.metadata.resourceVersion }),
             signal,
           });
-          return settled();
+          return done();
         }
         waits.push(expiry - now);
       }
-      return waits.length === 0 ? settled() : settled(Math.min(...waits) / 1000);
+      return waits.length === 0 ? done() : done(Math.min(...waits) / 1000);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Job, type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { namespace, startCluster, template } from "../../../test/support/controllers-kit.ts";
+import { namespace, startCluster, template } from "../../../test/support/controllers-harness.ts";
 
 const key = { name: "work", namespace };
 const job = (more: Partial<NonNullable<Job["spec"]>> = {}): Job => ({

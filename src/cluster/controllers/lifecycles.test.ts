@@ -17,8 +17,8 @@ import {
   podIsReady,
   startCluster,
   template,
-} from "../../../test/support/controllers-kit.ts";
-import { budgetFigures } from "./disruption-budget-controller.ts";
+} from "../../../test/support/controllers-harness.ts";
+import { budgetMetrics } from "./disruption-budget-controller.ts";
 
 const deployment = (name: string, replicas: number): Deployment => ({
   apiVersion: "apps/v1",
@@ -292,7 +292,7 @@ describe("disruption budgets", () => {
         const disruptedPods = Object.fromEntries(
           given.flatMap(({ disrupted }, index) => (disrupted ? [[`p${index}`, "2030-01-01T00:00:00Z"]] : [])),
         );
-        const figures = budgetFigures(
+        const metrics = budgetMetrics(
           {
             ...budget(minimum ? { minAvailable: limit } : { maxUnavailable: limit }),
             status: { currentHealthy: 0, desiredHealthy: 0, disruptionsAllowed: 0, expectedPods: 0, disruptedPods },
@@ -302,11 +302,11 @@ describe("disruption budgets", () => {
           now,
         );
         const healthy = given.filter(({ ready, disrupted, deleted }) => ready && !disrupted && !deleted).length;
-        expect(figures.currentHealthy).toBe(healthy);
-        expect(figures.disruptionsAllowed === 0 || healthy - figures.disruptionsAllowed >= figures.desiredHealthy).toBe(
+        expect(metrics.currentHealthy).toBe(healthy);
+        expect(metrics.disruptionsAllowed === 0 || healthy - metrics.disruptionsAllowed >= metrics.desiredHealthy).toBe(
           true,
         );
-        expect(figures.disruptionsAllowed).toBeLessThanOrEqual(healthy);
+        expect(metrics.disruptionsAllowed).toBeLessThanOrEqual(healthy);
       }),
     );
   });

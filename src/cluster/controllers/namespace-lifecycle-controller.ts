@@ -2,7 +2,7 @@ import { type Namespace, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { type Controller, watching } from "../../kube/controller.ts";
 import { type KubeClient, pathOf } from "../../kube/kube-client.ts";
 import { KubeError, isNotFound } from "../../kube/kube-error.ts";
-import { settled } from "../../kube/outcome.ts";
+import { done } from "../../kube/outcome.ts";
 import { setCondition } from "../../api/schema/conditions.ts";
 import { servedKinds } from "./served-kinds.ts";
 import { writeStatus } from "./write-status.ts";
@@ -10,7 +10,7 @@ import { writeStatus } from "./write-status.ts";
 /** The finalizer in a namespace's spec that stands for its content: k8s.io/api core/v1 (master) FinalizerKubernetes. */
 const contentFinalizer = "kubernetes";
 /** Pods take their time to end, and so do finalizers of others. */
-const lookAgainSeconds = 0.5;
+const reconcileAfterSeconds = 0.5;
 
 /** Empties namespaces that are deleted, then lets them go. */
 export function namespaceLifecycleController(): Controller {
@@ -27,9 +27,9 @@ export function namespaceLifecycleController(): Controller {
 
     async reconcile(name, { caches, kube, clock, signal }) {
       const namespace = caches.of(kubernetes.Namespace).get(name);
-      if (namespace?.metadata.deletionTimestamp === undefined) return settled();
+      if (namespace?.metadata.deletionTimestamp === undefined) return done();
       const finalizers = (namespace.spec as { finalizers?: string[] } | undefined)?.finalizers ?? [];
-      if (!finalizers.includes(contentFinalizer)) return settled();
+      if (!finalizers.includes(contentFinalizer)) return done();
 
       const left = await empty(kube, name, signal);
       if (left.size > 0) {
@@ -66,7 +66,7 @@ export function namespaceLifecycleController(): Controller {
           now,
         );
         await writeStatus(kube, kubernetes.Namespace, namespace, { ...namespace.status, conditions }, signal);
-        return settled(lookAgainSeconds);
+        return done(reconcileAfterSeconds);
       }
       const body = {
         ...namespace,
@@ -83,7 +83,7 @@ export function namespaceLifecycleController(): Controller {
         },
         { signal },
       );
-      return settled();
+      return done();
     },
   };
 }

@@ -3,7 +3,7 @@ import { conditionOf, keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict } from "../../kube/kube-error.ts";
-import { settled } from "../../kube/outcome.ts";
+import { done } from "../../kube/outcome.ts";
 import type { Change } from "../../kube/watch-cache.ts";
 import { evictionTime, silentConditions, wantedTaints } from "./judge-node.ts";
 import { isReady, isTerminal, podIndexes } from "./pod-state.ts";
@@ -85,7 +85,7 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     async reconcile(name, context) {
       const { caches, kube, clock, events, signal } = context;
       const node = caches.of(kubernetes.Node).get(name);
-      if (node === undefined) return (await buryPods(name, context)) ?? settled();
+      if (node === undefined) return (await buryPods(name, context)) ?? done();
       vanished.delete(name);
       const waits: number[] = [];
       const silent = silentForMs(node, caches.of(kubernetes.Lease).get(`${leaseNamespace}/${name}`), clock.monotonic());
@@ -127,7 +127,7 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
       await doubtPods(fresh, pods, context);
       const wait = await evict(fresh, pods, context);
       if (wait !== undefined) waits.push(wait);
-      return waits.length === 0 ? settled() : settled(Math.max(0.05, Math.min(...waits) / 1000));
+      return waits.length === 0 ? done() : done(Math.max(0.05, Math.min(...waits) / 1000));
     },
   };
 
@@ -220,8 +220,8 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     const since = vanished.get(name) ?? clock.monotonic();
     vanished.set(name, since);
     const left = since + vanishedGraceMs - clock.monotonic();
-    if (left > 0) return settled(left / 1000);
-    if ((await kube.get(kubernetes.Node, { name }, { signal })) !== undefined) return settled(1);
+    if (left > 0) return done(left / 1000);
+    if ((await kube.get(kubernetes.Node, { name }, { signal })) !== undefined) return done(1);
     for (const pod of pods) {
       if (!isTerminal(pod)) {
         await updateObject(

@@ -9,7 +9,7 @@ import {
   podIsReady,
   startCluster,
   template,
-} from "../../../test/support/controllers-kit.ts";
+} from "../../../test/support/controllers-harness.ts";
 import { evictionTime, wantedTaints } from "./judge-node.ts";
 import { leaseNamespace } from "./node-lifecycle-controller.ts";
 

@@ -67,7 +67,7 @@ export interface DaemonSetPlan {
   readonly remove: readonly Pod[];
   /** Pods that ended by themselves; removed like the others, with a word about it. */
   readonly failed: readonly Pod[];
-  readonly figures: {
+  readonly metrics: {
     readonly desiredNumberScheduled: number;
     readonly currentNumberScheduled: number;
     readonly numberMisscheduled: number;
@@ -105,7 +105,7 @@ export function planDaemonSet(
   const create: string[] = [];
   const remove: Pod[] = [];
   const failed: Pod[] = [];
-  const figures = {
+  const metrics = {
     desiredNumberScheduled: 0,
     currentNumberScheduled: 0,
     numberMisscheduled: 0,
@@ -128,22 +128,22 @@ export function planDaemonSet(
     const ended = here.filter((pod) => isTerminal(pod) && !leaving.includes(pod));
     const active = here.filter(isActive);
     if (run) {
-      figures.desiredNumberScheduled += 1;
+      metrics.desiredNumberScheduled += 1;
       const [first] = inOrder(active, available);
-      if (here.length > 0) figures.currentNumberScheduled += 1;
+      if (here.length > 0) metrics.currentNumberScheduled += 1;
       const ready = active.find(
         (pod) => pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true,
       );
-      if (ready !== undefined) figures.numberReady += 1;
-      if (active.some(available)) figures.numberAvailable += 1;
+      if (ready !== undefined) metrics.numberReady += 1;
+      if (active.some(available)) metrics.numberAvailable += 1;
       else unavailable += 1;
       if (
         first !== undefined &&
         active.some(isNew) &&
         (active.length === 1 || active.some((pod) => isNew(pod) && available(pod)))
       )
-        figures.updatedNumberScheduled += 1;
-    } else if (here.length > 0) figures.numberMisscheduled += 1;
+        metrics.updatedNumberScheduled += 1;
+    } else if (here.length > 0) metrics.numberMisscheduled += 1;
 
     if (!stay) {
       remove.push(...active, ...ended);
@@ -176,7 +176,7 @@ export function planDaemonSet(
 
   if (set.spec?.updateStrategy?.type !== "OnDelete") {
     const rolling = set.spec?.updateStrategy?.rollingUpdate;
-    const total = figures.desiredNumberScheduled;
+    const total = metrics.desiredNumberScheduled;
     const maxSurge = intOrPercent(rolling?.maxSurge, total, "up");
     const maxUnavailable = intOrPercent(rolling?.maxUnavailable ?? (maxSurge > 0 ? 0 : 1), total, "up");
     if (maxSurge > 0) {
@@ -201,12 +201,12 @@ export function planDaemonSet(
       }
     }
   }
-  figures.numberUnavailable = figures.desiredNumberScheduled - figures.numberAvailable;
+  metrics.numberUnavailable = metrics.desiredNumberScheduled - metrics.numberAvailable;
   return {
     create,
     remove: [...new Set(remove)].filter((pod) => pod.metadata.deletionTimestamp === undefined),
     failed,
-    figures,
+    metrics,
   };
 }
 

@@ -2,7 +2,7 @@ import { type Pod, type ReplicaSet, kubernetes } from "../../api/foreign/kuberne
 import { keyOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
-import { type Outcome, settled } from "../../kube/outcome.ts";
+import { type Outcome, done } from "../../kube/outcome.ts";
 import type { Change } from "../../kube/watch-cache.ts";
 import { claim } from "./claim.ts";
 import { Expectations } from "./expectations.ts";
@@ -52,7 +52,7 @@ export function replicaSetController(): Controller {
     async reconcile(key, context): Promise<Outcome> {
       const { caches, clock } = context;
       const set = caches.of(kubernetes.ReplicaSet).get(key);
-      if (set === undefined) return settled();
+      if (set === undefined) return done();
       const uid = set.metadata.uid ?? "";
       const claimed = await claim(
         { owner: set, ownerResource: kubernetes.ReplicaSet, resource: kubernetes.Pod, selector: set.spec?.selector },
@@ -67,7 +67,7 @@ export function replicaSetController(): Controller {
       const again = await report(set, pods, failure, context);
       if (failure !== undefined && !isTerminatingNamespace(failure)) throw failure;
       const waits = [pendingMs, again].filter((wait) => wait !== undefined);
-      return waits.length === 0 ? settled() : settled(Math.min(...waits) / 1000);
+      return waits.length === 0 ? done() : done(Math.min(...waits) / 1000);
     },
   };
 

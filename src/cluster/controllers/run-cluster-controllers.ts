@@ -3,13 +3,13 @@ import type { EventRecorder } from "../../kube/event-recorder.ts";
 import { type Controller, runControllers } from "../../kube/controller.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
-import { settled } from "../../kube/outcome.ts";
+import { done } from "../../kube/outcome.ts";
 import type { Ports } from "../../ports/index.ts";
 import { daemonSetController } from "./daemon-set-controller.ts";
 import { deploymentController } from "./deployment-controller.ts";
 import { disruptionBudgetController } from "./disruption-budget-controller.ts";
 import { runGarbageCollector } from "./garbage-collector.ts";
-import { namespaceFurnitureController } from "./namespace-furniture-controller.ts";
+import { namespaceDefaultsController } from "./namespace-defaults-controller.ts";
 import { namespaceLifecycleController } from "./namespace-lifecycle-controller.ts";
 import { jobController } from "./job-controller.ts";
 import { nodeLifecycleController } from "./node-lifecycle-controller.ts";
@@ -51,7 +51,7 @@ export async function runClusterControllers(options: ClusterControllersOptions, 
     replicaSetController(),
     daemonSetController(),
     jobController(),
-    namespaceFurnitureController(options.rootCa),
+    namespaceDefaultsController(options.rootCa),
     disruptionBudgetController(),
     namespaceLifecycleController(),
     nodeLifecycleController(options.nodeMonitorGraceSeconds ?? defaultGraceSeconds),
@@ -98,7 +98,7 @@ function patient(controller: Controller): Controller {
       try {
         return await controller.reconcile(key, context);
       } catch (error) {
-        if (isConflict(error) || isNotFound(error)) return settled(conflictRetrySeconds);
+        if (isConflict(error) || isNotFound(error)) return done(conflictRetrySeconds);
         throw error;
       }
     },

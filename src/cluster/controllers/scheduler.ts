@@ -3,7 +3,7 @@ import { conditionOf, keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Controller, watching } from "../../kube/controller.ts";
 import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
-import { type Outcome, settled } from "../../kube/outcome.ts";
+import { type Outcome, done } from "../../kube/outcome.ts";
 import type { Change } from "../../kube/watch-cache.ts";
 import { chooseNode } from "./choose-node.ts";
 import { sameJson } from "./merge-difference.ts";
@@ -68,7 +68,7 @@ export function scheduler(): Controller {
       const pods = caches.of(kubernetes.Pod);
       const nodes = caches.of(kubernetes.Node);
       const pod = pods.get(key);
-      if (pod === undefined || !waitsForNode(pod) || assumed.has(key)) return settled();
+      if (pod === undefined || !waitsForNode(pod) || assumed.has(key)) return done();
       const coming = new Map<string, Pod[]>();
       for (const place of assumed.values()) coming.set(place.node, [...(coming.get(place.node) ?? []), place.pod]);
       const choice = chooseNode(pod, {
@@ -81,7 +81,7 @@ export function scheduler(): Controller {
       if (choice.verdict === "nowhere") {
         const wanted = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: choice.message };
         const before = conditionOf(pod.status?.conditions, "PodScheduled");
-        if (before?.status === wanted.status && before.message === wanted.message) return settled();
+        if (before?.status === wanted.status && before.message === wanted.message) return done();
         await updateObject(
           kube,
           kubernetes.Pod,
@@ -93,7 +93,7 @@ export function scheduler(): Controller {
           { subresource: "status", cached: pod, signal },
         );
         events.event(pod, { type: "Warning", reason: "FailedScheduling", message: choice.message });
-        return settled();
+        return done();
       }
 
       assumed.set(key, { uid, node: choice.node, pod });
@@ -114,7 +114,7 @@ export function scheduler(): Controller {
         );
       } catch (error) {
         assumed.delete(key);
-        if (isConflict(error) || isNotFound(error)) return settled();
+        if (isConflict(error) || isNotFound(error)) return done();
         throw error;
       }
       const shown = pods.get(key);
@@ -125,7 +125,7 @@ export function scheduler(): Controller {
         reason: "Scheduled",
         message: `Successfully assigned ${namespace}/${name} to ${choice.node}`,
       });
-      return settled();
+      return done();
     },
   };
 }

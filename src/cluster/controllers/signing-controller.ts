@@ -6,7 +6,7 @@ import { readCertificateRequest } from "../../core/certificates/certificate-requ
 import { kubeletRequestProblem } from "../../core/join/kubelet-request.ts";
 import type { Authority } from "../../kube/certificates.ts";
 import { type Controller, watching } from "../../kube/controller.ts";
-import { settled } from "../../kube/outcome.ts";
+import { done } from "../../kube/outcome.ts";
 import { timestamp } from "./timestamp.ts";
 
 /** k8s.io/kubernetes cmd/kube-controller-manager --cluster-signing-duration (v1.34) */
@@ -29,7 +29,7 @@ export function signingController(authority: Authority | undefined): Controller 
 
     async reconcile(name, { caches, kube, clock, log, signal }) {
       const request = caches.of(kubernetes.CertificateSigningRequest).get(name);
-      if (request === undefined || request.metadata.deletionTimestamp !== undefined) return settled();
+      if (request === undefined || request.metadata.deletionTimestamp !== undefined) return done();
       const now = clock.now();
       const until = keptUntil(request);
       if (until !== undefined && until <= now) {
@@ -38,7 +38,7 @@ export function signingController(authority: Authority | undefined): Controller 
           { name },
           { ...(request.metadata.uid === undefined ? {} : { uid: request.metadata.uid }), signal },
         );
-        return settled();
+        return done();
       }
       if (authority !== undefined && isToBeSigned(request)) {
         const answer = await answerTo(request, authority);
@@ -68,7 +68,7 @@ export function signingController(authority: Authority | undefined): Controller 
           "problem" in answer ? "certificate request failed" : "certificate signed",
         );
       }
-      return settled(until === undefined ? undefined : (until - now) / 1000);
+      return done(until === undefined ? undefined : (until - now) / 1000);
     },
   };
 }

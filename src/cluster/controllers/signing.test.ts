@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { X509Certificate } from "node:crypto";
-import { startCluster, skippableClock } from "../../../test/support/controllers-kit.ts";
+import { startCluster, skippableClock } from "../../../test/support/controllers-harness.ts";
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { signers } from "../../api/names.ts";
 import { certificateAuthority, requestCertificate } from "../../kube/certificates.ts";

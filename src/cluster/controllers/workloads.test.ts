@@ -10,7 +10,7 @@ import {
   podIsReady,
   startCluster,
   template,
-} from "../../../test/support/controllers-kit.ts";
+} from "../../../test/support/controllers-harness.ts";
 
 const deployment = (
   name: string,
@@ -313,7 +313,7 @@ describe("DaemonSets", () => {
     metadata: { name, namespace },
     spec: { selector: { matchLabels: { app: name } }, template: template(name), ...more },
   });
-  const settledOn = (count: number) => (set: DaemonSet | undefined) =>
+  const updatedTo = (count: number) => (set: DaemonSet | undefined) =>
     set?.status?.observedGeneration === set?.metadata.generation &&
     set?.status?.desiredNumberScheduled === count &&
     set.status.numberAvailable === count &&
@@ -325,9 +325,9 @@ describe("DaemonSets", () => {
       nodes: [{}, { spec: { unschedulable: true } }, { spec: { taints: [{ key: "special", effect: "NoSchedule" }] } }],
     });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent"));
-    await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(2));
+    await until(kubernetes.DaemonSet, { name: "agent", namespace }, updatedTo(2));
     await addNode(kube, clock, { metadata: { name: "later" } });
-    const set = await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(3));
+    const set = await until(kubernetes.DaemonSet, { name: "agent", namespace }, updatedTo(3));
     expect(set?.status).toMatchObject({ currentNumberScheduled: 3, numberMisscheduled: 0, numberReady: 3 });
     expect(nodesOf((await kube.list(kubernetes.Pod, inDefault)).items)).toEqual(["later", "node-0", "node-1"]);
   });
@@ -335,7 +335,7 @@ describe("DaemonSets", () => {
   test("a new template is rolled one node at a time, and its revision is kept", async () => {
     const { close, kube, until, signal } = await startCluster({ nodes: [{}, {}, {}] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent"));
-    await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(3));
+    await until(kubernetes.DaemonSet, { name: "agent", namespace }, updatedTo(3));
     const { items, resourceVersion } = await kube.list(kubernetes.Pod, inDefault);
     const pods = new Map(items.map((pod) => [pod.metadata.uid, pod]));
     let fewest = 3;
@@ -357,7 +357,7 @@ describe("DaemonSets", () => {
       { name: "agent", namespace },
       { type: "merge", body: { spec: { template: { metadata: { annotations: { turn: "1" } } } } } },
     );
-    await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(3));
+    await until(kubernetes.DaemonSet, { name: "agent", namespace }, updatedTo(3));
     expect(fewest).toBe(2);
     expect(
       (await kube.list(kubernetes.ControllerRevision, inDefault)).items.map(({ revision }) => revision).toSorted(),
@@ -369,7 +369,7 @@ describe("DaemonSets", () => {
   test("OnDelete replaces only what somebody deletes", async () => {
     const { kube, until, untilAll } = await startCluster({ nodes: [{}, {}] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent", { updateStrategy: { type: "OnDelete" } }));
-    await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(2));
+    await until(kubernetes.DaemonSet, { name: "agent", namespace }, updatedTo(2));
     await kube.patch(
       kubernetes.DaemonSet,
       { name: "agent", namespace },
@@ -396,7 +396,7 @@ describe("DaemonSets", () => {
   test("a pod that failed is made anew", async () => {
     const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent"));
-    await until(kubernetes.DaemonSet, { name: "agent", namespace }, settledOn(1));
+    await until(kubernetes.DaemonSet, { name: "agent", namespace }, updatedTo(1));
     const [first] = (await kube.list(kubernetes.Pod, inDefault)).items;
     await kube.patch(
       kubernetes.Pod,

@@ -5,7 +5,7 @@ import { fetchConfig } from "../../host/ignition/fetch-config.ts";
 import type { NewRoot } from "../../host/ignition/new-root.ts";
 import {
   type IgnitionProgram,
-  type KernelArgumentWishes,
+  type KernelArgumentRequests,
   type RunIgnitionOptions,
   applyWithIgnition,
   fetchWithIgnition,
@@ -137,10 +137,10 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
     if (await fetchedByReal(run)) {
       const by = `Ignition ${program.version}`;
       try {
-        const wishes = await kernelArgumentsByIgnition(run, signal);
+        const requests = await kernelArgumentsByIgnition(run, signal);
         tell("installing", `with ${by}`);
         await machine.wipe();
-        await machine.provision(withKernelArguments(os, wishes));
+        await machine.provision(withKernelArguments(os, requests));
         await machine.asOneFolder((root) => applyWithIgnition(root, run, signal));
         return by;
       } catch (error) {
@@ -213,7 +213,7 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
 }
 
 /** An argument of a configuration may be several words. */
-function withKernelArguments(os: Deployment, { shouldExist, shouldNotExist }: KernelArgumentWishes): Deployment {
+function withKernelArguments(os: Deployment, { shouldExist, shouldNotExist }: KernelArgumentRequests): Deployment {
   const words = (list: readonly string[]) =>
     list.flatMap((argument) => argument.split(/\s+/)).filter((word) => word !== "");
   const unwanted = new Set(words(shouldNotExist));

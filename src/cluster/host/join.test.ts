@@ -8,7 +8,7 @@ import { installedBy } from "./install-machine.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { canRun, ignitions } from "../../../test/support/ignition-pair.ts";
-import { type JoinScene, joinScene, requestsOf } from "../../../test/support/join-scene.ts";
+import { type JoinHarness, joinHarness, requestsOf } from "../../../test/support/join-harness.ts";
 import { untilSeen } from "../../../test/support/until-seen.ts";
 
 const node = { name: "worker-9" };
@@ -18,7 +18,7 @@ const isMember = (found: Node | undefined): found is Node =>
   conditionOf(found?.status?.conditions, "Ready")?.status === "True" &&
   found?.metadata.annotations?.[annotations.joinedPool] !== undefined;
 
-const joined = ({ kube }: JoinScene): Promise<Node> =>
+const joined = ({ kube }: JoinHarness): Promise<Node> =>
   untilSeen("the machine is a ready member of its pool", () => kube.get(kubernetes.Node, node), isMember);
 
 /** Whether somebody answers where the machine serves its logs, and with whose certificate. */
@@ -40,38 +40,38 @@ describe("an empty machine", { timeout: 60_000 }, () => {
     test.skipIf(ignition === "real" && !hasReal)(
       `joins with ${ignition === "ours" ? "our own applier" : "the real Ignition"}, and is what its configuration says`,
       async () => {
-        const scene = await joinScene({ ignition });
-        const life = scene.live();
-        const found = await joined(scene);
+        const harness = await joinHarness({ ignition });
+        const life = harness.live();
+        const found = await joined(harness);
         expect(found.metadata.labels).toMatchObject({
           "node-role.kubernetes.io/worker": "",
           "kubernetes.io/hostname": "worker-9",
         });
-        expect(scene.file("/etc/motd")).toBe("welcome\n");
-        expect(await installedBy(systemFiles, scene.directory)).toMatch(
+        expect(harness.file("/etc/motd")).toBe("welcome\n");
+        expect(await installedBy(systemFiles, harness.directory)).toMatch(
           ignition === "ours" ? "mco test" : /^Ignition 2\./,
         );
         // Kernel arguments were left to the first boot, which took one reboot for them.
-        const { deployments, booted } = JSON.parse(readFileSync(`${scene.directory}/state.json`, "utf8")) as {
+        const { deployments, booted } = JSON.parse(readFileSync(`${harness.directory}/state.json`, "utf8")) as {
           deployments: Record<string, { kernelArguments: string[] }>;
           booted: string;
         };
         expect(deployments[booted]?.kernelArguments).toEqual(["rw", "mitigations=auto"]);
-        expect(() => scene.file(hostPaths.encapsulated)).toThrow("ENOENT");
+        expect(() => harness.file(hostPaths.encapsulated)).toThrow("ENOENT");
         expect(life.told.map((line) => line.split(":")[0])).toEqual(
           expect.arrayContaining(["fetching", "installing", "joining"]),
         );
         expect(JSON.stringify(await life.ask("status"))).not.toContain("joining");
-        expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
-        expect(scene.file(hostPaths.kubeletKubeconfig)).toContain(client);
+        expect(new X509Certificate(harness.file(client)).subject).toContain("CN=system:node:worker-9");
+        expect(harness.file(hostPaths.kubeletKubeconfig)).toContain(client);
         const served = await untilSeen(
           "the log's certificate",
-          () => logCertificate(scene.address),
+          () => logCertificate(harness.address),
           (served) => served !== undefined,
         );
-        expect(served.checkIP(scene.address)).toBe(scene.address);
-        expect(scene.server.served).toBe(1);
-        expect((await requestsOf(scene.kube)).map(({ spec }) => spec.signerName).toSorted()).toEqual([
+        expect(served.checkIP(harness.address)).toBe(harness.address);
+        expect(harness.server.served).toBe(1);
+        expect((await requestsOf(harness.kube)).map(({ spec }) => spec.signerName).toSorted()).toEqual([
           "kubernetes.io/kube-apiserver-client-kubelet",
           "kubernetes.io/kubelet-serving",
         ]);
@@ -82,9 +82,9 @@ describe("an empty machine", { timeout: 60_000 }, () => {
 
   for (const state of ["fetching", "installing", "joining"]) {
     test(`that is killed while it is ${state} goes on where it was, and does nothing twice`, async () => {
-      const scene = await joinScene({ ignition: "ours" });
+      const harness = await joinHarness({ ignition: "ours" });
       const reached = Promise.withResolvers<void>();
-      const first = scene.live({
+      const first = harness.live({
         onTell(now) {
           if (now !== state) return;
           // At this very moment, not when somebody has heard of it.
@@ -94,23 +94,23 @@ describe("an empty machine", { timeout: 60_000 }, () => {
       });
       await reached.promise;
       await first.end();
-      const second = scene.live();
-      await joined(scene);
-      expect(scene.file("/etc/motd")).toBe("welcome\n");
+      const second = harness.live();
+      await joined(harness);
+      expect(harness.file("/etc/motd")).toBe("welcome\n");
       // The token that it was given is good until it is shown.
-      expect(scene.pointers()).toBe(1);
+      expect(harness.pointers()).toBe(1);
       expect(
-        (await requestsOf(scene.kube)).filter(({ spec }) => spec.signerName.endsWith("client-kubelet")),
+        (await requestsOf(harness.kube)).filter(({ spec }) => spec.signerName.endsWith("client-kubelet")),
       ).toHaveLength(1);
       await second.end();
       // And as any other machine from now on.
-      const third = scene.live();
+      const third = harness.live();
       await untilSeen(
         "the machine is on",
         async () => (await third.ask("status").catch(() => undefined)) as { power?: string } | undefined,
         (status) => status?.power === "on",
       );
-      expect(scene.pointers()).toBe(1);
+      expect(harness.pointers()).toBe(1);
       await third.end();
     });
   }
@@ -119,7 +119,7 @@ describe("an empty machine", { timeout: 60_000 }, () => {
     "that is killed again and again, each time at another change of its disk, joins in the end",
     { timeout: 120_000 },
     async () => {
-      const scene = await joinScene({ ignition: "ours" });
+      const harness = await joinHarness({ ignition: "ours" });
       let lives = 0;
       for (let joins = false; !joins;) {
         lives += 1;
@@ -127,7 +127,7 @@ describe("an empty machine", { timeout: 60_000 }, () => {
         const dead = Promise.withResolvers<"killed">();
         // Closer together where there is little to do, at the beginning and at the end.
         const last = Math.ceil(lives ** 1.7);
-        const life = scene.live({
+        const life = harness.live({
           onChange() {
             changes += 1;
             if (changes !== last) return;
@@ -135,26 +135,26 @@ describe("an empty machine", { timeout: 60_000 }, () => {
             dead.resolve("killed");
           },
         });
-        joins = (await Promise.race([dead.promise, joined(scene).then(() => "joined" as const)])) === "joined";
+        joins = (await Promise.race([dead.promise, joined(harness).then(() => "joined" as const)])) === "joined";
         await life.end();
       }
       expect(lives).toBeGreaterThan(5);
-      expect(scene.file("/etc/motd")).toBe("welcome\n");
-      expect(new X509Certificate(scene.file(client)).subject).toContain("CN=system:node:worker-9");
-      expect(scene.server.served).toBeLessThanOrEqual(scene.pointers());
+      expect(harness.file("/etc/motd")).toBe("welcome\n");
+      expect(new X509Certificate(harness.file(client)).subject).toContain("CN=system:node:worker-9");
+      expect(harness.server.served).toBeLessThanOrEqual(harness.pointers());
     },
   );
 
   test("that has become a member renews its certificates when their time comes, and not before", async () => {
-    const scene = await joinScene({ ignition: "ours" });
-    const life = scene.live();
-    await joined(scene);
+    const harness = await joinHarness({ ignition: "ours" });
+    const life = harness.live();
+    await joined(harness);
     await untilSeen(
       "the log's certificate",
-      () => logCertificate(scene.address),
+      () => logCertificate(harness.address),
       (served) => served !== undefined,
     );
-    const pem = () => [client, "/var/lib/kubelet/pki/kubelet-server-current.pem"].map((path) => scene.file(path));
+    const pem = () => [client, "/var/lib/kubelet/pki/kubelet-server-current.pem"].map((path) => harness.file(path));
     const [first, firstServing] = pem();
     const day = 86_400_000;
     await life.renew(200 * day);
@@ -168,33 +168,33 @@ describe("an empty machine", { timeout: 60_000 }, () => {
   });
 
   test("that gets no configuration says why, and joins when it gets one", async () => {
-    const scene = await joinScene({ ignition: "ours" });
-    scene.server.answers = "withAnError";
-    const life = scene.live();
+    const harness = await joinHarness({ ignition: "ours" });
+    harness.server.answers = "withAnError";
+    const life = harness.live();
     const status = await untilSeen(
       "the machine says why it does not join",
       async () => (await life.ask("status").catch(() => ({}))) as { state?: string; reason?: string; power?: string },
       ({ reason = "" }) => reason !== "",
     );
     expect(status).toMatchObject({ state: "fetching", reason: "HTTP 503: not ready", power: "booting" });
-    expect(await scene.kube.get(kubernetes.Node, node)).toBeUndefined();
-    scene.server.answers = "well";
-    await joined(scene);
+    expect(await harness.kube.get(kubernetes.Node, node)).toBeUndefined();
+    harness.server.answers = "well";
+    await joined(harness);
     await life.end();
   });
 
   test("goes down in the middle of it when somebody pulls the plug, and comes up again", async () => {
-    const scene = await joinScene({ ignition: "ours" });
-    scene.server.answers = "withAnError";
-    const life = scene.live();
+    const harness = await joinHarness({ ignition: "ours" });
+    harness.server.answers = "withAnError";
+    const life = harness.live();
     await untilSeen(
       "the machine was refused",
       () => life.told,
       (told) => told.some((line) => line.includes("503")),
     );
     await life.ask("power-cut");
-    scene.server.answers = "well";
-    await joined(scene);
+    harness.server.answers = "well";
+    await joined(harness);
     await life.end();
   });
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
-import { StoryTeller, morning, toldUpdate } from "../../../test/support/story-teller.ts";
+import { LineWriter, morning, toldUpdate } from "../../../test/support/line-writer.ts";
 import {
   BookKeeper,
   type ChapterChange,
@@ -18,7 +18,7 @@ const update = { book, chapter: "Update", run: "rendered-worker-b" } as const;
 type Chapter = ChapterChange["chapter"];
 
 /** A store of chapters that counts what is written and refuses what the API server refuses. */
-class Shelf {
+class BookObjects {
   readonly chapters = new Map<number, Chapter>();
   writes = 0;
 
@@ -43,15 +43,15 @@ class Shelf {
 describe("one update", () => {
   test("is written when it opens and when it closes, and says the same as a fold of everything [books-book-keeper-2]", () => {
     const { lines } = toldUpdate();
-    const shelf = new Shelf();
+    const bookObjects = new BookObjects();
     const keeper = new BookKeeper(book);
     for (const line of lines.toSorted((a, b) => a.at - b.at)) {
       keeper.take([line], line.at);
-      shelf.keep(keeper, line.at);
+      bookObjects.keep(keeper, line.at);
     }
-    expect(shelf.writes).toBe(2);
+    expect(bookObjects.writes).toBe(2);
     const [chapter] = foldBook(book, lines, { now: morning + 600_000, pool: "worker" });
-    expect([...shelf.chapters.values()]).toEqual([{ ...chapter, number: 1 }]);
+    expect([...bookObjects.chapters.values()]).toEqual([{ ...chapter, number: 1 }]);
     expect([keeper.isAtRest, keeper.counters]).toEqual([true, { chapters: 1, "Update/Succeeded": 1 }]);
   });
 
@@ -81,7 +81,7 @@ describe("one update", () => {
   test("waits for the daemon's own last words when its end is only seen", () => {
     const { daemon, controller } = toldUpdate();
     const end = morning + 124_000;
-    const onlooker = new StoryTeller("state", "nodes", "pod-9");
+    const onlooker = new LineWriter("state", "nodes", "pod-9");
     const over = {
       ...onlooker.at(124, { ...update, path: "Updated", mark: "end", reason: "Succeeded" }),
       via: "seen" as const,
@@ -103,42 +103,39 @@ describe("one update", () => {
 
   test("is not opened again by a line that comes when it is closed", () => {
     const { daemon, controller } = toldUpdate();
-    const shelf = new Shelf();
+    const bookObjects = new BookObjects();
     const keeper = new BookKeeper(book);
     keeper.take(daemon.lines, morning);
-    shelf.keep(keeper, morning + settleMs);
+    bookObjects.keep(keeper, morning + settleMs);
     keeper.take(controller.lines, morning + 200_000);
-    shelf.keep(keeper, morning + 200_000);
-    shelf.keep(keeper, morning + 900_000);
-    expect(shelf.writes).toBe(1);
-    const drift = new StoryTeller("daemon", "worker-0", "boot-2");
+    bookObjects.keep(keeper, morning + 200_000);
+    bookObjects.keep(keeper, morning + 900_000);
+    expect(bookObjects.writes).toBe(1);
+    const drift = new LineWriter("daemon", "worker-0", "boot-2");
     for (let index = 0; index < 20; index += 1)
       drift.at(300, { book, chapter: "Drift", path: "Detected", mark: "begin", reason: "ConfigDrift" });
     keeper.take(drift.lines.slice(-1), morning + 300_000);
-    shelf.keep(keeper, morning + 300_000);
-    expect([...shelf.chapters.values()].map(({ number, chapter, state }) => [number, chapter, state])).toEqual([
+    bookObjects.keep(keeper, morning + 300_000);
+    expect([...bookObjects.chapters.values()].map(({ number, chapter, state }) => [number, chapter, state])).toEqual([
       [1, "Update", "Closed"],
       [2, "Drift", "Open"],
     ]);
-    expect(shelf.chapters.get(2)?.entries.filter(({ late }) => late === "Update 1")).toHaveLength(
+    expect(bookObjects.chapters.get(2)?.entries.filter(({ late }) => late === "Update 1")).toHaveLength(
       controller.lines.length,
     );
   });
 });
 
 test("what came late stands in one chapter only, however often the journal offers it and whoever keeps the book", () => {
-  const shelf = new Shelf();
+  const bookObjects = new BookObjects();
   let keeper = new BookKeeper("cluster");
-  const [operator, controller] = [
-    new StoryTeller("operator", "o", "pod-1"),
-    new StoryTeller("controller", "c", "pod-2"),
-  ];
+  const [operator, controller] = [new LineWriter("operator", "o", "pod-1"), new LineWriter("controller", "c", "pod-2")];
   const life = { book: "cluster", chapter: "Operator" } as const;
   operator.at(0, { ...life, run: "a", path: "Start", mark: "begin", reason: "Started" });
   operator.at(10, { ...life, run: "b", path: "Start", mark: "begin", reason: "Started" });
   const look = (now: number) => {
     keeper.take([...operator.lines, ...controller.lines], now);
-    shelf.keep(keeper, now);
+    bookObjects.keep(keeper, now);
   };
   look(morning + 10_000);
   operator.at(11, { ...life, run: "a", path: "Lead", mark: "end", reason: "Stopped" } as never);
@@ -152,30 +149,30 @@ test("what came late stands in one chapter only, however often the journal offer
       reason: "Started",
     });
     look(morning + (20 + round) * 1000);
-    if (round === 2) keeper = new BookKeeper("cluster", shelf.kept());
+    if (round === 2) keeper = new BookKeeper("cluster", bookObjects.kept());
   }
   operator.at(40, { ...life, run: "b", path: "Start", mark: "end", reason: "Stopped" });
   look(morning + 40_000);
   expect(
-    [...shelf.chapters.values()].flatMap(({ number, entries }) =>
+    [...bookObjects.chapters.values()].flatMap(({ number, entries }) =>
       entries.flatMap(({ late }) => (late === undefined ? [] : [`${number} ${late}`])),
     ),
   ).toEqual(["2 Operator 1"]);
 });
 
 test("the same target again, after another one, is another chapter", () => {
-  const shelf = new Shelf();
+  const bookObjects = new BookObjects();
   const keeper = new BookKeeper(book);
   const first = toldUpdate({ run: "rendered-worker-b" });
-  const tellers = { daemon: first.daemon, controller: first.controller };
-  const second = toldUpdate({ run: "rendered-worker-c", startSeconds: 1000, boot: "boot-3", ...tellers });
-  const third = toldUpdate({ run: "rendered-worker-b", startSeconds: 2000, boot: "boot-4", ...tellers });
+  const writers = { daemon: first.daemon, controller: first.controller };
+  const second = toldUpdate({ run: "rendered-worker-c", startSeconds: 1000, boot: "boot-3", ...writers });
+  const third = toldUpdate({ run: "rendered-worker-b", startSeconds: 2000, boot: "boot-4", ...writers });
   for (const { lines } of [first, second, third]) {
     keeper.take(lines, lines.at(-1)?.at ?? 0);
-    shelf.keep(keeper, (lines.at(-1)?.at ?? 0) + settleMs);
+    bookObjects.keep(keeper, (lines.at(-1)?.at ?? 0) + settleMs);
   }
   expect(
-    [...shelf.chapters.values()].map(({ number, run, outcome, startedAt }) => [number, run, outcome, startedAt]),
+    [...bookObjects.chapters.values()].map(({ number, run, outcome, startedAt }) => [number, run, outcome, startedAt]),
   ).toEqual([
     [1, "rendered-worker-b", "Succeeded", "2026-01-02T10:00:00Z"],
     [2, "rendered-worker-c", "Succeeded", "2026-01-02T10:16:40Z"],
@@ -184,41 +181,41 @@ test("the same target again, after another one, is another chapter", () => {
 });
 
 test("a writer that vanished and speaks again is two more writes, and one chapter", () => {
-  const daemon = new StoryTeller("daemon", "worker-0");
-  const shelf = new Shelf();
+  const daemon = new LineWriter("daemon", "worker-0");
+  const bookObjects = new BookObjects();
   const keeper = new BookKeeper(book);
   keeper.take([daemon.at(0, { ...update, path: "Prepared", mark: "end", reason: "Planned" })], morning);
-  shelf.keep(keeper, morning);
-  shelf.keep(keeper, morning + 3_700_000);
-  expect(shelf.chapters.get(1)?.state).toBe("Abandoned");
+  bookObjects.keep(keeper, morning);
+  bookObjects.keep(keeper, morning + 3_700_000);
+  expect(bookObjects.chapters.get(1)?.state).toBe("Abandoned");
   keeper.take(
     [daemon.at(7200, { ...update, path: "Executed/Files", mark: "begin", reason: "Writing" })],
     morning + 7_200_000,
   );
-  shelf.keep(keeper, morning + 7_200_000);
-  expect([shelf.chapters.get(1)?.state, shelf.chapters.size, shelf.writes]).toEqual(["Open", 1, 3]);
+  bookObjects.keep(keeper, morning + 7_200_000);
+  expect([bookObjects.chapters.get(1)?.state, bookObjects.chapters.size, bookObjects.writes]).toEqual(["Open", 1, 3]);
 });
 
 test("lines that are known to be lost are counted in the chapter that was open", () => {
-  const daemon = new StoryTeller("daemon", "worker-0");
+  const daemon = new LineWriter("daemon", "worker-0");
   const keeper = new BookKeeper(book);
-  const shelf = new Shelf();
+  const bookObjects = new BookObjects();
   keeper.take([daemon.at(0, { ...update, path: "Prepared", mark: "end", reason: "Planned" })], morning);
-  shelf.keep(keeper, morning);
+  bookObjects.keep(keeper, morning);
   keeper.miss(7);
   keeper.take([daemon.at(90, { ...update, path: "Updated", mark: "end", reason: "Succeeded" })], morning + 90_000);
-  shelf.keep(keeper, morning + 90_000 + settleMs);
-  expect(shelf.chapters.get(1)).toMatchObject({ state: "Closed", missed: 7 });
+  bookObjects.keep(keeper, morning + 90_000 + settleMs);
+  expect(bookObjects.chapters.get(1)).toMatchObject({ state: "Closed", missed: 7 });
 });
 
 test("whenever the keeper ends and another goes on, no line is lost or told twice, and closed chapters stay as they are [books-book-keeper-1]", () => {
-  const tellers = {
-    daemon: new StoryTeller("daemon", "worker-0"),
-    controller: new StoryTeller("controller", "c", "pod-1"),
+  const writers = {
+    daemon: new LineWriter("daemon", "worker-0"),
+    controller: new LineWriter("controller", "c", "pod-1"),
   };
   const all: JournalLine[] = [1, 2, 3]
     .flatMap((turn) => [
-      ...toldUpdate({ run: `rendered-worker-${turn}`, startSeconds: turn * 1000, boot: `boot-${turn + 1}`, ...tellers })
+      ...toldUpdate({ run: `rendered-worker-${turn}`, startSeconds: turn * 1000, boot: `boot-${turn + 1}`, ...writers })
         .lines,
     ])
     .toSorted((a, b) => a.at - b.at);
@@ -229,20 +226,20 @@ test("whenever the keeper ends and another goes on, no line is lost or told twic
         { minLength: 5, maxLength: 40 },
       ),
       (steps) => {
-        const shelf = new Shelf();
-        let keeper = new BookKeeper(book, shelf.kept());
+        const bookObjects = new BookObjects();
+        let keeper = new BookKeeper(book, bookObjects.kept());
         let told = 0;
         const ring = () => all.slice(Math.max(0, told - 60), told);
         for (const { take, dies } of [...steps, { take: all.length, dies: "no" as const }]) {
           told = Math.min(all.length, told + take);
           const now = (all[told - 1]?.at ?? morning) + 100;
           keeper.take(ring(), now);
-          shelf.keep(keeper, now, () => dies !== "afterWrite");
-          if (dies !== "no") keeper = new BookKeeper(book, shelf.kept());
+          bookObjects.keep(keeper, now, () => dies !== "afterWrite");
+          if (dies !== "no") keeper = new BookKeeper(book, bookObjects.kept());
         }
         keeper.take(ring(), morning + 9_000_000);
-        shelf.keep(keeper, morning + 9_000_000 + settleMs);
-        const chapters = [...shelf.chapters.values()].sort((a, b) => a.number - b.number);
+        bookObjects.keep(keeper, morning + 9_000_000 + settleMs);
+        const chapters = [...bookObjects.chapters.values()].sort((a, b) => a.number - b.number);
         expect(chapters.map(({ run, state, outcome }) => [run, state, outcome])).toEqual(
           [1, 2, 3].map((turn) => [`rendered-worker-${turn}`, "Closed", "Succeeded"]),
         );

@@ -1,7 +1,7 @@
 import type { JournalLine, JournalMark } from "../../api/books/journal-line.ts";
 import type { MachineStateBook } from "../../api/books/machine-state-book.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
-import { bookKindOf } from "../../api/books/stories.ts";
+import { bookKindOf } from "../../api/books/report-table.ts";
 import {
   type ChapterDraft,
   type ChapterRecord,
@@ -132,7 +132,7 @@ export class BookKeeper {
     return this.#drafts().flatMap(({ draft, known }): readonly ChapterChange[] => {
       const record = this.#record(draft, now, pool);
       if (record.state === "Closed")
-        return this.#isSettled(draft, now)
+        return this.#allPoolsUpdated(draft, now)
           ? [{ do: "close", chapter: { ...record, number: known?.number ?? next() }, isNew: known === undefined }]
           : known === undefined
             ? [{ do: "open", chapter: { ...asOpen(record), number: next() }, isNew: true }]
@@ -150,7 +150,7 @@ export class BookKeeper {
    */
   nextLook(now: number): number | undefined {
     const drafts = this.#drafts();
-    if (drafts.some(({ draft }) => draft.end !== undefined && !this.#isSettled(draft, now)))
+    if (drafts.some(({ draft }) => draft.end !== undefined && !this.#allPoolsUpdated(draft, now)))
       return Math.max(100, this.#heardAt + settleMs - now);
     return drafts.length > 0 ? 600_000 : undefined;
   }
@@ -213,7 +213,7 @@ export class BookKeeper {
     return this.#missed === 0 ? record : { ...record, missed: (record.missed ?? 0) + this.#missed };
   }
 
-  #isSettled(draft: ChapterDraft, now: number): boolean {
+  #allPoolsUpdated(draft: ChapterDraft, now: number): boolean {
     if (bookKindOf(this.book) !== "node" || draft.chapter !== "Update" || draft.end?.outcome === "Superseded")
       return true;
     if (now - this.#heardAt >= settleMs) return true;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { storyOutcomes } from "../../api/books/stories.ts";
+import { sectionOutcomes } from "../../api/books/report-table.ts";
 import { type KeptChapter, type Retention, defaultRetention, pruneBook } from "./book-retention.ts";
 
 const day = 86_400_000;
@@ -63,7 +63,7 @@ describe("retention", () => {
   test("over any history: number and age are held, open chapters and the newest failure stay, and what stays is not thrown away by a second look [books-book-retention-3]", () => {
     const chapter = fc.record({
       state: fc.constantFrom("Open", "Closed", "Abandoned"),
-      outcome: fc.constantFrom(...storyOutcomes),
+      outcome: fc.constantFrom(...sectionOutcomes),
       daysAgo: fc.integer({ min: 0, max: 400 }),
     });
     fc.assert(

@@ -1,5 +1,5 @@
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
-import type { BookKind } from "../../api/books/stories.ts";
+import type { BookKind } from "../../api/books/report-table.ts";
 
 /** How long chapters of one kind of book are kept. */
 export interface Retention {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { StoryTeller, morning, toldUpdate } from "../../../test/support/story-teller.ts";
+import { LineWriter, morning, toldUpdate } from "../../../test/support/line-writer.ts";
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import { bookText, booksText, lineText } from "./book-text.ts";
 import { foldBook } from "./fold-book.ts";
@@ -17,9 +17,9 @@ const told = (book: string, lines: readonly JournalLine[], at = now) =>
 describe("what the books say, word for word", () => {
   test("a bootstrap [books-book-text-1]", () => {
     const [operator, controller, server] = [
-      new StoryTeller("operator", "bootstrap", "boot-0"),
-      new StoryTeller("controller", "bootstrap", "boot-0"),
-      new StoryTeller("server", "bootstrap", "boot-0"),
+      new LineWriter("operator", "bootstrap", "boot-0"),
+      new LineWriter("controller", "bootstrap", "boot-0"),
+      new LineWriter("server", "bootstrap", "boot-0"),
     ];
     const here = { book: "cluster", chapter: "Bootstrap" } as const;
     operator.at(0, {
@@ -89,8 +89,8 @@ describe("what the books say, word for word", () => {
   });
 
   test("a first boot [books-book-text-2]", () => {
-    const firstBoot = new StoryTeller("first-boot", "worker-0", "boot-1");
-    const daemon = new StoryTeller("daemon", "worker-0", "boot-2");
+    const firstBoot = new LineWriter("first-boot", "worker-0", "boot-1");
+    const daemon = new LineWriter("daemon", "worker-0", "boot-2");
     const here = { book: "node/worker-0", chapter: "Firstboot", run: "rendered-worker-a" } as const;
     firstBoot.at(0, {
       ...here,
@@ -220,7 +220,7 @@ describe("what the books say, word for word", () => {
   });
 
   test("a drift [books-book-text-5]", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     const here = { book: "node/worker-0", chapter: "Drift" } as const;
     daemon.at(0, {
       ...here,
@@ -264,8 +264,8 @@ describe("what the books say, word for word", () => {
 
   test("an update that a newer target cut short [books-book-text-6]", () => {
     const [daemon, controller] = [
-      new StoryTeller("daemon", "worker-0"),
-      new StoryTeller("controller", "machine-config-controller-x", "pod-1"),
+      new LineWriter("daemon", "worker-0"),
+      new LineWriter("controller", "machine-config-controller-x", "pod-1"),
     ];
     const here = { book: "node/worker-0", chapter: "Update", run: "rendered-worker-b" } as const;
     controller.at(0, {
@@ -330,7 +330,7 @@ describe("what the books say, word for word", () => {
   });
 
   test("a machine that went back [books-book-text-7]", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     const update = { book: "node/worker-0", chapter: "Update", run: "rendered-worker-b" } as const;
     daemon.at(0, { ...update, path: "Prepared", mark: "begin", reason: "Checking" });
     daemon.at(1, {
@@ -461,7 +461,7 @@ describe("what the books say, word for word", () => {
   });
 
   test("sections of one kind without number are counted, those that failed are named [books-book-text-9]", () => {
-    const controller = new StoryTeller("controller", "c", "pod-1");
+    const controller = new LineWriter("controller", "c", "pod-1");
     const here = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-b" } as const;
     controller.at(0, {
       ...here,
@@ -537,8 +537,8 @@ describe("what a reader finds", () => {
     const next = toldUpdate({
       run: "rendered-worker-c",
       startSeconds: 600,
-      daemon: new StoryTeller("daemon", "worker-0", "boot-9"),
-      controller: new StoryTeller("controller", "other", "pod-2"),
+      daemon: new LineWriter("daemon", "worker-0", "boot-9"),
+      controller: new LineWriter("controller", "other", "pod-2"),
     });
     const read = readBook(
       {
@@ -557,9 +557,9 @@ describe("what a reader finds", () => {
   });
 
   test("a node's journal that tells of another node counts for neither, and the first says so [books-book-text-14]", () => {
-    const shelves = { books: [], chapters: [], journals: [journal("node-worker-1", lines)] };
-    expect(readBook(shelves, "node/worker-0", now).chapters).toEqual([]);
-    expect(bookText(readBook(shelves, "node/worker-1", now), { now })).toContain(
+    const storedBooks = { books: [], chapters: [], journals: [journal("node-worker-1", lines)] };
+    expect(readBook(storedBooks, "node/worker-0", now).chapters).toEqual([]);
+    expect(bookText(readBook(storedBooks, "node/worker-1", now), { now })).toContain(
       `${lines.length} lines of its journal about something else do not count`,
     );
   });
@@ -571,19 +571,20 @@ describe("what a reader finds", () => {
         lines.map((line) => ({ ...line, book: "node/worker-1" })),
       ),
     };
-    const shelves = {
+    const storedBooks = {
       books: [book({})],
       chapters: [object({ ...closed, number: 4 })],
       journals: [journal("controller", lines), other],
     };
-    const names = booksOn(shelves);
+    const names = booksOn(storedBooks);
     expect(names).toEqual(["node/worker-0", "node/worker-1"]);
-    for (const [name, read] of readBooks(shelves, names, now)) expect(read).toEqual(readBook(shelves, name, now));
+    for (const [name, read] of readBooks(storedBooks, names, now))
+      expect(read).toEqual(readBook(storedBooks, name, now));
   });
 });
 
 test("a line by itself says when, where, what, and what to do about a failure", () => {
-  const daemon = new StoryTeller("daemon", "worker-0");
+  const daemon = new LineWriter("daemon", "worker-0");
   const line = daemon.at(0, {
     book: "node/worker-0",
     chapter: "Update",

@@ -1,8 +1,8 @@
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/machine-state-chapter.ts";
-import { type StoryOutcome, reasonText } from "../../api/books/stories.ts";
+import { type SectionOutcome, reasonText } from "../../api/books/report-table.ts";
 import { durationText } from "./fold-book.ts";
-import { clockText, momentText } from "../text/moment-text.ts";
+import { clockText, timeText } from "../text/time-text.ts";
 
 /** A chapter as somebody reads it: from the book, or folded from journals beyond what the book has. */
 export type ReadChapter = Chapter & {
@@ -35,7 +35,7 @@ const escape = "\u001b";
 const colourOf = { green: "32", red: "31", yellow: "33", dim: "2", bold: "1" } as const;
 type Colour = keyof typeof colourOf;
 
-const marks: Readonly<Record<StoryOutcome, readonly [mark: string, colour: Colour]>> = {
+const marks: Readonly<Record<SectionOutcome, readonly [mark: string, colour: Colour]>> = {
   Succeeded: ["✓", "green"],
   Failed: ["✗", "red"],
   Skipped: ["–", "dim"],
@@ -55,11 +55,11 @@ const shownInFull = 5;
 const shownInARow = 20;
 
 /** Milliseconds since the epoch. */
-const momentOf = (time: string) => Date.parse(time);
+const timeOf = (time: string) => Date.parse(time);
 const endOf = ({ endedAt }: { readonly endedAt?: string | undefined }, now: number) =>
-  endedAt === undefined ? now : momentOf(endedAt);
+  endedAt === undefined ? now : timeOf(endedAt);
 const tookMs = (part: Chapter | ChapterSection, now: number) =>
-  part.durationMs ?? Math.max(0, endOf(part, now) - momentOf(part.startedAt));
+  part.durationMs ?? Math.max(0, endOf(part, now) - timeOf(part.startedAt));
 const said = (reason: string, message: string | undefined) =>
   message !== undefined && message !== "" ? message : reasonText(reason).means;
 
@@ -84,7 +84,7 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
 
   function whole(chapter: ReadChapter): readonly string[] {
     const { text, colour } = title(chapter, now);
-    const began = momentOf(chapter.startedAt);
+    const began = timeOf(chapter.startedAt);
     const facts = [
       ...factLines(chapter),
       ...(chapter.kept || !read.chapters.some(({ kept }) => kept) ? [] : ["from the journals: not in the book yet"]),
@@ -127,7 +127,7 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
     ];
     const reason = section.reason ?? "";
     const words = reason === "" ? "" : `${reason}: ${said(reason, section.message)}`;
-    const head = `   ${clockText(momentOf(section.startedAt), began)}  ${took.padStart(7)}  `;
+    const head = `   ${clockText(timeOf(section.startedAt), began)}  ${took.padStart(7)}  `;
     const rest = ` ${section.path.padEnd(widest)}  ${words}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`;
     const line = clip(`${head}${mark}${rest.trimEnd()}`);
     const painted = options.colours === true ? line.replace(mark, () => paint(mark, colour)) : line;
@@ -181,11 +181,11 @@ function heading({ book, chapters, prunedThrough, foreign }: ReadBook, now: numb
 
 function title(chapter: ReadChapter, now: number): { readonly text: string; readonly colour: Colour } {
   const { number, chapter: kind, run, startedAt, state, outcome } = chapter;
-  const began = momentOf(startedAt);
+  const began = timeOf(startedAt);
   const span =
     chapter.endedAt === undefined
-      ? `since ${momentText(began)}, ${durationText(tookMs(chapter, now))} so far`
-      : `${momentText(began)} to ${clockText(momentOf(chapter.endedAt), began)}Z, ${durationText(tookMs(chapter, now))}`;
+      ? `since ${timeText(began)}, ${durationText(tookMs(chapter, now))} so far`
+      : `${timeText(began)} to ${clockText(timeOf(chapter.endedAt), began)}Z, ${durationText(tookMs(chapter, now))}`;
   const end =
     state === "Abandoned"
       ? "Abandoned: whoever wrote it has said nothing for more than an hour"
@@ -253,7 +253,7 @@ function foldRows(
 /** One line of a journal, as `mco book --follow` prints it. */
 export function lineText({ at, book, chapter, path, reason, msg, mark, next }: JournalLine): string {
   const word = mark === "fail" ? " FAILED" : mark === "retry" ? " again" : "";
-  return `${momentText(at)}  ${book}  ${chapter} ${path}${word}  ${reason}: ${said(reason, msg)}${mark === "fail" && next !== undefined ? ` What to do: ${next.action}` : ""}`;
+  return `${timeText(at)}  ${book}  ${chapter} ${path}${word}  ${reason}: ${said(reason, msg)}${mark === "fail" && next !== undefined ? ` What to do: ${next.action}` : ""}`;
 }
 
 /** The books that there are, with how each is: what `mco book` says without a name. */

@@ -1,4 +1,4 @@
-import type { Stories } from "../../api/books/stories.ts";
+import type { BookSections } from "../../api/books/report-table.ts";
 
 /** When a chapter begins and ends. */
 export interface ChapterRule {
@@ -15,7 +15,9 @@ export interface ChapterRule {
 }
 
 /** Rules of every chapter; one of a newer version is closed by any end. */
-export const chapterRules: { readonly [B in keyof Stories]: { readonly [C in keyof Stories[B]]: ChapterRule } } = {
+export const chapterRules: {
+  readonly [B in keyof BookSections]: { readonly [C in keyof BookSections[B]]: ChapterRule };
+} = {
   node: {
     Bootstrap: { closes: ["Joined"] },
     Firstboot: { closes: ["Validated"], goesOn: true },
@@ -65,10 +67,10 @@ export const chapterRules: { readonly [B in keyof Stories]: { readonly [C in key
     Daemons: { closes: [], turns: ["Degraded"], recovers: "Degraded" },
     Server: { closes: ["Start"], turns: ["Start", "Degraded"], recovers: "Degraded" },
     OsBuilder: { closes: ["Start", "Shutdown"], turns: ["Start", "Degraded"], recovers: "Degraded" },
-    Library: { closes: "line" },
+    BookIndex: { closes: "line" },
   },
 };
 
-export function chapterRule(book: keyof Stories, chapter: string): ChapterRule {
+export function chapterRule(book: keyof BookSections, chapter: string): ChapterRule {
   return (chapterRules[book] as Readonly<Record<string, ChapterRule>>)[chapter] ?? { closes: "every" };
 }

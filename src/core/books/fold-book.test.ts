@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
-import { bookKinds, stories } from "../../api/books/stories.ts";
-import { StoryTeller, bookOf, morning, toldUpdate } from "../../../test/support/story-teller.ts";
+import { bookKinds, bookSections } from "../../api/books/report-table.ts";
+import { LineWriter, bookOf, morning, toldUpdate } from "../../../test/support/line-writer.ts";
 import { chapterRules } from "./chapter-rules.ts";
 import { durationText, foldBook, isRepetition } from "./fold-book.ts";
 import { jsonBytes } from "./journal.ts";
@@ -18,9 +18,9 @@ test("every chapter of the tables has a rule of how it ends, which names section
       string,
       { opens?: readonly string[]; closes: unknown; turns?: readonly string[]; recovers?: string }
     >;
-    expect(Object.keys(rules)).toEqual(Object.keys(stories[kind]));
+    expect(Object.keys(rules)).toEqual(Object.keys(bookSections[kind]));
     for (const [chapter, { opens = [], closes, turns = [], recovers }] of Object.entries(rules)) {
-      const sections = Object.keys((stories[kind] as Record<string, object>)[chapter] ?? {});
+      const sections = Object.keys((bookSections[kind] as Record<string, object>)[chapter] ?? {});
       for (const path of [
         ...opens,
         ...(Array.isArray(closes) ? (closes as string[]) : []),
@@ -127,7 +127,7 @@ describe("an update that was told", () => {
 
 describe("chapters that do not end well", () => {
   test("a newer target closes the one under way, and opens its own", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Prepared", mark: "begin", reason: "Checking" });
     daemon.at(1, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
     daemon.at(2, { ...update, path: "Executed/Cordoned", mark: "begin", reason: "DrainRequested" });
@@ -151,7 +151,7 @@ describe("chapters that do not end well", () => {
   });
 
   test("that it was taken back, the machine and a controller may both tell: it is one end", () => {
-    const [daemon, controller] = [new StoryTeller("daemon", "worker-0"), new StoryTeller("controller", "c", "pod-1")];
+    const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
     controller.at(0, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
     controller.at(5, { ...update, path: "Updated", mark: "end", outcome: "Superseded", reason: "Superseded" });
     daemon.at(6, { ...update, path: "Updated", mark: "end", outcome: "Superseded", reason: "Superseded" });
@@ -161,8 +161,8 @@ describe("chapters that do not end well", () => {
   });
 
   test("what comes for a chapter that is over is kept with the next one, and says whose it is", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
-    const controller = new StoryTeller("controller", "c", "pod-1");
+    const daemon = new LineWriter("daemon", "worker-0");
+    const controller = new LineWriter("controller", "c", "pod-1");
     daemon.at(0, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
     daemon.at(30, { ...update, run: "rendered-worker-c", path: "Prepared", mark: "begin", reason: "Checking" });
     controller.at(31, { ...update, path: "Executed/Drained", mark: "end", reason: "Drained", message: "too late" });
@@ -173,7 +173,7 @@ describe("chapters that do not end well", () => {
   });
 
   test("a daemon that ended in the middle went on: the section says both", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Executed/Files", mark: "begin", reason: "Writing" });
     daemon.at(10, {
       ...update,
@@ -193,7 +193,7 @@ describe("chapters that do not end well", () => {
   });
 
   test("a failure is what the chapter says, until the next try is through", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Executed/ImagePulled", mark: "begin", reason: "Pulling" });
     daemon.at(5, {
       ...update,
@@ -214,7 +214,7 @@ describe("chapters that do not end well", () => {
   });
 
   test("a machine that speaks with another boot id has rebooted, though nobody said so", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "PostAction/Rebooted", mark: "begin", reason: "RebootRequested" });
     daemon.reboot("boot-2", 30);
     daemon.at(50, { ...update, path: "Resumed", mark: "end", reason: "Resumed" });
@@ -227,7 +227,7 @@ describe("chapters that do not end well", () => {
   });
 
   test("one that goes on by itself is abandoned after an hour of silence, and goes on when its writer speaks again", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
     const state = (now: number) => chaptersOf(daemon.lines, now)[0]?.state;
     expect([state(morning + 3_600_000), state(morning + 3_600_001)]).toEqual(["Open", "Abandoned"]);
@@ -236,7 +236,7 @@ describe("chapters that do not end well", () => {
   });
 
   test("what was seen from outside stands in for what nobody told, and says so", () => {
-    const seen = new StoryTeller("state", "state-x", "pod-9");
+    const seen = new LineWriter("state", "state-x", "pod-9");
     seen.at(0, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
     seen.at(60, { ...update, path: "Updated", mark: "end", reason: "Succeeded" });
     const lines = seen.lines.map((line) => ({ ...line, via: "seen" as const }));
@@ -268,8 +268,8 @@ describe("clocks", () => {
   });
 
   test("an end that another clock puts before its beginning stands behind it, and the chapter says so [books-fold-book-10]", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
-    const controller = new StoryTeller("controller", "c", "pod-1");
+    const daemon = new LineWriter("daemon", "worker-0");
+    const controller = new LineWriter("controller", "c", "pod-1");
     controller.skewMs = -300_000;
     daemon.at(0, { ...update, path: "Executed/Cordoned", mark: "begin", reason: "DrainRequested" });
     controller.at(2, { ...update, path: "Executed/Cordoned", mark: "end", reason: "Cordoned" });
@@ -284,7 +284,7 @@ describe("clocks", () => {
 });
 
 test("a machine that goes to one target twice, the first time without a drain, has a chapter for each time", () => {
-  const first = new StoryTeller("daemon", "worker-0", "boot-0");
+  const first = new LineWriter("daemon", "worker-0", "boot-0");
   first.at(-602, { ...update, path: "Requested", mark: "end", reason: "TargetSeen" });
   for (const path of ["Executed/Cordoned", "Executed/Drained"] as const)
     first.at(-600, { ...update, path, mark: "skip", reason: "NotRequired" });
@@ -305,13 +305,13 @@ test("a machine that goes to one target twice, the first time without a drain, h
 });
 
 test("a machine that goes to one target twice, under two controllers, has a chapter for each time", () => {
-  const daemon = new StoryTeller("daemon", "worker-0");
+  const daemon = new LineWriter("daemon", "worker-0");
   const first = toldUpdate({ daemon });
   const second = toldUpdate({
     daemon,
     startSeconds: 200,
     boot: "boot-3",
-    controller: new StoryTeller("controller", "machine-config-controller-y", "pod-2"),
+    controller: new LineWriter("controller", "machine-config-controller-y", "pod-2"),
   });
   expect(
     chaptersOf([...first.lines, ...second.lines]).map(({ state, outcome, startedAt, skew, sections }) => ({
@@ -334,7 +334,7 @@ test("a machine that goes to one target twice, under two controllers, has a chap
 
 describe("the life of a component", () => {
   test("is one chapter from a start or a change of health to the next", () => {
-    const operator = new StoryTeller("operator", "operator-x", "pod-1");
+    const operator = new LineWriter("operator", "operator-x", "pod-1");
     const here = { book: "cluster", chapter: "Operator" } as const;
     operator.at(0, { ...here, path: "Start", mark: "begin", reason: "Started" });
     operator.at(10, { ...here, path: "Sync/RBAC", mark: "fail", reason: "SyncFailed", message: "forbidden" });
@@ -351,10 +351,7 @@ describe("the life of a component", () => {
 });
 
 test("a process that ends closes its period, and another one that begins meanwhile opens its own", () => {
-  const [a, b] = [
-    new StoryTeller("operator", "operator-a", "pod-1"),
-    new StoryTeller("operator", "operator-b", "pod-2"),
-  ];
+  const [a, b] = [new LineWriter("operator", "operator-a", "pod-1"), new LineWriter("operator", "operator-b", "pod-2")];
   const here = { book: "cluster", chapter: "Operator" } as const;
   a.at(0, { ...here, run: "a", path: "Start", mark: "begin", reason: "Started" });
   a.at(20, { ...here, run: "a", path: "Start", mark: "end", reason: "Stopped" });
@@ -374,7 +371,7 @@ test("a process that ends closes its period, and another one that begins meanwhi
 });
 
 test("what a whole chapter is about ends with it, and nobody had to tell that", () => {
-  const controller = new StoryTeller("controller", "c", "pod-1");
+  const controller = new LineWriter("controller", "c", "pod-1");
   const here = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-b" } as const;
   controller.at(0, { ...here, path: "Begun", mark: "begin", reason: "TargetChanged" });
   controller.at(30, { ...here, path: "Node/worker-0", mark: "end", reason: "NodeUpdated" });
@@ -393,7 +390,7 @@ test("what a whole chapter is about ends with it, and nobody had to tell that", 
 });
 
 test("a chapter of 10,000 lines is short enough for one object, and keeps sections, ends and failures [books-fold-book-8]", () => {
-  const controller = new StoryTeller("controller", "c", "pod-1");
+  const controller = new LineWriter("controller", "c", "pod-1");
   const here = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-b" } as const;
   controller.at(0, {
     ...here,
@@ -444,28 +441,28 @@ test("whatever is told folds into chapters that their kind accepts [books-fold-b
     .constantFrom(...bookKinds)
     .chain((kind) =>
       fc.constantFrom(
-        ...Object.entries(stories[kind]).flatMap(([chapter, sections]) =>
+        ...Object.entries(bookSections[kind]).flatMap(([chapter, sections]) =>
           Object.entries(sections as Record<string, readonly string[]>).flatMap(([path, reasons]) =>
             reasons.map((reason) => ({ kind, chapter, path: path.replace("*", "x"), reason })),
           ),
         ),
       ),
     );
-  const teller = fc.record({
+  const writer = fc.record({
     writer: fc.nat(2),
     seconds: fc.nat(5000),
     mark: fc.constantFrom("begin", "note", "end", "fail", "skip", "retry"),
     run: fc.constantFrom("a", "b", undefined),
   });
   fc.assert(
-    fc.property(fc.array(fc.tuple(anyLine, teller), { maxLength: 40 }), (told) => {
-      const tellers = [
-        new StoryTeller("daemon", "worker-0"),
-        new StoryTeller("controller", "c", "pod-1"),
-        new StoryTeller("operator", "o", "pod-2"),
+    fc.property(fc.array(fc.tuple(anyLine, writer), { maxLength: 40 }), (told) => {
+      const writers = [
+        new LineWriter("daemon", "worker-0"),
+        new LineWriter("controller", "c", "pod-1"),
+        new LineWriter("operator", "o", "pod-2"),
       ];
       for (const [{ kind, chapter, path, reason }, { writer, seconds, mark, run }] of told)
-        tellers[writer]?.at(seconds, {
+        writers[writer]?.at(seconds, {
           book: bookOf[kind],
           chapter,
           path,
@@ -476,7 +473,7 @@ test("whatever is told folds into chapters that their kind accepts [books-fold-b
       for (const kind of bookKinds) {
         const chapters = foldBook(
           bookOf[kind],
-          tellers.flatMap(({ lines }) => lines),
+          writers.flatMap(({ lines }) => lines),
           { now: morning + 9_000_000 },
         );
         for (const chapter of chapters) {
@@ -490,7 +487,7 @@ test("whatever is told folds into chapters that their kind accepts [books-fold-b
           ).toBe(true);
           expect(chapter.sections.every(({ durationMs = 0 }) => durationMs >= 0)).toBe(true);
         }
-        const lines = tellers.flatMap(({ lines: each }) => each).filter((line) => line.book === bookOf[kind]);
+        const lines = writers.flatMap(({ lines: each }) => each).filter((line) => line.book === bookOf[kind]);
         const total = chapters.reduce((sum, { entries, dropped }) => sum + entries.length + dropped, 0);
         // All are there, but for those that only say again that something was superseded.
         expect(total).toBeLessThanOrEqual(lines.length);

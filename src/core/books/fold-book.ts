@@ -3,12 +3,12 @@ import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/mach
 import { timestampOf } from "../../api/schema/object.ts";
 import {
   type BookKind,
-  type StoryOutcome,
+  type SectionOutcome,
   bookKindOf,
   reasonText,
   sectionKeyOf,
   sectionsOf,
-} from "../../api/books/stories.ts";
+} from "../../api/books/report-table.ts";
 import { chapterRule } from "./chapter-rules.ts";
 import { isKnown, jsonBytes, marksOf } from "./journal.ts";
 import { type PlacedLine, orderLines, writerKey } from "./order-lines.ts";
@@ -22,7 +22,7 @@ export interface ChapterDraft {
   readonly run: string;
   readonly lines: readonly DraftLine[];
   /** How it ended; `undefined`: it goes on. */
-  readonly end: { readonly at: number; readonly outcome: StoryOutcome } | undefined;
+  readonly end: { readonly at: number; readonly outcome: SectionOutcome } | undefined;
 }
 
 export interface DraftLine extends PlacedLine {
@@ -93,7 +93,7 @@ export function draftsOf(
     open.set(chapter, draft);
     return draft;
   };
-  const close = (draft: Making, at: number, outcome: StoryOutcome) => {
+  const close = (draft: Making, at: number, outcome: SectionOutcome) => {
     draft.end = { at, outcome };
     open.delete(draft.chapter);
     closed.set(draft.chapter, [...(closed.get(draft.chapter) ?? []), { run: draft.run, at, name: nameOfRun(draft) }]);
@@ -174,14 +174,14 @@ function toldSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
 const nameOfRun = ({ chapter, run }: { readonly chapter: string; readonly run: string }) =>
   run === "" ? chapter : `${chapter} ${run}`;
 
-function endOutcome(line: JournalLine): StoryOutcome {
+function endOutcome(line: JournalLine): SectionOutcome {
   if (line.outcome !== undefined) return line.outcome;
   if (line.reason === "WentBack") return "RolledBack";
   return line.mark === "fail" ? "Failed" : line.mark === "skip" ? "NotRequired" : "Succeeded";
 }
 
 /** A period of a component's life that ends failed as long as the last word was a failure. */
-const outcomeOfLife = (lines: readonly DraftLine[]): StoryOutcome =>
+const outcomeOfLife = (lines: readonly DraftLine[]): SectionOutcome =>
   lines.findLast(({ line }) => line.mark === "fail" || line.mark === "end" || line.mark === "begin")?.line.mark ===
   "fail"
     ? "Failed"
@@ -194,7 +194,7 @@ interface Step {
   end: PlacedLine | undefined;
   isOpen: boolean;
   attempts: number;
-  outcome: StoryOutcome | undefined;
+  outcome: SectionOutcome | undefined;
   reason: string;
   message: string;
   inferredEnd: number | undefined;

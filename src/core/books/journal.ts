@@ -2,7 +2,7 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { JournalLine, JournalMark } from "../../api/books/journal-line.ts";
 import type { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
 import { journals } from "../../api/names.ts";
-import type { StoryLevel, StoryLine } from "../../api/books/stories.ts";
+import type { ReportLevel, JournalEntry } from "../../api/books/report-table.ts";
 
 /** Who writes: one sequence of numbers for each writer and boot. */
 export type JournalWriter = JournalLine["writer"];
@@ -28,7 +28,7 @@ export interface LineNumber {
  * The number of the next line: boundary lines are counted, so that one that is missing is missed; others hang on the
  * last of them.
  */
-export function numberAfter(last: LineNumber, level: StoryLevel): LineNumber {
+export function numberAfter(last: LineNumber, level: ReportLevel): LineNumber {
   return level === "boundary" ? { seq: last.seq + 1 } : { seq: last.seq, sub: (last.sub ?? 0) + 1 };
 }
 
@@ -47,7 +47,7 @@ const clip = (text: string, length: number) =>
   text.length <= length ? text : `${text.slice(0, Math.max(0, length - 1))}…`;
 
 /** A line as it is kept, texts shortened until it is short enough. Secrets have been taken out of it before. */
-export function lineOf(line: StoryLine, { writer, boot, number, at, mono }: LineStamp): JournalLine {
+export function lineOf(line: JournalEntry, { writer, boot, number, at, mono }: LineStamp): JournalLine {
   const data = Object.entries(line.data ?? {}).map(([key, value]) => [key, String(value)] as const);
   const whole: JournalLine = {
     v: 1,

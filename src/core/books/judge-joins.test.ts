@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { StoryTeller, morning } from "../../../test/support/story-teller.ts";
+import { LineWriter, morning } from "../../../test/support/line-writer.ts";
 import {
   type JoinedNode,
   addressDigest,
@@ -11,9 +11,9 @@ import {
   servedMachines,
 } from "./judge-joins.ts";
 
-const server = () => new StoryTeller("server", "machine-config-server-x", "pod-3");
-const serve = (teller: StoryTeller, seconds: number, requester: string, pool = "worker") =>
-  teller.at(seconds, {
+const server = () => new LineWriter("server", "machine-config-server-x", "pod-3");
+const serve = (writer: LineWriter, seconds: number, requester: string, pool = "worker") =>
+  writer.at(seconds, {
     book: "cluster",
     chapter: "Server",
     path: `Served/${pool}`,
@@ -29,8 +29,8 @@ const node = (name: string, seconds: number, addresses: readonly string[] = [], 
   addresses,
 });
 const at = (seconds: number) => morning + seconds * 1000;
-const judged = (teller: StoryTeller, nodes: readonly JoinedNode[], seconds: number) =>
-  judgeJoins(servedMachines(teller.lines), nodes, at(seconds)).map(({ requester, is, node: name }) => [
+const judged = (writer: LineWriter, nodes: readonly JoinedNode[], seconds: number) =>
+  judgeJoins(servedMachines(writer.lines), nodes, at(seconds)).map(({ requester, is, node: name }) => [
     requester,
     is,
     ...(name === undefined ? [] : [name]),
@@ -38,11 +38,11 @@ const judged = (teller: StoryTeller, nodes: readonly JoinedNode[], seconds: numb
 
 describe("machines that were served", () => {
   test("are one each, however often they ask while they boot, and another one when they boot again [books-judge-joins-1]", () => {
-    const teller = server();
-    for (const seconds of [0, 5, 600, 9000]) serve(teller, seconds, "10.0.0.7");
-    serve(teller, 7, "10.0.0.8", "infra");
+    const writer = server();
+    for (const seconds of [0, 5, 600, 9000]) serve(writer, seconds, "10.0.0.7");
+    serve(writer, 7, "10.0.0.8", "infra");
     expect(
-      servedMachines(teller.lines).map(({ requester, pool, servedAt }) => [
+      servedMachines(writer.lines).map(({ requester, pool, servedAt }) => [
         requester,
         pool,
         (servedAt - morning) / 1000,
@@ -55,31 +55,31 @@ describe("machines that were served", () => {
   });
 
   test("are overdue after half an hour without a node [books-judge-joins-2]", () => {
-    const teller = server();
-    serve(teller, 0, "10.0.0.7");
-    expect([judged(teller, [], 1799), judged(teller, [], 1800)]).toEqual([
+    const writer = server();
+    serve(writer, 0, "10.0.0.7");
+    expect([judged(writer, [], 1799), judged(writer, [], 1800)]).toEqual([
       [["10.0.0.7", "waiting"]],
       [["10.0.0.7", "overdue"]],
     ]);
-    expect(nextOverdueMs(judgeJoins(servedMachines(teller.lines), [], at(600)), at(600))).toBe(joinOverdueMs - 600_000);
+    expect(nextOverdueMs(judgeJoins(servedMachines(writer.lines), [], at(600)), at(600))).toBe(joinOverdueMs - 600_000);
   });
 
   test("have joined as the node of their address, also where addresses are shown as digests, and also as one that was there before [books-judge-joins-3]", () => {
-    const teller = server();
-    serve(teller, 0, "10.0.0.7");
-    serve(teller, 1, addressDigest("10.0.0.8"));
-    expect(judged(teller, [node("old", -90_000, ["10.0.0.7"]), node("new", 300, ["10.0.0.8"])], 4000)).toEqual([
+    const writer = server();
+    serve(writer, 0, "10.0.0.7");
+    serve(writer, 1, addressDigest("10.0.0.8"));
+    expect(judged(writer, [node("old", -90_000, ["10.0.0.7"]), node("new", 300, ["10.0.0.8"])], 4000)).toEqual([
       ["10.0.0.7", "joined", "old"],
       [addressDigest("10.0.0.8"), "joined", "new"],
     ]);
   });
 
   test("are probably the node of their pool that came in that time, each another one [books-judge-joins-4]", () => {
-    const teller = server();
-    serve(teller, 0, "10.0.0.7");
-    serve(teller, 10, "10.0.0.8");
-    serve(teller, 20, "10.0.0.9");
-    serve(teller, 30, "10.0.0.10", "infra");
+    const writer = server();
+    serve(writer, 0, "10.0.0.7");
+    serve(writer, 10, "10.0.0.8");
+    serve(writer, 20, "10.0.0.9");
+    serve(writer, 30, "10.0.0.10", "infra");
     const nodes = [
       node("w1", 310, ["192.168.0.1"]),
       node("w2", 300, ["10.0.0.9"]),
@@ -87,7 +87,7 @@ describe("machines that were served", () => {
       node("before", -5),
       node("i1", 4000, [], "infra"),
     ];
-    expect(judged(teller, nodes, 5000)).toEqual([
+    expect(judged(writer, nodes, 5000)).toEqual([
       ["10.0.0.7", "probable", "w3"],
       ["10.0.0.8", "probable", "w1"],
       ["10.0.0.9", "joined", "w2"],
@@ -96,9 +96,9 @@ describe("machines that were served", () => {
   });
 
   test("that never came say so in the book of their pool, by the same line whenever somebody looks [books-judge-joins-5]", () => {
-    const teller = server();
-    serve(teller, 0, "10.0.0.7");
-    const [join] = judgeJoins(servedMachines(teller.lines), [], at(9000));
+    const writer = server();
+    serve(writer, 0, "10.0.0.7");
+    const [join] = judgeJoins(servedMachines(writer.lines), [], at(9000));
     if (join === undefined) throw new Error("nobody was served");
     expect(overdueText(join)).toBe(
       "the machine 10.0.0.7 was given rendered-worker-1 at 2026-01-02T10:00:00Z and has not joined since",
@@ -113,6 +113,6 @@ describe("machines that were served", () => {
         run: "10.0.0.7 2026-01-02T10:00:00Z",
       },
     });
-    expect(judgeJoins(servedMachines(teller.lines), [], at(8 * 86_400))).toEqual([]);
+    expect(judgeJoins(servedMachines(writer.lines), [], at(8 * 86_400))).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import { timestampOf } from "../../api/schema/object.ts";
-import type { StoryLineIn } from "../../api/books/stories.ts";
+import type { JournalEntryIn } from "../../api/books/report-table.ts";
 
 /** A machine that was given a configuration to join with. */
 export interface ServedMachine {
@@ -120,7 +120,7 @@ export const overdueText = ({ requester, config, servedAt }: ServedMachine): str
   `the machine ${requester} was given ${config === "" ? "its configuration" : config} at ${timestampOf(servedAt)} and has not joined since`;
 
 /** What the book of its pool says of it: the same line whoever looks, and however often. */
-export function overdueLine(join: ServedMachine): { readonly line: StoryLineIn<"pool">; readonly at: number } {
+export function overdueLine(join: ServedMachine): { readonly line: JournalEntryIn<"pool">; readonly at: number } {
   const { requester, config, servedAt, pool } = join;
   return {
     at: servedAt + joinOverdueMs,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { toldUpdate } from "../../../test/support/story-teller.ts";
+import { toldUpdate } from "../../../test/support/line-writer.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";

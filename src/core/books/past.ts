@@ -4,7 +4,7 @@ import type { Chapter } from "../../api/books/machine-state-chapter.ts";
 import { changedSources } from "../config/changed-sources.ts";
 import { durationText } from "./fold-book.ts";
 import type { ServedMachine } from "./judge-joins.ts";
-import { clockText } from "../text/moment-text.ts";
+import { clockText } from "../text/time-text.ts";
 import type { Phase } from "./phase.ts";
 
 /** What something took before: the middle, and what nine of ten took at least and at most. Milliseconds. */
@@ -25,13 +25,13 @@ interface PastUpdate {
 export interface Past {
   readonly updates: readonly PastUpdate[];
   /** The pool's own chapters, oldest first: roll-outs, builds, what stood in their way. */
-  readonly story: readonly Chapter[];
+  readonly history: readonly Chapter[];
   /** Machines that were given a configuration of the pool to join with and have not joined in time. */
   readonly overdue?: readonly ServedMachine[];
 }
 
 /** The past of nothing: whoever has no chapters estimates nothing. */
-export const noPast: Past = { updates: [], story: [] };
+export const noPast: Past = { updates: [], history: [] };
 
 /**
  * The past of a pool.
@@ -39,7 +39,7 @@ export const noPast: Past = { updates: [], story: [] };
  * @param updates chapters of its machines' books; those that are no finished Update of this pool count for nothing
  * @param story chapters of the pool's own book, oldest first
  */
-export function pastOf(pool: string, updates: Iterable<Chapter>, story: readonly Chapter[] = []): Past {
+export function pastOf(pool: string, updates: Iterable<Chapter>, history: readonly Chapter[] = []): Past {
   const past: PastUpdate[] = [];
   for (const chapter of updates) {
     if (
@@ -60,7 +60,7 @@ export function pastOf(pool: string, updates: Iterable<Chapter>, story: readonly
     );
     past.push({ wholeMs: Math.max(0, Date.parse(chapter.endedAt) - began), sections });
   }
-  return { updates: past, story };
+  return { updates: past, history };
 }
 
 /** Middle and edges of numbers; between two of them in proportion. `undefined`: there are none. */
@@ -231,4 +231,4 @@ export function whoChanged(
 
 /** The newest chapter of a kind in a pool's own book; `undefined`: none is known. */
 export const newestOf = (past: Past, chapter: string): Chapter | undefined =>
-  past.story.findLast((each) => each.chapter === chapter);
+  past.history.findLast((each) => each.chapter === chapter);

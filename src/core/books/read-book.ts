@@ -7,7 +7,7 @@ import { admittedLines, bookOfJournal, isKnown } from "./journal.ts";
 import { lineKey } from "./order-lines.ts";
 
 /** Everything that a reader finds: kept books and chapters, where somebody keeps them, and the journals. */
-export interface Shelves {
+export interface StoredBooks {
   readonly books: readonly Pick<MachineStateBook, "spec">[];
   readonly chapters: readonly Pick<MachineStateChapter, "spec">[];
   readonly journals: readonly Pick<MachineStateJournal, "metadata" | "spec">[];
@@ -19,7 +19,7 @@ export interface Shelves {
  *
  * @param now milliseconds since the epoch
  */
-export function readBook({ books, chapters, journals }: Shelves, book: string, now: number): ReadBook {
+export function readBook({ books, chapters, journals }: StoredBooks, book: string, now: number): ReadBook {
   const kept = chapters.flatMap(({ spec }) => (spec.book === book ? [spec] : [])).sort((a, b) => a.number - b.number);
   const index = books.find(({ spec }) => spec.book === book)?.spec;
   const closed = kept.filter(({ state }) => state === "Closed");
@@ -82,7 +82,7 @@ export function readBook({ books, chapters, journals }: Shelves, book: string, n
 }
 
 /** Names of all books that are kept or told of, sorted: the cluster, pools, nodes, builds. */
-export function booksOn({ books, chapters, journals }: Shelves): readonly string[] {
+export function booksOn({ books, chapters, journals }: StoredBooks): readonly string[] {
   const names = new Set([
     ...books.map(({ spec }) => spec.book),
     ...chapters.map(({ spec }) => spec.book),
@@ -93,26 +93,30 @@ export function booksOn({ books, chapters, journals }: Shelves): readonly string
 }
 
 /** Several books at once; each line and chapter is looked at once, however many books there are. */
-export function readBooks(shelves: Shelves, names: Iterable<string>, now: number): ReadonlyMap<string, ReadBook> {
+export function readBooks(
+  storedBooks: StoredBooks,
+  names: Iterable<string>,
+  now: number,
+): ReadonlyMap<string, ReadBook> {
   const of = new Map<
     string,
     {
-      books: Shelves["books"][number][];
-      chapters: Shelves["chapters"][number][];
-      journals: Shelves["journals"][number][];
+      books: StoredBooks["books"][number][];
+      chapters: StoredBooks["chapters"][number][];
+      journals: StoredBooks["journals"][number][];
     }
   >();
-  const shelf = (book: string) => {
+  const bookObjects = (book: string) => {
     const known = of.get(book) ?? { books: [], chapters: [], journals: [] };
     of.set(book, known);
     return known;
   };
-  for (const book of shelves.books) shelf(book.spec.book).books.push(book);
-  for (const chapter of shelves.chapters) shelf(chapter.spec.book).chapters.push(chapter);
-  for (const journal of shelves.journals) {
+  for (const book of storedBooks.books) bookObjects(book.spec.book).books.push(book);
+  for (const chapter of storedBooks.chapters) bookObjects(chapter.spec.book).chapters.push(chapter);
+  for (const journal of storedBooks.journals) {
     const own = bookOfJournal(journal.metadata.name);
     if (own !== undefined) {
-      shelf(own).journals.push(journal);
+      bookObjects(own).journals.push(journal);
       continue;
     }
     const byBook = new Map<string, (typeof journal.spec.lines)[number][]>();
@@ -122,7 +126,7 @@ export function readBooks(shelves: Shelves, names: Iterable<string>, now: number
       else lines.push(line);
     }
     for (const [book, lines] of byBook)
-      shelf(book).journals.push({ metadata: journal.metadata, spec: { ...journal.spec, lines } });
+      bookObjects(book).journals.push({ metadata: journal.metadata, spec: { ...journal.spec, lines } });
   }
-  return new Map([...names].map((name) => [name, readBook(shelf(name), name, now)]));
+  return new Map([...names].map((name) => [name, readBook(bookObjects(name), name, now)]));
 }

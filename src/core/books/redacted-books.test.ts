@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { StoryLine } from "../../api/books/stories.ts";
+import type { JournalEntry } from "../../api/books/report-table.ts";
 import { bookText, lineText } from "./book-text.ts";
 import { foldBook } from "./fold-book.ts";
 import { appendLines, lineOf } from "./journal.ts";
@@ -8,7 +8,7 @@ import { readBook } from "./read-book.ts";
 import { redactLine } from "../text/redact.ts";
 import { drawTimeline, timelineOfBook } from "./timeline.ts";
 import { anySecret } from "../../../test/support/any-secret.ts";
-import { morning } from "../../../test/support/story-teller.ts";
+import { morning } from "../../../test/support/line-writer.ts";
 
 const writer = { component: "daemon", instance: "worker-0", node: "worker-0", version: "1.0.0" };
 const book = "node/worker-0";
@@ -39,7 +39,7 @@ test("no secret that a component had in its hands is in the journal, the chapter
             message: `the step ended: ${text}`,
             data: { [isNamed ? "registryPassword" : "output"]: text, cause: `changed with ${text}` },
             next: { action: `look at ${text}`, actor: "administrator" },
-          } as StoryLine;
+          } as JournalEntry;
           return lineOf(redactLine(line), {
             writer,
             boot: "boot-1",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { StoryTeller, morning, toldUpdate } from "../../../test/support/story-teller.ts";
+import { LineWriter, morning, toldUpdate } from "../../../test/support/line-writer.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
 import { foldBook } from "./fold-book.ts";
 import { barClasses, drawTimeline, timelineOf, timelineOfBook } from "./timeline.ts";
@@ -26,7 +26,7 @@ const isOver = { now, width: 100 };
 
 describe("the chart of a pool", () => {
   test("has a row for each machine, a letter for what each moment was spent on, and says what letters mean [books-timeline-1]", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(300, {
       book: "node/worker-0",
       chapter: "Degraded",
@@ -69,7 +69,7 @@ describe("the chart of a pool", () => {
   });
 
   test("begins with the newest roll-out when nobody says since when, and shows what else there was meanwhile [books-timeline-3]", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(-80_000, {
       book: "node/worker-0",
       chapter: "Drift",

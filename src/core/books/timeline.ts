@@ -1,6 +1,6 @@
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
 import { durationText } from "./fold-book.ts";
-import { clockText, momentText } from "../text/moment-text.ts";
+import { clockText, timeText } from "../text/time-text.ts";
 
 /** What a stretch of time was spent on; the letter is what stands in the chart. */
 export const barClasses = {
@@ -238,7 +238,7 @@ export function drawTimeline(
       ? `${start}${" ".repeat(columns - start.length - end.length)}${end}`
       : start;
   return [
-    `${subject}: ${momentText(from)} to ${clockText(to, from)}Z, ${durationText(to - from)}; one column is ${durationText(perColumn)}`,
+    `${subject}: ${timeText(from)} to ${clockText(to, from)}Z, ${durationText(to - from)}; one column is ${durationText(perColumn)}`,
     "",
     ...drawn,
     `${" ".repeat(nameWidth)}  ${axis}`,

@@ -1,4 +1,4 @@
-import type { Stories, StoryMark } from "../../api/books/stories.ts";
+import type { BookSections, ReportMark } from "../../api/books/report-table.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, timestampOf } from "../../api/schema/object.ts";
 import { durationText } from "./fold-book.ts";
@@ -140,11 +140,11 @@ function parentOf(type: string, children: readonly PhaseReport[]): PhaseReport {
 /** Child reasons repeat parent and child, as the reference writes them: `UpdateExecutedDrained`. */
 export const childReason = (parent: string, child: string) => `${parent}${child}`;
 
-type Sections = Stories["node"]["Update"];
+type Sections = BookSections["node"]["Update"];
 /** What a line of a section of an update says. */
 export type SectionReport = {
   readonly [P in keyof Sections]: { readonly path: P; readonly reason: Sections[P][number] };
-}[keyof Sections] & { readonly mark: StoryMark; readonly message: string };
+}[keyof Sections] & { readonly mark: ReportMark; readonly message: string };
 
 /**
  * Sections of an update → the phase that they are, and the reasons that its condition has where they are not those of
@@ -206,7 +206,7 @@ export function phaseOf({ path, mark, reason, message }: SectionReport): PhaseRe
   return { type, status: statusOf(mark, type), reason: reasons[reason] ?? reason, message };
 }
 
-function statusOf(mark: StoryMark, type: string): PhaseReport["status"] {
+function statusOf(mark: ReportMark, type: string): PhaseReport["status"] {
   switch (mark) {
     case "end":
       return "True";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { conditionsOfBuild, isNearlyDone, mayFollow, momentsOf, stepReason } from "./build-state.ts";
+import { conditionsOfBuild, isNearlyDone, mayFollow, timesOf, stepReason } from "./build-state.ts";
 import { type BuildPhase, stateOfBuild } from "../config/build-phase.ts";
 
 const phases: readonly BuildPhase[] = ["Initial", "Prepared", "Building", "Succeeded", "Failed", "Interrupted"];
@@ -61,15 +61,15 @@ test("a run that pushes is nearly done, one that pulls is not", () => {
 
 test("the end is after the start, in whole seconds, whatever the clocks said", () => {
   const now = Date.UTC(2026, 0, 1, 0, 0, 10);
-  expect(momentsOf("2026-01-01T00:00:05.300Z", "2026-01-01T00:00:05.900Z", now)).toEqual({
+  expect(timesOf("2026-01-01T00:00:05.300Z", "2026-01-01T00:00:05.900Z", now)).toEqual({
     buildStart: "2026-01-01T00:00:05Z",
     buildEnd: "2026-01-01T00:00:06Z",
   });
-  expect(momentsOf("2026-01-01T00:00:08Z", "2026-01-01T00:00:02Z", now)).toEqual({
+  expect(timesOf("2026-01-01T00:00:08Z", "2026-01-01T00:00:02Z", now)).toEqual({
     buildStart: "2026-01-01T00:00:08Z",
     buildEnd: "2026-01-01T00:00:09Z",
   });
-  expect(momentsOf(undefined, undefined, now)).toEqual({
+  expect(timesOf(undefined, undefined, now)).toEqual({
     buildStart: "2026-01-01T00:00:10Z",
     buildEnd: "2026-01-01T00:00:11Z",
   });

@@ -46,7 +46,7 @@ const lateSteps: ReadonlySet<string> = new Set(["config-layer", "push", "verify"
 export const isNearlyDone = (state: BuildState): boolean => state.phase === "Building" && lateSteps.has(state.reason);
 
 /** Both moments of a build as its status has them: whole seconds, the end after the start. */
-export function momentsOf(
+export function timesOf(
   startedAt: string | undefined,
   endedAt: string | undefined,
   now: number,

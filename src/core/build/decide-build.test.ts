@@ -130,9 +130,9 @@ function lineOf(decision: BuildDecision): string {
     case "nothing":
       return `nothing: ${decision.because}`;
     case "wait":
-      return `wait ${decision.reason} ${decision.lookAgainSeconds ?? "for news"}`;
+      return `wait ${decision.reason} ${decision.reconcileAfterSeconds ?? "for news"}`;
     case "holdStill":
-      return `holdStill ${decision.lookAgainSeconds}`;
+      return `holdStill ${decision.reconcileAfterSeconds}`;
     case "publish":
       return `publish ${decision.build.metadata.name}`;
     case "giveUp":

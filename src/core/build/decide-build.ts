@@ -78,7 +78,7 @@ export interface BuildWait {
   readonly reason: string;
   readonly message: string;
   readonly build?: MachineOSBuild;
-  readonly lookAgainSeconds?: number;
+  readonly reconcileAfterSeconds?: number;
 }
 
 /** What becomes of the image that is wanted. */
@@ -91,7 +91,7 @@ export type BuildAction =
       readonly do: "holdStill";
       readonly since: number;
       readonly because: string;
-      readonly lookAgainSeconds: number;
+      readonly reconcileAfterSeconds: number;
     }
   /** The image that is wanted is made: it is published. */
   | { readonly do: "publish"; readonly build: MachineOSBuild; readonly image: string }
@@ -131,7 +131,7 @@ const registryWait = (problem: string): BuildWait => ({
   do: "wait",
   reason: "RegistryUnreachable",
   message: `whether an image is still there cannot be seen, so that nothing is built: ${problem}`,
-  lookAgainSeconds: registrySeconds,
+  reconcileAfterSeconds: registrySeconds,
 });
 
 /** What becomes of the image that a pool wants. */
@@ -194,7 +194,7 @@ function decideCurrent(view: BuildView, current: Current, step: RebuildStep): St
       if (!goesOn(current)) return { do: "giveUp", reason: "BuildInterrupted", build, because: says };
       const waits = state.reason === "UserDeleted" ? dueOf(build) - view.now : 0;
       return waits > 0
-        ? { do: "wait", reason: "BuildInterrupted", message: state.message, build, lookAgainSeconds: waits / 1000 }
+        ? { do: "wait", reason: "BuildInterrupted", message: state.message, build, reconcileAfterSeconds: waits / 1000 }
         : decideStart(view, build);
     }
   }
@@ -255,7 +255,7 @@ function decideSteps({ still, preflight }: BuildView, plan: BuildPlan): StartDec
       do: "holdStill",
       since: still.since,
       because: "the build begins when its inputs have been still for a while",
-      lookAgainSeconds: waits / 1000,
+      reconcileAfterSeconds: waits / 1000,
     };
   if (preflight === "unknown") return { do: "preflight", plan };
   return preflight.problem === undefined
@@ -264,7 +264,7 @@ function decideSteps({ still, preflight }: BuildView, plan: BuildPlan): StartDec
         do: "wait",
         reason: preflight.problem.code,
         message: preflight.problem.message,
-        lookAgainSeconds: preflightSeconds,
+        reconcileAfterSeconds: preflightSeconds,
       };
 }
 

@@ -5,7 +5,7 @@ import { equalValues } from "../../ignition/canonical.ts";
 import { contentsReader, textOf } from "../../ignition/data-url.ts";
 import { readIgnition } from "../../ignition/parse-ignition.ts";
 import { type File, type IgnitionConfig, type Owner, type Unit, emptyIgnition } from "../../ignition/types.ts";
-import { sameBag } from "../text/bag.ts";
+import { sameMultiset } from "../text/multiset.ts";
 import type { Change, Op, StorageSection } from "./change.ts";
 import { splitKernelArguments } from "./node-config.ts";
 import { ignitionOf } from "./validate-machine-config.ts";
@@ -81,7 +81,7 @@ export function diffConfigs(from: Config | undefined, to: Config | undefined): r
     ...accountChanges(before, after),
   ];
   const [fromArguments, toArguments] = [words(a.kernelArguments), words(b.kernelArguments)];
-  if (!sameBag(fromArguments, toArguments))
+  if (!sameMultiset(fromArguments, toArguments))
     changes.push({ kind: "kernelArguments", from: fromArguments, to: toArguments });
   const [fromImage, toImage] = [a.osImageURL ?? "", b.osImageURL ?? ""];
   // An empty image says nothing about the OS, so it changes nothing.

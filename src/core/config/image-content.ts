@@ -63,7 +63,11 @@ export interface ContentProblem {
  */
 export function contentProblems(config: NodeConfig, owners?: OwnerIds): readonly ContentProblem[] {
   const problems: ContentProblem[] = [];
-  for (const path of [...config.entries.keys(), ...config.atBirth.links.keys(), ...config.atBirth.folders.keys()]) {
+  for (const path of [
+    ...config.entries.keys(),
+    ...config.provisioningOnly.links.keys(),
+    ...config.provisioningOnly.folders.keys(),
+  ]) {
     if (deliveryOf(path) === "never")
       problems.push({
         code: "PathNotBakeable",
@@ -94,7 +98,7 @@ export function ownerNamesOf(config: NodeConfig): {
   for (const entry of config.entries.values())
     for (const { owner, kind } of ownersOf(entry))
       if (owner.id === undefined && owner.name !== undefined) names[kind].add(owner.name);
-  for (const folder of config.atBirth.folders.values())
+  for (const folder of config.provisioningOnly.folders.values())
     for (const { owner, kind } of pairOf(folder))
       if (owner.id === undefined && owner.name !== undefined) names[kind].add(owner.name);
   return { users: [...names.users].sort(), groups: [...names.groups].sort() };
@@ -128,8 +132,13 @@ export function contentDigest(config: NodeConfig): string {
     return [[path, entry.kind, entry.digest, entry.mode, spelled(entry.user), spelled(entry.group), ...folder]];
   });
   const born = [
-    byPath(config.atBirth.folders).map(([path, { mode, user, group }]) => [path, mode, spelled(user), spelled(group)]),
-    byPath(config.atBirth.links),
+    byPath(config.provisioningOnly.folders).map(([path, { mode, user, group }]) => [
+      path,
+      mode,
+      spelled(user),
+      spelled(group),
+    ]),
+    byPath(config.provisioningOnly.links),
   ];
   const units = byPath(config.enablement).map(([name, { enabled }]) => [name, enabled ?? null]);
   return bytesToHex(sha256(utf8ToBytes(JSON.stringify([entries, units, byPath(config.passwords), born]))));
@@ -292,9 +301,9 @@ const settleEntries: readonly LayerEntry[] = [
 export function layerEntries(config: NodeConfig, owners: OwnerIds): readonly LayerEntry[] {
   const entries = new Map<string, LayerEntry>();
   const add = (entry: LayerEntry) => entries.set(entry.path, entry);
-  for (const [path, folder] of config.atBirth.folders)
+  for (const [path, folder] of config.provisioningOnly.folders)
     if (deliveryOf(path) === "image") add({ path, kind: "folder", ...numbered(folder, owners, path) });
-  for (const [path, target] of config.atBirth.links)
+  for (const [path, target] of config.provisioningOnly.links)
     if (deliveryOf(path) === "image") add({ path, kind: "link", target });
   for (const [path, entry] of config.entries) {
     if (deliveryOf(path) !== "image" || entry.kind === "absent") continue;

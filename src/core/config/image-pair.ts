@@ -15,7 +15,7 @@ export type ImageWaitReason = "WaitingForBuild" | "BuildFailed" | "BuildInterrup
 export interface ImageWait {
   readonly reason: ImageWaitReason;
   readonly message: string;
-  readonly lift: string;
+  readonly remedy: string;
 }
 
 /** The image that goes with a pool's configuration. */
@@ -120,9 +120,9 @@ export function imageTargetOf(
         byDefault,
       }
     : undefined;
-  const wait = (reason: ImageWaitReason, message: string, lift: string): ImageTarget => ({
+  const wait = (reason: ImageWaitReason, message: string, remedy: string): ImageTarget => ({
     ...(pair ?? { ...stockTarget, byDefault }),
-    awaits: { reason, message, lift },
+    awaits: { reason, message, remedy },
   });
 
   if (leaves !== undefined)
@@ -175,9 +175,9 @@ export function imageTargetOf(
   );
 }
 
-const waits = (reason: ImageWaitReason, message: string, lift: string): ImageTarget => ({
+const waits = (reason: ImageWaitReason, message: string, remedy: string): ImageTarget => ({
   ...stockTarget,
-  awaits: { reason, message, lift },
+  awaits: { reason, message, remedy },
 });
 const isTrue = (build: Pick<MachineOSBuild, "status">, type: string) =>
   conditionOf(build.status?.conditions, type)?.status === "True";

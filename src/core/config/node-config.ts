@@ -4,7 +4,7 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { hostPaths } from "../../api/names.ts";
 import { contentsReader } from "../../ignition/data-url.ts";
 import type { IgnitionConfig, Owner, Unit } from "../../ignition/types.ts";
-import { sameBag } from "../text/bag.ts";
+import { sameMultiset } from "../text/multiset.ts";
 import type { Change, Op } from "./change.ts";
 
 /**
@@ -30,12 +30,12 @@ export interface NodeConfig {
   readonly kernelType: KernelType;
   readonly fips: boolean;
   /** What only a machine that starts with this configuration follows: later nobody looks at it. */
-  readonly atBirth: AtBirth;
+  readonly provisioningOnly: ProvisioningOnly;
   /** Present where the OS image was built for this configuration: what of it the image holds. */
   readonly imageContent?: ContentMode;
 }
 
-export interface AtBirth {
+export interface ProvisioningOnly {
   readonly folders: ReadonlyMap<string, FolderOwner>;
   /** Path → target of a symbolic link. */
   readonly links: ReadonlyMap<string, string>;
@@ -239,7 +239,7 @@ export function nodeConfigOf(machineConfig: MachineConfig, ignition: IgnitionCon
       extensionsImage: spec.baseOSExtensionsContainerImage ?? "",
       kernelType: spec.kernelType === "realtime" || spec.kernelType === "64k-pages" ? spec.kernelType : "default",
       fips: spec.fips === true,
-      atBirth: {
+      provisioningOnly: {
         folders: new Map(
           (ignition?.storage?.directories ?? []).map(({ path, mode, user, group }) => [
             path,
@@ -293,7 +293,7 @@ export const emptyNodeConfig: NodeConfig = {
   extensionsImage: "",
   kernelType: "default",
   fips: false,
-  atBirth: { folders: new Map(), links: new Map(), appends: new Map(), ignored: [] },
+  provisioningOnly: { folders: new Map(), links: new Map(), appends: new Map(), ignored: [] },
 };
 
 export function sameWanted(a: WantedEntry | undefined, b: WantedEntry | undefined): boolean {
@@ -377,7 +377,7 @@ function passwordChanges(from: ReadonlyMap<string, string>, to: ReadonlyMap<stri
  */
 export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change[] {
   return [
-    ...(sameBag(from.kernelArguments, to.kernelArguments)
+    ...(sameMultiset(from.kernelArguments, to.kernelArguments)
       ? []
       : [{ kind: "kernelArguments", from: from.kernelArguments, to: to.kernelArguments } as const]),
     ...(from.osImage === to.osImage || to.osImage === ""

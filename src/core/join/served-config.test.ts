@@ -7,7 +7,7 @@ import { type ServedVersion, servedVersions } from "../../ignition/convert-ignit
 import { decodeContents, encodeDataUrl, textOf } from "../../ignition/data-url.ts";
 import { readIgnition } from "../../ignition/parse-ignition.ts";
 import type { File, IgnitionConfig } from "../../ignition/types.ts";
-import { imageWishOf } from "../machine/image-target.ts";
+import { desiredImageOf } from "../machine/image-target.ts";
 import { type ServedInputs, composeServed, inVersion, servedConfig } from "./served-config.ts";
 
 const name = "rendered-worker-0123456789abcdef0123456789abcdef";
@@ -135,7 +135,7 @@ describe("what a machine is served", () => {
       [annotations.firstPivotConfig]: name,
       [annotations.state]: "Done",
     });
-    expect(imageWishOf(notes as Record<string, string>)).toEqual({ verdict: "none" });
+    expect(desiredImageOf(notes as Record<string, string>)).toEqual({ verdict: "none" });
   });
 
   test("holds the whole MachineConfig, and one for the first boot without what Ignition does [join-served-config-8]", () => {
@@ -323,7 +323,7 @@ describe("what a machine is served", () => {
       for (const path of [hostPaths.servedConfig, hostPaths.encapsulated])
         expect(jsonAt(config, path)).toMatchObject({ spec: { osImageURL: image.image } });
       const notes = jsonAt(config, hostPaths.nodeAnnotations) as Readonly<Record<string, string>>;
-      expect(imageWishOf(notes)).toEqual({ verdict: "image", pair: image });
+      expect(desiredImageOf(notes)).toEqual({ verdict: "image", pair: image });
       for (const key of [
         annotations.currentImage,
         annotations.currentOSImage,
@@ -334,21 +334,21 @@ describe("what a machine is served", () => {
     });
 
     test.for([
-      { what: "wins over the one that was built", given: { image }, wish: preBuilt },
-      { what: "counts where nothing is built", given: {}, wish: preBuilt },
+      { what: "wins over the one that was built", given: { image }, desiredImage: preBuilt },
+      { what: "counts where nothing is built", given: {}, desiredImage: preBuilt },
       {
         what: "counts before there is a cluster, where nothing else does",
         given: { image, mode: "bootstrap" },
-        wish: preBuilt,
+        desiredImage: preBuilt,
       },
-    ] as const)("one that came with the installation $what [join-served-config-2]", ({ given, wish }) => {
+    ] as const)("one that came with the installation $what [join-served-config-2]", ({ given, desiredImage }) => {
       const notes = jsonAt(
         served(inputs({ ...given, machineConfig: rendered({}, { notes: { [annotations.preBuiltImage]: preBuilt } }) })),
         hostPaths.nodeAnnotations,
       );
-      expect(imageWishOf(notes as Record<string, string>)).toEqual({
+      expect(desiredImageOf(notes as Record<string, string>)).toEqual({
         verdict: "image",
-        pair: { image: wish, content: "os-only" },
+        pair: { image: desiredImage, content: "os-only" },
       });
     });
 
@@ -361,7 +361,7 @@ describe("what a machine is served", () => {
         ),
         hostPaths.nodeAnnotations,
       );
-      expect(imageWishOf(notes as Record<string, string>)).toEqual({ verdict: "none" });
+      expect(desiredImageOf(notes as Record<string, string>)).toEqual({ verdict: "none" });
     });
   });
 
@@ -375,7 +375,7 @@ describe("what a machine is served", () => {
       expect(jsonAt(config, hostPaths.servedConfig)).toMatchObject({
         spec: { osImageURL: "registry.example.com/os:stock" },
       });
-      expect(imageWishOf(jsonAt(config, hostPaths.nodeAnnotations) as Record<string, string>)).toEqual({
+      expect(desiredImageOf(jsonAt(config, hostPaths.nodeAnnotations) as Record<string, string>)).toEqual({
         verdict: "none",
       });
     });

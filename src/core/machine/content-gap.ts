@@ -92,7 +92,12 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
   const touched: { path: string; origin: WantedEntry["origin"]; op: Op }[] = [];
 
   for (const path of Object.keys(node.originals.paths).filter(concerns).sort()) {
-    if (target.entries.has(path) || target.atBirth.links.has(path) || target.atBirth.appends.has(path)) continue;
+    if (
+      target.entries.has(path) ||
+      target.provisioningOnly.links.has(path) ||
+      target.provisioningOnly.appends.has(path)
+    )
+      continue;
     const origin = node.previous?.entries.get(path)?.origin ?? originOfPath(path);
     if (isOriginal(node.entries.get(path), node.originals.paths[path])) continue;
     touched.push({ path, origin, op: "delete" });
@@ -223,14 +228,14 @@ function passwordGap(node: ObservedContent, target: NodeConfig): readonly (Chang
 /** Folders, links and appended files of a machine that starts with this configuration and has met no Ignition. */
 function birthGap(
   node: ObservedContent,
-  { atBirth }: NodeConfig,
+  { provisioningOnly }: NodeConfig,
 ): {
   readonly folders: readonly string[];
   readonly write: readonly string[];
   readonly touched: readonly { path: string; origin: WantedEntry["origin"]; op: Op }[];
 } {
   if (node.previous !== undefined) return { folders: [], write: [], touched: [] };
-  const folders = [...atBirth.folders].flatMap(([path, { mode, user, group }]) => {
+  const folders = [...provisioningOnly.folders].flatMap(([path, { mode, user, group }]) => {
     const is = node.entries.get(path);
     return is?.kind === "folder" &&
       is.mode === mode &&
@@ -239,11 +244,11 @@ function birthGap(
       ? []
       : [path];
   });
-  const links = [...atBirth.links].flatMap(([path, to]) => {
+  const links = [...provisioningOnly.links].flatMap(([path, to]) => {
     const is = node.entries.get(path);
     return is?.kind === "link" && is.target === to ? [] : [path];
   });
-  const appends = [...atBirth.appends.keys()].filter((path) => {
+  const appends = [...provisioningOnly.appends.keys()].filter((path) => {
     const is = node.entries.get(path);
     const whole = appendedTo(node.originals, target(path), path);
     return whole === undefined || is?.kind !== "file" || is.digest !== bytesToHex(sha256(whole));
@@ -260,7 +265,7 @@ function birthGap(
   };
 
   function target(path: string): Uint8Array {
-    return atBirth.appends.get(path)?.contents ?? new Uint8Array();
+    return provisioningOnly.appends.get(path)?.contents ?? new Uint8Array();
   }
 }
 

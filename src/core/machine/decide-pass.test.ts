@@ -8,7 +8,7 @@ import { observedAs } from "../preview/plan-cluster.ts";
 import { decidePass, healAgainMs, policiesPatienceMs } from "./decide-pass.ts";
 import type { ImagePair } from "./image-target.ts";
 import type { MachineDocuments, RefusedTarget } from "./machine-record.ts";
-import type { Ledger, ObservedNode, SettleRecord } from "./observed-node.ts";
+import type { Ledger, ObservedNode, ImageContentRecord } from "./observed-node.ts";
 import type { MachineView, PassMemory, PassPlan, Preparation } from "./pass-plan.ts";
 import { readTarget } from "./read-config.ts";
 
@@ -104,7 +104,7 @@ const ledger = (change: Partial<Ledger> = {}): Ledger => ({
   openedAt: "2026-01-01T00:00:00Z",
   ...change,
 });
-const record = (change: Partial<SettleRecord> = {}): SettleRecord => ({
+const record = (change: Partial<ImageContentRecord> = {}): ImageContentRecord => ({
   v: 1,
   bootId: boot,
   deployment: { image: stock, kernelArguments: [], packages: [], kernelType: "default" },

@@ -9,7 +9,7 @@ import {
   type ImagePair,
   contentMismatch,
   describeTarget,
-  imageWishOf,
+  desiredImageOf,
   pairOf,
   samePair,
   sameTarget,
@@ -147,10 +147,10 @@ function decideTarget(view: MachineView, memory: PassMemory): PassPlan {
   const { previous, refused, ledger } = view.documents;
   const desired = has[annotations.desiredConfig] ?? "";
   if (desired === "") return { case: "noTarget", message: "no configuration was chosen for this machine yet" };
-  const wish = imageWishOf(has);
-  if (wish.verdict === "refused") return holdPlan(view, wish.reason, wish.message);
+  const desiredImage = desiredImageOf(has);
+  if (desiredImage.verdict === "refused") return holdPlan(view, desiredImage.reason, desiredImage.message);
 
-  const asked = wish.verdict === "image" ? wish.pair : undefined;
+  const asked = desiredImage.verdict === "image" ? desiredImage.pair : undefined;
   const wentBack = refused.find(
     ({ config, image, content }) =>
       config === desired && samePair(asked, content === undefined ? undefined : { image, content }),

@@ -58,7 +58,7 @@ function stepNow(step: Step, { node }: MachineView, { fetchedImages }: PassMemor
 }
 
 function announcementOf({ plan, target: { config }, observed }: Given, drains: boolean): string {
-  const { ignored } = config.atBirth;
+  const { ignored } = config.provisioningOnly;
   const left =
     observed.previous === undefined && ignored.length > 0 ? `; not carried out here: ${ignored.join(", ")}` : "";
   return `${plan.changes.length} changes, drain ${drains ? "required" : "not required"}: ${describeBecause(plan.because)}${left}`;

@@ -1,4 +1,4 @@
-import { sameBag, withoutBag } from "../text/bag.ts";
+import { sameMultiset, withoutMultiset } from "../text/multiset.ts";
 import type { Change } from "../config/change.ts";
 import type { NodeConfig } from "../config/node-config.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
@@ -43,25 +43,28 @@ function wantedKernelArguments(
     ...originals.ownKernelArguments,
     ...target.kernelArguments,
   ]);
-  const base = withoutBag(originals.kernelArguments, withoutBag(originals.kernelArguments, booted.kernelArguments));
-  const extras = withoutBag(booted.kernelArguments, base).filter((word) => !own.has(word));
+  const base = withoutMultiset(
+    originals.kernelArguments,
+    withoutMultiset(originals.kernelArguments, booted.kernelArguments),
+  );
+  const extras = withoutMultiset(booted.kernelArguments, base).filter((word) => !own.has(word));
   return [...base, ...extras, ...target.kernelArguments];
 }
 
 export const sameDeployment = (a: Deployment, b: Deployment): boolean =>
   a.image === b.image &&
   a.kernelType === b.kernelType &&
-  sameBag(a.kernelArguments, b.kernelArguments) &&
-  sameBag(a.packages, b.packages);
+  sameMultiset(a.kernelArguments, b.kernelArguments) &&
+  sameMultiset(a.packages, b.packages);
 
 /** What differs between the system that runs and the one that should. */
 export function deploymentChanges(booted: Deployment, wanted: Deployment): readonly Change[] {
   return [
     ...(wanted.image === booted.image ? [] : [{ kind: "osImage", from: booted.image, to: wanted.image } as const]),
-    ...(sameBag(wanted.kernelArguments, booted.kernelArguments)
+    ...(sameMultiset(wanted.kernelArguments, booted.kernelArguments)
       ? []
       : [{ kind: "kernelArguments", from: booted.kernelArguments, to: wanted.kernelArguments } as const]),
-    ...(sameBag(wanted.packages, booted.packages)
+    ...(sameMultiset(wanted.packages, booted.packages)
       ? []
       : [{ kind: "extensions", from: booted.packages, to: wanted.packages } as const]),
     ...(wanted.kernelType === booted.kernelType

@@ -8,7 +8,7 @@ import type { NodePlan, Step } from "./plan-node.ts";
 /** A plan that changes the machine. */
 export type ChangePlan = NodePlan & { readonly verdict: "change" };
 
-type Figures = Readonly<Record<string, string | number | boolean>>;
+type Metrics = Readonly<Record<string, string | number | boolean>>;
 
 const actions: readonly Step["do"][] = ["daemonReload", "reload", "restart"] satisfies Consequence["kind"][];
 const writes: readonly Step["do"][] = [
@@ -53,7 +53,7 @@ export function describeDeployment(booted: Deployment, wanted: Deployment): stri
 }
 
 /** What a plan comes to, for the journal: counts only, because contents of files are private. */
-export function forecastOf(plan: ChangePlan, booted: Deployment, target: NodeConfig): Figures {
+export function forecastOf(plan: ChangePlan, booted: Deployment, target: NodeConfig): Metrics {
   const of = (...kinds: readonly Change["kind"][]) => plan.changes.filter(({ kind }) => kinds.includes(kind)).length;
   const words = plan.changes.flatMap((change) => (change.kind === "kernelArguments" ? [change] : []));
   const added = words.flatMap(({ from, to }) => to.filter((word) => !from.includes(word))).length;

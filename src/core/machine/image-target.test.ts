@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { annotations } from "../../api/names.ts";
-import { imageWishOf, isTargetOf, pairOf, sameTarget, withImage } from "./image-target.ts";
+import { desiredImageOf, isTargetOf, pairOf, sameTarget, withImage } from "./image-target.ts";
 import { emptyNodeConfig } from "../config/node-config.ts";
 
 const image = `registry.example/a/b@sha256:${"a".repeat(64)}`;
@@ -9,49 +9,49 @@ const { desiredImage, desiredOSImage, desiredImageContent } = annotations;
 
 describe("what a Node's annotations ask for", () => {
   test.for([
-    { title: "nothing is nothing", has: {}, wish: { verdict: "none" } },
+    { title: "nothing is nothing", has: {}, desiredImage: { verdict: "none" } },
     {
       title: "empty values are none",
       has: { [desiredImage]: "", [desiredOSImage]: "", [desiredImageContent]: "full" },
-      wish: { verdict: "none" },
+      desiredImage: { verdict: "none" },
     },
     {
       title: "both names and the content",
       has: { [desiredImage]: image, [desiredOSImage]: image, [desiredImageContent]: "full" },
-      wish: { verdict: "image", pair: { image, content: "full" } },
+      desiredImage: { verdict: "image", pair: { image, content: "full" } },
     },
     {
       title: "the newer name alone holds no files",
       has: { [desiredImage]: image },
-      wish: { verdict: "image", pair: { image, content: "os-only" } },
+      desiredImage: { verdict: "image", pair: { image, content: "os-only" } },
     },
     {
       title: "the older name alone",
       has: { [desiredOSImage]: image, [desiredImageContent]: "os-only" },
-      wish: { verdict: "image", pair: { image, content: "os-only" } },
+      desiredImage: { verdict: "image", pair: { image, content: "os-only" } },
     },
     {
       title: "two images",
       has: { [desiredImage]: image, [desiredOSImage]: other },
-      wish: { verdict: "refused", reason: "ConflictingImageAnnotations" },
+      desiredImage: { verdict: "refused", reason: "ConflictingImageAnnotations" },
     },
     {
       title: "a tag",
       has: { [desiredImage]: "registry.example/a:latest" },
-      wish: { verdict: "refused", reason: "ImageNotDigest" },
+      desiredImage: { verdict: "refused", reason: "ImageNotDigest" },
     },
     {
       title: "a short digest",
       has: { [desiredImage]: "registry.example/a@sha256:abc" },
-      wish: { verdict: "refused", reason: "ImageNotDigest" },
+      desiredImage: { verdict: "refused", reason: "ImageNotDigest" },
     },
     {
       title: "a content that there is none of",
       has: { [desiredImage]: image, [desiredImageContent]: "Full" },
-      wish: { verdict: "refused", reason: "ImageContentMismatch" },
+      desiredImage: { verdict: "refused", reason: "ImageContentMismatch" },
     },
-  ])("$title", ({ has, wish }) => {
-    expect(imageWishOf(has)).toMatchObject(wish);
+  ])("$title", ({ has, desiredImage }) => {
+    expect(desiredImageOf(has)).toMatchObject(desiredImage);
   });
 });
 

@@ -13,7 +13,7 @@ export interface ImagePair {
 }
 
 /** What the annotations of a Node ask for. */
-export type ImageWish =
+export type DesiredImage =
   | { readonly verdict: "none" }
   | { readonly verdict: "image"; readonly pair: ImagePair }
   | {
@@ -25,7 +25,7 @@ export type ImageWish =
 /**
  * Reads which image a machine is to boot. One without a word about what it holds, as others write it, holds no files.
  */
-export function imageWishOf(has: Readonly<Record<string, string>>): ImageWish {
+export function desiredImageOf(has: Readonly<Record<string, string>>): DesiredImage {
   const named = namedImage(has, "desired");
   if (named.verdict === "none") return named;
   if (named.verdict === "conflicting")

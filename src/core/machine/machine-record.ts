@@ -1,7 +1,7 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { Originals } from "./content-gap.ts";
 import type { ImagePair } from "./image-target.ts";
-import type { Ledger, SettleRecord } from "./observed-node.ts";
+import type { Ledger, ImageContentRecord } from "./observed-node.ts";
 import type { ContentMode } from "../config/node-config.ts";
 
 /** A target that this machine went back from. */
@@ -33,7 +33,7 @@ export interface MachineDocuments {
   readonly originals: Originals | undefined;
   readonly refused: readonly RefusedTarget[];
   /** What the last settling came to. */
-  readonly settled?: SettleRecord | undefined;
+  readonly settled?: ImageContentRecord | undefined;
 }
 
 /** A target as it is kept: whole. */

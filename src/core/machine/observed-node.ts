@@ -71,11 +71,11 @@ export interface ObservedNode extends ObservedContent {
   /** Where the system that runs finds at boot what the machine is to have; absent: the daemon writes it. */
   readonly payload?: "image" | "local" | undefined;
   /** What the last settling came to. */
-  readonly settled?: SettleRecord | undefined;
+  readonly settled?: ImageContentRecord | undefined;
 }
 
 /** What a settling came to, for the daemon and for the next one. */
-export interface SettleRecord {
+export interface ImageContentRecord {
   readonly v: 1;
   readonly bootId: string;
   /** What was booted. */

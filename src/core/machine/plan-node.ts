@@ -269,10 +269,10 @@ interface Gap extends Pick<ContentGap, "changes" | "paths" | "units" | "users"> 
 /** What has to be done so that the machine holds the target. */
 function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
   const system = systemGap(node, target);
-  const isSettled = holdsAll(target) || (system.deployment !== undefined && node.payload === "image");
-  const content = contentGap(node, target, isSettled ? isCredential : undefined);
+  const allPoolsUpdated = holdsAll(target) || (system.deployment !== undefined && node.payload === "image");
+  const content = contentGap(node, target, allPoolsUpdated ? isCredential : undefined);
   // What is written before such a boot would only hide what that brings.
-  const unsettled = isSettled
+  const unsettled = allPoolsUpdated
     ? contentGap(node, target).changes.filter((change) => change.kind !== "file" || !isCredential(change.path))
     : [];
   return { ...content, ...system, changes: [...content.changes, ...system.changes], unsettled };

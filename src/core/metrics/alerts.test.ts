@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { storyReasons } from "../../api/books/stories.ts";
-import { lookMeter, storyFamilies } from "../../controller/run-controller.ts";
+import { reportReasons } from "../../api/books/report-table.ts";
+import { reconcileMeter, sectionFamilies } from "../../controller/run-controller.ts";
 import { alerts, metricsNamedBy } from "./alerts.ts";
-import { factsOf } from "../pool/answers.ts";
+import { factsOf } from "../pool/pool-queries.ts";
 import { daemonMetrics } from "./daemon-metrics.ts";
 import { clusterMetrics } from "./metrics.ts";
 import { RolloutMeter } from "./rollout-meter.ts";
@@ -13,7 +13,7 @@ import { ServiceMeter } from "./service-meter.ts";
 import { StateMeter } from "./state-metrics.ts";
 
 const families = [
-  ...lookMeter(() => 0).families(),
+  ...reconcileMeter(() => 0).families(),
   ...clusterMetrics({
     facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0),
     machineConfigNodes: [],
@@ -21,7 +21,7 @@ const families = [
   }),
   ...new RolloutMeter().families(0),
   ...new ServiceMeter().families(0),
-  ...storyFamilies({ sections: new SectionMeter() }, 0),
+  ...sectionFamilies({ sections: new SectionMeter() }, 0),
   ...new StateMeter().families(0, [], []),
   ...daemonMetrics(
     {
@@ -77,10 +77,10 @@ describe("alerts", () => {
       ["MCOJoinOverdue", "JoinOverdue"],
     ] as const)
       expect(alerts.find((alert) => alert.name === name)).toMatchObject({
-        means: storyReasons[reason].means,
-        remedy: storyReasons[reason].next,
+        means: reportReasons[reason].means,
+        remedy: reportReasons[reason].next,
       });
-    expect(alerts.find(({ name }) => name === "MCOStateNotKept")?.remedy).toContain(storyReasons.ChildDown.next);
+    expect(alerts.find(({ name }) => name === "MCOStateNotKept")?.remedy).toContain(reportReasons.ChildDown.next);
   });
 
   test("no metric is described twice or without words [metrics-alerts-1]", () => {

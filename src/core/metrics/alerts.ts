@@ -1,5 +1,5 @@
 import { namespace } from "../../api/names.ts";
-import { type StoryReason, storyReasons } from "../../api/books/stories.ts";
+import { type ReportReason, reportReasons } from "../../api/books/report-table.ts";
 
 /**
  * A rule of Prometheus, and what whoever is woken by it needs to know. Names and severities of those that the reference
@@ -25,9 +25,9 @@ const ofPool = "{{ $labels.pool }}";
 const logOf = (component: string) => `kubectl logs ${inNamespace} -l k8s-app=${component} --tail=100`;
 
 /** Meaning and remedy as the closed list of reasons has them, so that books, conditions and alerts say the same. */
-const told = (reason: StoryReason): Pick<Alert, "means" | "remedy"> => ({
-  means: storyReasons[reason].means,
-  remedy: storyReasons[reason].next,
+const told = (reason: ReportReason): Pick<Alert, "means" | "remedy"> => ({
+  means: reportReasons[reason].means,
+  remedy: reportReasons[reason].next,
 });
 
 /**
@@ -146,13 +146,13 @@ export const alerts: readonly Alert[] = [
     for: "15m",
     severity: "warning",
     summary: "The state process does not keep all books.",
-    means: `Everything else goes on, and what nobody keeps can be read from the journals for a while. Most often a part of it is down or lines were missed: ${storyReasons.ChildDown.means}`,
+    means: `Everything else goes on, and what nobody keeps can be read from the journals for a while. Most often a part of it is down or lines were missed: ${reportReasons.ChildDown.means}`,
     see: [
       "kubectl get machineconfiguration cluster -o jsonpath='{.status.conditions[?(@.type==\"StateKeeping\")]}'",
       logOf("machine-state-controller"),
       "mco book cluster",
     ],
-    remedy: `The condition names the part and the reason (docs/errors.md). ${storyReasons.ChildDown.next}`,
+    remedy: `The condition names the part and the reason (docs/errors.md). ${reportReasons.ChildDown.next}`,
   },
   {
     name: "MCOJoinOverdue",

@@ -1,7 +1,7 @@
 import type { MetricFamily } from "./metrics.ts";
 
 /** What a daemon knows about itself and its machine. */
-export interface DaemonFigures {
+export interface DaemonMetrics {
   /** `Done`, `Working`, `Degraded`, `Unreconcilable`; empty before the first look. */
   readonly state: string;
   /** A word of a closed list; empty when there is nothing to say. */
@@ -26,7 +26,7 @@ export interface DaemonFigures {
  * pkg/daemon/metrics.go, main), and `err` and `reason` are words of a closed list where it puts whole texts; values
  * that it gives as times are 1.
  */
-export function daemonMetrics(figures: DaemonFigures, node: string): readonly MetricFamily[] {
+export function daemonMetrics(metrics: DaemonMetrics, node: string): readonly MetricFamily[] {
   const family = (
     name: string,
     type: "gauge" | "counter",
@@ -34,7 +34,7 @@ export function daemonMetrics(figures: DaemonFigures, node: string): readonly Me
     value: number,
     labels: Readonly<Record<string, string>> = {},
   ): MetricFamily => ({ name, type, help, labels: Object.keys(labels), samples: [{ labels, value }] });
-  const { os, state, reason, config, driftSince } = figures;
+  const { os, state, reason, config, driftSince } = metrics;
   return [
     ...(os === undefined
       ? []
@@ -59,15 +59,15 @@ export function daemonMetrics(figures: DaemonFigures, node: string): readonly Me
       "mcd_pivot_errors_total",
       "gauge",
       "Failures to bring a new system onto the machine since the last success.",
-      figures.osFailures,
+      metrics.osFailures,
     ),
     family(
       "mcd_reboots_failed_total",
       "counter",
       "Reboots that were asked for and did not come.",
-      figures.rebootFailures,
+      metrics.rebootFailures,
     ),
-    family("mcd_kubelet_state", "gauge", "Health checks of the kubelet that failed in a row.", figures.kubeletFailures),
+    family("mcd_kubelet_state", "gauge", "Health checks of the kubelet that failed in a row.", metrics.kubeletFailures),
     family(
       "mcd_config_drift",
       "gauge",
@@ -78,7 +78,7 @@ export function daemonMetrics(figures: DaemonFigures, node: string): readonly Me
       "mcd_local_unsupported_packages",
       "gauge",
       "Packages that somebody layered by hand.",
-      figures.foreignPackages,
+      metrics.foreignPackages,
       { node },
     ),
   ];

@@ -5,7 +5,7 @@ import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations, labels } from "../../api/names.ts";
-import { factsOf } from "../pool/answers.ts";
+import { factsOf } from "../pool/pool-queries.ts";
 import { drainReasons } from "../pool/plan-drain.ts";
 import { clusterMetrics, metricsText } from "./metrics.ts";
 

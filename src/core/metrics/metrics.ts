@@ -3,7 +3,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations, machineConfigNodeConditions } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { type Facts, poolFacts } from "../pool/answers.ts";
+import { type Facts, poolFacts } from "../pool/pool-queries.ts";
 import { drainReasons } from "../pool/plan-drain.ts";
 
 /** One metric with its values: a line each. */

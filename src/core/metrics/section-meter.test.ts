@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { StoryTeller, morning, toldUpdate } from "../../../test/support/story-teller.ts";
+import { LineWriter, morning, toldUpdate } from "../../../test/support/line-writer.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import { annotations } from "../../api/names.ts";
 import { Histogram } from "./histogram.ts";
@@ -65,7 +65,7 @@ describe("how long steps take", () => {
   });
 
   test("of a reboot is measured by the daemon that comes back, from what it told before [metrics-section-meter-4]", () => {
-    const daemon = new StoryTeller("daemon", "worker-0");
+    const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Prepared", mark: "begin", reason: "Checking" });
     daemon.at(1, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
     daemon.at(10, { ...update, path: "PostAction/Rebooted", mark: "begin", reason: "RebootRequested" });

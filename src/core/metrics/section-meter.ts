@@ -1,4 +1,10 @@
-import { type BookKind, type StoryLine, type StoryOutcome, bookKindOf, sectionKeyOf } from "../../api/books/stories.ts";
+import {
+  type BookKind,
+  type JournalEntry,
+  type SectionOutcome,
+  bookKindOf,
+  sectionKeyOf,
+} from "../../api/books/report-table.ts";
 import { poolInRenderedName } from "../config/is-rendered.ts";
 import { Histogram } from "./histogram.ts";
 import type { MetricFamily } from "./metrics.ts";
@@ -7,14 +13,14 @@ import type { MetricFamily } from "./metrics.ts";
 const mostOpen = 10_000;
 
 /** What of a line a meter looks at. */
-export type MeteredLine = Pick<StoryLine, "mark"> & {
+export type MeteredLine = Pick<JournalEntry, "mark"> & {
   readonly book: string;
   readonly chapter: string;
   readonly path: string;
   readonly reason: string;
   readonly run?: string | undefined;
-  readonly outcome?: StoryOutcome | undefined;
-  readonly data?: StoryLine["data"] | undefined;
+  readonly outcome?: SectionOutcome | undefined;
+  readonly data?: JournalEntry["data"] | undefined;
 };
 
 /**

@@ -1,5 +1,5 @@
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
-import { bookKindOf } from "../../api/books/stories.ts";
+import { bookKindOf } from "../../api/books/report-table.ts";
 import type { Told } from "../operator/health.ts";
 import type { MetricFamily, Sample } from "./metrics.ts";
 

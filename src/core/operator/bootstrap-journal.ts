@@ -1,7 +1,7 @@
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
 import { journals } from "../../api/names.ts";
-import type { StoryLineIn } from "../../api/books/stories.ts";
+import type { JournalEntryIn } from "../../api/books/report-table.ts";
 import type { BootstrapFile, Bootstrapped } from "./bootstrap.ts";
 import { appendLines } from "../books/journal.ts";
 
@@ -11,7 +11,7 @@ const chapter = "Bootstrap";
 export function bootstrapLines(
   component: "operator" | "controller",
   made: Bootstrapped,
-): readonly StoryLineIn<"cluster">[] {
+): readonly JournalEntryIn<"cluster">[] {
   if (made.verdict === "refused") {
     const [first] = made.problems;
     const more = made.problems.length - 1;
@@ -62,7 +62,7 @@ export function bootstrapLines(
 }
 
 /** The last word before the journal goes to the cluster: what there was beside the lines that it holds. */
-export function handOverLine(lines: readonly JournalLine[]): StoryLineIn<"cluster"> {
+export function handOverLine(lines: readonly JournalLine[]): JournalEntryIn<"cluster"> {
   const of = (level: JournalLine["level"]) => lines.filter((line) => line.level === level).length;
   return {
     chapter,

@@ -2,7 +2,7 @@ import { withTransition } from "../../api/schema/conditions.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import { labels } from "../../api/names.ts";
-import { type Facts, clusterMayUpgrade, poolFacts, renderRefusal } from "../pool/answers.ts";
+import { type Facts, clusterMayUpgrade, poolFacts, renderRefusal } from "../pool/pool-queries.ts";
 import { type PoolFacts, type PoolProgress, poolLine, poolProgress } from "../pool/pool-progress.ts";
 
 /** What one sync function of the operator found. */

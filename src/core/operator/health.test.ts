@@ -5,8 +5,8 @@ import type { Node } from "../../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations, labels } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { reasonText, storyReasons } from "../../api/books/stories.ts";
-import { type ComponentFacts, componentHealth, factsOf } from "../pool/answers.ts";
+import { reasonText, reportReasons } from "../../api/books/report-table.ts";
+import { type ComponentFacts, componentHealth, factsOf } from "../pool/pool-queries.ts";
 import { type TaskOutcome, clusterOperatorConditions, poolsUnderWay } from "./cluster-operator-status.ts";
 import {
   type HealthFacts,
@@ -385,7 +385,7 @@ describe("the health of the suite's parts", () => {
       expect(message).not.toBe("");
       const key = healthReasonKey(reason);
       expect(key, reason).toBeDefined();
-      expect(reasonText(key ?? "")).toBe(storyReasons[key ?? "None"]);
+      expect(reasonText(key ?? "")).toBe(reportReasons[key ?? "None"]);
     }
   });
 

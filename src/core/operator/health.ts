@@ -2,8 +2,8 @@ import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { objects } from "../../api/names.ts";
-import type { StoryReason } from "../../api/books/stories.ts";
-import { type ComponentFacts, type Facts, componentHealth, renderRefusal } from "../pool/answers.ts";
+import type { ReportReason } from "../../api/books/report-table.ts";
+import { type ComponentFacts, type Facts, componentHealth, renderRefusal } from "../pool/pool-queries.ts";
 import { poolsUnderWay } from "./cluster-operator-status.ts";
 import { silentAfterMs } from "../pool/member-facts.ts";
 
@@ -104,9 +104,9 @@ const some = (names: readonly string[]) =>
   `${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`;
 
 type Verdict = Omit<Told, "type">;
-const fine = (message: string, reason: StoryReason = "AsExpected"): Verdict => ({ status: "True", reason, message });
+const fine = (message: string, reason: ReportReason = "AsExpected"): Verdict => ({ status: "True", reason, message });
 const bad = (reason: string, message: string): Verdict => ({ status: "False", reason, message });
-const unknown = (reason: StoryReason, message: string): Verdict => ({ status: "Unknown", reason, message });
+const unknown = (reason: ReportReason, message: string): Verdict => ({ status: "Unknown", reason, message });
 
 /**
  * How the parts of the suite are, from what is seen of them. The ClusterOperator is made of the same answers of core
@@ -399,7 +399,7 @@ export function withTransitions(
  * The entry of the closed list of reasons that explains the reason of a health condition, which may name a part:
  * `SyncRBACFailing`.
  */
-export function healthReasonKey(reason: string): StoryReason | undefined {
+export function healthReasonKey(reason: string): ReportReason | undefined {
   if (isPlain(reason)) return reason;
   if (/^Sync[A-Z]\w*Failing$/.test(reason)) return "SyncFailing";
   if (/^Child[A-Z]\w*Down$/.test(reason)) return "ChildDown";
@@ -428,6 +428,6 @@ const plainReasons = [
   "CertExpiring",
   "BuilderDown",
   "BuildQueueStuck",
-] as const satisfies readonly StoryReason[];
+] as const satisfies readonly ReportReason[];
 const isPlain = (reason: string): reason is (typeof plainReasons)[number] =>
   plainReasons.some((each) => each === reason);

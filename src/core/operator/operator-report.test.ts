@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations, labels, nodeStates } from "../../api/names.ts";
-import { factsOf } from "../pool/answers.ts";
+import { factsOf } from "../pool/pool-queries.ts";
 import { extensionOf, initialConditions, requiredPools, versionsOf } from "./operator-report.ts";
 
 const now = Date.UTC(2030, 0, 1);

@@ -1,7 +1,7 @@
 import { timestampOf } from "../../api/schema/object.ts";
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import { labels } from "../../api/names.ts";
-import { type Facts, poolFacts } from "../pool/answers.ts";
+import { type Facts, poolFacts } from "../pool/pool-queries.ts";
 import type { TaskOutcome } from "./cluster-operator-status.ts";
 import { poolLine, poolProgress } from "../pool/pool-progress.ts";
 

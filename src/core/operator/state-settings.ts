@@ -1,4 +1,4 @@
-import { type BookKind, bookKinds } from "../../api/books/stories.ts";
+import { type BookKind, bookKinds } from "../../api/books/report-table.ts";
 import { type Retention, defaultRetention } from "../books/book-retention.ts";
 
 /** Parts of the state process that can be switched by themselves. */

@@ -44,7 +44,7 @@ export class ClusterMembers {
   readonly #members = new Map<string, PoolMembers>();
   readonly #bare = new Set<string>();
   readonly #controlPlane = new Map<string, MemberFacts>();
-  readonly #homeless = new Map<string, PoolOfNode>();
+  readonly #unassigned = new Map<string, PoolOfNode>();
   readonly #refusing = new Map<string, MachineConfigNode>();
   readonly #daemonsAway = new Map<string, number>();
   readonly #imageConfigs = new Map<string, MachineOSConfig>();
@@ -249,8 +249,8 @@ export class ClusterMembers {
       this.#members.get(before.pool)?.drop(name);
     if (membership.verdict === "member") {
       this.#membersOf(membership.pool, now).put(facts, now);
-      this.#homeless.delete(name);
-    } else this.#homeless.set(name, membership);
+      this.#unassigned.delete(name);
+    } else this.#unassigned.set(name, membership);
     if (facts.controlPlane) this.#controlPlane.set(name, facts);
     else this.#controlPlane.delete(name);
     if (facts.daemonAwaySince === "") this.#daemonsAway.delete(name);
@@ -267,7 +267,7 @@ export class ClusterMembers {
     const known = this.#nodes.get(name);
     this.#nodes.delete(name);
     if (known?.membership.verdict === "member") this.#members.get(known.membership.pool)?.drop(name);
-    for (const group of [this.#bare, this.#controlPlane, this.#homeless, this.#daemonsAway, this.#contradictions])
+    for (const group of [this.#bare, this.#controlPlane, this.#unassigned, this.#daemonsAway, this.#contradictions])
       group.delete(name);
     if (known !== undefined)
       this.#await(name, { machineConfigNode: known.machineConfigNode, daemonPod: known.daemonPod });
@@ -341,8 +341,8 @@ export class ClusterMembers {
   }
 
   /** Nodes that belong to no pool, and why. */
-  get homeless(): ReadonlyMap<string, PoolOfNode> {
-    return this.#homeless;
+  get unassigned(): ReadonlyMap<string, PoolOfNode> {
+    return this.#unassigned;
   }
 
   /** MachineConfigNodes of this pool whose machines went back from a target. */

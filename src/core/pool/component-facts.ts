@@ -1,7 +1,7 @@
 import type { DaemonSet, Deployment } from "../../api/foreign/kubernetes.ts";
 import { annotations } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
-import type { ComponentFacts } from "./answers.ts";
+import type { ComponentFacts } from "./pool-queries.ts";
 
 const isOf = ({ metadata }: KubeObject, version: string) =>
   metadata.annotations?.[annotations.releaseImageVersion] === version;

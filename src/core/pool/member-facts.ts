@@ -173,7 +173,7 @@ export const isSkipped = (member: MemberFacts): boolean =>
   member.skippedUntil !== "" && member.current !== "" && !isDegraded(member);
 
 /** Out of service because of what we do: a target under way, a drain, our cordon. */
-export const isInOurHands = (member: MemberFacts): boolean =>
+export const isUnderUpdate = (member: MemberFacts): boolean =>
   (member.desired !== "" && isAway(member)) ||
   member.state === nodeStates.working ||
   member.cordoned === "byUs" ||

@@ -13,8 +13,8 @@ import {
   planDrain,
   protectionsOf,
   skippedUntil,
-  slimBudget,
-  slimPod,
+  trimBudget,
+  trimPod,
   whyStuck,
 } from "./plan-drain.ts";
 import { defaultPoolPolicy } from "./pool-policy.ts";
@@ -72,12 +72,12 @@ describe("drainStep", () => {
     {
       title: "our cordon is lifted",
       has: { desired: "uncordon-x", applied: "drain-x", cordoned: true, ours: "drain-x" },
-      step: { do: "uncordon", request: "uncordon-x", lift: true },
+      step: { do: "uncordon", request: "uncordon-x", remedy: true },
     },
     {
       title: "a cordon of somebody else stays",
       has: { desired: "uncordon-x", applied: "drain-x", cordoned: true },
-      step: { do: "uncordon", request: "uncordon-x", lift: false },
+      step: { do: "uncordon", request: "uncordon-x", remedy: false },
     },
     {
       title: "an uncordon that is carried out rests, though an administrator cordoned since",
@@ -298,7 +298,7 @@ describe("notes on the node", () => {
     expect(drainStep(noted(annotations.drainSkipped, text, "uncordon-w"))).toEqual({
       do: "uncordon",
       request: "uncordon-w",
-      lift: false,
+      remedy: false,
     });
     expect(drainStep(noted(annotations.drainSkipped, "{"))).toMatchObject({ do: "cordon" });
     expect([skippedUntil(0, 60), skippedUntil(0, 3600)]).toEqual([300_000, 3_600_000]);
@@ -328,13 +328,13 @@ test("what is kept of pods and budgets is what decisions need [pool-plan-drain-1
       ],
     },
   } as unknown as Pod;
-  const slim = slimPod(full);
-  expect(JSON.stringify(slim)).not.toMatch(/other|image|managedFields|secret|Memory/);
-  expect(planDrain([slim])).toMatchObject({ staying: [{ why: "mirror" }] });
+  const trim = trimPod(full);
+  expect(JSON.stringify(trim)).not.toMatch(/other|image|managedFields|secret|Memory/);
+  expect(planDrain([trim])).toMatchObject({ staying: [{ why: "mirror" }] });
   const web = { ...full, metadata: { ...full.metadata, annotations: {} } };
-  expect(protectionsOf({ pod: slimPod(web), by: "pdb", why: "" }, [])).toEqual(["pdb", "emptyDir"]);
-  expect(whyStuck(slimPod(web), now)).toBe(whyStuck(web, now));
+  expect(protectionsOf({ pod: trimPod(web), by: "pdb", why: "" }, [])).toEqual(["pdb", "emptyDir"]);
+  expect(whyStuck(trimPod(web), now)).toBe(whyStuck(web, now));
   const whole = budget("keep", { minAvailable: 2 }, { disruptedPods: { a: "t" }, conditions: [{}] });
-  expect(slimBudget(whole).status).not.toHaveProperty("disruptedPods");
-  expect(neverAllows(slimBudget(whole))).toBe(neverAllows(whole));
+  expect(trimBudget(whole).status).not.toHaveProperty("disruptedPods");
+  expect(neverAllows(trimBudget(whole))).toBe(neverAllows(whole));
 });

@@ -18,7 +18,7 @@ export type DrainStep =
   /** The node is out of service; see to its pods. */
   | { readonly do: "evict"; readonly request: string }
   /** Put the node back. `lift`: the cordon is ours; another one stays. */
-  | { readonly do: "uncordon"; readonly request: string; readonly lift: boolean }
+  | { readonly do: "uncordon"; readonly request: string; readonly remedy: boolean }
   | { readonly do: "refuse"; readonly request: string; readonly reason: string };
 
 /** Reads the request that a daemon wrote on its node, and how far it has been carried out. */
@@ -37,7 +37,7 @@ export function drainStep(node: Pick<Node, "metadata" | "spec">): DrainStep {
   }
   if (verb === "uncordon") {
     const ours = has[annotations.cordonedFor] !== undefined;
-    return fulfilled && !ours ? { do: "nothing" } : { do: "uncordon", request, lift: ours && isCordoned };
+    return fulfilled && !ours ? { do: "nothing" } : { do: "uncordon", request, remedy: ours && isCordoned };
   }
   return {
     do: "refuse",
@@ -340,7 +340,7 @@ export function describeForecast(
 }
 
 /** What a drain needs to know of a pod: the rest is not kept. */
-export function slimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
+export function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   const {
     name,
     namespace,
@@ -377,7 +377,7 @@ export function slimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod 
 }
 
 /** What a drain needs to know of a disruption budget. */
-export function slimBudget({ apiVersion, kind, metadata, spec, status }: PodDisruptionBudget): PodDisruptionBudget {
+export function trimBudget({ apiVersion, kind, metadata, spec, status }: PodDisruptionBudget): PodDisruptionBudget {
   const { name, namespace, uid, resourceVersion, generation } = metadata;
   const {
     disruptedPods: _,

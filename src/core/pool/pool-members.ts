@@ -3,7 +3,7 @@ import {
   type MemberFacts,
   isDone,
   isFailing,
-  isInOurHands,
+  isUnderUpdate,
   isJoining,
   isOutOfService,
   isSilent,
@@ -45,7 +45,7 @@ export class PoolMembers {
   #image: ImageTarget;
   readonly #places = new Map<string, Place>();
   readonly #away = new Map<string, MemberFacts>();
-  readonly #inOurHands = new Map<string, MemberFacts>();
+  readonly #underUpdate = new Map<string, MemberFacts>();
   readonly #degraded = new Map<string, MemberFacts>();
   readonly #joining = new Map<string, MemberFacts>();
   readonly #cordonedByOthers = new Map<string, MemberFacts>();
@@ -117,7 +117,7 @@ export class PoolMembers {
       updated,
       ready: updated && member.kubeletReady && member.cordoned !== "byUs",
       unavailable: away && !isFailing(member),
-      finished: updated && !isInOurHands(member),
+      finished: updated && !isUnderUpdate(member),
       candidate:
         this.#target === ""
           ? undefined
@@ -132,7 +132,7 @@ export class PoolMembers {
     this.#places.set(member.name, place);
     const { name } = member;
     if (away) this.#away.set(name, member);
-    if (isInOurHands(member)) this.#inOurHands.set(name, member);
+    if (isUnderUpdate(member)) this.#underUpdate.set(name, member);
     if (looksDegraded(member)) this.#degraded.set(name, member);
     if (isJoining(member)) this.#joining.set(name, member);
     if (member.cordoned === "byOthers") this.#cordonedByOthers.set(name, member);
@@ -149,7 +149,7 @@ export class PoolMembers {
     this.#places.delete(name);
     for (const group of [
       this.#away,
-      this.#inOurHands,
+      this.#underUpdate,
       this.#degraded,
       this.#joining,
       this.#cordonedByOthers,
@@ -215,8 +215,8 @@ export class PoolMembers {
     return this.#away;
   }
 
-  get inOurHands(): Members {
-    return this.#inOurHands;
+  get underUpdate(): Members {
+    return this.#underUpdate;
   }
 
   get degraded(): Members {

@@ -107,7 +107,7 @@ export function poolProgress(
   past?: Past,
 ): PoolProgress {
   const { target } = members;
-  const inOurHands = byName(members.inOurHands).filter((member) => !looksDegraded(member));
+  const underUpdate = byName(members.underUpdate).filter((member) => !looksDegraded(member));
   const silent = byName(members.silent);
   const failed = byName(members.degraded);
   const lost = byName(members.away).filter((member) => member.phase === "Lost" && !looksDegraded(member));
@@ -117,7 +117,7 @@ export function poolProgress(
   const begun = members.size === 0 || members.updated > 0;
   const allUpdated = target !== "" && begun && members.unfinished === joining.filter(isYoung).length;
   const stopped =
-    inOurHands.length === 0 &&
+    underUpdate.length === 0 &&
     selection.chosen.length === 0 &&
     selection.waits.length > 0 &&
     selection.waits.every(({ reason }) => stopReasons.has(reason));
@@ -138,17 +138,17 @@ export function poolProgress(
     reverting:
       members.image.image === "" &&
       members.image.awaits === undefined &&
-      [...members.inOurHands.values(), ...members.urgent, ...members.waiting.slice(0, 1)].some(
+      [...members.underUpdate.values(), ...members.urgent, ...members.waiting.slice(0, 1)].some(
         ({ currentImage }) => currentImage !== "",
       ),
     paused: pool.spec.paused === true,
     verdict,
     total: members.size,
     done: members.updated,
-    working: inOurHands
+    working: underUpdate
       .filter((member) => member.phase !== "Lost" && !isBlocked(member))
       .map((member) => moverOf(member)),
-    blocked: inOurHands.filter(isBlocked).map((member) => moverOf(member)),
+    blocked: underUpdate.filter(isBlocked).map((member) => moverOf(member)),
     failed: failed.map((member) => moverOf(member, member.says === "" ? member.reason : member.says)),
     lost: lost.map((member) => moverOf(member, member.kubeletReason)),
     silent: silent.map((member) => ({
@@ -206,7 +206,7 @@ export type PoolBlocker = {
     | "Irreconcilable"
     | "RenderRefused";
   readonly message: string;
-  readonly lift: string;
+  readonly remedy: string;
 };
 
 /** Causes that hold for a pool as a whole, not those of single machines. */
@@ -219,7 +219,7 @@ export function poolBlockers(progress: PoolProgress): readonly PoolBlocker[] {
           {
             reason: "NotRendered" as const,
             message: "no configuration has been rendered for the pool yet",
-            lift: "see the condition RenderDegraded of the pool, and whether some MachineConfig has its role",
+            remedy: "see the condition RenderDegraded of the pool, and whether some MachineConfig has its role",
           },
         ]
       : []),
@@ -228,16 +228,16 @@ export function poolBlockers(progress: PoolProgress): readonly PoolBlocker[] {
           {
             reason: "Paused" as const,
             message: `the pool is paused and will not go to ${target}`,
-            lift: "set spec.paused of the pool to false",
+            remedy: "set spec.paused of the pool to false",
           },
         ]
       : []),
     ...(quarantined === undefined
       ? []
-      : [{ reason: "TargetQuarantined" as const, message: quarantined.message, lift: quarantined.lift }]),
-    ...progress.waiting.flatMap(({ reason, message, lift }) =>
+      : [{ reason: "TargetQuarantined" as const, message: quarantined.message, remedy: quarantined.remedy }]),
+    ...progress.waiting.flatMap(({ reason, message, remedy }) =>
       reason === "BuildFailed" || reason === "BuildInterrupted" || reason === "CanaryFailed"
-        ? [{ reason, message, lift }]
+        ? [{ reason, message, remedy }]
         : [],
     ),
     ...(progress.irreconcilable.length === 0
@@ -246,7 +246,7 @@ export function poolBlockers(progress: PoolProgress): readonly PoolBlocker[] {
           {
             reason: "Irreconcilable" as const,
             message: `${target} cannot be applied to running machines: ${progress.irreconcilable.join("; ")}`,
-            lift: "take the change back, or replace the machines",
+            remedy: "take the change back, or replace the machines",
           },
         ]),
   ];

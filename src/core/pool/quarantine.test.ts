@@ -27,76 +27,76 @@ describe("a target that a machine went back from", () => {
     given: [ReturnType<typeof pool>, readonly ReturnType<typeof machine>[]];
     annotation: unknown;
     tell: readonly string[];
-    lift: readonly string[];
+    remedy: readonly string[];
   }>([
     {
       title: "is quarantined for the pool",
       given: [pool(), [machine("a", ["new"])]],
       annotation: [ours("new", "a")],
       tell: ["a"],
-      lift: [],
+      remedy: [],
     },
     {
       title: "that another one refuses too gets that machine added",
       given: [pool([ours("new", "a")]), [machine("a", ["new"], "t-a"), machine("b", ["new"])]],
       annotation: [ours("new", "a", "b")],
       tell: ["b"],
-      lift: [],
+      remedy: [],
     },
     {
       title: "stays while nobody lifts it",
       given: [pool([ours("new", "a")]), [machine("a", ["new"], "t-a")]],
       annotation: undefined,
       tell: [],
-      lift: [],
+      remedy: [],
     },
     {
       title: "is tried again when somebody removes the annotation",
       given: [pool(), [machine("a", ["new"], "t-a")]],
       annotation: undefined,
       tell: [],
-      lift: ["a"],
+      remedy: ["a"],
     },
     {
       title: "that was written to the pool by a controller that died before it could note so is written the same again",
       given: [pool([ours("new", "a")]), [machine("a", ["new"])]],
       annotation: undefined,
       tell: ["a"],
-      lift: [],
+      remedy: [],
     },
     {
       title: "ends with the next target",
       given: [pool([ours("old", "a")]), [machine("a", ["old"], "t-a")]],
       annotation: null,
       tell: [],
-      lift: [],
+      remedy: [],
     },
     {
       title: "ends when the machine has lifted it by itself",
       given: [pool([ours("new", "a")]), [machine("a", [], "t-a")]],
       annotation: null,
       tell: [],
-      lift: [],
+      remedy: [],
     },
     {
       title: "leaves a list of people as it is spelled",
       given: [pool(["another"]), []],
       annotation: undefined,
       tell: [],
-      lift: [],
+      remedy: [],
     },
     {
       title: "leaves what people wrote alone",
       given: [pool([{ config: "theirs" }, "another", ours("old", "a")]), [machine("a", ["new"])]],
       annotation: [{ config: "theirs" }, { config: "another" }, ours("new", "a")],
       tell: ["a"],
-      lift: [],
+      remedy: [],
     },
-  ])("$title", ({ given: [of, machines], annotation, tell, lift }) => {
+  ])("$title", ({ given: [of, machines], annotation, tell, remedy }) => {
     const step = quarantineStep("new", "", of, machines);
     expect(typeof step.annotation === "string" ? JSON.parse(step.annotation) : step.annotation).toEqual(annotation);
     expect([...step.tell.keys()]).toEqual(tell);
-    expect(step.lift).toEqual(lift);
+    expect(step.remedy).toEqual(remedy);
   });
 
   test("what cannot be read says nothing", () => {
@@ -106,7 +106,7 @@ describe("a target that a machine went back from", () => {
         annotations: { [annotations.refusedTargets]: "{", [annotations.quarantined]: '["x", 5, {"config": "y"}]' },
       },
     };
-    expect(quarantineStep("new", "", pool(), [broken])).toEqual({ annotation: undefined, tell: new Map(), lift: [] });
+    expect(quarantineStep("new", "", pool(), [broken])).toEqual({ annotation: undefined, tell: new Map(), remedy: [] });
     expect(quarantinedTargets(broken)).toEqual(["x", "y"]);
   });
 });

@@ -20,7 +20,7 @@ export interface QuarantineStep {
   /** Machines whose refusal the pool now knows: node → time of the refusal, to be noted on their MachineConfigNodes. */
   readonly tell: ReadonlyMap<string, string>;
   /** Machines that should forget their refusal, because somebody has taken the quarantine away. */
-  readonly lift: readonly string[];
+  readonly remedy: readonly string[];
 }
 
 /**
@@ -65,13 +65,13 @@ export function quarantineStep(
     return {
       annotation: unlessSame(written([...others, entry])),
       tell: new Map(untold.map(({ node, at }) => [node, at])),
-      lift: [],
+      remedy: [],
     };
   }
   const isStale = (entry: Entry) =>
     Array.isArray(entry["nodes"]) && (!isTarget(entry, target, image) || refusals.length === 0);
   const annotation = entries.some(isStale) ? written(entries.filter((entry) => !isStale(entry))) : undefined;
-  return { annotation, tell: new Map(), lift: named === undefined ? refusals.map(({ node }) => node) : [] };
+  return { annotation, tell: new Map(), remedy: named === undefined ? refusals.map(({ node }) => node) : [] };
 }
 
 type Entry = Readonly<Record<string, unknown>> & { readonly config: string };

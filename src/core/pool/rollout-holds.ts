@@ -1,5 +1,5 @@
 import { annotations } from "../../api/names.ts";
-import { type MemberFacts, isFailing, isInOurHands, isOutOfService, whyOutOfService } from "./member-facts.ts";
+import { type MemberFacts, isFailing, isUnderUpdate, isOutOfService, whyOutOfService } from "./member-facts.ts";
 import type { ImageWaitReason } from "../config/image-pair.ts";
 import type { PoolMembers } from "./pool-members.ts";
 
@@ -30,7 +30,7 @@ export interface RolloutPolicy {
   /** How many machines get the target before all others, and for how long they must keep well, in milliseconds. */
   readonly canary?: { readonly count: number; readonly wellMs: number };
   /** Why other pools come first; `undefined`: none does. */
-  readonly afterOthers?: { readonly message: string; readonly lift: string } | undefined;
+  readonly afterOthers?: { readonly message: string; readonly remedy: string } | undefined;
 }
 
 /** Who goes first with a new image, and how that went. */
@@ -151,7 +151,7 @@ export const holdTable: Readonly<Record<Hold, Readonly<Record<MachineClass, bool
 export interface Held {
   readonly reason: WaitReason;
   readonly message: string;
-  readonly lift: string;
+  readonly remedy: string;
   /** The hold keeps every other healthy machine behind this one back, too. */
   readonly all: boolean;
 }
@@ -220,8 +220,8 @@ export class Turn {
 
 type Rule = (member: MemberFacts, turn: Turn, is: MachineClass) => Held | undefined;
 
-const one = (reason: WaitReason, message: string, lift: string): Held => ({ reason, message, lift, all: false });
-const all = (reason: WaitReason, message: string, lift: string): Held => ({ reason, message, lift, all: true });
+const one = (reason: WaitReason, message: string, remedy: string): Held => ({ reason, message, remedy, all: false });
+const all = (reason: WaitReason, message: string, remedy: string): Held => ({ reason, message, remedy, all: true });
 
 /** How each hold is judged, whatever the class of the machine. */
 const rules: Readonly<Record<Hold, Rule>> = {
@@ -229,10 +229,10 @@ const rules: Readonly<Record<Hold, Rule>> = {
     pool.paused ? all("Paused", "the pool is paused", "set spec.paused of the pool to false") : undefined,
   image(_, { members }) {
     const { awaits } = members.image;
-    return awaits === undefined ? undefined : all(awaits.reason, awaits.message, awaits.lift);
+    return awaits === undefined ? undefined : all(awaits.reason, awaits.message, awaits.remedy);
   },
   otherPools: (_, { policy: { afterOthers } }) =>
-    afterOthers === undefined ? undefined : all("WorkersFirst", afterOthers.message, afterOthers.lift),
+    afterOthers === undefined ? undefined : all("WorkersFirst", afterOthers.message, afterOthers.remedy),
   drainDelay: ({ skippedUntil, says }, { now }) =>
     now < Date.parse(skippedUntil)
       ? one(
@@ -251,7 +251,7 @@ const rules: Readonly<Record<Hold, Rule>> = {
       : undefined,
   controlPlaneBusy(member, turn) {
     if (!member.controlPlane) return undefined;
-    const busy = turn.busyControlPlane ?? others(member, turn).find(isInOurHands)?.name;
+    const busy = turn.busyControlPlane ?? others(member, turn).find(isUnderUpdate)?.name;
     return busy === undefined
       ? undefined
       : one(

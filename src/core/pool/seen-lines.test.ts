@@ -4,7 +4,7 @@ import { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import { annotations } from "../../api/names.ts";
 import type { Condition } from "../../api/schema/object.ts";
 import { type JournalWriter, lineOf } from "../books/journal.ts";
-import { morning, toldUpdate } from "../../../test/support/story-teller.ts";
+import { morning, toldUpdate } from "../../../test/support/line-writer.ts";
 import { foldBook } from "../books/fold-book.ts";
 import { type NodeSeen, lostAfterMs, seeNode } from "./seen-lines.ts";
 
@@ -133,7 +133,7 @@ describe("what an onlooker says of a node", () => {
       "worker",
       { now: morning + 160_000, since: 0 },
     );
-    expect([look.lines, look.lookAgainMs]).toEqual([[], lostAfterMs - 60_000]);
+    expect([look.lines, look.reconcileAfterMs]).toEqual([[], lostAfterMs - 60_000]);
     expect(
       said(
         watch([

@@ -2,7 +2,7 @@ import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import { annotations, machineConfigNodeConditions as types, nodeStates } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import type { StoryLineIn } from "../../api/books/stories.ts";
+import type { JournalEntryIn } from "../../api/books/report-table.ts";
 import { isReady, phaseOf } from "../books/phase.ts";
 
 /** What was last seen of a node: a few words, so that thousands cost little. */
@@ -19,7 +19,7 @@ export interface NodeSeen {
 
 /** A line that follows from objects, and when what it tells of happened, in milliseconds since the epoch. */
 export interface SeenLine {
-  readonly line: StoryLineIn<"node">;
+  readonly line: JournalEntryIn<"node">;
   readonly at: number;
 }
 
@@ -28,7 +28,7 @@ export interface NodeLook {
   readonly seen: NodeSeen | undefined;
   readonly lines: readonly SeenLine[];
   /** When to look again though nothing changes, in milliseconds. */
-  readonly lookAgainMs?: number;
+  readonly reconcileAfterMs?: number;
 }
 
 /** A node whose kubelet is silent for longer than this without an announced reboot is lost. */
@@ -85,7 +85,7 @@ export function seeNode(
   return {
     seen,
     lines,
-    ...(isSilent && !isLost ? { lookAgainMs: Math.max(1000, is.silentSince + lostAfterMs - now) } : {}),
+    ...(isSilent && !isLost ? { reconcileAfterMs: Math.max(1000, is.silentSince + lostAfterMs - now) } : {}),
   };
 }
 
@@ -93,7 +93,7 @@ const boundary = { level: "boundary" } as const;
 
 /** A line, and when what it says happened, in milliseconds since the epoch; absent: now. */
 interface Noted {
-  readonly line: StoryLineIn<"node">;
+  readonly line: JournalEntryIn<"node">;
   readonly at?: number;
 }
 
@@ -135,7 +135,7 @@ function stateOf(node: Node, machineConfigNode: MachineConfigNode | undefined, n
   };
 }
 
-const deletedLine = (uid: string): StoryLineIn<"node"> => ({
+const deletedLine = (uid: string): JournalEntryIn<"node"> => ({
   ...boundary,
   chapter: "Leave",
   path: "Deleted",
@@ -208,7 +208,7 @@ function updateLines(
 ): readonly Noted[] {
   const here = { ...boundary, chapter: "Update" } as const;
   const isUnderWay = desired !== "" && desired !== current;
-  const requested: StoryLineIn<"node"> = {
+  const requested: JournalEntryIn<"node"> = {
     ...here,
     run: desired,
     path: "Requested",
@@ -217,7 +217,7 @@ function updateLines(
     message: `it was given ${desired}`,
     data: { from: current, to: desired },
   };
-  const updated: StoryLineIn<"node"> = {
+  const updated: JournalEntryIn<"node"> = {
     ...here,
     run: current,
     path: "Updated",
@@ -253,6 +253,6 @@ function phaseLines(
     mark: condition.status === "True" ? "end" : "begin",
     reason,
     message: condition.message,
-  } as StoryLineIn<"node">;
+  } as JournalEntryIn<"node">;
   return [{ line, at: Date.parse(condition.lastTransitionTime) }];
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type MemberFacts, isInOurHands, isOutOfService } from "./member-facts.ts";
+import { type MemberFacts, isUnderUpdate, isOutOfService } from "./member-facts.ts";
 import { quarantinedTargets } from "./quarantine.ts";
 import { PoolMembers } from "./pool-members.ts";
 import {
@@ -410,8 +410,8 @@ const situations: Readonly<
   Record<Hold, Partial<Given> & { readonly x?: Partial<MemberFacts>; readonly beside?: Partial<MemberFacts> }>
 > = {
   paused: { paused: true },
-  image: { awaits: { reason: "WaitingForBuild", message: "", lift: "" } },
-  otherPools: { policy: { afterOthers: { message: "", lift: "" } } },
+  image: { awaits: { reason: "WaitingForBuild", message: "", remedy: "" } },
+  otherPools: { policy: { afterOthers: { message: "", remedy: "" } } },
   drainDelay: { x: { skippedUntil: later } },
   quarantine: { quarantined: ["new"] },
   controlPlaneBusy: { otherControlPlane: [member("o", { ...onItsWay, controlPlane: true })] },
@@ -521,7 +521,7 @@ test("members kept from single changes are what they would be if they were sorte
           counts: [members.size, members.updated, members.ready, members.unavailable, members.unfinished],
           groups: [
             members.away,
-            members.inOurHands,
+            members.underUpdate,
             members.degraded,
             members.joining,
             members.cordonedByOthers,
@@ -562,7 +562,7 @@ describe("whatever the state of a pool", () => {
           .chosen.map(({ node }) => taken(given, node))
           .filter(({ controlPlane }) => controlPlane);
         const busy = [...given.members, ...given.otherControlPlane].filter(
-          (each) => each.controlPlane && isInOurHands(each),
+          (each) => each.controlPlane && isUnderUpdate(each),
         );
         expect(chosen.length).toBeLessThanOrEqual(1);
         for (const { name } of chosen) expect(busy.filter((each) => each.name !== name)).toEqual([]);

@@ -19,7 +19,7 @@ export interface Wait {
   /** A sentence without a final full stop. */
   readonly message: string;
   /** What would let them go on. */
-  readonly lift: string;
+  readonly remedy: string;
   readonly count: number;
   /** The first of them, in the order in which they will get it. */
   readonly first: readonly string[];
@@ -148,7 +148,7 @@ function* following(first: MemberFacts, others: Iterable<MemberFacts>): Iterable
 class Waits {
   readonly #groups = new Map<
     string,
-    { reason: WaitReason; message: string; lift: string; count: number; first: string[] }
+    { reason: WaitReason; message: string; remedy: string; count: number; first: string[] }
   >();
   readonly #named: number;
 
@@ -157,10 +157,10 @@ class Waits {
   }
 
   /** @param members the first of `count`; no more of them are read than are named. */
-  add({ reason, message, lift }: Held, members: Iterable<MemberFacts>, count: number): void {
+  add({ reason, message, remedy }: Held, members: Iterable<MemberFacts>, count: number): void {
     if (count === 0) return;
     const id = `${reason} ${message}`;
-    const group = this.#groups.get(id) ?? { reason, message, lift, count: 0, first: [] };
+    const group = this.#groups.get(id) ?? { reason, message, remedy, count: 0, first: [] };
     group.count += count;
     this.#groups.set(id, group);
     if (group.first.length >= this.#named) return;

@@ -1,7 +1,7 @@
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
-import { type Facts, poolFacts } from "../pool/answers.ts";
+import { type Facts, poolFacts } from "../pool/pool-queries.ts";
 import { nextActionOf } from "../build/build-failures.ts";
 import type { KeyDifference } from "../build/build-key.ts";
 import type { ReadChapter } from "../books/book-text.ts";
@@ -66,12 +66,12 @@ export function explainBuild(
     pool,
     objects,
     facts,
-    story,
+    history,
   }: {
     readonly pool: MachineConfigPool;
     readonly objects: BuildObjects;
     readonly facts: Facts;
-    readonly story: readonly Pick<ReadChapter, "chapter" | "startedAt" | "endedAt" | "outcome">[];
+    readonly history: readonly Pick<ReadChapter, "chapter" | "startedAt" | "endedAt" | "outcome">[];
   },
 ): Explanation {
   const { name } = pool.metadata;
@@ -85,7 +85,7 @@ export function explainBuild(
   const retries = pool.metadata.annotations?.[annotations.buildRetries];
   const section = (title: string, lines: readonly string[]) => (lines.length === 0 ? [] : [{ title, lines }]);
   const took = medianOf(
-    story.flatMap(({ chapter, startedAt, endedAt, outcome }) =>
+    history.flatMap(({ chapter, startedAt, endedAt, outcome }) =>
       chapter === "Build" && endedAt !== undefined && outcome === "Succeeded"
         ? [Date.parse(endedAt) - Date.parse(startedAt)]
         : [],

@@ -6,7 +6,7 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations, machineConfigNodeConditions as types, objects } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { healthReasons } from "../../api/books/stories.ts";
+import { healthReasons } from "../../api/books/report-table.ts";
 import { type ConfigServerAccess, configServerAccess } from "../join/config-server.ts";
 import { type Phase, isReady, phaseOf } from "../books/phase.ts";
 import { configServerAuthority, withPort } from "../join/pointer-config.ts";
@@ -226,7 +226,7 @@ function operatorOf(operators: ClusterFacts["clusterOperators"]): ClusterStatus[
 }
 
 /** Whether every pool has what it should have, and every one of `expected` machines is in one, ready. */
-export function isSettled({ operator, pools, nodes }: ClusterStatus, expected: number): boolean {
+export function allPoolsUpdated({ operator, pools, nodes }: ClusterStatus, expected: number): boolean {
   return (
     operator?.available === true &&
     pools.length > 0 &&

@@ -15,8 +15,8 @@ import {
   poolMayBuild,
   poolMayRollOut,
   poolProgressOf,
-} from "../pool/answers.ts";
-import { StoryTeller } from "../../../test/support/story-teller.ts";
+} from "../pool/pool-queries.ts";
+import { LineWriter } from "../../../test/support/line-writer.ts";
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import { foldBook } from "../books/fold-book.ts";
 import { pastOf, noPast } from "../books/past.ts";
@@ -460,8 +460,8 @@ describe("a pool is explained, with its cause and what comes next, whether anybo
       message,
       level: "boundary",
     }) as const;
-  const told = (...lines: readonly Parameters<StoryTeller["at"]>[1][]): readonly JournalLine[] => {
-    const builder = new StoryTeller("os-builder", "os-builder-x", "pod-1");
+  const told = (...lines: readonly Parameters<LineWriter["at"]>[1][]): readonly JournalLine[] => {
+    const builder = new LineWriter("os-builder", "os-builder-x", "pod-1");
     for (const [index, line] of lines.entries()) builder.at(index * 60, line);
     return builder.lines;
   };
@@ -661,7 +661,7 @@ describe("with chapters", () => {
       },
       spec: {},
     } as unknown as MachineConfig;
-    const controller = new StoryTeller("controller", "c", "pod-1");
+    const controller = new LineWriter("controller", "c", "pod-1");
     controller.at(0, {
       book: "pool/worker",
       chapter: "Rollout",
@@ -693,7 +693,7 @@ describe("with chapters", () => {
   });
 
   test("a node says how its last chapters ended [preview-explain-21]", () => {
-    const daemon = new StoryTeller("daemon", "a");
+    const daemon = new LineWriter("daemon", "a");
     daemon.at(0, { book: "node/a", chapter: "Drift", path: "Detected", mark: "fail", reason: "ConfigDrift" });
     daemon.at(60, { book: "node/a", chapter: "Drift", path: "Ended", mark: "end", reason: "DriftGone" });
     const { chapters } = readBook(
@@ -745,7 +745,7 @@ describe("what the operator says of itself", () => {
       may: "No",
       blockers: [
         { pool: "worker", reason: "RenderRefused" },
-        { pool: "worker", reason: "DegradedPool", lift: "mco explain node/a" },
+        { pool: "worker", reason: "DegradedPool", remedy: "mco explain node/a" },
         { pool: "master", reason: "PausedPool" },
       ],
     });

@@ -3,7 +3,7 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { machineConfigNodeConditions as phases } from "../../api/names.ts";
 import { conditionOf, selectorMatches, timestampOf } from "../../api/schema/object.ts";
 import { isRendered } from "../config/is-rendered.ts";
-import { reasonText } from "../../api/books/stories.ts";
+import { reasonText } from "../../api/books/report-table.ts";
 import {
   type Answer,
   type Facts,
@@ -16,7 +16,7 @@ import {
   poolIsAt,
   poolProgressOf,
   renderRefusal,
-} from "../pool/answers.ts";
+} from "../pool/pool-queries.ts";
 import { lastWriterText } from "../config/changed-sources.ts";
 import { describeDiff } from "../config/describe-diff.ts";
 import { diffConfigs } from "../config/diff-configs.ts";
@@ -67,8 +67,8 @@ const listed = (items: readonly string[], all: number = items.length) =>
   `${items.slice(0, shown).join(", ")}${all > shown ? ` and ${all - Math.min(shown, items.length)} more` : ""}`;
 const moved = ({ node, phase, since, says }: Mover) =>
   `${node}: ${phase}${since === "" ? "" : ` since ${since}`}${says === "" ? "" : ` (${says})`}`;
-const waits = ({ reason, message, lift, first, count }: Wait) =>
-  `${listed(first, count)}: ${reason}, ${message}; ${lift}`;
+const waits = ({ reason, message, remedy, first, count }: Wait) =>
+  `${listed(first, count)}: ${reason}, ${message}; ${remedy}`;
 const section = (title: string, lines: readonly string[]) =>
   lines.length === 0
     ? []
@@ -137,7 +137,7 @@ function likelyEnd({ eta, working }: PoolProgress, past: Past, now: number): rea
  * What the pool's own book tells beside what its machines show: an image that is built or could not be, a machine that
  * goes first.
  */
-function storyOf(past: Past): {
+function historyOf(past: Past): {
   readonly sections: Explanation["sections"];
   readonly next: readonly string[];
   readonly todo: readonly string[];
@@ -190,7 +190,7 @@ export function explainPool(facts: Facts, name: string, past: Past = noPast): Ex
   const { max, unavailable } = progress.budget;
   const first = progress.waiting[0]?.first[0];
   const isRolling = progress.verdict === "RollingOut";
-  const story = storyOf(past);
+  const history = historyOf(past);
   const rollOut = newestOf(past, "Rollout");
   const cause =
     rollOut?.run === progress.target && rollOut.cause !== undefined
@@ -213,7 +213,7 @@ export function explainPool(facts: Facts, name: string, past: Past = noPast): Ex
       ),
       ...section("Changed", changed.length > 0 ? changed : cause),
       ...section("Cannot be rendered", refused === undefined ? [] : [refused]),
-      ...story.sections,
+      ...history.sections,
       ...section(
         "Done",
         progress.verdict === "Done" || progress.done === 0
@@ -247,7 +247,7 @@ export function explainPool(facts: Facts, name: string, past: Past = noPast): Ex
       ...section("Likely end", likelyEnd(progress, past, facts.now)),
     ],
     next: [
-      ...story.next,
+      ...history.next,
       ...progress.working.slice(0, shown).map(({ node, phase }) => `${node} goes on from ${phase} by itself`),
       ...(isRolling && first !== undefined
         ? [`next in turn: ${listed(progress.waiting.flatMap((wait) => wait.first))}`]
@@ -261,8 +261,8 @@ export function explainPool(facts: Facts, name: string, past: Past = noPast): Ex
     ],
     todo: [
       ...(refused === undefined ? [] : ["mend or delete the MachineConfig that is named under Cannot be rendered"]),
-      ...story.todo,
-      ...poolBlockers(progress).map(({ lift }) => lift),
+      ...history.todo,
+      ...poolBlockers(progress).map(({ remedy }) => remedy),
       ...progress.blocked.map(({ node }) => `look at what holds the drain of ${node}: mco explain node/${node}`),
       ...progress.failed.map(({ node }) => `mend ${node}: mco explain node/${node}`),
       ...progress.lost.map(({ node }) => `bring ${node} back, or delete its Node`),
@@ -364,7 +364,7 @@ export function explainNode(
       ),
     ],
     next: [
-      ...(wait !== undefined && endsByItself(wait.value.reason) ? [wait.value.lift] : []),
+      ...(wait !== undefined && endsByItself(wait.value.reason) ? [wait.value.remedy] : []),
       ...(isUnderWay ? ["it goes on by itself"] : []),
       ...(at === "NeedsUpdate" && wait === undefined && desiredConfig === target
         ? ["its daemon takes the target on"]
@@ -372,7 +372,7 @@ export function explainNode(
       ...(at === "Idle" && wait === undefined ? ["nothing, until its pool's configuration changes"] : []),
     ],
     todo: [
-      ...(wait !== undefined && !endsByItself(wait.value.reason) ? [wait.value.lift] : []),
+      ...(wait !== undefined && !endsByItself(wait.value.reason) ? [wait.value.remedy] : []),
       ...(nodeRemedies[at] ?? []),
       ...(at === "Executing" && drained?.status === "Unknown" && drained.reason !== "UpdateExecutedDrained"
         ? ["let the pods go that are named under Steps, or change the disruption budget that holds them"]
@@ -418,7 +418,7 @@ export function explainClusterOperator(facts: Facts, operator: ClusterOperator):
       ),
     ],
     next: trouble?.type === "Progressing" ? ["it goes on by itself"] : [],
-    todo: may.value.may === "No" ? may.value.blockers.map(({ lift }) => lift) : [],
+    todo: may.value.may === "No" ? may.value.blockers.map(({ remedy }) => remedy) : [],
   };
 }
 

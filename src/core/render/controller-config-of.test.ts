@@ -11,7 +11,7 @@ import {
   controllerConfigOf,
   isCompleted,
   mergedRegistryCas,
-  renderFence,
+  versionGate,
   sourceKinds,
   sourceMaps,
   templateStatus,
@@ -114,11 +114,11 @@ describe("the fence before rendering", () => {
       reason: "ControllerConfigNotCompleted",
     },
   ])("is closed for $title [render-controller-config-of-7]", ({ given, reason }) => {
-    expect(renderFence(given, "1")).toMatchObject({ verdict: "closed", reason });
+    expect(versionGate(given, "1")).toMatchObject({ verdict: "closed", reason });
   });
 
   test("opens when this version has completed the newest generation [render-controller-config-of-8]", () => {
-    expect(renderFence(completed, "1")).toEqual({ verdict: "open" });
+    expect(versionGate(completed, "1")).toEqual({ verdict: "open" });
     expect(isCompleted(completed)).toBe(true);
   });
 });

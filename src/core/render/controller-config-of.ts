@@ -356,7 +356,7 @@ export function mergedRegistryCas(
 }
 
 /** Why configurations may not be rendered from a ControllerConfig yet, or that they may. */
-export type Fence =
+export type VersionGate =
   | { readonly verdict: "open" }
   | {
       readonly verdict: "closed";
@@ -368,7 +368,7 @@ export type Fence =
  * Base configurations must be complete and from this very version before pools are rendered from them: else a pool
  * would roll out a mixture of two releases.
  */
-export function renderFence(config: ControllerConfig | undefined, version: string): Fence {
+export function versionGate(config: ControllerConfig | undefined, version: string): VersionGate {
   if (config === undefined)
     return {
       verdict: "closed",

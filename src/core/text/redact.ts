@@ -1,4 +1,4 @@
-import type { StoryLine } from "../../api/books/stories.ts";
+import type { JournalEntry } from "../../api/books/report-table.ts";
 import { maskLines, maskText, masked } from "./mask-secrets.ts";
 
 /**
@@ -41,7 +41,7 @@ export function redactText(text: string): string {
 }
 
 /** A story line with its texts and details redacted. */
-export function redactLine<L extends Pick<StoryLine, "message" | "data" | "next">>(line: L): L {
+export function redactLine<L extends Pick<JournalEntry, "message" | "data" | "next">>(line: L): L {
   const { data, next } = line;
   return {
     ...line,

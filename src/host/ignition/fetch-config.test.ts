@@ -26,10 +26,10 @@ const answer = (status: number, body: string | Uint8Array | object = ""): Downlo
         : new TextEncoder().encode(JSON.stringify(body)),
 });
 
-type Answers = Readonly<Record<string, readonly (Downloaded | Error)[]>>;
+type ResponseCache = Readonly<Record<string, readonly (Downloaded | Error)[]>>;
 
 /** Servers that give each answer once, the last one for ever; and a clock on which every wait is over at once. */
-function scene(answers: Answers) {
+function harness(answers: ResponseCache) {
   const asked: Download[] = [];
   const troubles: string[] = [];
   let now = 0;
@@ -81,7 +81,7 @@ async function refusalOf(work: Promise<unknown>): Promise<McoError> {
 
 describe("fetchConfig", () => {
   test("follows a pointer with its headers and authorities, and asks for the newest version", async () => {
-    const { fetch, asked } = scene({
+    const { fetch, asked } = harness({
       "https://c/worker": [
         answer(200, config({ storage: { files: [{ path: "/etc/a", contents: from("data:,a") }] } })),
       ],
@@ -112,7 +112,7 @@ describe("fetchConfig", () => {
   });
 
   test("brings what files need, and leaves nothing to fetch", async () => {
-    const { fetch } = scene({ "http://f/one": [answer(200, "one")], "http://f/two": [answer(200, gzipSync("two"))] });
+    const { fetch } = harness({ "http://f/one": [answer(200, "one")], "http://f/two": [answer(200, gzipSync("two"))] });
     const { storage } = await fetch(
       config({
         storage: {
@@ -140,7 +140,7 @@ describe("fetchConfig", () => {
   });
 
   test("asks again for what cannot be answered now, with growing waits, and says why", async () => {
-    const { fetch, asked, troubles, now } = scene({
+    const { fetch, asked, troubles, now } = harness({
       "https://c/w": [
         new Error("connect ECONNREFUSED"),
         answer(503, { message: "not ready" }),
@@ -165,13 +165,13 @@ describe("fetchConfig", () => {
       reason: "HTTP 400: storage.files[0].mode: 3.4.0 keeps it",
     },
   ])("takes $status for an answer", async ({ status, body, reason }) => {
-    const { fetch, asked } = scene({ "https://c/w": [answer(status, body)] });
+    const { fetch, asked } = harness({ "https://c/w": [answer(status, body)] });
     const error = await refusalOf(fetch(config({ ignition: { config: { merge: [from("https://c/w")] } } })));
     expect([error.code, error.facts["reason"], asked.length]).toEqual(["MCO_IGNITION_FETCH_FAILED", reason, 1]);
   });
 
   test("gives up when the time is over that the configuration allows", async () => {
-    const { fetch, troubles } = scene({ "https://c/w": [answer(503)] });
+    const { fetch, troubles } = harness({ "https://c/w": [answer(503)] });
     const error = await refusalOf(
       fetch(config({ ignition: { timeouts: { httpTotal: 20 }, config: { merge: [from("https://c/w")] } } })),
     );
@@ -193,7 +193,7 @@ describe("fetchConfig", () => {
       code: "MCO_IGNITION_FETCH_FAILED",
     },
   ])("refuses $title", async ({ body, more, code }) => {
-    const { fetch } = scene({ "http://f/x": [answer(200, body)] });
+    const { fetch } = harness({ "http://f/x": [answer(200, body)] });
     expect(
       (await refusalOf(fetch(config({ storage: { files: [{ path: "/etc/a", contents: from("http://f/x", more) }] } }))))
         .code,
@@ -211,7 +211,7 @@ describe("fetchConfig", () => {
       body: JSON.stringify(config({ ignition: { config: { merge: [from("https://c/w")] } } })),
     },
   ])("refuses $title", async ({ body }) => {
-    const { fetch } = scene({ "https://c/w": [answer(200, body)] });
+    const { fetch } = harness({ "https://c/w": [answer(200, body)] });
     expect((await refusalOf(fetch(config({ ignition: { config: { merge: [from("https://c/w")] } } })))).code).toBe(
       "MCO_IGNITION_REFUSED",
     );
@@ -220,12 +220,12 @@ describe("fetchConfig", () => {
   test("what a child says counts before what its parent says, and a replacement before both", async () => {
     const child = config({ storage: { files: [{ path: "/etc/a", mode: 0o600, contents: from("data:,child") }] } });
     const parent = { storage: { files: [{ path: "/etc/a", mode: 0o644, contents: from("data:,parent") }] } };
-    const merged = await scene({ "https://c/w": [answer(200, child)] }).fetch({
+    const merged = await harness({ "https://c/w": [answer(200, child)] }).fetch({
       ignition: { version, config: { merge: [from("https://c/w")] } },
       ...parent,
     });
     expect(merged.storage?.files).toEqual([{ path: "/etc/a", mode: 0o600, contents: { source: "data:,child" } }]);
-    const replaced = await scene({ "https://c/w": [answer(200, config())] }).fetch({
+    const replaced = await harness({ "https://c/w": [answer(200, config())] }).fetch({
       ignition: { version, config: { replace: from("https://c/w") } },
       ...parent,
     });

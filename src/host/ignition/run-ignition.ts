@@ -23,7 +23,7 @@ export interface RunIgnitionOptions {
 }
 
 /** What a stage asked for that is not the root's own affair. */
-export interface KernelArgumentWishes {
+export interface KernelArgumentRequests {
   readonly shouldExist: readonly string[];
   readonly shouldNotExist: readonly string[];
 }
@@ -80,7 +80,7 @@ export async function fetchWithIgnition(
 export async function kernelArgumentsByIgnition(
   options: RunIgnitionOptions,
   signal: AbortSignal,
-): Promise<KernelArgumentWishes> {
+): Promise<KernelArgumentRequests> {
   const { files, folder } = options;
   await files.remove(`${folder}/kernel-arguments`);
   await run("kargs", folder, options, signal);

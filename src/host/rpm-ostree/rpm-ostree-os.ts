@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { McoError } from "../../api/errors.ts";
-import { sameBag, withoutBag } from "../../core/text/bag.ts";
+import { sameMultiset, withoutMultiset } from "../../core/text/multiset.ts";
 import { sameDeployment } from "../../core/machine/deployment.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Disk } from "../directory/disk.ts";
@@ -257,8 +257,8 @@ export function rpmOstreeOs({
       );
     // By exact difference: `--append-if-missing` would lose an argument that is wanted twice.
     const now = kernelWords(await commands.must(["rpm-ostree", "kargs"], { kind: "query", signal }));
-    const remove = withoutBag(now, target.kernelArguments);
-    const add = withoutBag(target.kernelArguments, now);
+    const remove = withoutMultiset(now, target.kernelArguments);
+    const add = withoutMultiset(target.kernelArguments, now);
     if (remove.length + add.length > 0)
       await transaction(
         ["kargs", ...remove.map((word) => `--delete=${word}`), ...add.map((word) => `--append=${word}`)],
@@ -285,7 +285,7 @@ export function rpmOstreeOs({
       if (before.staged !== undefined && sameDeployment(before.staged, target)) return;
       const beyond = await can(signal);
       if (
-        (!beyond.packages && !sameBag(target.packages, before.booted.packages)) ||
+        (!beyond.packages && !sameMultiset(target.packages, before.booted.packages)) ||
         !beyond.kernelTypes.includes(target.kernelType)
       )
         throw new McoError("MCO_HOST_COMMAND_FAILED", {

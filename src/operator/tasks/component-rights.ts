@@ -1,7 +1,7 @@
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import type { KubeObject, Resource } from "../../api/schema/object.ts";
 import { applyAll } from "../apply-manifest.ts";
-import { fence } from "../manifests.ts";
+import { gate } from "../manifests.ts";
 import { type OperatorTask, done } from "../operator-task.ts";
 import { componentRights as rightsOfComponents } from "../rights.ts";
 
@@ -20,7 +20,7 @@ export const componentRights: OperatorTask<undefined, readonly KubeObject[]> = {
   name: "RBAC",
   watches: [],
   observe: () => undefined,
-  decide: () => [...rightsOfComponents(), ...fence()],
+  decide: () => [...rightsOfComponents(), ...gate()],
 
   async perform(manifests, context) {
     await applyAll(kinds, manifests, context);

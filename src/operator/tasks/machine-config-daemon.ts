@@ -1,7 +1,7 @@
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { annotations, namespace, objects } from "../../api/names.ts";
-import { componentHealth, factsAbout } from "../../core/pool/answers.ts";
+import { componentHealth, factsAbout } from "../../core/pool/pool-queries.ts";
 import { daemonSetFacts } from "../../core/pool/component-facts.ts";
 import { applyManifest } from "../apply-manifest.ts";
 import { manifestInputs } from "../components.ts";

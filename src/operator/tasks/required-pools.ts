@@ -4,7 +4,7 @@ import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, labels, objects } from "../../api/names.ts";
 import { requiredPools as outcomeOfPools } from "../../core/operator/operator-report.ts";
 import { reachedVersion } from "../../core/operator/version-step.ts";
-import { type Facts, factsAbout } from "../../core/pool/answers.ts";
+import { type Facts, factsAbout } from "../../core/pool/pool-queries.ts";
 import { type OperatorTask, type TaskContext, type TaskResult, done } from "../operator-task.ts";
 import { watchClusterOperators, watchControllerConfigs, watchMachines, watchPools } from "../operator-watches.ts";
 

@@ -19,7 +19,7 @@ const text = "some bytes of a blob";
 const digest = digestOf(Buffer.from(text));
 
 /** A registry in a folder of its own, and a time that tests move. */
-async function scene() {
+async function harness() {
   const folder = await mkdtemp(join(tmpdir(), "mco-registry-server-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const time = { skippedMs: 0 };
@@ -90,7 +90,7 @@ async function scene() {
 
 describe("the embedded registry", () => {
   test("an upload comes in parts that follow on each other, and counts only under its own digest", async () => {
-    const { ask, begin, codeOf } = await scene();
+    const { ask, begin, codeOf } = await harness();
     const place = await begin();
     expect(await ask("PATCH", place, { body: text.slice(0, 5) })).toMatchObject({
       status: 202,
@@ -123,7 +123,7 @@ describe("the embedded registry", () => {
     { range: "bytes=-5", status: 200, body: text },
     { range: "lines=1-2", status: 200, body: text },
   ])("$range is answered with $status", async ({ range, status, body }) => {
-    const { ask, putBlob } = await scene();
+    const { ask, putBlob } = await harness();
     await putBlob();
     expect(await ask("GET", `/v2/os/a/blobs/${digest}`, { headers: { range } })).toMatchObject({ status, text: body });
   });
@@ -142,7 +142,7 @@ describe("the embedded registry", () => {
     "/other",
     "/v2/os/a/manifests/%00",
   ])("%s leads nowhere", async (target) => {
-    const { ask, folder } = await scene();
+    const { ask, folder } = await harness();
     for (const method of ["GET", "PUT", "PATCH", "DELETE"])
       expect((await ask(method, target, { body: "x" })).status, method).toBeOneOf(
         target === "/v2/" && method === "GET"
@@ -153,7 +153,7 @@ describe("the embedded registry", () => {
   });
 
   test("a manifest is taken when everything that it is made of is there, under its own digest, and not too large", async () => {
-    const { ask, codeOf, manifest, putImage } = await scene();
+    const { ask, codeOf, manifest, putImage } = await harness();
     expect(codeOf(await ask("PUT", "/v2/os/a/manifests/1", { body: manifest("layer") }))).toBe("MANIFEST_BLOB_UNKNOWN");
     expect(codeOf(await ask("PUT", "/v2/os/a/manifests/1", { body: "{}" }))).toBe("MANIFEST_INVALID");
     expect((await putImage("1", "layer")).status).toBe(201);
@@ -172,7 +172,7 @@ describe("the embedded registry", () => {
   });
 
   test("tags are listed in parts, and go with their digest", async () => {
-    const { ask, manifest, putImage } = await scene();
+    const { ask, manifest, putImage } = await harness();
     for (const tag of ["c", "a", "b"]) await putImage(tag, "layer");
     expect(JSON.parse((await ask("GET", "/v2/os/a/tags/list?n=2")).text)).toEqual({ name: "os/a", tags: ["a", "b"] });
     expect(JSON.parse((await ask("GET", "/v2/os/a/tags/list?n=2&last=b")).text)).toEqual({ name: "os/a", tags: ["c"] });
@@ -182,7 +182,7 @@ describe("the embedded registry", () => {
   });
 
   test("who may only pull neither pushes nor deletes, with a password or with a token that asks for more", async () => {
-    const { ask, putBlob } = await scene();
+    const { ask, putBlob } = await harness();
     await putBlob();
     expect((await ask("POST", "/v2/os/a/blobs/uploads/", { as: "puller" })).status).toBe(403);
     expect((await ask("DELETE", `/v2/os/a/blobs/${digest}`, { as: "puller" })).status).toBe(403);
@@ -199,7 +199,7 @@ describe("the embedded registry", () => {
   });
 
   test("nobody gets anything, and a token lives for five minutes", async () => {
-    const { ask, time } = await scene();
+    const { ask, time } = await harness();
     for (const as of ["", basic("builder", "wr0ng"), basic("nobody"), "Bearer none", "Basic %%%"])
       expect((await ask("GET", "/v2/", { as })).status, as).toBe(401);
     expect((await ask("GET", "/token", { as: "" })).status).toBe(401);
@@ -210,13 +210,13 @@ describe("the embedded registry", () => {
   });
 
   test("a host that is none does not get into what a client is told", async () => {
-    const { ask } = await scene();
+    const { ask } = await harness();
     const { headers } = await ask("GET", "/v2/", { as: "", headers: { host: 'evil"\r\nx: y' } });
     expect([headers["www-authenticate"]].flat().join(" ")).not.toContain("evil");
   });
 
   test("a blob is mounted for who may read where it lies, and only from there", async () => {
-    const { ask, putBlob } = await scene();
+    const { ask, putBlob } = await harness();
     await putBlob();
     const mount = (from: string, as = "builder") =>
       ask("POST", `/v2/os/b/blobs/uploads/?mount=${digest}&from=${from}`, { as });
@@ -232,7 +232,7 @@ describe("the embedded registry", () => {
   });
 
   test("while the folder says so, pushes are refused with the words that it holds, and pulls are not", async () => {
-    const { ask, begin, folder, putBlob } = await scene();
+    const { ask, begin, folder, putBlob } = await harness();
     await putBlob();
     const place = await begin();
     await writeFile(join(folder, "refuse-pushes"), "503 being maintained\n");
@@ -251,7 +251,7 @@ describe("the embedded registry", () => {
   });
 
   test("what no manifest has is removed once it is old, with uploads that nobody goes on with, and the rest stays", async () => {
-    const { ask, begin, folder, putBlob, putImage, server, time } = await scene();
+    const { ask, begin, folder, putBlob, putImage, server, time } = await harness();
     await putImage("1", "layer");
     await putBlob("orphan");
     await begin();
@@ -273,7 +273,7 @@ describe("the embedded registry", () => {
   });
 
   test("what lies under a digest is what it says, also when the process was killed before it was done", async () => {
-    const { ask, begin, folder } = await scene();
+    const { ask, begin, folder } = await harness();
     const place = await begin();
     await ask("PATCH", place, { body: text });
     const again = registryServer({

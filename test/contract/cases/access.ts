@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { type Json } from "../api-target.ts";
-import { apps, eventually, core, created, names, pod, type ContractCase } from "./kit.ts";
+import { apps, eventually, core, created, names, pod, type ContractCase } from "./case-fixture.ts";
 import { signingRequest } from "../../support/test-pki.ts";
 
 export const accessCases: readonly ContractCase[] = [

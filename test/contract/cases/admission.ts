@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { configMap, core, created, eventually, pod, type ContractCase } from "./kit.ts";
+import { configMap, core, created, eventually, pod, type ContractCase } from "./case-fixture.ts";
 
 export const admissionCases: readonly ContractCase[] = [
   {

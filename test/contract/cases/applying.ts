@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { type Json } from "../api-target.ts";
-import { configMap, core, created, widget, widgetGroup, type ContractCase } from "./kit.ts";
+import { configMap, core, created, widget, widgetGroup, type ContractCase } from "./case-fixture.ts";
 
 export const applyingCases: readonly ContractCase[] = [
   {

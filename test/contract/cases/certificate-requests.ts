@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { expect } from "vitest";
 import { type Api, at, type Json, type Reply } from "../api-target.ts";
 import { signingRequest } from "../../support/test-pki.ts";
-import { type ContractCase, created, eventually } from "./kit.ts";
+import { type ContractCase, created, eventually } from "./case-fixture.ts";
 
 const requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const clientSigner = "kubernetes.io/kube-apiserver-client-kubelet";

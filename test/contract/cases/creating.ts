@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { type Json } from "../api-target.ts";
-import { apps, configMap, core, created, deployment, pod, type ContractCase } from "./kit.ts";
+import { apps, configMap, core, created, deployment, pod, type ContractCase } from "./case-fixture.ts";
 
 export const creatingCases: readonly ContractCase[] = [
   {

@@ -13,7 +13,7 @@ import {
   widgetGroup,
   widgets,
   type ContractCase,
-} from "./kit.ts";
+} from "./case-fixture.ts";
 
 export const customResourcesCases: readonly ContractCase[] = [
   {

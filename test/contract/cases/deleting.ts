@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { at } from "../api-target.ts";
-import { apps, configMap, core, created, deployment, names, pod, readyPod, type ContractCase } from "./kit.ts";
+import { apps, configMap, core, created, deployment, names, pod, readyPod, type ContractCase } from "./case-fixture.ts";
 
 export const deletingCases: readonly ContractCase[] = [
   {

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { type Json } from "../api-target.ts";
-import { core, type ContractCase } from "./kit.ts";
+import { core, type ContractCase } from "./case-fixture.ts";
 
 interface DocumentedSchema {
   readonly $ref?: string;

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { core, created, names, type ContractCase } from "./kit.ts";
+import { core, created, names, type ContractCase } from "./case-fixture.ts";
 
 export const eventsCases: readonly ContractCase[] = [
   {

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { Api, Json, Reply, TestUser } from "../api-target.ts";
-import type { ContractCase } from "./kit.ts";
+import type { ContractCase } from "./case-fixture.ts";
 
 /**
  * One request: verb or kind of patch, path, body, and what is special about it. A path that does not begin with a slash

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { apps, deployment, widget, widgetGroup, type ContractCase } from "./kit.ts";
+import { apps, deployment, widget, widgetGroup, type ContractCase } from "./case-fixture.ts";
 
 export const fieldValidationCases: readonly ContractCase[] = [
   {

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { Api, Json } from "../api-target.ts";
-import { configMap, core, definitions, eventually, served, widgets } from "./kit.ts";
+import { configMap, core, definitions, eventually, served, widgets } from "./case-fixture.ts";
 
 /**
  * The group of what all cases share: a real server takes seconds until it serves a new definition or asks a new policy.

@@ -1,6 +1,6 @@
 import type { Json } from "../api-target.ts";
 import { type Call, exchanges } from "./exchange.ts";
-import { configMap } from "./kit.ts";
+import { configMap } from "./case-fixture.ts";
 const authorization = "/apis/authorization.k8s.io/v1";
 const pods = { verb: "get", resource: "pods", namespace: "{ns}" };
 const review = (

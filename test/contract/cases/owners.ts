@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { type Api, at, type Json } from "../api-target.ts";
-import { type ContractCase, configMap, core, created, deployment, apps, eventually, names } from "./kit.ts";
+import { type ContractCase, configMap, core, created, deployment, apps, eventually, names } from "./case-fixture.ts";
 
 /** How a deletion is asked for, and what it does to what is owned. */
 type Propagation = "Background" | "Foreground" | "Orphan";

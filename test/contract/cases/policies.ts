@@ -1,7 +1,7 @@
 import type { Json } from "../api-target.ts";
 import { type Call, exchanges } from "./exchange.ts";
 import { looked } from "./fixtures.ts";
-import { configMap } from "./kit.ts";
+import { configMap } from "./case-fixture.ts";
 const at = "v1:configmaps";
 const group = "/apis/admissionregistration.k8s.io/v1";
 const meta = { apiVersion: "admissionregistration.k8s.io/v1", metadata: { name: "{ns}" } };

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { type Json } from "../api-target.ts";
-import { apps, configMap, core, created, names, pod, table, type ContractCase } from "./kit.ts";
+import { apps, configMap, core, created, names, pod, table, type ContractCase } from "./case-fixture.ts";
 
 export const readingCases: readonly ContractCase[] = [
   {

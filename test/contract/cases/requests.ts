@@ -1,7 +1,7 @@
 import type { Json } from "../api-target.ts";
 import { type Call, exchanges } from "./exchange.ts";
 import { check } from "./fixtures.ts";
-import { configMap, deployment, pod } from "./kit.ts";
+import { configMap, deployment, pod } from "./case-fixture.ts";
 const maps = "v1:configmaps";
 const one = `${maps}/a`;
 const made = (data: Json = { key: "value" }, metadata: Json = {}): readonly Call[] => [

@@ -11,7 +11,7 @@ import {
   widget,
   widgetGroup,
   type ContractCase,
-} from "./kit.ts";
+} from "./case-fixture.ts";
 
 export const subresourcesCases: readonly ContractCase[] = [
   {

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { apps, configMap, core, created, deployment, type ContractCase } from "./kit.ts";
+import { apps, configMap, core, created, deployment, type ContractCase } from "./case-fixture.ts";
 
 export const updatingCases: readonly ContractCase[] = [
   {

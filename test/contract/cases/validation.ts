@@ -1,5 +1,5 @@
 import { exchanges } from "./exchange.ts";
-import { budget, configMap, deployment, pod } from "./kit.ts";
+import { budget, configMap, deployment, pod } from "./case-fixture.ts";
 const long = (length: number) => "x".repeat(length);
 const secret = (more: object) => ({ apiVersion: "v1", kind: "Secret", metadata: { name: "s" }, ...more });
 const service = (spec: object, name = "s") => ({ apiVersion: "v1", kind: "Service", metadata: { name }, spec });

@@ -1,6 +1,16 @@
 import { expect } from "vitest";
 import { at, type Json } from "../api-target.ts";
-import { configMap, core, created, expectEvents, pod, table, widget, widgetGroup, type ContractCase } from "./kit.ts";
+import {
+  configMap,
+  core,
+  created,
+  expectEvents,
+  pod,
+  table,
+  widget,
+  widgetGroup,
+  type ContractCase,
+} from "./case-fixture.ts";
 
 export const watchingCases: readonly ContractCase[] = [
   {

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { type Api, at, type Json, type Reply } from "../api-target.ts";
 import type { HookAnswer, HookServer } from "../../support/hook-server.ts";
 import { warningsOf } from "./exchange.ts";
-import { type ContractCase, configMap, core, created, eventually } from "./kit.ts";
+import { type ContractCase, configMap, core, created, eventually } from "./case-fixture.ts";
 
 const group = "admissionregistration.k8s.io";
 const configurations = (kind: Kind) => `/apis/${group}/v1/${kind.toLowerCase()}webhookconfigurations`;

@@ -4,7 +4,7 @@ import { at, cloneJson, equalJson, isObject, listAt, objectAt, textAt } from "..
 import { immutable, labelName, serviceName, oneOf, validateTaints } from "../validation/object-validation.ts";
 import { base64OfBytes } from "./protobuf.ts";
 import { objectIn, setDefault, kind } from "./define-kind.ts";
-import { twin, preparePod, validatePod, podFields } from "./pods.ts";
+import { duplicate, preparePod, validatePod, podFields } from "./pods.ts";
 import { validateEvent, eventFields, text } from "./event-kinds.ts";
 
 function prepareSecret(secret: KubeObject): void {
@@ -93,7 +93,7 @@ function prepareService(service: KubeObject): void {
 }
 
 function prepareNode(node: KubeObject): void {
-  twin(
+  duplicate(
     objectIn(node, "spec"),
     "podCIDR",
     "podCIDRs",

@@ -193,8 +193,8 @@ export function fieldsOf(value: unknown, schema: Schema | undefined): FieldSet {
     const element = elementOf(item, shape);
     const child = shape.kind === "set" ? emptySet() : fieldsOf(item, shape.schema.items);
     child.member = true;
-    const twin = set.children.get(element);
-    set.children.set(element, twin === undefined ? child : union(twin, child));
+    const duplicate = set.children.get(element);
+    set.children.set(element, duplicate === undefined ? child : union(duplicate, child));
   }
   return set;
 }

@@ -203,7 +203,7 @@ function typeProblems(
   value: unknown,
   schema: Schema | undefined,
   path: string,
-  twins: "refused" | "allowed" = "refused",
+  duplicates: "refused" | "allowed" = "refused",
 ): string[] {
   if (value === null || schema === undefined) return [];
   const problem = (text: string) => [`${path === "" ? "" : `${path}: `}${text}`];
@@ -223,13 +223,13 @@ function typeProblems(
         .toSorted()
         .flatMap((key) => {
           const field = fieldOf(schema, key);
-          if (field.schema !== undefined) return typeProblems(value[key], field.schema, `${path}.${key}`, twins);
+          if (field.schema !== undefined) return typeProblems(value[key], field.schema, `${path}.${key}`, duplicates);
           return open ? [] : [`${path}.${key}: field not declared in schema`];
         });
     }
     case "array":
       return isList(value)
-        ? itemProblems(value, schema, path, problem, twins)
+        ? itemProblems(value, schema, path, problem, duplicates)
         : problem(`expected list, got ${goPointer(value)}`);
     case "string":
       return typeof value === "string"
@@ -250,7 +250,7 @@ function itemProblems(
   schema: Schema,
   path: string,
   problem: (text: string) => string[],
-  twins: "refused" | "allowed",
+  duplicates: "refused" | "allowed",
 ): string[] {
   const shape = shapeOf(value, schema);
   const found: string[] = [];
@@ -261,10 +261,10 @@ function itemProblems(
       const odd = oddItem(item, shape);
       if (odd !== undefined) return [...found, ...problem(`element ${index}: ${odd}`)];
       element = printElement(elementOf(item, shape));
-      if (seen.has(element) && twins === "refused") found.push(...problem(`duplicate entries for key ${element}`));
+      if (seen.has(element) && duplicates === "refused") found.push(...problem(`duplicate entries for key ${element}`));
       seen.add(element);
     }
-    found.push(...typeProblems(item, schema.items, `${path}${element}`, twins));
+    found.push(...typeProblems(item, schema.items, `${path}${element}`, duplicates));
   }
   return found;
 }
@@ -331,8 +331,8 @@ function decode(entries: readonly ManagedFieldsEntry[] | undefined): Managers {
     const { fieldsV1, fieldsType: _type, ...rest } = entry;
     const id = identity(entry);
     const set = parseFieldsV1(fieldsV1);
-    const twin = managers.get(id);
-    managers.set(id, { entry: rest, set: twin === undefined ? set : union(twin.set, set) });
+    const duplicate = managers.get(id);
+    managers.set(id, { entry: rest, set: duplicate === undefined ? set : union(duplicate.set, set) });
   }
   return managers;
 }

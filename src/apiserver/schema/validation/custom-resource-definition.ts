@@ -461,12 +461,12 @@ function checkCombinations(schema: JsonObject, path: string, intOrString: boolea
       errors.push(forbidden(`${at_}.${word}`, "must be empty to be structural"));
     }
     for (const [name, inner] of Object.entries(objectAt(part, "properties"))) {
-      const twin =
+      const duplicate =
         at(outer, "properties", name) ??
         (isObject(outer["additionalProperties"]) ? outer["additionalProperties"] : undefined);
-      if (!isObject(twin))
+      if (!isObject(duplicate))
         errors.push(required(`${path}.properties[${name}]`, `because it is defined in ${at_}.properties[${name}]`));
-      else visit(inner, twin, `${at_}.properties[${name}]`, depth + 1);
+      else visit(inner, duplicate, `${at_}.properties[${name}]`, depth + 1);
     }
     if (isObject(part["items"])) {
       if (!isObject(outer["items"])) errors.push(required(`${path}.items`, `because it is defined in ${at_}.items`));

@@ -183,7 +183,7 @@ interface Finding {
   /** A rule on the change itself, which an unchanged value does not excuse. */
   readonly transition?: boolean;
   /** Two of a set or a map. */
-  readonly twin?: boolean;
+  readonly duplicate?: boolean;
 }
 
 interface Walk {
@@ -211,11 +211,11 @@ function validateObject(root: Node, object: KubeObject, before: KubeObject | und
   let findings = [
     ...ratchet(
       root,
-      walk.findings.filter(({ twin }) => twin !== true),
+      walk.findings.filter(({ duplicate }) => duplicate !== true),
       object,
       before,
     ),
-    ...newTwins(root, walk, before),
+    ...newDuplicates(root, walk, before),
   ];
   if (root.hasRules) {
     if (findings.some(({ error }) => blocking.has(error.reason))) {
@@ -261,12 +261,12 @@ function ratchet(
  * Lists are ratcheted by another rule: where the old object had any item twice, anywhere, nothing is said of twins.
  * kubernetes/apiextensions-apiserver pkg/registry/customresource/strategy.go (v0.34)
  */
-function newTwins(root: Node, { findings }: Walk, before: KubeObject | undefined): readonly Finding[] {
-  const twins = findings.filter(({ twin }) => twin === true);
-  if (twins.length === 0 || before === undefined) return twins;
+function newDuplicates(root: Node, { findings }: Walk, before: KubeObject | undefined): readonly Finding[] {
+  const duplicates = findings.filter(({ duplicate }) => duplicate === true);
+  if (duplicates.length === 0 || before === undefined) return duplicates;
   const old: Walk = { steps: [], findings: [] };
   check(root, before, old);
-  return old.findings.some(({ twin }) => twin === true) ? [] : twins;
+  return old.findings.some(({ duplicate }) => duplicate === true) ? [] : duplicates;
 }
 
 function unchangedAt(root: Node, steps: readonly Step[], object: unknown, before: unknown): boolean {
@@ -460,7 +460,7 @@ function checkUniqueness(schema: Schema, value: readonly unknown[], walk: Walk):
       walk.findings.push({
         steps: [...walk.steps, index],
         error: duplicate(printPath([...walk.steps, index]), identity),
-        twin: true,
+        duplicate: true,
       });
   });
 }

@@ -1,0 +1,683 @@
+/**
+ * What the books can say, as closed tables: kinds of books, the chapters of each, the sections of each chapter, and the
+ * reasons that a section may give. Whoever writes a line that is not in them does not compile; `docs/errors.md` and the
+ * texts of alerts are made from them.
+ */
+
+/** How much a line matters: boundary lines open and close chapters and sections, and are never dropped. */
+export type ReportLevel = "boundary" | "progress" | "debug";
+export const reportMarks = ["begin", "note", "end", "fail", "skip", "retry"] as const;
+/** What a line does to its section. */
+export type ReportMark = (typeof reportMarks)[number];
+
+export const sectionOutcomes = [
+  "Succeeded",
+  "Failed",
+  "Skipped",
+  "NotRequired",
+  "Superseded",
+  "Interrupted",
+  "RolledBack",
+  "Unknown",
+] as const;
+/** How a section or a chapter ended. */
+export type SectionOutcome = (typeof sectionOutcomes)[number];
+
+interface ReasonText {
+  /** One sentence: what happened. */
+  readonly means: string;
+  /** What a person does about it by default; empty: nothing. */
+  readonly next: string;
+}
+
+const nothing = (means: string): ReasonText => ({ means, next: "" });
+const asks = (means: string, next: string): ReasonText => ({ means, next });
+
+/**
+ * Every reason that a story line, a section, a chapter or a health condition gives, with its explanation and the
+ * default next action.
+ */
+export const reportReasons = {
+  // a node's update
+  TargetSet: nothing("The node controller chose this machine and gave it a new target."),
+  TargetSeen: nothing("The daemon has seen its new target."),
+  Checking: nothing("The daemon compares what the machine has with what it should have."),
+  Planned: nothing("The daemon knows what has to be done, and why."),
+  Irreconcilable: asks(
+    "The target cannot be applied to a machine that runs.",
+    "Take the change back, or replace the machine with a new one.",
+  ),
+  PoliciesNotMerged: asks(
+    "Disruption policies were changed and the operator has not merged them yet.",
+    "Nothing, if it passes; otherwise look at the operator: mco explain co/machine-config.",
+  ),
+  TargetRefused: asks(
+    "The machine went back from this target once and does not try it again by itself.",
+    "Mend or revert the MachineConfig; or remove the annotation refusedTargets of its MachineConfigNode to have it tried again.",
+  ),
+  Pulling: nothing("The machine fetches an image."),
+  Pulled: nothing("The image is on the machine, verified."),
+  AlreadyPresent: nothing("What was needed was there already."),
+  PullFailed: asks(
+    "An image could not be fetched or verified.",
+    "Read the message: the registry, the pull secret, the signature policy or the free space of the disk.",
+  ),
+  DrainRequested: nothing("The daemon asked for the machine to be taken out of service."),
+  Cordoned: nothing("The machine takes no new pods."),
+  CordonedAgain: asks(
+    "Somebody put the machine back into service while its drain was still needed; it was cordoned again.",
+    "Leave it cordoned until its update is over, or pause its pool.",
+  ),
+  Draining: nothing("Pods are asked to leave the machine."),
+  DrainForecast: nothing("What the drain will meet was looked at before the machine was cordoned."),
+  PodsBlocked: asks(
+    "Pods do not leave: a disruption budget or an admission rule holds them, or they do not end.",
+    "Give the application that is named room: more replicas, a budget that lets one go, or machines that can take its pods.",
+  ),
+  DrainDeadlineExceeded: asks(
+    "The drain takes longer than its pool gives it.",
+    "Look at the pods that are named; the pool's drain policy says what happens by itself.",
+  ),
+  DrainForced: asks(
+    "The pool's policy had a pod deleted that would not leave.",
+    "Check that the application that is named has recovered.",
+  ),
+  DrainSkipped: asks(
+    "The drain was given up for now; the machine serves with what it has and is tried again later.",
+    "Give the pods that are named room before it is tried again.",
+  ),
+  Drained: nothing("All pods that had to leave have left."),
+  Staging: nothing("A system is prepared for the next boot."),
+  Staged: nothing("The system is prepared; the next boot runs it."),
+  StageFailed: asks(
+    "The system could not be prepared; what runs is as it was.",
+    "Read the message: most often the image or the free space of the disk.",
+  ),
+  Writing: nothing("Files and units are written."),
+  Written: nothing("All files and units are on the disk."),
+  WriteFailed: asks(
+    "A file or unit could not be written; it is tried again.",
+    "Read the message: the path, its folder, or the free space of the disk.",
+  ),
+  RebootRequested: nothing("The machine was asked to reboot."),
+  Rebooted: nothing("The machine is up with a new boot id."),
+  RebootFailed: asks(
+    "The machine was asked to reboot and stays up.",
+    "Look on the machine what keeps it from going down (systemctl list-jobs), or reboot it by hand.",
+  ),
+  Acting: nothing("Services are put in order without a reboot."),
+  ServiceReloaded: nothing("Services read their configuration again."),
+  ServiceRestarted: nothing("Services were started anew."),
+  DaemonReloaded: nothing("The service manager read its units again."),
+  None: nothing("Nothing had to be done: what changed takes effect by itself."),
+  ServiceFailed: asks(
+    "A service did not start or reload with its new configuration.",
+    "Read the service's log on the machine (journalctl -u NAME), then mend or revert the MachineConfig.",
+  ),
+  Settling: nothing("The machine is made equal to its image at boot."),
+  Settled: nothing("The machine equals its image."),
+  SettleFailed: asks(
+    "The machine could not be made equal to its image.",
+    "Read the message, and the systemd journal of machine-config-settle on the machine.",
+  ),
+  Proving: nothing("The machine has to prove itself with what it was given."),
+  Proven: nothing("The machine has proven itself."),
+  ProofFailed: asks(
+    "The machine did not come up as it should with what it was given.",
+    "Mend or revert the MachineConfig; the machine goes back by itself.",
+  ),
+  Resumed: nothing("The daemon found the machine in normal operation."),
+  UncordonRequested: nothing("The daemon asked for the machine to be put back into service."),
+  Uncordoned: nothing("The machine is back in service."),
+  CordonStays: asks(
+    "The update is over, and the machine stays out of service because somebody else cordoned it.",
+    "Uncordon the machine when it may serve again.",
+  ),
+  Succeeded: nothing("It came to its end as it should."),
+  UpdateFailed: asks(
+    "A step failed; it is tried again with growing delays.",
+    "Read the message; a new target is tried at once.",
+  ),
+  Interrupted: nothing("The daemon ended in the middle of this and went on when it came back."),
+  Superseded: nothing("A newer target came first."),
+  NotRequired: nothing("It was not needed."),
+  // other chapters of a node
+  BootFailed: asks(
+    "The machine does not boot what it was given.",
+    "Mend or revert the MachineConfig; look at the machine's console.",
+  ),
+  RevertFailed: asks(
+    "The machine could not be brought back to its system without an image of its pool, and runs that image still.",
+    "Read the message: it names the path that failed; remove the annotation refusedTargets of its MachineConfigNode to have it tried again.",
+  ),
+  ConflictingImageAnnotations: asks(
+    "The annotations of a Node ask for two different images.",
+    "Make desiredImage and desiredOSimage the same; the node controller does by itself when nobody else writes them.",
+  ),
+  ImageNotDigest: asks(
+    "A Node is to boot an image that is not named by its digest.",
+    "Name the image as repository@sha256:…; the node controller does by itself when nobody else writes the annotation.",
+  ),
+  ImageContentMismatch: asks(
+    "An image does not hold what the Node's annotation says that it holds.",
+    "Have the image built again, or correct the annotation desiredImageContent.",
+  ),
+  WentBack: asks(
+    "The machine went back to what it had before.",
+    "Mend or revert the MachineConfig; no other healthy machine is given the same target.",
+  ),
+  FinaliseFailed: asks(
+    "The system that was staged was not finalised at the last shutdown.",
+    "Read the message; most often the boot partition is full.",
+  ),
+  ConfigDrift: asks(
+    "Files on the machine are not what was applied.",
+    "Undo the change on the machine, or create /run/machine-config-daemon-force on it to have the configuration applied again.",
+  ),
+  DriftGone: nothing("The machine is again what was applied to it."),
+  DriftForced: nothing("Somebody asked for the configuration to be applied over what is there."),
+  CurrentConfigMissing: asks(
+    "What the machine is said to have is neither on its disk nor in the cluster.",
+    "Bring the MachineConfig back, or create /run/machine-config-daemon-force on the machine to apply its target over what is there.",
+  ),
+  ImagePullFailed: asks(
+    "An image could not be fetched.",
+    "Read the message: the registry, the pull secret, or the network.",
+  ),
+  WrittenByNewerVersion: asks(
+    "The machine's ledger was written by a newer version of the suite.",
+    "Bring the daemon to that version, or newer.",
+  ),
+  Recovered: nothing("What was wrong is over."),
+  Adopted: nothing("The daemon knows what the machine has and looks after it."),
+  Registered: nothing("The machine's Node appeared."),
+  Validated: nothing("The machine has what it should have."),
+  Read: nothing("The configuration of the first boot was read."),
+  Fetched: nothing("Ignition fetched the machine's configuration."),
+  Applied: nothing("What was fetched was applied."),
+  Refused: asks(
+    "The first boot could not be completed: the configuration cannot be carried out on this machine.",
+    "Read the message; mend the MachineConfig and install the machine again.",
+  ),
+  Up: nothing("It is up and works."),
+  CertificatesWritten: nothing("Certificates on the machine were renewed."),
+  CertificatesFailed: asks(
+    "Certificates on the machine could not be renewed.",
+    "Read the message; the daemon tries again.",
+  ),
+  PoolChanged: nothing("The machine belongs to another pool now."),
+  KubeletSilent: asks(
+    "The kubelet stopped reporting, and no reboot was announced.",
+    "Look at the machine's console and its kubelet; if it is gone for good, delete its Node.",
+  ),
+  KubeletBack: nothing("The kubelet reports again."),
+  NodeDeleted: nothing("The Node was deleted."),
+  PinnedImagesPulled: nothing("Pinned images are on the machine."),
+  PinnedImagesFailed: asks(
+    "Pinned images could not be fetched.",
+    "Read the message: the registry, the pull secret, or the free space of the disk.",
+  ),
+  // pools
+  PoolCreated: nothing("The pool was made."),
+  PoolDeleted: nothing("The pool was deleted."),
+  RenderedConfigGenerated: nothing("A configuration was rendered from the pool's MachineConfigs."),
+  RenderedConfigChanged: nothing("What the pool's machines should have has changed."),
+  RenderRefused: asks(
+    "The pool's MachineConfigs cannot be rendered together.",
+    "Mend or delete the MachineConfig that is named.",
+  ),
+  TargetChanged: nothing("The pool's machines go to a new target."),
+  NodeTargeted: nothing("A machine was given the target."),
+  NodeUpdated: nothing("A machine has the target."),
+  NodeFailed: asks("A machine cannot go on without help.", "mco explain node/NAME says what is wrong with it."),
+  AllUpdated: nothing("Every machine of the pool has the target."),
+  Canary: nothing("One machine goes first; the others wait for it."),
+  PoolPaused: asks(
+    "The pool is paused: none of its machines gets a new target.",
+    "Set spec.paused of the pool to false when it may go on.",
+  ),
+  PoolResumed: nothing("The pool goes on."),
+  TargetQuarantined: asks(
+    "A machine went back from the target, and no other healthy machine is given it.",
+    "Mend or revert the MachineConfig: a new target ends the quarantine.",
+  ),
+  QuarantineLifted: nothing("The target is given to machines again."),
+  MachinesDegraded: asks(
+    "Machines of the pool cannot go on without help.",
+    "mco explain pool/NAME names them and what to do.",
+  ),
+  StateMismatch: asks(
+    "A node's annotations and its MachineConfigNode say different things.",
+    "Nothing, if it passes; otherwise look at the daemon's pod of that node.",
+  ),
+  JoinOverdue: asks(
+    "A machine was served its configuration and has not joined.",
+    "Look at the machine's console: Ignition's log says how far it came.",
+  ),
+  OptedIn: nothing("The pool's machines get OS images that are built on the cluster."),
+  OptedOut: nothing("The pool's machines go back to the stock OS."),
+  // builds
+  BuildPlanned: nothing("It was decided how the image is made."),
+  BuildPrepared: nothing("Everything that the build needs is there."),
+  BuildStarted: nothing("The build runs."),
+  BuildStepDone: nothing("A step of the build is done."),
+  BuildStepFailed: asks("A step of the build failed.", "Read its last lines: mco build logs."),
+  ImageBuilt: nothing("The image was built and verified."),
+  ImagePublished: nothing("The image is in the registry, by digest."),
+  BuildFailed: asks(
+    "The image could not be built.",
+    "mco build explain names the step and the cause; a new try starts when its cause is mended.",
+  ),
+  BuildInterrupted: asks(
+    "The build was ended before it was done.",
+    "Nothing: it is started again if it is still needed.",
+  ),
+  RetryLimitReached: asks(
+    "The build failed as often as it may be tried.",
+    "Mend its cause, then ask for a rebuild with the annotation rebuildImage of the pool.",
+  ),
+  ImageRolledOut: nothing("Every machine of the pool runs the image."),
+  ImagePruned: nothing("The image is not needed any more and was removed."),
+  BuildQueued: nothing("A build waits for its turn."),
+  // the suite itself
+  Started: nothing("The process started."),
+  Stopped: nothing("The process ended as it was asked to."),
+  Leading: nothing("The process leads."),
+  LeadLost: asks(
+    "The process does not lead any more.",
+    "Nothing, if another one leads; otherwise look at its log and at the API server.",
+  ),
+  SyncFailed: asks("A task of the operator fails.", "Read the message; the operator tries again by itself."),
+  SyncMended: nothing("A task of the operator that failed works again."),
+  InstallBegan: nothing("The suite is being installed."),
+  InstallDone: nothing("Every component runs and every pool is at its first configuration."),
+  UpgradeBegan: nothing("The suite goes to another release."),
+  UpgradeDone: nothing("Every component and every required pool is at the release."),
+  ManifestsRendered: nothing("Manifests of the bootstrap were written."),
+  ManifestsRefused: asks(
+    "What the installer has prepared cannot be taken as it is.",
+    "Mend what the message names, and start the bootstrap again.",
+  ),
+  PoolRendered: nothing("A pool's first configuration was rendered."),
+  ServerUp: nothing("The config server answers."),
+  Served: nothing("A machine was given its configuration."),
+  ServeRefused: asks(
+    "A request for a configuration was refused.",
+    "Read the message: the pool, the version or the credential that was asked with.",
+  ),
+  ControlPlaneUp: nothing("The control plane answers."),
+  HandedOver: nothing("What happened before there was a cluster was handed to it."),
+  CertificateRotated: nothing("A certificate was renewed."),
+  DaemonCrashed: asks("A daemon's pod ends again and again.", "Look at the pod's previous log: kubectl logs -p."),
+  SubjectGone: nothing("What the book is about is gone; the book is kept for a while."),
+  Gap: asks(
+    "Lines were missed: the journal's ring overflowed, or the state process was away.",
+    "Nothing: what is left is as it was told; the files on the machine hold all lines.",
+  ),
+  // health
+  AsExpected: nothing("Everything is as it should be."),
+  NotNeeded: nothing("It is not needed, and so not installed."),
+  NotKnown: asks(
+    "What it rests on has not been heard of for too long.",
+    "Look at the API server and at the state process.",
+  ),
+  SyncStalled: asks(
+    "The operator has not finished a look at its tasks for too long.",
+    "Look at the operator's pod and log.",
+  ),
+  SyncFailing: asks("A task of the operator keeps failing.", "Read the message; mco explain co/machine-config."),
+  VersionSkew: asks(
+    "Components are not all of one version.",
+    "Nothing while the suite is being upgraded; otherwise look at the pods that are named.",
+  ),
+  NoLeader: asks("No process leads.", "Look at the component's pods and at its lease."),
+  ChildStalled: asks(
+    "A part of the component has not come to an end of its work for too long.",
+    "Look at the component's log.",
+  ),
+  ChildFailing: asks("A part of the component keeps failing.", "Look at the component's log; it names what fails."),
+  RenderFailing: asks("A pool cannot be rendered.", "Mend or delete the MachineConfig that is named."),
+  NotAvailable: asks(
+    "Copies of the component are missing.",
+    "Look at its pods: kubectl get pods -n openshift-machine-config-operator.",
+  ),
+  DaemonSilent: asks(
+    "A daemon's pod is not ready though its kubelet works: nobody looks after the machine.",
+    "Look at the daemon's pod on the node that is named.",
+  ),
+  DaemonCrashLoop: asks("A daemon's pod ends again and again.", "Look at the pod's previous log: kubectl logs -p."),
+  DaemonOldVersion: asks(
+    "Daemons of another version run.",
+    "Nothing while the suite is being upgraded; otherwise look at the DaemonSet.",
+  ),
+  ServerDown: asks(
+    "The config server does not answer: machines cannot join.",
+    "Look at the pods of machine-config-server.",
+  ),
+  CertExpiring: asks("A certificate ends soon.", "Look at the operator: it renews certificates by itself."),
+  BuilderDown: asks("The OS builder is needed and does not run.", "Look at the pod of machine-os-builder."),
+  BuildQueueStuck: asks("A build waits for too long.", "mco build status says what it waits for."),
+  ChildDown: asks(
+    "A part of the state process does not run; its books stand still.",
+    "Look at the log of machine-state-controller; it starts the part again by itself.",
+  ),
+  Off: asks(
+    "The state process is switched off: history is not kept, everything else goes on.",
+    "Set mode: on in the ConfigMap machine-state-controller-config, if that was not meant.",
+  ),
+  BootstrapJournalMissing: asks(
+    "No journal of the bootstrap was handed over.",
+    "Nothing: what happened before the cluster is not known here.",
+  ),
+  InProgress: nothing("It is under way."),
+  PoolsUpdating: nothing("Machines are being updated."),
+} as const satisfies Readonly<Record<string, ReasonText>>;
+export type ReportReason = keyof typeof reportReasons;
+
+const interruptions = ["Interrupted", "UpdateFailed"] as const;
+type Sections = Readonly<Record<string, readonly ReportReason[]>>;
+
+/**
+ * Book kind → chapter → section → its reasons, sections in the order in which they happen. A path that ends with `/*`
+ * takes any last word in its place.
+ */
+export const bookSections = {
+  node: {
+    Bootstrap: { Served: ["Served"], Joined: ["Registered"] },
+    Firstboot: {
+      IgnitionFetched: ["Fetched"],
+      IgnitionApplied: ["Applied"],
+      EncapsulatedConfigRead: ["Read"],
+      OSUpdated: ["Staging", "Staged", "StageFailed", "NotRequired"],
+      Extensions: ["Applied", "NotRequired"],
+      Kargs: ["Applied", "NotRequired"],
+      Reboot: ["RebootRequested", "Rebooted", "NotRequired"],
+      KubeletUp: ["Up"],
+      Registered: ["Registered"],
+      DaemonUp: ["Up"],
+      AnnotationsInitialised: ["Applied"],
+      Validated: ["Validated", "Refused", "UpdateFailed"],
+    },
+    Join: { Served: ["Served"], Registered: ["Registered"], Adopted: ["Adopted"], Validated: ["Validated"] },
+    Update: {
+      Requested: ["TargetSet", "TargetSeen"],
+      Prepared: ["Checking", "Planned", "Irreconcilable", "PoliciesNotMerged", "TargetRefused", ...interruptions],
+      "Executed/ImagePulled": ["Pulling", "Pulled", "PullFailed", "AlreadyPresent", ...interruptions],
+      "Executed/Cordoned": ["DrainRequested", "Cordoned", "CordonedAgain", "NotRequired"],
+      "Executed/Drained": [
+        "Draining",
+        "DrainForecast",
+        "PodsBlocked",
+        "DrainDeadlineExceeded",
+        "DrainForced",
+        "DrainSkipped",
+        "Drained",
+        "NotRequired",
+      ],
+      "Executed/OS": ["Staging", "Staged", "StageFailed", "NotRequired", ...interruptions],
+      "Executed/Files": ["Writing", "Written", "WriteFailed", "NotRequired", ...interruptions],
+      "PostAction/Rebooted": ["RebootRequested", "Rebooted", "RebootFailed", "FinaliseFailed", ...interruptions],
+      "PostAction/Service": [
+        "Acting",
+        "ServiceReloaded",
+        "ServiceRestarted",
+        "DaemonReloaded",
+        "None",
+        "ServiceFailed",
+        ...interruptions,
+      ],
+      "PostAction/Settled": ["Settling", "Settled", "SettleFailed", ...interruptions],
+      "PostAction/Proven": ["Proving", "Proven", "ProofFailed", ...interruptions],
+      Resumed: ["Resumed", ...interruptions],
+      "Complete/Uncordoned": ["UncordonRequested", "Uncordoned", "CordonStays"],
+      Updated: ["Succeeded", "Superseded", "WentBack", ...interruptions],
+    },
+    Drift: { Detected: ["ConfigDrift"], Ended: ["DriftGone", "DriftForced"] },
+    Degraded: {
+      Failed: [
+        "UpdateFailed",
+        "ServiceFailed",
+        "ImagePullFailed",
+        "BootFailed",
+        "SettleFailed",
+        "RevertFailed",
+        "TargetRefused",
+        "ConflictingImageAnnotations",
+        "ImageNotDigest",
+        "ImageContentMismatch",
+        "CurrentConfigMissing",
+        "WrittenByNewerVersion",
+        "PoliciesNotMerged",
+        "Irreconcilable",
+      ],
+      Ended: ["Recovered"],
+    },
+    PinnedImages: { Pulled: ["Pulling", "PinnedImagesPulled", "PinnedImagesFailed"] },
+    Certificates: { Written: ["CertificatesWritten", "CertificatesFailed"] },
+    PoolMove: { Moved: ["PoolChanged"] },
+    Revert: { Decided: ["ProofFailed"], Done: ["WentBack"] },
+    Rollback: { Decided: ["BootFailed", "SettleFailed"], Done: ["WentBack"] },
+    Lost: { Silent: ["KubeletSilent"], Back: ["KubeletBack"] },
+    Leave: { Deleted: ["NodeDeleted"] },
+  },
+  pool: {
+    Created: { Created: ["PoolCreated"] },
+    Render: {
+      Rendered: ["RenderedConfigGenerated"],
+      Changed: ["RenderedConfigChanged"],
+      Refused: ["RenderRefused", "Recovered"],
+    },
+    OptIn: { Asked: ["OptedIn"] },
+    Build: { Built: ["BuildStarted", "ImageBuilt", "BuildFailed"] },
+    Rollout: {
+      Begun: ["TargetChanged"],
+      Canary: ["Canary", "Proven", "ProofFailed"],
+      "Node/*": ["NodeTargeted", "NodeUpdated", "NodeFailed", "WentBack"],
+      Paused: ["PoolPaused", "PoolResumed"],
+      "Blocked/*": ["TargetQuarantined", "QuarantineLifted"],
+      StateMismatch: ["StateMismatch"],
+      Finished: ["AllUpdated", "Superseded"],
+    },
+    Paused: { Paused: ["PoolPaused"], Ended: ["PoolResumed"] },
+    Blocked: { Blocked: ["TargetQuarantined"], Ended: ["QuarantineLifted"] },
+    Degraded: { Degraded: ["MachinesDegraded"], Ended: ["Recovered"] },
+    Join: { Overdue: ["JoinOverdue"] },
+    OptOut: { Asked: ["OptedOut"] },
+    Deleted: { Deleted: ["PoolDeleted"] },
+  },
+  build: {
+    Planned: { Planned: ["BuildPlanned"] },
+    Prepared: { Prepared: ["BuildPrepared"] },
+    Building: { "Attempt/*": ["BuildStarted", "BuildStepDone", "BuildStepFailed", "ImageBuilt", "BuildInterrupted"] },
+    Verified: { Verified: ["ImageBuilt"] },
+    Published: { Published: ["ImagePublished"] },
+    RolledOut: { RolledOut: ["ImageRolledOut"] },
+    Pruned: { Pruned: ["ImagePruned"] },
+    Failed: { Failed: ["BuildFailed", "RetryLimitReached"] },
+    Interrupted: { Interrupted: ["BuildInterrupted"] },
+  },
+  cluster: {
+    Bootstrap: {
+      ManifestsRendered: ["ManifestsRendered", "ManifestsRefused"],
+      "ControllerRendered/*": ["PoolRendered", "RenderRefused"],
+      ServerUp: ["ServerUp"],
+      "Served/*": ["Served"],
+      ControlPlaneUp: ["ControlPlaneUp"],
+      HandedOver: ["HandedOver"],
+    },
+    Install: { Begun: ["InstallBegan"], "Pool/*": ["AllUpdated"], Finished: ["InstallDone"] },
+    Upgrade: { Begun: ["UpgradeBegan"], "Pool/*": ["AllUpdated"], Finished: ["UpgradeDone"] },
+    Operator: {
+      Start: ["Started", "Stopped"],
+      "Sync/*": ["SyncFailed", "SyncMended"],
+      Degraded: ["SyncFailing", "SyncStalled", "VersionSkew", "NotAvailable", "Recovered"],
+    },
+    Controller: {
+      Start: ["Started", "Stopped"],
+      Lead: ["Leading", "LeadLost"],
+      "Child/*": ["ChildFailing", "ChildStalled", "Recovered"],
+      Degraded: ["NoLeader", "RenderFailing", "NotAvailable", "Recovered"],
+    },
+    Daemons: {
+      "Node/*": ["DaemonSilent", "DaemonCrashed", "DaemonOldVersion", "Recovered"],
+      Degraded: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "NotAvailable", "Recovered"],
+    },
+    Server: {
+      Start: ["Started", "Stopped"],
+      "Served/*": ["Served", "ServeRefused"],
+      Certificate: ["CertificateRotated", "CertExpiring"],
+      Degraded: ["ServerDown", "Recovered"],
+    },
+    OsBuilder: {
+      Start: ["Started", "Stopped"],
+      Queue: ["BuildQueued"],
+      Shutdown: ["Stopped"],
+      Degraded: ["BuilderDown", "BuildQueueStuck", "Recovered"],
+    },
+    BookIndex: { "Gone/*": ["SubjectGone"], Gap: ["Gap"] },
+  },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, Sections>>>>;
+
+/**
+ * Conditions of MachineConfiguration `cluster` that tell of the suite's health → their reasons. Where a part is named,
+ * its name is in the reason: `SyncRBACFailing` is SyncFailing, `ChildNodesDown` is ChildDown, `RenderStalled` is
+ * ChildStalled.
+ */
+export const healthReasons = {
+  OperatorHealthy: [
+    "AsExpected",
+    "NotKnown",
+    "InProgress",
+    "NotAvailable",
+    "VersionSkew",
+    "SyncFailing",
+    "SyncStalled",
+  ],
+  ControllerHealthy: [
+    "AsExpected",
+    "NotKnown",
+    "InProgress",
+    "NotAvailable",
+    "VersionSkew",
+    "NoLeader",
+    "ChildFailing",
+    "ChildStalled",
+    "RenderFailing",
+  ],
+  DaemonsHealthy: [
+    "AsExpected",
+    "NotKnown",
+    "InProgress",
+    "NotAvailable",
+    "DaemonSilent",
+    "DaemonCrashLoop",
+    "DaemonOldVersion",
+  ],
+  ServerHealthy: [
+    "AsExpected",
+    "NotKnown",
+    "InProgress",
+    "NotNeeded",
+    "NotAvailable",
+    "VersionSkew",
+    "ServerDown",
+    "CertExpiring",
+  ],
+  BuilderHealthy: [
+    "AsExpected",
+    "NotKnown",
+    "InProgress",
+    "NotNeeded",
+    "NotAvailable",
+    "VersionSkew",
+    "BuilderDown",
+    "BuildQueueStuck",
+  ],
+  StateKeeping: ["AsExpected", "NotKnown", "ChildDown", "Gap", "Off"],
+  BootstrapComplete: ["AsExpected", "NotKnown", "InProgress", "BootstrapJournalMissing", "Off"],
+  UpdateProgressing: ["AsExpected", "NotKnown", "PoolsUpdating", "Off"],
+} as const satisfies Readonly<Record<string, readonly ReportReason[]>>;
+
+export type BookSections = typeof bookSections;
+export type BookKind = keyof BookSections;
+export const bookKinds = Object.keys(bookSections) as readonly BookKind[];
+/** `node/worker-0`; the cluster's book is called `cluster`. */
+export type BookName = BookNameOf<BookKind>;
+type BookNameOf<B extends BookKind> = B extends "cluster" ? "cluster" : `${B}/${string}`;
+
+type PathOf<P> = P extends `${infer Head}/*` ? `${Head}/${string}` : P;
+type LineOfSection<C, P, R> = { readonly chapter: C; readonly path: PathOf<P>; readonly reason: R };
+type LinesOfChapter<C, S> = {
+  [P in keyof S]: S[P] extends readonly (infer R)[] ? LineOfSection<C, P, R> : never;
+}[keyof S];
+type LinesOfBook<B extends BookKind> = {
+  [C in keyof BookSections[B]]: LinesOfChapter<C, BookSections[B][C]>;
+}[keyof BookSections[B]];
+
+export interface ReportReference {
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  readonly uid?: string;
+}
+
+export interface ReportNext {
+  /** What is to be done, as one sentence. */
+  readonly action: string;
+  /** Who does it: `administrator`, or a component. */
+  readonly actor: string;
+  /** RFC 3339 of by when. */
+  readonly by?: string;
+}
+
+interface ReportText {
+  /** Which instance of the chapter: a target's name or a uid. */
+  readonly run?: string;
+  readonly mark: ReportMark;
+  readonly level: ReportLevel;
+  /** How the section ended, where the mark does not say it. */
+  readonly outcome?: SectionOutcome;
+  readonly message: string;
+  /** In place of the reason's default. */
+  readonly next?: ReportNext;
+  readonly data?: Readonly<Record<string, string | number | boolean>>;
+  readonly refs?: readonly ReportReference[];
+}
+
+/** A line of one kind of book, without the name of the book. */
+export type JournalEntryIn<B extends BookKind> = LinesOfBook<B> & ReportText;
+export type JournalEntryOf<B extends BookKind> = { readonly book: BookNameOf<B> } & JournalEntryIn<B>;
+
+/**
+ * One line of the story that the books tell. The scribe adds who wrote it, its sequence number and both clocks.
+ * No secrets and no file contents: a line may be read by anyone who may read the object it speaks of.
+ */
+export type JournalEntry = { [B in BookKind]: JournalEntryOf<B> }[BookKind];
+
+/** The key of `sections` that a path is of, or `undefined`. */
+export function sectionKeyOf(book: BookKind, chapter: string, path: string): string | undefined {
+  const sections = (bookSections[book] as Readonly<Record<string, Sections>>)[chapter];
+  if (sections === undefined) return undefined;
+  if (sections[path] !== undefined) return path;
+  const open = `${path.slice(0, path.lastIndexOf("/"))}/*`;
+  // What is behind the first word may have words of its own.
+  return sections[open] !== undefined
+    ? open
+    : Object.keys(sections).find((key) => key.endsWith("/*") && path.startsWith(key.slice(0, -1)));
+}
+
+/** Sections of a chapter in the order in which they happen; empty for a chapter that the tables do not have. */
+export const sectionsOf = (book: BookKind, chapter: string): readonly string[] =>
+  Object.keys((bookSections[book] as Readonly<Record<string, Sections>>)[chapter] ?? {});
+
+/** The kind of a book by its name; `undefined` for what is no book's name. */
+export function bookKindOf(book: string): BookKind | undefined {
+  if (book === "cluster") return "cluster";
+  const slash = book.indexOf("/");
+  const kind = slash <= 0 || slash === book.length - 1 ? undefined : book.slice(0, slash);
+  return kind !== "cluster" ? bookKinds.find((each) => each === kind) : undefined;
+}
+
+/** Explanation and default next action of a reason; a reason of a newer version is its own explanation. */
+export const reasonText = (reason: string): ReasonText =>
+  (reportReasons as Readonly<Record<string, ReasonText>>)[reason] ?? { means: reason, next: "" };

@@ -1,0 +1,198 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { hostPaths } from "../../api/names.ts";
+import { decodeBase64, textOf } from "../../ignition/data-url.ts";
+import { describeChange } from "../config/change.ts";
+import {
+  type ContentGap,
+  type ContentStep,
+  type ObservedContent,
+  type OriginalEntry,
+  type Originals,
+  contentGap,
+  originOfPath,
+} from "./content-gap.ts";
+import type { Payload, PayloadEntry } from "../config/image-content.ts";
+import { type NodeConfig, type WantedEntry, emptyNodeConfig, hasInstallSection } from "../config/node-config.ts";
+
+/**
+ * A payload that was laid down on the machine for the system that it leaves: with what was there before that was
+ * managed.
+ */
+export interface LocalPayload extends Payload {
+  readonly originals?: Originals;
+}
+
+/** Tries of one boot before settling is given up. */
+export const mostSettleTries = 3;
+
+/** File of a local payload in the daemon's own folder: named after the image's digest. */
+export function localPayloadName(image: string): string {
+  const digest = /@(sha256:[0-9A-Za-z]+)$/.exec(image)?.[1];
+  return `payload/${digest ?? `sha256:${bytesToHex(sha256(utf8ToBytes(image)))}`}.json`;
+}
+
+/** The payload as a configuration that can be compared with a machine: nothing of it is about the system itself. */
+export function settleTarget({ entries, units, accounts }: Payload): NodeConfig {
+  const wanted = new Map(entries.map((entry) => [entry.path, wantedOf(entry)]));
+  const textAt = (name: string) => {
+    const entry = wanted.get(`/etc/systemd/system/${name}`);
+    return entry?.kind === "file" ? textOf(entry.contents) : undefined;
+  };
+  return {
+    ...emptyNodeConfig,
+    entries: wanted,
+    enablement: new Map(
+      units.map(({ name, enabled }) => [
+        name,
+        { enabled, installable: ((text) => text === undefined || hasInstallSection(text))(textAt(name)) },
+      ]),
+    ),
+    passwords: new Map(accounts.map(({ user, passwordHash }) => [user, passwordHash])),
+  };
+}
+
+function wantedOf(entry: PayloadEntry): WantedEntry {
+  const found: WantedEntry["origin"] =
+    entry.path === hostPaths.sshKeys ? { kind: "sshKeys", user: "core" } : originOfPath(entry.path);
+  if (entry.kind === "link") return { kind: "link", target: entry.target, origin: found };
+  // A unit that may not be masked: any text is right.
+  if (entry.kind === "absent")
+    return {
+      kind: "absent",
+      origin: found.kind === "unit" && found.part === "contents" ? { ...found, part: "mask" } : found,
+    };
+  const contents = decodeBase64(entry.contents);
+  const own = ({ mode, uid, gid }: { mode: number; uid: number; gid: number }) => ({
+    mode,
+    user: { id: uid },
+    group: { id: gid },
+  });
+  return {
+    kind: "file",
+    contents,
+    digest: bytesToHex(sha256(contents)),
+    ...own(entry),
+    origin: found,
+    ...(entry.folder === undefined ? {} : { folder: own(entry.folder) }),
+    ...(entry.ifAbsent === true ? { ifAbsent: true } : {}),
+  };
+}
+
+/** A machine as settling sees it: what the booted image ships at managed paths of /etc, beside its content. */
+export interface ImageContentView extends ObservedContent {
+  readonly vendor: ReadonlyMap<string, OriginalEntry>;
+  readonly active: ReadonlySet<string>;
+}
+
+export interface ImageContentPlan {
+  readonly steps: readonly ContentStep[];
+  /**
+   * What is remembered before anything is changed: what is managed from now on, together with what was managed before.
+   */
+  readonly remember: Pick<ContentGap, "paths" | "units" | "users">;
+  /** What steps put back. */
+  readonly originals: Originals;
+  /** Paths, and units by their name, that are changed. */
+  readonly changed: readonly string[];
+  readonly differences: readonly string[];
+}
+
+/**
+ * What is read before settling, whatever runs: systemd-sysctl(8), systemd-modules-load(8), udev(7), NetworkManager(8).
+ */
+const earlyReaders = [
+  "/etc/sysctl.conf",
+  "/etc/sysctl.d/",
+  "/etc/modules-load.d/",
+  "/etc/modprobe.d/",
+  "/etc/udev/",
+  "/etc/NetworkManager/",
+];
+
+/**
+ * What has to be done so that the machine equals its payload, and what was managed before and is not any more is as if
+ * it had never been.
+ */
+export function planImageContent(view: ImageContentView, target: NodeConfig): ImageContentPlan {
+  // Where nobody remembers anything, what the system ships is what was there.
+  const shipped = Object.entries(view.originals.paths).flatMap(([path, original]) =>
+    original === null && view.vendor.has(path) && !target.entries.has(path)
+      ? [[path, view.vendor.get(path) ?? null] as const]
+      : [],
+  );
+  const originals = { ...view.originals, paths: { ...view.originals.paths, ...Object.fromEntries(shipped) } };
+  const gap = contentGap({ ...view, originals }, target);
+  const paths = gap.steps.flatMap((step) => ("paths" in step ? step.paths : []));
+  const units = gap.steps.flatMap((step) => ("unit" in step ? [step.unit] : []));
+  const changed = [...new Set([...paths, ...units])].sort();
+  return {
+    steps: gap.steps,
+    remember: { paths: gap.paths, units: gap.units, users: gap.users },
+    originals,
+    changed,
+    differences: gap.changes.map(describeChange),
+  };
+}
+
+/** Whether something that runs has read a path, or a unit, before it was changed; a reboot lets it read it again. */
+export function isReadEarly(what: string, active: ReadonlySet<string>): boolean {
+  if (earlyReaders.some((path) => (path.endsWith("/") ? what.startsWith(path) : what === path))) return true;
+  const origin = originOfPath(what);
+  const unit = what.startsWith("/") ? (origin.kind === "unit" ? origin.name : undefined) : what;
+  return unit !== undefined && unit !== hostPaths.settleUnit && active.has(unit);
+}
+
+/**
+ * What is remembered of a path that is managed from now on: what is there, unless that is what the payload brings,
+ * which came with the image, or with a deployment that was managed before. Then it was the system's own, if that ships
+ * one that an image of ours does not hide.
+ */
+export function originalToKeep(
+  present: OriginalEntry | null,
+  isWanted: boolean,
+  vendor: OriginalEntry | undefined,
+  from: "image" | "local",
+): OriginalEntry | null {
+  if (!isWanted)
+    return from === "image" && present !== null && vendor !== undefined && sameOriginal(present, vendor)
+      ? null
+      : present;
+  return from === "local" ? (vendor ?? null) : null;
+}
+
+function sameOriginal(a: OriginalEntry, b: OriginalEntry): boolean {
+  if (a.kind === "link" || b.kind === "link") return a.kind === "link" && b.kind === "link" && a.target === b.target;
+  return a.digest === b.digest && a.mode === b.mode && a.uid === b.uid && a.gid === b.gid;
+}
+
+/** The memory of a machine that has settled: of what is managed now. */
+export function settledOriginals(
+  originals: Originals,
+  target: NodeConfig,
+  vendor: ReadonlyMap<string, OriginalEntry>,
+  from: "image" | "local",
+): Originals {
+  const { hidden: _hidden, ...rest } = from === "local" ? uncovered(originals, vendor) : originals;
+  const keep = <T>(record: Readonly<Record<string, T>>, has: (key: string) => boolean) =>
+    Object.fromEntries(Object.entries(record).filter(([key]) => has(key)));
+  const hidden = from === "local" ? [] : (originals.hidden ?? []).filter((path) => target.entries.has(path));
+  return {
+    ...rest,
+    paths: keep(rest.paths, (path) => target.entries.has(path)),
+    ...(hidden.length === 0 ? {} : { hidden }),
+    enablement: keep(rest.enablement, (unit) => target.enablement.has(unit)),
+    passwords: keep(rest.passwords, (user) => target.passwords.has(user)),
+  };
+}
+
+/** The memory where no image of ours hides anything: what the system ships was there. */
+export function uncovered(
+  { hidden = [], ...originals }: Originals,
+  vendor: ReadonlyMap<string, OriginalEntry>,
+): Originals {
+  const shipped = hidden.flatMap((path) =>
+    originals.paths[path] === null && vendor.has(path) ? [[path, vendor.get(path) ?? null] as const] : [],
+  );
+  return { ...originals, paths: { ...originals.paths, ...Object.fromEntries(shipped) } };
+}

@@ -1,0 +1,148 @@
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { poolConditions as types } from "../../api/names.ts";
+import { conditionOf } from "../../api/schema/object.ts";
+import type { JournalEntryIn } from "../../api/books/report-table.ts";
+import { type PoolStatusFields, startsRollout } from "./pool-status.ts";
+
+interface Said {
+  readonly type: string;
+  readonly status?: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+const sayingOf = (status: PoolStatusFields | undefined, type: string): Said | undefined =>
+  conditionOf(status?.conditions as readonly Said[] | undefined, type);
+
+/** A state of a pool that a chapter of its book is about, before and after a change of its status. */
+interface Turn {
+  readonly was: boolean;
+  readonly is: boolean;
+  readonly begin: JournalEntryIn<"pool">;
+  readonly end: JournalEntryIn<"pool">;
+}
+
+const boundary = { level: "boundary" } as const;
+
+/**
+ * What the book of a pool has to say about a change of its status: first what ended, then what began.
+ *
+ * @param pool as it was before.
+ * @param after its new status.
+ * @param causeOf what changed its target, and by whom, as data of a line; asked only where a roll-out begins.
+ */
+export function poolTurns(
+  pool: MachineConfigPool,
+  after: PoolStatusFields,
+  causeOf: () => Readonly<Record<string, string>> = () => ({}),
+): readonly JournalEntryIn<"pool">[] {
+  const before = pool.status;
+  const target = pool.spec.configuration?.name ?? "";
+  const from = before?.configuration?.name ?? "";
+  const [paused, blocked, failing] = [pausedTurn, blockedTurn, failingTurn].map((turnOf) =>
+    turnOf(before, after, target),
+  );
+  const ends = (turn: Turn | undefined) => (turn !== undefined && turn.was && !turn.is ? [turn.end] : []);
+  const begins = (turn: Turn | undefined) => (turn !== undefined && turn.is && !turn.was ? [turn.begin] : []);
+  // A pool whose machines have the target already only looks so: a machine of it fails, or is new.
+  const isBegun = startsRollout(before, after) && target !== from;
+  return [
+    ...((before?.conditions ?? []).length === 0 ? [created(after)] : []),
+    ...ends(paused),
+    ...ends(blocked),
+    ...(isBegun ? [rolloutBegins(pool, causeOf())] : []),
+    ...begins(paused),
+    ...begins(blocked),
+    ...begins(failing),
+    ...ends(failing),
+    ...finished(from, after),
+  ];
+}
+
+function pausedTurn(before: PoolStatusFields | undefined, after: PoolStatusFields, target: string): Turn {
+  const updating = sayingOf(after, types.updating);
+  const here = { ...boundary, chapter: "Paused" } as const;
+  return {
+    was: sayingOf(before, types.updating)?.reason === "Paused",
+    is: updating?.reason === "Paused",
+    begin: { ...here, path: "Paused", mark: "begin", reason: "PoolPaused", message: updating?.message ?? "" },
+    end: { ...here, path: "Ended", mark: "end", reason: "PoolResumed", message: `the pool goes on to ${target}` },
+  };
+}
+
+function blockedTurn(before: PoolStatusFields | undefined, after: PoolStatusFields, target: string): Turn {
+  const updating = sayingOf(after, types.updating);
+  const here = { ...boundary, chapter: "Blocked" } as const;
+  return {
+    was: sayingOf(before, types.updating)?.reason === "RolloutBlocked",
+    is: updating?.reason === "RolloutBlocked",
+    begin: { ...here, path: "Blocked", mark: "begin", reason: "TargetQuarantined", message: updating?.message ?? "" },
+    end: { ...here, path: "Ended", mark: "end", reason: "QuarantineLifted", message: `the pool goes on to ${target}` },
+  };
+}
+
+function failingTurn(before: PoolStatusFields | undefined, after: PoolStatusFields): Turn {
+  const degraded = sayingOf(after, types.nodeDegraded);
+  const here = { ...boundary, chapter: "Degraded" } as const;
+  return {
+    was: sayingOf(before, types.nodeDegraded)?.status === "True",
+    is: degraded?.status === "True",
+    begin: { ...here, path: "Degraded", mark: "begin", reason: "MachinesDegraded", message: degraded?.message ?? "" },
+    end: {
+      ...here,
+      path: "Ended",
+      mark: "end",
+      reason: "Recovered",
+      message: "no machine of the pool is degraded any more",
+    },
+  };
+}
+
+const created = ({ machineCount }: PoolStatusFields): JournalEntryIn<"pool"> => ({
+  ...boundary,
+  chapter: "Created",
+  path: "Created",
+  mark: "end",
+  reason: "PoolCreated",
+  message: `with ${machineCount ?? 0} machines`,
+});
+
+/** @param from what all machines of the pool had before. */
+function finished(
+  from: string,
+  { configuration, machineCount: machines = 0 }: PoolStatusFields,
+): readonly JournalEntryIn<"pool">[] {
+  const completed = configuration?.name ?? "";
+  if (completed === "" || completed === from) return [];
+  return [
+    {
+      ...boundary,
+      chapter: "Rollout",
+      run: completed,
+      path: "Finished",
+      mark: "end",
+      reason: "AllUpdated",
+      message: `all ${machines} machines have ${completed}`,
+      data: { from, to: completed, machines },
+    },
+  ];
+}
+
+/** The pool goes to a target: also to another one in the middle of a roll-out. */
+export function rolloutBegins(
+  pool: MachineConfigPool,
+  cause: Readonly<Record<string, string>> = {},
+): JournalEntryIn<"pool"> {
+  const target = pool.spec.configuration?.name ?? "";
+  const from = pool.status?.configuration?.name ?? "";
+  return {
+    level: "boundary",
+    chapter: "Rollout",
+    run: target,
+    path: "Begun",
+    mark: "begin",
+    reason: "TargetChanged",
+    message: `the pool goes ${from === "" ? "" : `from ${from} `}to ${target}`,
+    data: { from, to: target, pool: pool.metadata.name, ...cause },
+  };
+}

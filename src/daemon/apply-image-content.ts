@@ -1,0 +1,350 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { McoError } from "../api/errors.ts";
+import { hostPaths } from "../api/names.ts";
+import { type OriginalEntry, type Originals, isAsWanted } from "../core/machine/content-gap.ts";
+import { sameDeployment } from "../core/machine/deployment.ts";
+import { fitToAccounts } from "../core/machine/judge-target.ts";
+import type { NodeConfig } from "../core/config/node-config.ts";
+import { type Payload, readPayload } from "../core/config/image-content.ts";
+import {
+  type LocalPayload,
+  type ImageContentPlan,
+  type ImageContentView,
+  isReadEarly,
+  mostSettleTries,
+  originalToKeep,
+  planImageContent,
+  settleTarget,
+  settledOriginals,
+} from "../core/machine/image-content-plan.ts";
+import type { Host, OsStatus } from "../host/host.ts";
+import type { Ports } from "../ports/index.ts";
+import { backedOff } from "../ports/random.ts";
+import { type DocumentStore, documentStore } from "./machine-documents.ts";
+import { noOriginals, observeEntry, originalOf } from "./observe-host.ts";
+import { performContent } from "./perform-content.ts";
+import { readConfig } from "../core/machine/read-config.ts";
+import type { MachineDocuments } from "../core/machine/machine-record.ts";
+import type { Ledger, ImageContentRecord } from "../core/machine/observed-node.ts";
+
+/** Between tries of one boot: early enough for the kubelet, which waits. */
+const retry = { firstMs: 1_000, lastMs: 5_000, spread: 0.2 };
+
+const caTrust = "coreos-update-ca-trust.service";
+const anchors = "/etc/pki/ca-trust/source/anchors/";
+
+export type Settled =
+  /** The system that runs has nothing that the machine could be made equal to. */
+  | { readonly verdict: "nothing" }
+  | { readonly verdict: "settled"; readonly changed: readonly string[] }
+  /** Something that runs already has to read what was changed. */
+  | { readonly verdict: "rebooting"; readonly because: string }
+  | {
+      readonly verdict: "failed";
+      readonly path?: string;
+      readonly cause: string;
+      /** The machine boots what it had before. */ readonly goesBack: boolean;
+    };
+
+interface Source {
+  readonly from: "image" | "local";
+  readonly text: string;
+}
+
+/** A failure that a path can be named for. */
+class SettleFailure extends Error {
+  readonly path: string | undefined;
+  constructor(cause: string, path?: string) {
+    super(cause);
+    this.path = path;
+  }
+}
+
+/** One settling of the system that runs. */
+interface Settling {
+  readonly host: Host;
+  readonly documents: DocumentStore;
+  readonly status: OsStatus;
+  readonly source: Source;
+  readonly known: MachineDocuments;
+  /** The machine was settled when it booted: an administrator asks for it again. */
+  readonly isOver: boolean;
+  readonly base: ImageContentRecord;
+  /** What was changed in this boot, whichever try changed it. */
+  changed: readonly string[];
+}
+
+/**
+ * Makes the machine equal to the payload of what it has booted: files, units and accounts. It needs no network, no
+ * container runtime and no API server, and may be killed anywhere: the next run does the rest. A payload that was laid
+ * down on the machine for the image that runs counts before the image's own.
+ */
+export async function applyImageContent(
+  options: { readonly host: Host } & Pick<Ports, "clock" | "random" | "log">,
+  signal: AbortSignal,
+): Promise<Settled> {
+  const { host, log, clock, random } = options;
+  const documents = documentStore(host.ledger);
+  const status = await host.os.status(signal);
+  const source = await sourceOf(host, documents, status, signal);
+  if (source === undefined) return { verdict: "nothing" };
+
+  const known = await documents.load(signal);
+  const isOver = known.settled?.bootId === status.bootId && known.settled.result === "settled";
+  const base = beginRecord(known.settled, isOver, source, status);
+  const settling: Settling = { host, documents, status, source, known, isOver, base, changed: base.changed };
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await settleOnce(settling, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      log.warn({ error, tries }, "the machine could not be made equal to its payload");
+      if (tries >= mostSettleTries) return giveUp(error, settling, signal);
+      await clock.sleep(backedOff(random, tries, retry), signal);
+    }
+  }
+}
+
+function beginRecord(
+  before: ImageContentRecord | undefined,
+  isOver: boolean,
+  { text }: Source,
+  { bootId, booted }: OsStatus,
+): ImageContentRecord {
+  return {
+    v: 1,
+    bootId,
+    deployment: booted,
+    payload: bytesToHex(sha256(utf8ToBytes(text))),
+    // What a run that was killed in this boot had changed is changed still.
+    changed: before?.bootId === bootId && !isOver ? before.changed : [],
+    result: "settling",
+    ...(before?.rebootAskedIn !== undefined && sameDeployment(before.deployment, booted)
+      ? { rebootAskedIn: before.rebootAskedIn }
+      : {}),
+  };
+}
+
+async function settleOnce(settling: Settling, signal: AbortSignal): Promise<Settled> {
+  const { host, documents, status, source, known, isOver, base } = settling;
+  const payload = readPayload(source.text);
+  if ("problem" in payload) throw new SettleFailure(`its payload cannot be read: ${payload.problem}`);
+  const { changed, early } = await makeEqual(payload, settling, signal);
+  if (early.length > 0 && !isOver) {
+    const because = `${early.join(", ")} changed after what reads it had started`;
+    if (base.rebootAskedIn !== undefined && base.rebootAskedIn !== status.bootId)
+      throw new SettleFailure(`${because}, and a reboot has not helped`, early[0]);
+    await documents.storeSettled({ ...base, changed, result: "rebooting", rebootAskedIn: status.bootId }, signal);
+    await host.os.reboot(`settling: ${because}`, signal);
+    return { verdict: "rebooting", because };
+  }
+  const { ledger } = known;
+  if (ledger?.failed !== undefined && isOf(ledger, status)) {
+    const { failed: _failed, ...cleared } = ledger;
+    await documents.updateLedger(cleared, signal);
+  }
+  const owed = early.length > 0 ? { owed: early } : {};
+  await documents.storeSettled({ ...base, changed, result: "settled", ...owed }, signal);
+  return { verdict: "settled", changed };
+}
+
+/** @returns what was changed in this boot, and what of it has been read already. */
+async function makeEqual(
+  payload: Payload,
+  settling: Settling,
+  signal: AbortSignal,
+): Promise<{ readonly changed: readonly string[]; readonly early: readonly string[] }> {
+  const { host, documents, source, base } = settling;
+  const target = await fitting(settleTarget(payload), host, signal);
+  const view = await observe(host, documents, target, signal);
+  const plan = planImageContent(view, target);
+  const changed = [...new Set([...settling.changed, ...plan.changed])].sort();
+  // First what is managed, then what is about to be changed, then the changes: a crash leaves no change unrecorded.
+  const before = (payload as LocalPayload).originals;
+  const originals = await remembered(host, view, plan, target, source.from, before, signal);
+  if (originals !== view.originals) await documents.storeOriginals(originals, signal);
+  if (plan.steps.length > 0) await documents.storeSettled({ ...base, changed }, signal);
+  settling.changed = changed;
+  const toRestore = { ...originals, paths: { ...originals.paths, ...plan.originals.paths } };
+  for (const step of plan.steps)
+    await performContent(step, { host, observed: view, originals: toRestore, config: target }, signal);
+  if (plan.steps.length > 0) await expectEqual(target, settling, signal);
+
+  const kept = settledOriginals(originals, target, view.vendor, source.from);
+  if (JSON.stringify(kept) !== JSON.stringify(originals)) await documents.storeOriginals(kept, signal);
+  await actOn(changed, host, signal);
+  return { changed, early: changed.filter((what) => isReadEarly(what, view.active)) };
+}
+
+/** What was written must be there. */
+async function expectEqual(target: NodeConfig, { host, documents }: Settling, signal: AbortSignal): Promise<void> {
+  const { differences, changed } = planImageContent(await observe(host, documents, target, signal), target);
+  if (differences.length > 0)
+    throw new SettleFailure(`${differences.slice(0, 5).join(", ")} differ after they were written`, changed[0]);
+}
+
+/** Has what was changed read: units, certificates, and everything that a boot starts. */
+async function actOn(changed: readonly string[], host: Host, signal: AbortSignal): Promise<void> {
+  if (changed.some((what) => what.startsWith("/etc/systemd/system/") || !what.startsWith("/")))
+    await host.units.daemonReload(signal);
+  if (changed.some((what) => what.startsWith(anchors))) await host.units.restart(caTrust, signal);
+  if (changed.length > 0) await host.units.startEnabled(signal);
+}
+
+/** Without what belongs to accounts that this machine does not have. */
+async function fitting(target: NodeConfig, host: Host, signal: AbortSignal): Promise<NodeConfig> {
+  const users = new Map<string, number>();
+  for (const name of new Set([...target.passwords.keys(), "core"])) {
+    const user = await host.users.lookup(name, signal);
+    if (user !== undefined) users.set(name, user.uid);
+  }
+  return fitToAccounts(target, users);
+}
+
+const isOf = ({ deployment }: Ledger, { booted }: OsStatus): boolean =>
+  deployment !== undefined && sameDeployment(deployment, booted);
+
+/** With an update under way to what runs, the machine goes back to what it had, which needs no other machine's help. */
+async function giveUp(error: unknown, settling: Settling, signal: AbortSignal): Promise<Settled> {
+  const { host, documents, status, known, base, changed } = settling;
+  const cause = error instanceof Error ? error.message : String(error);
+  const path = pathOf(error);
+  const where = path === undefined ? {} : { path };
+  const goesBack = known.ledger !== undefined && isOf(known.ledger, status) && status.rollback !== undefined;
+  if (goesBack) await documents.updateLedger({ ...known.ledger, failed: { ...where, cause } }, signal);
+  await documents.storeSettled({ ...base, changed, result: "failed", ...where, cause }, signal);
+  if (goesBack) {
+    await host.os.bootPrevious(signal);
+    const at = path === undefined ? "" : ` at ${path}`;
+    await host.os.reboot(`settling failed${at}: the machine goes back to what it had`, signal);
+  }
+  return { verdict: "failed", ...where, cause, goesBack };
+}
+
+/** The path that an error names. */
+function pathOf(error: unknown): string | undefined {
+  if (error instanceof SettleFailure) return error.path;
+  const path = error instanceof McoError ? error.facts["path"] : undefined;
+  return typeof path === "string" ? path : undefined;
+}
+
+async function sourceOf(
+  host: Host,
+  documents: DocumentStore,
+  { booted }: OsStatus,
+  signal: AbortSignal,
+): Promise<Source | undefined> {
+  const local = await documents.payload(booted.image, signal);
+  if (local !== undefined) return { from: "local", text: local };
+  const own = await host.files.read(hostPaths.payload, signal);
+  return own?.kind === "file" ? { from: "image", text: new TextDecoder().decode(own.contents) } : undefined;
+}
+
+/** What the machine is, as far as its payload and what was managed before name it. */
+async function observe(
+  host: Host,
+  documents: DocumentStore,
+  target: NodeConfig,
+  signal: AbortSignal,
+): Promise<ImageContentView> {
+  const known = await documents.load(signal);
+  const { booted } = await host.os.status(signal);
+  const originals = known.originals ?? noOriginals(booted.kernelArguments);
+  const entries: [string, NonNullable<Awaited<ReturnType<typeof observeEntry>>>][] = [];
+  const vendor = new Map<string, OriginalEntry>();
+  for (const path of new Set([...target.entries.keys(), ...Object.keys(originals.paths)])) {
+    const entry = await observeEntry(host, path, signal);
+    if (entry !== undefined) entries.push([path, entry]);
+    const shipped = originalOf(await host.files.vendor(path, signal));
+    if (shipped !== null) vendor.set(path, shipped);
+  }
+  const unitNames = [
+    ...new Set([
+      ...target.enablement.keys(),
+      ...Object.keys(originals.enablement),
+      ...unitsNamed([...target.entries.keys(), ...Object.keys(originals.paths)]),
+    ]),
+  ];
+  const states = unitNames.length === 0 ? new Map<string, never>() : await host.units.state(unitNames, signal);
+  const accounts = new Set([...target.passwords.keys(), ...Object.keys(originals.passwords)]);
+  const passwords = new Map<string, string>();
+  for (const user of accounts) {
+    const hash = await host.users.passwordHash(user, signal);
+    if (hash !== undefined) passwords.set(user, hash);
+  }
+  const previous = known.previous === undefined ? undefined : readConfig(known.previous.config);
+  return {
+    entries: new Map(entries),
+    enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
+    active: new Set([...states].flatMap(([name, { activity }]) => (activity === "active" ? [name] : []))),
+    passwords,
+    users: new Map(),
+    groups: new Map(),
+    originals,
+    previous: previous?.verdict === "read" ? previous.wanted.config : undefined,
+    vendor,
+  };
+}
+
+/** Units whose text or drop-ins are among paths. */
+const unitsNamed = (paths: readonly string[]) =>
+  paths.flatMap((path) => /^\/etc\/systemd\/system\/([^/]+?)(?:\.d\/[^/]+)?$/.exec(path)?.[1] ?? []);
+
+/** The memory of the machine with what is managed from now on. */
+async function remembered(
+  host: Host,
+  view: ImageContentView,
+  { remember }: ImageContentPlan,
+  target: NodeConfig,
+  from: Source["from"],
+  before: Originals | undefined,
+  signal: AbortSignal,
+): Promise<Originals> {
+  if (remember.paths.length + remember.units.length + remember.users.length === 0) return view.originals;
+  const paths: Record<string, OriginalEntry | null> = { ...view.originals.paths };
+  const hidden = new Set(view.originals.hidden);
+  for (const path of remember.paths) {
+    const wanted = target.entries.get(path);
+    const known = before?.paths[path];
+    paths[path] =
+      known !== undefined
+        ? known
+        : originalToKeep(
+            originalOf(await host.files.read(path, signal)),
+            wanted !== undefined && isAsWanted(view.entries.get(path), wanted, view),
+            view.vendor.get(path),
+            from,
+          );
+    if (from === "image" && paths[path] === null) hidden.add(path);
+  }
+  // A unit whose text the payload brings was none before.
+  const bringsText = (unit: string) => target.entries.get(`/etc/systemd/system/${unit}`)?.kind === "file";
+  return {
+    ...view.originals,
+    paths,
+    ...(hidden.size === 0 ? {} : { hidden: [...hidden].sort() }),
+    enablement: {
+      ...view.originals.enablement,
+      ...Object.fromEntries(
+        remember.units.map((unit) => [
+          unit,
+          before?.enablement[unit] !== undefined
+            ? before.enablement[unit]
+            : bringsText(unit)
+              ? "absent"
+              : (view.enablement.get(unit) ?? "absent"),
+        ]),
+      ),
+    },
+    passwords: {
+      ...view.originals.passwords,
+      ...Object.fromEntries(
+        remember.users.map((user) => [
+          user,
+          before?.passwords[user] !== undefined ? before.passwords[user] : (view.passwords.get(user) ?? null),
+        ]),
+      ),
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import type { JournalEntryOf } from "../api/books/report-table.ts";
+import type { Report } from "../kube/report.ts";
+import type { CancelTimer, Clock } from "../ports/clock.ts";
+import type { Logger } from "../ports/logger.ts";
+import type { RequestOutcome } from "./answer-request.ts";
+
+export interface RequestReportsOptions {
+  readonly clock: Clock;
+  readonly report: Report;
+  readonly log: Logger;
+  /** Which process tells it. */
+  readonly run: string;
+  readonly chapter: "Server" | "Bootstrap";
+  /** Whether there is such a pool: what others ask for is not repeated. */
+  readonly isPool: (pool: string) => boolean;
+}
+
+/** Lines of answers in a minute; more are told as a number. */
+const mostServed = 150;
+const minuteMs = 60_000;
+/** Refusals of one kind are gathered for a minute, and longer the longer they go on. */
+const longestMs = 60 * 60_000;
+
+interface Gathered {
+  count: number;
+  last: RequestOutcome;
+  windowMs: number;
+  cancel: CancelTimer;
+}
+
+/**
+ * Tells in journal and log what was served, each answer by itself, and what was refused, gathered: a flood fills
+ * neither.
+ */
+export class RequestReports {
+  readonly #options: RequestReportsOptions;
+  readonly #refused = new Map<string, Gathered>();
+  readonly #folded = new Map<string, Gathered>();
+  #minute = { began: Number.NEGATIVE_INFINITY, lines: 0 };
+
+  constructor(options: RequestReportsOptions) {
+    this.#options = options;
+  }
+
+  tell(outcome: RequestOutcome): void {
+    switch (outcome.is) {
+      case "served":
+        return this.#served(outcome);
+      case "refused":
+      case "broken":
+        return this.#gather(
+          this.#refused,
+          `${outcome.status} ${outcome.reason} ${this.#poolOf(outcome)}`,
+          outcome,
+          true,
+        );
+      case "notModified":
+      case "described":
+      case "health":
+        return;
+    }
+  }
+
+  /** Tells what was gathered, and nothing after that. */
+  stop(): void {
+    for (const one of [...this.#refused.values(), ...this.#folded.values()]) {
+      one.cancel();
+      if (one.count > 0) this.#tellGathered(one);
+    }
+    this.#refused.clear();
+    this.#folded.clear();
+  }
+
+  #poolOf({ pool }: RequestOutcome): string {
+    return pool !== "" && this.#options.isPool(pool) ? pool : "-";
+  }
+
+  #served(outcome: RequestOutcome): void {
+    const { clock, report } = this.#options;
+    const now = clock.monotonic();
+    if (now - this.#minute.began >= minuteMs) this.#minute = { began: now, lines: 0 };
+    this.#minute.lines += 1;
+    if (this.#minute.lines > mostServed) return this.#gather(this.#folded, outcome.pool, outcome, false);
+    const { requester, pool, config, version, sizeBytes, durationMs, by } = outcome;
+    const data = { requester, pool, config, version, sizeBytes, durationMs, by };
+    report({
+      ...this.#line(
+        pool,
+        "Served",
+        `${requester} was given ${config} of the pool ${pool} for Ignition ${version}: ${sizeBytes} bytes in ${durationMs} ms`,
+      ),
+      data,
+    });
+  }
+
+  /** @param isFirstTold the first of its kind is told at once. */
+  #gather(into: Map<string, Gathered>, key: string, outcome: RequestOutcome, isFirstTold: boolean): void {
+    const known = into.get(key);
+    if (known !== undefined) {
+      known.count += 1;
+      known.last = outcome;
+      return;
+    }
+    if (isFirstTold) this.#tellRefused(outcome, 1, 0);
+    into.set(key, this.#window(into, key, outcome, isFirstTold ? 0 : 1, minuteMs));
+  }
+
+  #window(into: Map<string, Gathered>, key: string, last: RequestOutcome, count: number, windowMs: number): Gathered {
+    const one: Gathered = {
+      count,
+      last,
+      windowMs,
+      cancel: this.#options.clock.after(windowMs, () => {
+        into.delete(key);
+        if (one.count === 0) return;
+        this.#tellGathered(one);
+        if (into === this.#refused)
+          into.set(key, this.#window(into, key, one.last, 0, Math.min(longestMs, windowMs * 2)));
+      }),
+    };
+    return one;
+  }
+
+  #tellGathered({ last, count, windowMs }: Gathered): void {
+    if (last.is !== "served") return this.#tellRefused(last, count, windowMs);
+    const { pool, config } = last;
+    const data = { pool, config, machines: count };
+    this.#options.report({
+      ...this.#line(pool, "Served", `${count} more requests for the pool ${pool} were answered within a minute`),
+      data,
+    });
+  }
+
+  #tellRefused(outcome: RequestOutcome, count: number, windowMs: number): void {
+    const { report, log, chapter } = this.#options;
+    const pool = this.#poolOf(outcome);
+    const { status, reason, requester, config } = outcome;
+    const what =
+      outcome.is === "broken" ? "answers broke off before they had arrived" : `requests were refused with ${status}`;
+    const message = `${reason}: ${count} ${what}${windowMs === 0 ? "" : ` within ${windowMs / minuteMs} min`}, the last one from ${requester}`;
+    const data = { pool, status, why: reason, requests: count, last: requester, ...(config === "" ? {} : { config }) };
+    log.warn(data, outcome.is === "broken" ? "answers broke off" : "requests refused");
+    if (chapter === "Server" && outcome.is === "refused")
+      report({ ...this.#line(pool, "ServeRefused", message), data });
+  }
+
+  #line(pool: string, reason: "Served" | "ServeRefused", message: string): JournalEntryOf<"cluster"> {
+    const { chapter, run } = this.#options;
+    const line = { book: "cluster", chapter, run, path: `Served/${pool}`, mark: "note", level: "boundary" } as const;
+    return { ...line, reason, message } as JournalEntryOf<"cluster">;
+  }
+}

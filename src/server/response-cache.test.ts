@@ -1,0 +1,209 @@
+import { describe, expect, test } from "vitest";
+import type { ControllerConfig } from "../api/kinds/controller-config.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
+import type { ServedVersion } from "../ignition/convert-ignition.ts";
+import { silentLogger } from "../ports/logger.ts";
+import { systemClock } from "../ports/node/system-clock.ts";
+import { type Answer, ResponseCache } from "./response-cache.ts";
+import type { ConfigSource, PoolLook } from "./config-source.ts";
+
+const settings = {
+  apiVersion: "v1",
+  kind: "ControllerConfig",
+  metadata: { name: "c" },
+  spec: { kubeAPIServerServingCAData: "" },
+} as unknown as ControllerConfig;
+
+/** Pools as a test says. */
+class FakeSource implements ConfigSource {
+  readonly mode = "cluster";
+  readonly looks = new Map<string, PoolLook>();
+  readonly #listeners = new Set<() => void>();
+
+  set(
+    pool: string,
+    text: string,
+    more: { readonly version?: string; readonly kubeconfigVersion?: string; readonly config?: unknown } = {},
+  ): void {
+    const config = more.config ?? {
+      ignition: { version: "3.4.0" },
+      storage: { files: [{ path: "/etc/a", contents: { source: `data:,${text}` } }] },
+    };
+    const machineConfig = {
+      apiVersion: "v1",
+      kind: "MachineConfig",
+      metadata: { name: `rendered-${pool}` },
+      spec: { config },
+    } as unknown as MachineConfig;
+    const kubeconfigVersion = more.kubeconfigVersion ?? "1";
+    this.looks.set(pool, {
+      verdict: "snapshot",
+      snapshot: {
+        config: `rendered-${pool}`,
+        because: "",
+        version: more.version ?? text,
+        kubeconfigVersion,
+        inputs: {
+          machineConfig,
+          controllerConfig: settings,
+          image: undefined,
+          kubeconfig: `credential-${kubeconfigVersion}`,
+          registryCertificates: new Map(),
+          mode: "cluster",
+        },
+      },
+    });
+    this.changed();
+  }
+
+  changed(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  missing() {
+    return [];
+  }
+
+  pools() {
+    return [...this.looks.keys()];
+  }
+
+  pool(name: string): PoolLook {
+    return this.looks.get(name) ?? { verdict: "absent" };
+  }
+
+  onChange(listener: () => void) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
+
+interface Harness {
+  readonly source: FakeSource;
+  readonly answers: ResponseCache;
+  /** What was made, in order. */
+  readonly made: string[];
+  /** Resolves when so many were made. */
+  count(least: number): Promise<void>;
+}
+
+function harness(mostBytes?: number): Harness {
+  const made: string[] = [];
+  const waiting = new Set<{ readonly least: number; readonly resolve: () => void }>();
+  const source = new FakeSource();
+  const answers = new ResponseCache({
+    source,
+    clock: systemClock,
+    log: silentLogger,
+    ...(mostBytes === undefined ? {} : { mostBytes }),
+    onRender(pool, version) {
+      made.push(`${pool} ${version}`);
+      for (const one of waiting) if (made.length >= one.least) one.resolve();
+    },
+  });
+  return {
+    source,
+    answers,
+    made,
+    count: (least) =>
+      made.length >= least ? Promise.resolve() : new Promise((resolve) => waiting.add({ least, resolve })),
+  };
+}
+
+const textOf = (answer: Answer) => (answer.verdict === "answer" ? answer.identity.body.toString() : answer.verdict);
+
+describe("answers that are kept ready", () => {
+  test("are made once, however many ask at once [server-answers-2]", async () => {
+    const { source, answers, made } = harness();
+    source.set("worker", "one");
+    const all = await Promise.all(Array.from({ length: 100 }, () => answers.of("worker", "3.5.0")));
+    expect(made).toEqual(["worker 3.5.0"]);
+    expect(new Set(all.map((answer) => (answer.verdict === "answer" ? answer.identity.body : answer))).size).toBe(1);
+  });
+
+  test("are made before anybody asks: the newest version, and those that somebody asked for before [server-answers-3]", async () => {
+    const { source, answers, made, count } = harness();
+    const stopping = new AbortController();
+    source.set("worker", "one");
+    answers.run(stopping.signal);
+    await count(1);
+    await answers.of("worker", "2.2.0");
+    source.set("worker", "two");
+    await count(4);
+    expect(made.toSorted()).toEqual(["worker 2.2.0", "worker 2.2.0", "worker 3.5.0", "worker 3.5.0"]);
+    await answers.of("worker", "2.2.0");
+    expect(made.length).toBe(4);
+    stopping.abort();
+  });
+
+  test("are never old: who asks after a change gets what has changed [server-answers-1]", async () => {
+    const { source, answers } = harness();
+    source.set("worker", "one");
+    expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,one");
+    source.set("worker", "two");
+    expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,two");
+  });
+
+  test("hold the credential before the last one for no longer than another is being made [server-answers-4]", async () => {
+    const { source, answers, count } = harness();
+    const stopping = new AbortController();
+    answers.run(stopping.signal);
+    source.set("worker", "one", { version: "1", kubeconfigVersion: "1" });
+    await count(1);
+    expect(textOf(await answers.of("worker", "3.5.0"))).toContain("credential-1");
+    source.set("worker", "one", { version: "1", kubeconfigVersion: "2" });
+    await count(2);
+    await answers.of("worker", "3.5.0");
+    expect(textOf(await answers.of("worker", "3.5.0"))).toContain("credential-2");
+    stopping.abort();
+  });
+
+  test("stay within their bytes: those that were asked for least recently go [server-answers-5]", async () => {
+    const { source, answers, made } = harness(8000);
+    const versions: readonly ServedVersion[] = ["3.5.0", "3.4.0", "3.3.0", "3.2.0"];
+    for (let index = 0; index < 10; index += 1) source.set(`pool-${index}`, `text-${index}`);
+    for (const version of versions)
+      for (let index = 0; index < 10; index += 1) await answers.of(`pool-${index}`, version);
+    expect(answers.bytes).toBeLessThanOrEqual(8000);
+    expect(answers.bytes).toBeGreaterThan(0);
+    const before = made.length;
+    await answers.of("pool-9", "3.2.0");
+    expect(made.length).toBe(before);
+    await answers.of("pool-0", "3.5.0");
+    expect(made.length).toBe(before + 1);
+  });
+
+  test("one that is larger than all of them together is served, and not kept [server-answers-6]", async () => {
+    const { source, answers } = harness(100);
+    source.set("worker", "one");
+    expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,one");
+    expect([answers.bytes, answers.size]).toEqual([0, 0]);
+  });
+
+  test("go with their pool [server-answers-7]", async () => {
+    const { source, answers, count } = harness();
+    const stopping = new AbortController();
+    source.set("infra", "one");
+    source.set("worker", "one");
+    answers.run(stopping.signal);
+    await count(2);
+    source.looks.delete("infra");
+    source.set("worker", "two");
+    await count(3);
+    expect((await answers.of("infra", "3.5.0")).verdict).toBe("absent");
+    expect(answers.size).toBe(1);
+    stopping.abort();
+  });
+
+  test("one pool that cannot be served keeps no other from it [server-answers-8]", async () => {
+    const { source, answers } = harness();
+    const stopping = new AbortController();
+    source.set("bad", "one", { config: { ignition: { version: "9.9.9" } } });
+    source.set("worker", "one");
+    answers.run(stopping.signal);
+    expect((await answers.of("bad", "3.5.0")).verdict).toBe("invalid");
+    expect((await answers.of("worker", "3.5.0")).verdict).toBe("answer");
+    expect([...answers.unready()]).toEqual([["bad", "CannotRender"]]);
+    stopping.abort();
+  });
+});

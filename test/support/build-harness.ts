@@ -1,0 +1,208 @@
+import { createReadStream } from "node:fs";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type BuildImageOptions, buildImage } from "../../src/build-image/build-image.ts";
+import { packStockOsWithShell, packedStockOs } from "../../src/cluster/stock-os.ts";
+import { renderContainerfile } from "../../src/core/build/build-containerfile.ts";
+import type { LayerEntry } from "../../src/core/config/image-content.ts";
+import { hostPaths } from "../../src/api/names.ts";
+import {
+  type BuildFile,
+  type BuildOutcome,
+  buildFiles,
+  buildPaths,
+  printBuildFile,
+} from "../../src/core/build/image-build.ts";
+import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
+import { parentFrom } from "../../src/registry/compose-image.ts";
+import { type ImageStore, imageStore } from "../../src/registry/image-store.ts";
+import { httpsWire } from "../../src/registry/node/https-wire.ts";
+import { type PackedLayer, packLayer } from "../../src/registry/pack-layer.ts";
+import type { PackedImage } from "../../src/registry/pack-tree.ts";
+import { testAuthority } from "./test-pki.ts";
+import { temporaryFolder } from "./registry/pull-harness.ts";
+import { type RunningRegistry, missingPrograms, password, startEmbedded, storeAt } from "./registry/registries.ts";
+import { authJson } from "./registry/settings.ts";
+
+const never = new AbortController().signal;
+
+export const missing = [
+  ...missingPrograms("buildah"),
+  ...(process.getuid?.() === 0 ? [] : ["buildah builds as root only"]),
+];
+
+export const configLayer = (contents: string): PackedLayer =>
+  packLayer(
+    [
+      { path: "/etc/motd", kind: "file", contents: Buffer.from(contents), mode: 0o640, uid: 0, gid: 10 },
+      {
+        path: hostPaths.payload,
+        kind: "file",
+        contents: Buffer.from(`{"v":1,"contents":${JSON.stringify(contents)}}`),
+        mode: 0o600,
+        uid: 0,
+        gid: 0,
+      },
+    ] satisfies readonly LayerEntry[],
+    7,
+  );
+
+export interface BuildGiven {
+  /** What stands behind the stages `os` and `configs`; absent: the base alone. */
+  readonly custom?: string;
+  readonly seesConfiguration?: boolean;
+  readonly layer?: PackedLayer;
+  readonly files?: Readonly<Record<string, string>>;
+  readonly visible?: readonly LayerEntry[];
+  readonly mounts?: Readonly<Partial<Record<"entitlement" | "rpmGpg" | "yumRepos", Readonly<Record<string, string>>>>>;
+  readonly request?: Partial<BuildFile>;
+  readonly pullPassword?: string;
+  readonly signal?: AbortSignal;
+  /** Another cache than the scene's. */
+  readonly cache?: string;
+  readonly options?: Partial<BuildImageOptions>;
+}
+
+export interface BuildHarness {
+  readonly host: string;
+  readonly folder: string;
+  readonly registry: RunningRegistry;
+  readonly store: ImageStore;
+  /** Pullspec of the stock OS. */
+  readonly base: string;
+  /** The same with a shell; absent where there is no busybox. */
+  readonly withShell: string | undefined;
+  build(given: BuildGiven): Promise<{ readonly outcome: BuildOutcome; readonly log: readonly string[] }>;
+  close(): Promise<void>;
+}
+
+/** A registry with the stock OS, and pods of builds that use it. */
+export async function buildHarness(): Promise<BuildHarness> {
+  const folder = await temporaryFolder();
+  const pki = await testAuthority();
+  const registry = await startEmbedded(join(folder, "registry"), await pki.server("127.0.0.1"));
+  const { host } = registry;
+  const store = storeAt(host, pki.certificate);
+  const push = async (image: PackedImage, tag: string) => {
+    const blob = (digest: string) => ({
+      async *open() {
+        yield digest === image.layer.digest ? image.layer.bytes : image.config.bytes;
+      },
+    });
+    const { digest } = await store.publish(
+      parentFrom(image.manifest.bytes, image.config.bytes, blob),
+      { dropTopLayer: false, labels: {}, repository: `${host}/os/stock`, tag, createdSeconds: 0 },
+      never,
+    );
+    return `${host}/os/stock@${digest}`;
+  };
+  const base = await push(packedStockOs, "1");
+  const busybox = await readFile("/bin/busybox").catch(() => undefined);
+  const withShell = busybox === undefined ? undefined : await push(packStockOsWithShell(busybox), "shell");
+  let pods = 0;
+
+  return {
+    host,
+    folder,
+    registry,
+    store,
+    base,
+    withShell,
+    async build({
+      custom,
+      seesConfiguration = false,
+      layer,
+      files = {},
+      visible,
+      mounts = {},
+      request = {},
+      pullPassword = password,
+      signal = never,
+      cache = join(folder, "cache"),
+      options,
+    }) {
+      const pod = join(folder, `pod-${(pods += 1)}`);
+      const at = (path: string) =>
+        path.startsWith(buildPaths.cache) ? `${cache}${path.slice(buildPaths.cache.length)}` : join(pod, path);
+      const put = async (path: string, contents: string | Uint8Array) => {
+        await mkdir(dirname(at(path)), { recursive: true });
+        await writeFile(at(path), contents);
+      };
+      const from = request.base ?? base;
+      const told: BuildFile = {
+        v: 1,
+        id: "worker-1-1",
+        attempt: 1,
+        mode: layer === undefined ? "os-only" : "full",
+        architecture: "amd64",
+        base: from,
+        ...(layer === undefined ? {} : { configLayer: { digest: layer.digest, diffId: layer.diffId } }),
+        pieces: { configLayer: layer === undefined ? 0 : 1, buildVisible: visible === undefined ? 0 : 1 },
+        files: Object.keys(files).map((path, i) => ({ path, key: `context-${i}`, mode: 0o644 })),
+        mounts: Object.keys(mounts) as BuildFile["mounts"],
+        certificates: { [host]: [pki.certificate] },
+        target: { repository: `${host}/os/worker`, tag: "worker-1" },
+        epoch: 7,
+        noCache: false,
+        pushSeconds: 60,
+        labels: {},
+        ...request,
+      };
+      await put(`${buildPaths.context}/${buildFiles.request}`, printBuildFile(told));
+      if (custom !== undefined)
+        await put(
+          `${buildPaths.context}/${buildFiles.containerfile}`,
+          renderContainerfile({
+            base: from,
+            extensions: [],
+            kernelType: "default",
+            custom,
+            configsHoldConfiguration: seesConfiguration,
+            hasTrust: false,
+          }),
+        );
+      for (const [i, contents] of Object.values(files).entries())
+        await put(`${buildPaths.context}/context-${i}`, contents);
+      if (layer !== undefined) await put(`${buildPaths.content}/${buildFiles.configLayer}`, layer.bytes);
+      if (visible !== undefined)
+        await put(`${buildPaths.content}/${buildFiles.buildVisible}`, packLayer(visible, 7).bytes);
+      for (const [kind, contents] of Object.entries(mounts))
+        for (const [name, text] of Object.entries(contents)) await put(`${buildPaths.mounts}/${kind}/${name}`, text);
+      await put(`${buildPaths.pull}/${buildFiles.auth}`, authJson(host, "puller", pullPassword));
+      await put(`${buildPaths.push}/${buildFiles.auth}`, authJson(host, "builder", password));
+      const log: string[] = [];
+      const wire = httpsWire();
+      try {
+        const outcome = await buildImage(
+          {
+            files: systemFiles,
+            processes: systemProcesses,
+            clock: systemClock,
+            openFile: (path) => createReadStream(path),
+            environment: { PATH: process.env["PATH"] },
+            at,
+            print: (line) => log.push(line),
+            storeFor: (settings) =>
+              imageStore({
+                ...settings,
+                policy: undefined,
+                wire: wire.send,
+                clock: systemClock,
+                random: { ...systemRandom, next: () => 0 },
+              }),
+            ...options,
+          },
+          signal,
+        );
+        return { outcome, log };
+      } finally {
+        wire.close();
+        await rm(pod, { recursive: true, force: true });
+      }
+    },
+    async close() {
+      store.close();
+      await registry.close();
+    },
+  };
+}
