@@ -33,7 +33,7 @@ down: setup ## stop the cluster of DIR
 	@bin/mco down --dir $(DIR)
 
 .PHONY: test
-test: setup ## run every test but the long ones (under 10 minutes on 2 cores)
+test: setup ## run every test but the long ones (6 minutes on 2 calm cores)
 	@$(BIN)/vitest run $(ARGS)
 
 .PHONY: test-durations
@@ -47,7 +47,7 @@ test-kubernetes: setup ## run contract, differential, session, fault and scenari
 
 .PHONY: test-long
 test-long: setup ## the long tests: faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect, 300 seeds of the simulation (SEEDS=n)
-	@MCO_LONG=1 SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/faults test/simulation test/crash/power-cuts test/differential/ignition src/daemon/killed-at-start src/daemon/killed-with-images $(ARGS)
+	@MCO_LONG=1 SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/faults test/simulation test/crash/power-cuts test/crash/rpm-ostree test/crash/journal test/scenario/crash test/contract/over-tls test/differential/ignition src/daemon/killed-at-start src/daemon/killed-with-images $(ARGS)
 	@MCO_LONG=1 FAULTS=all $(BIN)/vitest run test/crash/effects $(ARGS)
 
 .PHONY: check

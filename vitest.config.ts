@@ -7,6 +7,10 @@ const long = [
   "test/simulation/planted-bugs.test.ts",
   "test/crash/power-cuts.test.ts",
   "test/crash/effects-odd.test.ts",
+  "test/crash/rpm-ostree.test.ts",
+  "test/crash/journal.test.ts",
+  "test/scenario/crash.test.ts",
+  "test/contract/over-tls.test.ts",
   "test/differential/ignition/**",
 ];
 const never = ["**/*.kubernetes.test.ts", "node_modules/**", ...(process.env["MCO_LONG"] === undefined ? long : [])];

@@ -15,7 +15,8 @@ import type { MakeSubject } from "./subjects.ts";
 /** Kinds that say nothing of where a crash happened; of them `make test` takes one at every third effect, in turn. */
 const others = new Set<Fault["kind"]>(["refused", "conflict", "powerCut"]);
 /**
- * Killed after an effect is nearly killed before the next one: of these `make test` takes one at each effect, in turn.
+ * Killed after an effect is nearly killed before the next one: of these `make test` takes one at every second effect, in
+ * turn.
  */
 const done = ["after", "replyLost"] as const;
 const all = process.env["FAULTS"] === "all";
@@ -31,7 +32,7 @@ export function faultsAt(at: number, effect: string): readonly Fault["kind"][] {
   return kinds.filter(
     (kind) =>
       kind === "before" ||
-      kind === done[at % done.length] ||
+      (at % 2 === 1 && kind === done[((at - 1) / 2) % done.length]) ||
       (seldom.includes(kind) && seldom.indexOf(kind) === at % (3 * seldom.length)),
   );
 }
