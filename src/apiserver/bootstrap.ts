@@ -12,8 +12,8 @@ export interface BootstrapOptions {
 const namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /**
- * Makes what is there before anybody asks: namespaces, roles and, with each namespace, its default service account and
- * root certificates. The last two are the controller manager's work on a real cluster; here they come with the
+ * Makes the initial objects: namespaces, roles and, with each namespace, its default service account and root
+ * certificates. The last two are the controller manager's work on a real cluster; here they are created with the
  * namespace, so that the first pod does not have to wait for them.
  */
 export function bootstrap(engine: Engine, options: BootstrapOptions): void {

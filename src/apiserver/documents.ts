@@ -15,7 +15,7 @@ import {
 import { openApiDocuments, type OpenApiDocuments } from "./schema/kinds/openapi.ts";
 import { jsonResponse, methodNotAllowed } from "./schema/status.ts";
 
-/** What clients read before they ask for anything: discovery, OpenAPI, version, health. */
+/** The documents that clients read first: discovery, OpenAPI, version, health. */
 export interface ApiDocuments {
   /** `undefined`: no such document. */
   answer(request: HttpRequest, path: string): HttpResponse | undefined;

@@ -55,11 +55,11 @@ export interface BuildImageOptions {
   readonly storeFor: (settings: ImageStoreSettings) => ImageStore;
 }
 
-/** For what lies on this machine: whoever signs images signs them in registries. */
+/** For images on this machine only: signatures are checked for images in registries. */
 const localPolicy = "local-policy.json";
 const acceptAnything = '{"default":[{"type":"insecureAcceptAnything"}]}';
 
-/** A step that ended badly, with what a person is told. */
+/** A failed step, with the message for users. */
 class StepFailed extends Error {
   override readonly name = "StepFailed";
   readonly failure: BuildFailure;
@@ -70,7 +70,7 @@ class StepFailed extends Error {
   }
 }
 
-/** A pod that was told to end has some seconds in all. */
+/** A pod that is terminated has some seconds in all. */
 const removalMs = 5000;
 /**
  * Beyond so long a list of images, some hundreds, a store is emptied: what is left of old builds is of no use any more.
@@ -101,8 +101,8 @@ function stepWriter(print: (line: string) => void) {
 }
 
 /**
- * Makes one image as the files of the container say, and pushes it. Never rejects: whatever happens is told. Aborting
- * ends what runs and counts as a lost builder.
+ * Makes one image as the files of the container describe, and pushes it. Never rejects: every result is reported.
+ * Aborting ends the running step and counts as a lost builder.
  */
 export async function buildImage(options: BuildImageOptions, signal: AbortSignal): Promise<BuildOutcome> {
   const print = withoutSecrets(options.print);
@@ -127,7 +127,9 @@ export async function buildImage(options: BuildImageOptions, signal: AbortSignal
   }
 }
 
-/** What steps print may hold anything; a private key goes over many lines, none of which looks like one. */
+/**
+ * The output of steps may contain anything; a private key spans many lines, none of which is recognizable by itself.
+ */
 function withoutSecrets(print: (line: string) => void): (line: string) => void {
   let isKey = false;
   return (line) => {
@@ -462,9 +464,9 @@ async function writeContext(files: Files, context: BuildContext, containerfile: 
 }
 
 /**
- * What steps see and the image does not hold: the cluster's own content, and files of the configuration that say where
- * packages come from. `seen`: names what of it may change the outcome, so that nothing is taken from a build that saw
- * something else.
+ * Content that steps see but the image does not hold: the cluster's own content, and files of the configuration with
+ * package sources. `seen`: identifies what of it may change the result, so that nothing is reused from a build that saw
+ * other content.
  */
 async function writeMounts(
   { files, at }: BuildImageOptions,
@@ -574,7 +576,7 @@ async function removeOldStores(
   }
 }
 
-/** Puts away what builds left that were killed, and everything when it has become too much. */
+/** Removes leftovers of killed builds, and everything when it has become too much. */
 async function cleared(
   files: Files,
   store: BuildahStore,

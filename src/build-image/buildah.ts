@@ -43,10 +43,10 @@ export const storeArguments = ({ folder, driver }: BuildahStore): readonly strin
 ];
 
 /**
- * Runs buildah to its end, by argument vector. It stays in our process group, so that whoever kills us whole kills its
- * steps too; when we are told to end, it is told first and has some seconds to clean up.
+ * Runs buildah to its end, by argument vector. It stays in our process group, so killing the whole group kills its
+ * steps too. On termination, buildah is signalled first and has some seconds to clean up.
  *
- * @param onLine told each line as it is printed, before it is.
+ * @param onLine receives each line before it is printed.
  */
 export async function runBuildah(
   args: readonly string[],
@@ -133,8 +133,8 @@ export function heredocLine(containerfile: string): number | undefined {
 const stepLine = /^(?:\[\d+\/\d+\] )?STEP \d+\/\d+: (\S+)\s*(.*)$/;
 
 /**
- * Follows what buildah says that it does through the instructions of the Containerfile, in their order: stages that
- * nothing needs are left out, and names of stages come as images.
+ * Follows buildah's progress messages through the instructions of the Containerfile, in their order: buildah leaves out
+ * unneeded stages, and shows names of stages as images.
  *
  * @returns gives the step of a line, or `undefined` for one that begins no instruction.
  */

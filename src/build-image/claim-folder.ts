@@ -6,7 +6,7 @@ const renewMs = 10_000;
 const staleMs = 60_000;
 
 export interface Claim {
-  /** Whether nobody else has the folder now. */
+  /** Whether no other process has the folder now. */
   isAlone(): Promise<boolean>;
   release(): Promise<void>;
 }

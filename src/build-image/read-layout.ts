@@ -42,7 +42,7 @@ const ociTypes: Readonly<Record<string, string>> = {
   "application/vnd.docker.image.rootfs.diff.tar.zstd": "application/vnd.oci.image.layer.v1.tar+zstd",
 };
 
-/** Labels and annotations by which a builder signs its work, and what tells of this machine's store. */
+/** Labels and annotations by which a builder signs its work, and those that reveal this machine's store. */
 const signature = "io.buildah.version";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -50,8 +50,8 @@ const objectIn = (value: unknown): Json =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
 
 /**
- * What was built, as if it had been laid on the base in its registry: the base's layers are the registry's own, byte
- * for byte, since a builder packs them anew; and nothing tells which builder it was.
+ * The built image as if it had been built directly on the base in its registry: the base's layers are the registry's
+ * own, byte for byte, since a builder packs them again; and nothing reveals the builder.
  */
 export function onBase(
   built: ParentImage,
@@ -88,10 +88,10 @@ export function onBase(
 }
 
 /**
- * Puts the configuration's own layer in the place of the one that buildah made when it unpacked it for custom steps:
- * the same files, and the same bytes wherever they are.
+ * Replaces the layer that buildah made when it unpacked the configuration for custom steps by the configuration's own
+ * layer: the same files, and the same bytes on every machine.
  *
- * @param diffIds layers of the base: these are not looked into.
+ * @param diffIds layers of the base, which are not read.
  */
 export async function withOwnLayer(
   built: ParentImage,

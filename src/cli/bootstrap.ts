@@ -37,8 +37,8 @@ interface Values {
 const suiteImage = `mco.local/machine-config-operator:${version}`;
 
 /**
- * Reads a folder of manifests, lets `make` decide what follows from it, and writes that. Nothing is written when
- * anything is wrong, but the story of it into a folder that was named for that.
+ * Reads a folder of manifests, lets `make` decide what follows from it, and writes the result. On any error it writes
+ * nothing except the journal, into a folder that was named for that.
  */
 export async function bootstrap(
   component: "operator" | "controller",
@@ -117,7 +117,7 @@ export async function bootstrap(
     return exitCodes.failed;
   }
   const files = [...made.files];
-  // The controller comes last: it takes everything to the cluster that was told before.
+  // The controller comes last: it transfers all earlier reports to the cluster.
   if (component === "controller") {
     await tell([handOverLine(await linesIn(journalFolder))]);
     files.push(bootstrapJournal(await linesIn(journalFolder)));

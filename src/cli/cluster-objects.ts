@@ -18,7 +18,7 @@ import { usageError } from "./arguments.ts";
 import { connect } from "./connect.ts";
 import { readManifests } from "./manifests.ts";
 
-/** Options of every command that looks at a cluster or at a folder in its place. */
+/** Options of every command that reads a cluster or a folder in its place. */
 export const sourceOptions = {
   filename: { type: "string", short: "f", multiple: true },
   dir: { type: "string" },
@@ -33,7 +33,7 @@ const nothing: ClusterObjects = {
   nodes: [],
 };
 
-/** What a cluster holds of what decides about its machines. */
+/** The objects of a cluster that decide about its machines. */
 export async function objectsInCluster(options: {
   readonly kubeconfig?: string | undefined;
   readonly directory?: string | undefined;
@@ -67,8 +67,8 @@ export async function objectsInCluster(options: {
 }
 
 /**
- * What manifests hold of it, without a cluster. Where they name no pool, the built-in ones count as far as some
- * MachineConfig is meant for them.
+ * The same from manifests, without a cluster. If they name no pool, the built-in pools count as far as some
+ * MachineConfig selects them.
  */
 export function objectsInManifests(manifests: readonly KubeObject[]): ClusterObjects {
   const { after } = overlaid(nothing, manifests, []);
@@ -147,7 +147,7 @@ export function overlaid(
   return {
     after: {
       ...before,
-      // What the server fills in where a manifest leaves it out.
+      // Defaults that the server fills in.
       pools: named(before.pools, manifests, "MachineConfigPool").map((pool) => ({
         ...pool,
         spec: (pool.spec as MachineConfigPool["spec"] | undefined) ?? {},

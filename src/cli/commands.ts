@@ -6,7 +6,7 @@ export interface CommandModule {
 export interface Flag {
   /** `--dir`, or `-f`. */
   readonly flag: string;
-  /** What its value is called; absent for a switch. */
+  /** Name of its value; absent for a switch. */
   readonly value?: string;
   readonly text: string;
 }
@@ -20,7 +20,7 @@ export interface Command {
   readonly words?: readonly { readonly word: string; readonly text: string }[];
   readonly flags?: readonly Flag[];
   readonly notes?: readonly string[];
-  /** In the order in which a reader looks for them; 64 (usage) goes without saying. */
+  /** In the order in which a reader looks for them; 64 (usage) is implied. */
   readonly exitCodes?: readonly { readonly code: string; readonly means: string }[];
   /** Loaded when asked for: a daemon must not carry the API server in its memory. */
   load(): Promise<CommandModule>;

@@ -45,10 +45,7 @@ export function connectTo(connection: Connection, { component, onWarning, reread
   return { kube, connection, close: () => transport.close() };
 }
 
-/**
- * Where a command finds its API server: what it was told, $KUBECONFIG, the pod's own account, the cluster in the
- * folder.
- */
+/** How a command finds its API server: its flags, $KUBECONFIG, the pod's own account, the cluster in the folder. */
 export async function connect({
   kubeconfig,
   directory,

@@ -30,7 +30,7 @@ const colourOf: Readonly<Record<Phase, Colour>> = {
   Unknown: "dim",
 };
 
-/** The name without the pool, shortened: what tells two rendered configurations apart. */
+/** The name without the pool, shortened: enough to distinguish two rendered configurations. */
 const short = (rendered: string) =>
   rendered === "" ? "-" : rendered.replace(/^rendered-/, "").replace(/([0-9a-f]{8})[0-9a-f]{24}$/, "$1");
 
@@ -50,7 +50,7 @@ export function drawStatus(status: ClusterStatus, options: DrawOptions): readonl
         : paint("starting", "yellow");
     lines.push(`operator  ${word}  ${paint(clip(operator.message, options.width - 24), "dim")}`);
   }
-  // That nobody handed a bootstrap over is how it is for ever, and no trouble.
+  // A bootstrap that was never handed over stays so, and is no problem.
   const parts = status.parts.filter(({ part }) => part !== "BootstrapComplete");
   const troubled = parts.filter(({ is }) => is !== "True");
   if (parts.length > 0 && troubled.length === 0)

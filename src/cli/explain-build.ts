@@ -45,7 +45,7 @@ export async function forecastBuild(
     map(objects.buildConfig),
     map(objects.customContainerfiles),
     map(objects.yumRepos),
-    // Whoever asks may not be allowed to read Secrets: its digest is then not part of what is shown.
+    // The user may not be allowed to read Secrets: its digest is then not shown.
     kube.get(kubernetes.Secret, { name: objects.rpmGpg, namespace }).catch((): Secret | undefined => undefined),
     kube.get(ControllerConfig, { name: objects.controllerConfig }),
     kube.list(kubernetes.Node).then(({ items }) => items),

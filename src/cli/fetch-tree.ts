@@ -115,9 +115,9 @@ async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Removes trees that were pulled, that no machine has and that nobody asked for within the grace. The note goes first:
- * from then on whoever asks is told that there is no tree. Who asked before that has left a time on it, and gets it
- * back.
+ * Removes pulled trees that no machine has and that nothing requested within the grace period. The note is removed
+ * first: from then on a request finds no tree. An earlier request has left a time on the tree, and the note is
+ * restored.
  */
 async function removeUnused(folder: string, inUse: ImagesInUse, clock: Clock): Promise<void> {
   /** Not known: in use. */
@@ -154,7 +154,7 @@ async function removeUnused(folder: string, inUse: ImagesInUse, clock: Clock): P
   }
 }
 
-/** What a process left that was killed while it unpacked. */
+/** Leftovers of a process that was killed while it unpacked. */
 async function removeOrphans(folder: string): Promise<void> {
   for (const name of await readdir(folder))
     if (name.startsWith(part) && !(await isRunning(name.slice(part.length))))

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { systemFiles } from "../ports/node/index.ts";
 import type { LineStore } from "../ports/journal.ts";
 
-/** Keeps lines in one file of a folder, whoever writes there beside it. */
+/** Keeps lines in one file of a folder, even if others write to the folder. */
 export const folderStore = (folder: string, component: string): LineStore => ({
   async append(boot, lines) {
     await systemFiles.makeDirectory(folder);

@@ -1,7 +1,7 @@
 import { type Command, commands } from "./commands.ts";
 
 const widest = 120;
-/** Where texts begin when terms are longer than this: on a line of their own. */
+/** If terms are longer than this, their texts start on a line of their own. */
 const longestTerm = 24;
 
 /** Breaks a text at spaces; `indent` columns stand before every line but the first. */
@@ -34,7 +34,7 @@ function table(rows: readonly (readonly [term: string, text: string])[], width: 
 export const usageLines = (name: string, { usage }: Pick<Command, "usage">): string =>
   usage.map((form, index) => `${index === 0 ? "usage:" : "      "} mco ${name} ${form}`).join("\n");
 
-/** What `mco NAME --help` prints. @param width columns of the terminal; never wider than 120. */
+/** The output of `mco NAME --help`. @param width columns of the terminal; never wider than 120. */
 export function commandHelp(name: string, command: Command, width = widest): string {
   const columns = Math.min(width, widest);
   const { summary, words = [], flags = [], notes = [], exitCodes = [] } = command;
@@ -64,7 +64,7 @@ export function commandHelp(name: string, command: Command, width = widest): str
   return `${sections.filter((section) => section !== "").join("\n\n")}\n`;
 }
 
-/** What `mco help` prints: every command with what it does. */
+/** The output of `mco help`: every command with its summary. */
 export function overview(width = widest): string {
   const section = (title: string, kind: Command["kind"]) =>
     `${title}\n${table(

@@ -10,7 +10,7 @@ import { redactText } from "../core/text/redact.ts";
 import { jsonLogger, systemClock, systemProcesses, systemRandom } from "../ports/node/index.ts";
 import { imageTrees } from "./image-trees.ts";
 
-/** How long settling may take that the daemon asked for. */
+/** Time limit for applying the image's content at the daemon's request. */
 const settlePatienceMs = 120_000;
 
 /**

@@ -17,7 +17,7 @@ export interface TourOptions {
   readonly tell: (line: string) => void;
   /** Host and port of the registry. */
   readonly registry: string;
-  /** Has the registry answer every push with a refusal; `undefined`: as usual. */
+  /** Makes the registry refuse every push; `undefined`: as usual. */
   readonly refusePushes: (refusal: { readonly status: number; readonly text: string } | undefined) => Promise<void>;
   /** Steps of a Containerfile can be run on this machine. */
   readonly hasBuildah: boolean;
@@ -226,7 +226,7 @@ function tellBuilds({ kube, tell }: TourOptions): () => Promise<void> {
   };
 }
 
-/** Without times and with the beginnings of hashes, and no longer than people read. */
+/** Without times, with shortened hashes, and at a readable length. */
 function shortened(text: string): string {
   const short = text
     .replaceAll(/ since [^\s;,)]+/g, "")

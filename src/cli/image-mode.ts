@@ -84,7 +84,7 @@ export async function fillRegistry({ host, authority, pushAuth }: ClusterRegistr
   }
 }
 
-/** Has the registry of a cluster refuse every push from now on, or take them again. */
+/** Makes the registry of a cluster refuse every push from now on, or accept them again. */
 export function refusePushes(
   layout: Layout,
   refusal: { readonly status: number; readonly text: string } | undefined,

@@ -12,9 +12,9 @@ export interface ImageTreesOptions {
 
 /**
  * OS images that lie unpacked in a folder, by digest; others are pulled into it. Several processes may share the
- * folder: two that fetch the same image at once both end with the same tree. Who pulls one removes those that no
- * machine has, and that nobody asked for within the hour: between fetching and staging, only that tells that a tree is
- * wanted.
+ * folder: two that fetch the same image at once both end with the same tree. A pull removes trees that no machine has
+ * and that nothing requested within the hour: between fetching and staging, only the request shows that a tree is
+ * needed.
  */
 export function imageTrees(folder: string, { inUse, clock = systemClock }: ImageTreesOptions = {}): ImageTrees {
   return {
@@ -44,7 +44,7 @@ export function imageTrees(folder: string, { inUse, clock = systemClock }: Image
         });
       const record = await askFor(tree, clock);
       if (record === "born") return;
-      // What pulls is loaded only when there is something to pull: a daemon at rest does not carry it.
+      // The pull code is loaded only when there is something to pull: an idle daemon does not carry it.
       const { fetchTree } = await import("./fetch-tree.ts");
       await fetchTree({ image, folder, tree, record, settings, inUse, clock }, signal);
     },

@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { resolveInRoot } from "../host/directory/root-folder.ts";
 import { version } from "./version.ts";
 
-/** Where programs of a machine lie that its image does not bring: below /var, whatever is booted. */
+/** Path of a machine's programs that its image does not contain: below /var, the same for every booted system. */
 const folder = "/usr/local/lib/mco";
 const command = "/usr/local/bin/mco";
 

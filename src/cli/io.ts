@@ -1,4 +1,4 @@
-/** Where a command prints, and what that place can show. */
+/** Where a command prints, and what that output can show. */
 export interface Io {
   out(text: string): void;
   err(text: string): void;

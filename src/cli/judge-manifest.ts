@@ -34,8 +34,8 @@ export function servedKinds(): (apiVersion: string, kind: string) => Served | un
 }
 
 /**
- * A manifest as the API server would store it, and everything there is to say of it: first what the server says, then
- * what rendering and the machines do.
+ * A manifest as the API server would store it, with all findings: first the server's, then those of rendering and the
+ * machines.
  */
 export function judgeManifest(
   manifest: Manifest,
@@ -53,7 +53,7 @@ export function judgeManifest(
   const errors = [...served.schema.validate(copy, undefined), ...served.definition.validate(copy, undefined, "")].map(
     ({ field, message }): Problem => ({ severity: "error", path: field, reason: message }),
   );
-  // What has the wrong shape cannot be judged further.
+  // A manifest of the wrong shape cannot be judged further.
   if (errors.length > 0) return { stored, problems: [...errors, ...unknown] };
   const beyond =
     manifest.kind === "MachineConfig"

@@ -34,7 +34,7 @@ export type ReadDocument =
       readonly line?: number;
     };
 
-/** No API server takes an object of this size, let alone people. */
+/** No API server accepts an object of this size. */
 export const maxFileBytes = 16 * 1024 * 1024;
 /** Documents of one file. */
 const maxDocuments = 10_000;
@@ -194,7 +194,7 @@ const isManifest = (value: unknown): value is Manifest =>
   isRecord(value["metadata"]) &&
   typeof value["metadata"]["name"] === "string";
 
-/** What `kubectl get -o yaml` writes is a List; its items count like documents. */
+/** `kubectl get -o yaml` writes a List; its items count like documents. */
 function objectsIn(
   value: unknown,
 ): readonly { readonly object: unknown; readonly path: readonly (string | number)[] }[] {

@@ -19,7 +19,7 @@ const components = [
   journalNames.bootstrap,
 ];
 
-/** Names of the journals that may tell of a book: those of the components, and of a machine its own. */
+/** Names of the journals that may have lines of a book: those of the components, and of a machine its own. */
 export const journalsOf = (book: string): readonly string[] => [
   ...(book.startsWith("node/") ? [journalOfNode(book.slice("node/".length))] : []),
   ...components,
@@ -30,7 +30,7 @@ export const chaptersSelection = (book: string): Selection => ({
   labelSelector: `${bookLabels.book}=${bookLabelOf(book)}`,
 });
 
-/** The objects of a kind; none where the kind is not installed, or where whoever asks may not read it. */
+/** The objects of a kind; none if the kind is not installed, or the user may not read it. */
 async function listed<T extends KubeObject>(
   kube: KubeClient,
   resource: Resource<T>,
@@ -45,8 +45,8 @@ async function listed<T extends KubeObject>(
 }
 
 /**
- * What is kept and told of one book, or, without a name, of all. Nothing but the API is asked: it makes no difference
- * whether anybody keeps books.
+ * The stored and reported lines of one book, or, without a name, of all. It reads the API only, so it works even if no
+ * process keeps books.
  */
 export async function readStoredBooks(kube: KubeClient, book?: string): Promise<StoredBooks> {
   const one = async <T extends KubeObject>(resource: Resource<T>, name: string): Promise<readonly T[]> => {
@@ -69,8 +69,8 @@ export async function readStoredBooks(kube: KubeClient, book?: string): Promise<
 }
 
 /**
- * What lies in a folder of story lines, `*.jsonl`, as machines and bootstrap runs write them. What is no whole line
- * counts for nothing.
+ * The content of a folder of journal lines, `*.jsonl`, as machines and bootstrap runs write them. Incomplete lines are
+ * ignored.
  */
 export async function readFolder(files: Pick<Files, "list" | "readText">, folder: string): Promise<StoredBooks> {
   const names = (await files.list(folder)).filter((name) => name.endsWith(".jsonl")).sort();
@@ -98,7 +98,7 @@ function lineIn(text: string): readonly JournalLine[] {
 /** Finished updates of this many machines say what one takes, as well as those of all do. */
 const sampledMachines = 50;
 
-/** What explaining one pool needs of the past: its own book, and the finished updates of some of its machines. */
+/** The history that explaining one pool needs: its own book, and the finished updates of some of its machines. */
 export async function readPast(
   kube: KubeClient,
   pool: string,

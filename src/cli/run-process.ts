@@ -77,8 +77,8 @@ export async function runProcess(
 }
 
 /**
- * The scribe of a process in a pod. A container that is started again keeps its pod's name and uid, and its memory is
- * gone: each start is a boot of its own, so that no number is ever given twice.
+ * The journal of a process in a pod. A restarted container keeps its pod's name and uid but loses its memory: each
+ * start counts as a boot of its own, so that no number is ever given twice.
  */
 function componentJournal(
   component: string,
@@ -105,9 +105,9 @@ function componentJournal(
 
 export interface ComponentOptions extends ProcessOptions {
   readonly kubeconfig: string | undefined;
-  /** Who events say that they come from. */
+  /** The source of its events. */
   readonly reporter: string;
-  /** Name of the MachineStateJournal that story lines of this process go to; one that says nothing has none. */
+  /** Name of the MachineStateJournal for journal lines of this process; a process without a journal has none. */
   readonly journalName?: string;
 }
 

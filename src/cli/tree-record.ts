@@ -3,14 +3,14 @@ import { parseImageReference } from "../core/images/image-reference.ts";
 import type { Ownership } from "../host/host.ts";
 import type { Clock } from "../ports/clock.ts";
 
-/** What `<tree>.complete` says of a tree that was pulled. Trees that machines are born with say nothing. */
+/** The content of `<tree>.complete` for a pulled tree. Initial trees of machines have none. */
 export interface TreeRecord {
   readonly v: 1;
   /** Of the manifest, and of the index that led to it. */
   readonly digests: readonly string[];
   /** What of the store it is made of. */
   readonly blobs: readonly string[];
-  /** Of files and folders that could not be given away, by path: without root only. */
+  /** Files and folders whose owner could not be set, by path: without root only. */
   readonly owners: Readonly<Record<string, Ownership>>;
   /** Of the image; absent in what an older version wrote. */
   readonly labels?: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export interface TreeRecord {
 /** Which images the machines of a folder boot, are about to boot, or can go back to. */
 export type ImagesInUse = () => Promise<ReadonlySet<string> | "unknown">;
 
-/** Where the tree of an image lies; `undefined` when it is not named by a digest. */
+/** The path of an image's tree; `undefined` when it is not named by a digest. */
 export function treeIn(folder: string, image: string): string | undefined {
   const reading = parseImageReference(image);
   const digest = reading.verdict === "reference" ? reading.reference.digest : undefined;
@@ -40,8 +40,7 @@ export async function recordOf(tree: string): Promise<TreeRecord | "born" | unde
 }
 
 /**
- * Leaves a time at a tree, that somebody asked for it, and only then says what it is: one that is being removed is
- * none.
+ * Leaves a time at a tree to mark the request, and only then returns its record: a tree that is being removed has none.
  */
 export async function askFor(tree: string, clock: Clock): Promise<TreeRecord | "born" | undefined> {
   const now = new Date(clock.now());

@@ -12,10 +12,10 @@ import { WatchCache } from "../kube/watch-cache.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 
-/** What is known of a cluster's place beside its objects. */
+/** Context of a cluster, besides its objects. */
 export type ClusterPlace = Pick<ClusterFacts, "configServerAddress">;
 
-/** Changes within this time become one look. */
+/** Changes within this time are combined into one pass. */
 const settleMs = 150;
 
 /**

@@ -13,8 +13,8 @@ const authorityKey = "ca-bundle.crt";
 const lifeMs = 7 * 86_400_000;
 
 /**
- * What an empty machine is given: where its configuration is, whom to believe there, and a token for one answer.
- * `undefined` where nobody has published a config server's authority.
+ * What an empty machine is given: the address of its configuration, the authority to trust there, and a token for one
+ * answer. `undefined` if no config server's authority is published.
  *
  * @param address of the config server.
  */

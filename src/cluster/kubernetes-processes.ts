@@ -24,9 +24,9 @@ const auditPolicy = {
 };
 
 /**
- * What a Kubernetes control plane of one machine consists of: Kubernetes' own programs, from the folder `binaries`, on
- * the addresses of this cluster, with its certificates. Only etcd's authority is its own: whoever may speak to etcd
- * owns the cluster, and the cluster's authority also vouches for every machine.
+ * The processes of a Kubernetes control plane on one machine: Kubernetes' own programs, from the folder `binaries`, on
+ * the addresses of this cluster, with its certificates. Only etcd has an authority of its own: access to etcd means
+ * full control of the cluster, and the cluster's authority also vouches for every machine.
  *
  * Flags: https://kubernetes.io/docs/reference/command-line-tools-reference/ (1.34),
  * https://etcd.io/docs/v3.6/op-guide/configuration/

@@ -1,13 +1,13 @@
 import type { Files } from "../ports/files.ts";
 
-/** Where everything of a one-machine cluster lies, and which names its processes go by. */
+/** Paths and process names of a one-machine cluster. */
 export interface Layout {
   readonly directory: string;
   readonly kubeconfig: string;
   readonly record: string;
   readonly store: string;
   readonly pki: string;
-  /** PEM: authorities that pods are told to believe in, as ConfigMap `kube-root-ca.crt`. */
+  /** PEM: authorities that pods trust, as ConfigMap `kube-root-ca.crt`. */
   readonly trustedAuthorities: string;
   readonly bundle: string;
   readonly logs: string;
@@ -65,16 +65,16 @@ export function networkFor(directory: string, attempt: number): string {
 /** Our own API server and controllers, or Kubernetes' own programs. */
 export type ApiServerKind = "embedded" | "kubernetes";
 
-/** What `cluster.json` holds: enough to find and end the cluster, and nothing secret. */
+/** The content of `cluster.json`: enough to find and end the cluster, and no secrets. */
 export interface ClusterRecord {
   readonly v: 1;
   readonly version: string;
-  /** What serves the API; absent in records of 0.1.0, which had only the embedded server. */
+  /** The API server program; absent in records of 0.1.0, which had only the embedded server. */
   readonly apiServer?: ApiServerKind;
   readonly network: string;
   /** It has a registry of its own, and its machines are born from what lies there. */
   readonly imageMode?: true;
-  /** The supervisor; `startTime` tells it from another process that got its id. */
+  /** The supervisor; `startTime` distinguishes it from another process that reuses its id. */
   readonly supervisor: { readonly pid: number; readonly startTime: string };
   readonly processes: readonly { readonly name: string; readonly pid: number; readonly startTime: string }[];
   readonly hosts: readonly HostRecord[];

@@ -43,7 +43,7 @@ const tree = {
   },
 } satisfies FileTree;
 
-/** Labels by which an image says that a machine can boot it (bootc-dev/bootc docs/src/bootc-images.md, main). */
+/** Labels that mark an image as bootable (bootc-dev/bootc docs/src/bootc-images.md, main). */
 const bootable = { "containers.bootc": "1", "ostree.bootable": "true" };
 
 /**

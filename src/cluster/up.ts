@@ -21,7 +21,7 @@ import {
 
 export interface UpOptions extends Ports {
   readonly layout: Layout;
-  /** What serves the API: our own server, or Kubernetes' programs from the folder `binaries`. */
+  /** The API server program: our own server, or Kubernetes' programs from the folder `binaries`. */
   readonly apiServer: { readonly kind: "embedded" } | { readonly kind: "kubernetes"; readonly binaries: string };
   readonly controlPlane: number;
   readonly workers: number;
@@ -59,7 +59,7 @@ export interface UpOptions extends Ports {
 /** The programs of Kubernetes that the API consists of; the others are its clients. */
 const servers: ReadonlySet<string> = new Set(["etcd", "kube-apiserver"]);
 
-/** Hosts end first, so that they can still tell the API server; it goes last, and its store after it. */
+/** Hosts end first, so that they can still report to the API server; it ends next, and its store last. */
 const stopRanks = ["host", "client", "server", "store"] as const;
 const stopRank = (name: string): (typeof stopRanks)[number] =>
   name.startsWith("host-")
@@ -207,12 +207,12 @@ export async function runCluster(
       pool,
       index: Math.max(-1, ...hosts.map(({ index }) => index)) + 1,
     };
-    // Its name and its address are taken from now on, whoever else is added meanwhile.
+    // Its name and its address are reserved from now on, even if others are added meanwhile.
     hosts = [...hosts, begun];
     try {
       const host: HostRecord = (await writePointer(begun)) ? { ...begun, joins: true } : begun;
       hosts = hosts.map((other) => (other === begun ? host : other));
-      // Known before it is started: whoever comes after a crash finds it.
+      // Recorded before it is started: after a crash, the next process finds it.
       await writeRecord();
       await startHost(host);
       await writeRecord();

@@ -14,7 +14,7 @@ import type { HttpResponse } from "../ports/http.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { ServerHandler } from "../ports/listener.ts";
 
-/** The controller's own user name, as the API server gives it. */
+/** The controller's own user name, as the API server reports it. */
 const ownIdentity = `system:serviceaccount:${namespace}:${objects.controller}`;
 
 /** Path that the ValidatingWebhookConfiguration names. */
@@ -43,12 +43,12 @@ const refuse = (status: number, text: string): HttpResponse => ({
 });
 
 /**
- * Answers AdmissionReviews (k8s.io/api admission/v1, master) about MachineConfigs and pools: refuses what could never
- * be rendered, with field, reason and remedy, and warns: of what will not do what its author expects, and of what the
- * change will do to pools and machines, which is the very plan that `mco plan` shows.
+ * Answers AdmissionReviews (k8s.io api admission/v1, master) about MachineConfigs and pools. It refuses objects that
+ * could never be rendered, with field, reason and remedy. It warns of content that does not do what its author expects,
+ * and of the effects on pools and machines: the same plan that `mco plan` shows.
  *
- * `facts`: the cluster as the controllers' caches have it; without them the answer carries no plan. `usersOf`: what
- * uses a rendered config; without it, or when it does not know, deletions are not judged.
+ * `facts`: the cluster as in the controllers' caches; without them the answer carries no plan. `usersOf`: the users of
+ * a rendered config; without it, or when it does not know, deletions are not judged.
  */
 export function admissionHandler(options: {
   readonly log: Logger;
@@ -89,11 +89,12 @@ export function admissionHandler(options: {
   };
 }
 
-/** Findings about the object itself that are shown beside the plan. */
+/** Findings about the object itself, shown beside the plan. */
 const mostFindings = 5;
 
 /**
- * What the change would do, for people: our own controllers know it, and a failure to foresee must not hinder anybody.
+ * The effects of the change, as text. The controllers of this suite know them already, and a failed prediction must not
+ * block a write.
  */
 function summaryOf(
   { kind, object, oldObject, userInfo }: NonNullable<Review["request"]>,
@@ -138,9 +139,9 @@ function judge(
   if (object === null || object === undefined || object.metadata.deletionTimestamp !== undefined) return allowed;
   if (kind?.kind === MachineConfigPool.kind)
     return judgePool(object as MachineConfigPool, (oldObject ?? undefined) as MachineConfigPool | undefined);
-  // What was stored once may still be labelled, annotated and deleted.
+  // An object that is already stored may still be labelled, annotated and deleted.
   if (oldObject !== null && oldObject !== undefined && equalValues(object.spec, oldObject.spec)) return allowed;
-  // What the controller makes was merged from what has been judged. Any other author is judged, whatever the name is.
+  // The controller's own objects are merged from judged ones. Any other author is judged, whatever the name.
   if (kind?.kind === MachineConfig.kind && userInfo?.username !== ownIdentity)
     return judgeMachineConfig(object as MachineConfig);
   return allowed;
@@ -152,7 +153,7 @@ function responseOf(uid: string, verdict: AdmissionVerdict, { kind, object }: No
   if (verdict.verdict === "forbidden")
     return { uid, allowed: false, status: { code: 403, reason: "Forbidden", message: verdict.message }, ...warnings };
   const causes = verdict.causes.map(({ field, message }) => ({ reason: "FieldValueInvalid", field, message }));
-  // With kind and name kubectl says: The MachineConfig "x" is invalid: <field>: <message>.
+  // With kind and name kubectl prints: The MachineConfig "x" is invalid: <field>: <message>.
   const details = { group: kind?.group ?? "", kind: kind?.kind ?? "", name: object?.metadata.name ?? "", causes };
   return {
     uid,

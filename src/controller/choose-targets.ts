@@ -14,7 +14,7 @@ import { type NodeChanges, type Written, eachAtOnce } from "./node-writes.ts";
 
 /** What choosing remembers between two passes. */
 export class ChoiceMemory {
-  /** Pool → the machines that its events last named as waiting for the operator's own. */
+  /** Pool → the machines that its last events named as waiting for the operator's own. */
   readonly deferred = new Map<string, string>();
 }
 
@@ -22,13 +22,13 @@ export class ChoiceMemory {
 interface Given {
   readonly pool: string;
   readonly target: string;
-  /** The image that goes with it; empty: the stock operating system. */
+  /** The image of the target; empty: the stock operating system. */
   readonly image: string;
-  /** What of the pool changed, for books. */
+  /** The change of the pool, for books. */
   readonly because: Readonly<Record<string, unknown>>;
 }
 
-/** Gives the target to every machine that was chosen. */
+/** Assigns the target to every chosen machine. */
 export async function giveTargets(
   { pool, members, selection }: PoolFacts,
   topology: string,
@@ -37,7 +37,7 @@ export async function giveTargets(
 ): Promise<Written> {
   const { name } = pool.metadata;
   const { target } = members;
-  // A machine that joins while the image of its pool is being made starts without one.
+  // A machine that joins while the image of its pool is being built starts without one.
   const pair = members.image.awaits === undefined ? members.image : stockTarget;
   const because =
     selection.chosen.length === 0
@@ -50,7 +50,7 @@ export async function giveTargets(
     const node = cluster.node(chosen)?.node;
     if (node === undefined) return;
     const changes = targetChanges(node, target, imageAnnotations(pair, node), topology);
-    // Which pool it is in is said before what it gets from it.
+    // Write the pool before what follows from it.
     await describeNode(name, chosen, cluster, context);
     if ((await writes.change(node, changes, context)) === "overtaken") {
       result = "overtaken";
@@ -102,7 +102,7 @@ function reportTarget(node: Node, { pool, target, image, because }: Given, { rep
   const from = imageText(namedImage(has, "current"));
   const here = { book: `node/${name}`, chapter: "Update", level: "boundary" } as const;
   if (has[annotations.currentConfig] === target && from === image) {
-    // It has that already: what it was to go to was taken back.
+    // It has that configuration already: its previous target was withdrawn.
     if (taken !== "" && taken !== target)
       report({
         ...here,
@@ -154,7 +154,7 @@ function reportGiven(
   });
 }
 
-/** Says once which machines wait because the operator runs there. */
+/** Reports once which machines wait because the operator runs there. */
 export function reportDeferred(
   { pool, members, selection }: PoolFacts,
   memory: ChoiceMemory,
@@ -170,9 +170,7 @@ export function reportDeferred(
   });
 }
 
-/**
- * @returns whether a machine has just gone back from the target, which the pool as it is known here need not say yet.
- */
+/** @returns whether a machine has just gone back from the target, which the cached pool need not show yet. */
 export async function keepQuarantine(
   pool: MachineConfigPool,
   cluster: ClusterMembers,
@@ -195,7 +193,7 @@ export async function keepQuarantine(
       { type: "merge", body: { metadata: { annotations: { [annotations.quarantined]: step.annotation } } } },
       { owner: fieldManagers.node, signal },
     );
-  // The pool first: a machine is noted as told only once the pool knows.
+  // The pool first: a machine is recorded as reported only once the pool shows it.
   for (const [node, at] of step.tell) {
     await annotate(node, { [annotations.quarantineTold]: at });
     report({

@@ -23,9 +23,9 @@ import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts"
 import { type Outcome, done } from "../kube/outcome.ts";
 import { trimBuild, trimMachineConfig, trimNode } from "../core/pool/trim.ts";
 
-/** That a config's last user is gone is noticed within this time. */
+/** The controller notices within this time that a config has lost its last user. */
 const reconcileAfterSeconds = 300;
-/** How many are removed in one go: API server and watchers get their breath in between. */
+/** How many are removed in one batch; API server and watchers get a pause in between. */
 const mostAtOnce = 20;
 const breathSeconds = 2;
 
@@ -33,10 +33,7 @@ const used = "used-config";
 const ofPool = "pool";
 const configsIn = (uses: readonly ConfigUse[]) => [...new Set(uses.map(({ config }) => config))];
 
-/**
- * Everything that uses a rendered config, as the caches of this process know it; what people look for first comes
- * first.
- */
+/** Everything that uses a rendered config, according to the caches of this process; the likeliest users come first. */
 export function configUsers(caches: Caches, config: string): readonly string[] {
   const users = <T extends KubeObject>(objects: readonly T[], usesOf: (object: T) => readonly ConfigUse[]) =>
     objects
@@ -56,18 +53,18 @@ export function configUsers(caches: Caches, config: string): readonly string[] {
 }
 
 interface CollectMemory {
-  /** Since when nothing uses a config, in milliseconds since the epoch: forgetting it costs only time. */
+  /** Since when nothing uses a config, in milliseconds since the epoch: losing it costs only time. */
   readonly unusedSince: Map<string, number>;
-  /** Rendered configs that went away, as they were, until a pass has seen whether they are needed. */
+  /** Deleted rendered configs, as they were, until a pass has checked whether they are needed. */
   readonly gone: Map<string, MachineConfig>;
-  /** Pool → what was last said of its annotations. */
+  /** Pool → what was last reported of its annotations. */
   readonly told: Map<string, string>;
 }
 
 /**
- * Removes rendered configs that nothing uses, after a quiet time, but for the last few of each pool; and makes one
- * again that was deleted while something uses it. The target of a pool is made again by the render controller, from its
- * members. It tells, too, what of a pool's annotations counts as absent.
+ * Removes rendered configs that nothing uses, after a quiet time, except the last few of each pool. Recreates a config
+ * that was deleted while something uses it; the render controller recreates the target of a pool from its members. Also
+ * reports annotations of a pool that count as absent because they are invalid.
  */
 export function collectController(): Controller {
   const memory: CollectMemory = { unusedSince: new Map(), gone: new Map(), told: new Map() };
@@ -144,7 +141,7 @@ function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
   ];
 }
 
-/** Notes since when nothing uses which config. */
+/** Records since when nothing uses which config. */
 function noteUsed(
   rendered: readonly MachineConfig[],
   now: number,
@@ -167,8 +164,7 @@ const secondsToNext = (verdicts: readonly Retention[], now: number): number =>
   );
 
 /**
- * Admission refuses what is not understood; what was stored while nobody was asked counts as absent, and somebody
- * should know.
+ * Admission refuses invalid values; values that were stored while admission was off count as absent, which is reported.
  */
 function tellProblems(
   name: string,
@@ -198,12 +194,12 @@ async function remove(
   for (const verdict of going) {
     const config = caches.of(MachineConfig).get(verdict.name);
     const { uid, resourceVersion } = config?.metadata ?? {};
-    // Somebody may have begun to use it since: what holds is what the caches say at the very moment.
+    // A new user may have appeared since: the current caches decide.
     if (uid === undefined || resourceVersion === undefined || configUsers(caches, verdict.name).length > 0) continue;
     try {
       await kube.delete(MachineConfig, { name: verdict.name }, { uid, resourceVersion, signal });
     } catch (error) {
-      // It has changed, or is in use by what this process does not know yet: the next look knows more.
+      // It has changed, or something that this process does not know yet uses it: the next pass decides.
       if (!isConflict(error) && !isForbidden(error)) throw error;
       log.info({ pool: name, config: verdict.name, error }, "rendered config not removed now");
       continue;
@@ -251,13 +247,13 @@ async function makeAgain(
   }
 }
 
-/** What of a pool decides what is kept for it, or has to be told. */
+/** The part of a pool that decides what is kept for it, or what is reported. */
 const wantedOf = (pool: MachineConfigPool) => {
   const { policy, problems } = poolPolicy(pool);
   return JSON.stringify([policy.retainedConfigs, policy.retentionQuietSeconds, problems, configsIn(usesOfPool(pool))]);
 };
 
-/** What all machines have is what one can go back to: the config itself remembers it. */
+/** A config that all machines have is a possible target to go back to: the config itself records it. */
 async function noteRolledOut(pool: MachineConfigPool, { kube, caches, clock, signal }: Context): Promise<void> {
   const config = caches.of(MachineConfig).get(pool.status?.configuration?.name ?? "");
   if (

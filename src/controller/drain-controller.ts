@@ -37,28 +37,28 @@ const retrySeconds = 5;
 const lateRetrySeconds = 30;
 /** Requests that one drain has under way at once. */
 const requestsAtOnce = 8;
-/** Nodes whose pods are watched at once; the pods of further ones are asked for now and then. */
+/** Nodes whose pods are watched at once; the pods of further nodes are polled. */
 const mostWatchedNodes = 64;
-/** How often a drain's progress is told at most, while nothing but counts changes. */
+/** How often a drain's progress is reported at most, while only counts change. */
 const progressMs = 15_000;
 
 const reasons = { progress: childReason(types.updateExecuted, types.drained), ...drainReasons } as const;
 
-/** What is watched only while something drains: pods node by node, disruption budgets while one of them blocks. */
+/** Watched only while something drains: pods node by node, disruption budgets while one of them blocks. */
 interface WatchSet {
   readonly pods: WatchesOnDemand<Pod>;
   readonly budgets: WatchesOnDemand<PodDisruptionBudget>;
   /** Nodes that a budget blocks. */
   readonly blocked: Set<string>;
-  /** What was told of a drain, and when (monotonic milliseconds): forgetting it costs one more write. */
+  /** What was reported of a drain, and when (monotonic milliseconds): losing it costs one more write. */
   readonly told: Map<string, { readonly what: string; readonly at: number }>;
 }
 const allBudgets = "all";
 
 /**
- * Takes machines out of service and puts them back, as their daemons ask by annotation. Where a drain stands is on the
- * objects alone: a new process goes on with what it finds. Pods leave by eviction, and never against their budget
- * unless the pool's policy names it. Every drain has a worker of its own, so that none waits for another.
+ * Takes machines out of service and puts them back, as their daemons request by annotation. The state of a drain is on
+ * the objects alone: a new process continues from there. Pods leave by eviction, and never against their budget unless
+ * the pool's policy names it. Every drain has a worker of its own, so that none waits for another.
  */
 export function drainController(): Controller {
   let watchSet: WatchSet | undefined;
@@ -157,7 +157,7 @@ const drainingNodes = (caches: Caches, pool: MachineConfigPool) =>
     .filter((node) => drainStep(node).do === "evict" && poolOf(node, caches)?.metadata.name === pool.metadata.name)
     .map(({ metadata }) => metadata.name);
 
-/** Nobody has to look out for this node any more. */
+/** Nothing needs to watch this node any more. */
 function rest(name: string, { pods, budgets, blocked, told }: WatchSet): void {
   pods.close(name);
   told.delete(name);
@@ -165,7 +165,7 @@ function rest(name: string, { pods, budgets, blocked, told }: WatchSet): void {
   if (blocked.size === 0) budgets.close(allBudgets);
 }
 
-/** What waits of it does not begin more than so many at once. */
+/** Limits how many of the waiting requests start at once. */
 async function each<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   let next = 0;
@@ -202,7 +202,7 @@ interface Forecast {
   readonly blocked: readonly BlockedPod[];
 }
 
-/** Asks, without doing it, which pods would go. What cannot be foreseen hinders nobody. */
+/** Finds out by a dry run which pods would be evicted. A failed prediction blocks nothing. */
 async function foresee(name: string, context: Context): Promise<Forecast | undefined> {
   const { log, signal } = context;
   try {
@@ -218,7 +218,7 @@ async function foresee(name: string, context: Context): Promise<Forecast | undef
   }
 }
 
-/** @returns the node as it is afterwards, or `undefined` when it no longer asks for it. */
+/** @returns the node as it is afterwards, or `undefined` when it no longer requests this. */
 async function cordon(node: Node, context: Context): Promise<Node | undefined> {
   const { kube, clock, report, signal } = context;
   const { name } = node.metadata;
@@ -240,10 +240,10 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
       if (step.do !== "cordon") return undefined;
       anew = step.anew;
       const removed = null as unknown as string;
-      // A drain that somebody put back into service in its middle is the same drain still; one that was done begins
-      // anew.
+      // A drain that was put back into service half-way is still the same drain; a completed one starts anew.
       const began = anew ? undefined : drainBegan(object);
-      // An earlier drain's "done" must not stand beside this cordon: the daemon would take it for this one's.
+      // An earlier drain's "done" must not stand beside this cordon: the daemon would take it for the result of this
+      // one.
       return {
         metadata: {
           name,
@@ -284,7 +284,7 @@ function reportCordon(node: Node, anew: boolean, { report }: Context): void {
 const beganNote = (request: string, at: string, plan: DrainPlan | undefined) =>
   JSON.stringify({ request, at, pods: plan === undefined ? 0 : plan.evict.length + plan.leaving.length });
 
-/** What a story line of this request is part of. */
+/** The context of a journal line of this request. */
 const updateOf = (request: string) => ({ chapter: "Update", run: request.replace(/^(drain|uncordon)-/, "") }) as const;
 
 function tellBeginning(
@@ -307,7 +307,7 @@ function tellBeginning(
   });
 }
 
-/** Notes when the drain of a node began that somebody else had cordoned. */
+/** Records when the drain of a node began that another client had cordoned. */
 async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Node | undefined> {
   const { kube, clock, report, signal } = context;
   let isNew = false;
@@ -348,14 +348,14 @@ async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Nod
   return written;
 }
 
-/** What one round of evictions has left on a node. */
+/** The result of one round of evictions on a node. */
 interface Round {
   readonly plan: DrainPlan;
   readonly blocked: readonly BlockedPod[];
   readonly leaving: readonly Pod[];
 }
 
-/** Asks every pod of a node to leave. */
+/** Requests the eviction of every pod of a node. */
 async function evictRound(node: Node, context: Context, watchSet: WatchSet): Promise<Round> {
   const { name } = node.metadata;
   const seen = watchSet.pods.objects(name);
@@ -365,7 +365,7 @@ async function evictRound(node: Node, context: Context, watchSet: WatchSet): Pro
   const left = leftOf(plan, plan, results);
   const looksEmpty = left.leaving.length === 0 && results.every(({ verdict }) => verdict === "gone");
   if (seen === undefined || !looksEmpty) return left;
-  // Asked of the server: a pod that was bound just before the cordon may not have come through the watch yet.
+  // Ask the server: the watch may not have delivered a pod that was bound just before the cordon.
   const last = planDrain(await podsOn(name, context), holdBuilds);
   return leftOf({ ...plan, building: last.building }, last, await each(last.evict, (pod) => evict(pod, context)));
 }
@@ -379,7 +379,7 @@ const leftOf = (plan: DrainPlan, asked: DrainPlan, results: readonly Evicted[]):
   leaving: [...asked.leaving, ...results.flatMap((result) => (result.verdict === "leaving" ? [result.pod] : []))],
 });
 
-/** Has the drain of a node go on as soon as a pod leaves, or a budget that blocks it changes. */
+/** Continues the drain of a node as soon as a pod leaves, or a blocking budget changes. */
 function lookOut(name: string, blocked: readonly BlockedPod[], watchSet: WatchSet): void {
   watchSet.pods.open(name, { fieldSelector: `spec.nodeName=${name}` });
   if (blocked.some(({ by }) => by === "pdb")) {
@@ -474,7 +474,7 @@ function reportHeld(
   });
 }
 
-/** Writes progress into the MachineConfigNode: at once what is new, and mere counts now and then. */
+/** Writes progress into the MachineConfigNode: news at once, and mere counts at intervals. */
 async function reportProgress(
   name: string,
   { reason, message, blocked, leaving }: Progress,
@@ -519,12 +519,12 @@ async function force(
       { ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }), signal },
     )
     .catch((error: unknown) => {
-      // Another pod has its name by now.
+      // Another pod has this name by now.
       if (!(error instanceof KubeError) || error.httpStatus !== 409) throw error;
     });
 }
 
-/** Gives the drain up for now: the node serves again, and its place goes to another one. */
+/** Suspends the drain: the node serves again, and another node takes its slot. */
 async function skip(
   node: Node,
   {
@@ -615,7 +615,7 @@ async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promi
     // v1.34).
     if (!(error instanceof KubeError) || (isPassing(error) && error.httpStatus !== 409 && error.httpStatus !== 500))
       throw error;
-    // A replacement of the same name is another pod, and not this one's matter.
+    // A replacement of the same name is another pod, and does not concern this one.
     if (error.httpStatus === 409) return { verdict: "leaving", pod };
     const { httpStatus } = error;
     const causes = (error.status.details?.causes ?? []).flatMap(({ message }) => message ?? []);
@@ -736,7 +736,7 @@ function poolOf(node: Node, caches: Caches): MachineConfigPool | undefined {
   return member.verdict === "member" ? caches.of(MachineConfigPool).get(member.pool) : undefined;
 }
 
-/** Tells it in the MachineConfigNode. The work never waits for its own story: what cannot be written is logged. */
+/** Reports it in the MachineConfigNode. The drain never waits for its report: a failed write is logged. */
 async function say(
   name: string,
   reports: readonly PhaseReport[],

@@ -14,15 +14,18 @@ import { type Outcome, done, waiting } from "../kube/outcome.ts";
 const indexes = {
   /** By the node that the request is about. */
   node: "node",
-  /** By who asks, of requests that were approved. */
+  /** By requester, of requests that were approved. */
   approvedOf: "approved-of",
-  /** Of those that nothing was decided about: one list. */
+  /** Undecided requests, in one list. */
   open: "open",
 } as const;
 
-/** A machine that waits is looked at again for what no watch tells: others that have come. */
+/**
+ * A waiting machine is checked again at this interval, for changes that no watch reports: other machines that have
+ * joined.
+ */
 const reconcileAfterSeconds = 60;
-/** A machine that has come makes room for one, and not every one that is woken may take it. */
+/** A machine that has joined makes room for one other; not every waiting machine may take it. */
 const wokenAtOnce = 3;
 
 const is = ({ status }: CertificateSigningRequest, type: string) =>
@@ -30,7 +33,7 @@ const is = ({ status }: CertificateSigningRequest, type: string) =>
 const isOpen = (request: CertificateSigningRequest) =>
   !["Approved", "Denied", "Failed"].some((type) => is(request, type));
 
-/** What was read of requests: each is looked at whenever another one of its pool is. */
+/** Parsed requests: each is read whenever another one of its pool is checked. */
 const readings = new WeakMap<CertificateSigningRequest, KubeletRequest | "unreadable">();
 
 function askedBy(request: CertificateSigningRequest): KubeletRequest | undefined {
@@ -46,19 +49,19 @@ function askedBy(request: CertificateSigningRequest): KubeletRequest | undefined
   return asked;
 }
 
-/** The nodes that a request is about: one, but for requests that nobody grants. */
+/** The nodes that a request is about: one, except for requests that are never granted. */
 const nodesOf = (request: CertificateSigningRequest): readonly string[] =>
   (askedBy(request)?.asked.commonNames ?? []).flatMap((name) =>
     name.startsWith(nodeIdentity.userPrefix) ? [name.slice(nodeIdentity.userPrefix.length)] : [],
   );
 
-/** The pool of the account that a machine joins with; `undefined` where somebody else asks. */
+/** The pool of the account that a machine joins with; `undefined` for other requesters. */
 function poolOfAccount({ spec }: CertificateSigningRequest): string | undefined {
   const accounts = `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}`;
   return spec.username?.startsWith(accounts) === true ? spec.username.slice(accounts.length) : undefined;
 }
 
-/** What of a node decides about certificates; equal values need no new look. */
+/** The part of a node that decides about certificates; equal values need no new pass. */
 const relevant = (node: Node | undefined) =>
   node === undefined
     ? ""
@@ -72,9 +75,9 @@ const relevant = (node: Node | undefined) =>
       ]);
 
 /**
- * Lets machines in: approves the certificate that a machine of a pool joins with and those that it asks for as a node,
- * denies what nobody may have, and gives a node that has joined the labels of its pool, which its kubelet may not.
- * Requests of anybody else are never touched.
+ * Admits machines: approves the certificate that a machine of a pool joins with and those that it requests as a node,
+ * denies requests that are never allowed, and gives a joined node the labels of its pool, which its kubelet may not
+ * set. Requests of other users are never touched.
  */
 export function joinController(): Controller {
   const memory: JoinMemory = { told: new Map(), crowded: new Set(), granted: new Map() };
@@ -112,11 +115,11 @@ export function joinController(): Controller {
 }
 
 interface JoinMemory {
-  /** What was last said of a request that waits. */
+  /** What was last reported of a waiting request. */
   readonly told: Map<string, string>;
-  /** Requests that wait for others to have come. */
+  /** Requests that wait until other machines have joined. */
   readonly crowded: Set<string>;
-  /** Requests that were approved here, until the watch has shown so. */
+  /** Approved requests that the watch does not show as approved yet. */
   readonly granted: Map<string, CertificateSigningRequest>;
 }
 
@@ -134,7 +137,7 @@ function wait(
   return waiting(reason, message, reconcileAfterSeconds);
 }
 
-/** Some that wait for room; one that finds none waits again. */
+/** Wakes some requests that wait for room; one that finds none waits again. */
 function wake({ crowded }: JoinMemory): readonly string[] {
   const woken = [...crowded].slice(0, wokenAtOnce);
   for (const key of woken) crowded.delete(key);
@@ -159,7 +162,7 @@ function watchesOf(memory: JoinMemory): readonly [Watch, ...Watch[]] {
           ? []
           : [...keysOf(caches, indexes.node, key), ...(before === undefined ? wake(memory) : [])],
     }),
-    // A pool that is new may be what a machine waits for.
+    // A machine may be waiting for a new pool.
     watching<MachineConfigPool>({
       resource: MachineConfigPool,
       concerns: ({ before, after }, caches) =>
@@ -208,7 +211,7 @@ function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName
   return {
     pool: membership.verdict === "member" ? membership.pool : undefined,
     joinedPool: node.metadata.annotations?.[annotations.joinedPool],
-    // A kubelet that fell silent was heard before.
+    // A kubelet that is unavailable now was heard from before.
     inService:
       ready === "True" || ready === "Unknown" || node.metadata.annotations?.[annotations.currentConfig] !== undefined,
     names: addresses.flatMap(({ type, address }) =>
@@ -218,7 +221,7 @@ function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName
   };
 }
 
-/** @returns `false`: somebody else was there first. */
+/** @returns `false`: another writer was first. */
 async function decide(
   request: CertificateSigningRequest,
   { verdict, reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>,
@@ -240,7 +243,7 @@ async function decide(
       { subresource: "approval", signal },
     );
   } catch (error) {
-    // Somebody else has written, or taken it away: the watch tells, and then it is looked at again.
+    // Another writer has changed or removed it: the watch reports it and leads to a new pass.
     if (!isConflict(error) && !isNotFound(error)) throw error;
     return false;
   }
@@ -258,7 +261,7 @@ async function decide(
 }
 
 /**
- * Gives the node of a machine that was let in the labels of its pool, once: whoever takes one away afterwards means it.
+ * Gives the node of an admitted machine the labels of its pool, once: a label that is removed afterwards stays removed.
  */
 async function welcome(
   request: CertificateSigningRequest,
@@ -270,7 +273,7 @@ async function welcome(
   if (pool === undefined || node === undefined || node.metadata.annotations?.[annotations.joinedPool] !== undefined)
     return done();
   const membership = poolOfNode(node, caches.of(MachineConfigPool).list());
-  // Somebody has made the node anew since, for another pool.
+  // The node has been recreated since, for another pool.
   if (membership.verdict === "member" && membership.pool !== pool.metadata.name) return done();
   const body = {
     metadata: {

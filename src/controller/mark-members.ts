@@ -11,14 +11,14 @@ import type { Context } from "../kube/controller.ts";
 import { isNotFound } from "../kube/kube-error.ts";
 import { type NodeChanges, type NodeWrites, type Taints, type Written, eachAtOnce } from "./node-writes.ts";
 
-/** How many machines are marked in one pass: the next target must not wait for marks. */
+/** How many machines are marked in one pass: marks must not delay the next target. */
 const marksAtOnce = 200;
 
 /** What marking remembers between two passes. */
 export class MarkMemory {
   /** Pool → members whose marks and MachineConfigNodes were not compared since they changed. */
   readonly #unmarked = new Map<string, Set<string>>();
-  /** Pool → what the marks of all its members follow from besides the members themselves. */
+  /** Pool → the inputs of its members' marks, besides the members themselves. */
   readonly from = new Map<string, string>();
 
   /** Members of a pool that are still to be compared. */
@@ -34,11 +34,11 @@ export class MarkMemory {
   }
 }
 
-/** What the marks of a pool's machines follow from. */
+/** The inputs of the marks of a pool's machines. */
 interface Marks {
   readonly target: string;
   readonly paused: boolean;
-  /** Whether there is one control-plane machine or several, in the words of the daemons. */
+  /** Whether there is one control-plane machine or several, in the daemons' terms. */
   readonly topology: string;
 }
 
@@ -49,8 +49,8 @@ export interface Shared {
 }
 
 /**
- * Tells schedulers which machines will be disturbed, daemons whether theirs is the only control plane, and
- * MachineConfigNodes what the pool and the target of theirs are.
+ * Marks for schedulers the machines that will be disrupted, shows daemons whether theirs is the only control plane, and
+ * shows MachineConfigNodes the pool and the target of their nodes.
  *
  * @returns `more`: not every member was compared yet.
  */
@@ -93,7 +93,7 @@ async function mark(node: Node, marks: Marks, { cluster, writes }: Shared, conte
   return changes === undefined ? "written" : writes.change(node, changes, context);
 }
 
-/** What of a node has to be written for its marks; `undefined`: it has them. */
+/** The changes of a node for its marks; `undefined`: it has them. */
 function markChanges(
   node: Node,
   { target, paused, topology }: Marks,
@@ -121,7 +121,7 @@ function markChanges(
   };
 }
 
-/** Keeps what a MachineConfigNode says about pool and target. The operator makes them. */
+/** Maintains pool and target of a MachineConfigNode. The operator creates the objects. */
 export async function describeNode(
   pool: string,
   name: string,
@@ -159,7 +159,7 @@ export async function describeNode(
   }
 }
 
-/** The node's taints with or without ours; `undefined` when they are so already. */
+/** The node's taints with or without ours; `undefined` if nothing changes. */
 export function taintsOf(node: Node, wanted: boolean): Taints | undefined {
   const has = node.spec?.taints ?? [];
   const others = has.filter(({ key }) => key !== taints.updateInProgress);

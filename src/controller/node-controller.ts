@@ -32,13 +32,13 @@ import { markMembers } from "./mark-members.ts";
 import { NodeMemory } from "./node-memory.ts";
 import { reportCanary, reportOddities, writeStatus } from "./report-pool.ts";
 
-/** After a write that was overtaken: the news of what overtook it may be of a kind that nobody listens for. */
+/** Delay after a write conflict: the conflicting write may be of a kind that no watch here reports. */
 const overtakenSeconds = 1;
-/** Machines that join are awaited for a while only; no watch says when that is over. */
+/** Joining machines are awaited for a limited time; no watch reports when it is over. */
 const joiningAgainSeconds = 300;
 
 export const daemonPods: Selection = { namespace, labelSelector: `k8s-app=${objects.daemon}` };
-/** ConfigMap with what holds for all pools that boot images. */
+/** ConfigMap with the settings of all pools that boot images. */
 const buildConfig: Selection = { namespace, fieldSelector: `metadata.name=${objects.buildConfig}` };
 export const operatorPods: Selection = { namespace, labelSelector: `k8s-app=${objects.operator}` };
 /** Pods of etcd on OpenShift, and on clusters that kubeadm made. */
@@ -48,8 +48,8 @@ export const etcdPods: readonly Selection[] = [
 ];
 
 /**
- * Gives machines of a pool its target, as many at a time as the pool allows (`choose-targets.ts`), marks its machines
- * (`mark-members.ts`), and says how the pool is (`report-pool.ts`).
+ * Assigns targets to the machines of a pool, as many at a time as the pool allows (`choose-targets.ts`), marks its
+ * machines (`mark-members.ts`), and reports the status of the pool (`report-pool.ts`).
  */
 export function nodeController(): Controller {
   const memory = new NodeMemory();
@@ -63,7 +63,7 @@ export function nodeController(): Controller {
       "MachineConfigPool.metadata.annotations/quarantined",
       "MachineConfigNode.spec",
     ],
-    // One at a time: the rule of the control plane looks over all pools.
+    // One at a time: the rule of the control plane covers all pools.
     workers: 1,
 
     start(add, context) {
@@ -90,8 +90,7 @@ export function nodeController(): Controller {
 async function reconcilePool(pool: MachineConfigPool, memory: NodeMemory, context: Context): Promise<Outcome> {
   const { cluster, writes } = memory;
   const { name } = pool.metadata;
-  // What is not due yet at this moment is looked at again when it is, also when that comes while something is being
-  // written.
+  // Anything not due at this time is checked again when it is, also if that happens during a write.
   const begunAt = memory.now();
   const resent = await writes.resend(context);
   for (const other of cluster.pass(begunAt)) if (other !== name) memory.reconcile(other);
@@ -118,14 +117,14 @@ async function reconcilePool(pool: MachineConfigPool, memory: NodeMemory, contex
   return next === undefined ? done() : done(Math.max(0, next - memory.now()) / 1000);
 }
 
-/** Pools of the control plane that wait for these machines hear nothing of them by themselves. */
+/** No watch of their own wakes the control-plane pools that wait for these machines. */
 function wakeOthersByDefault({ pool, members }: PoolFacts, memory: NodeMemory): void {
   if (!members.image.byDefault || members.updated < members.size) return;
   for (const other of memory.controlPlanePools())
     if (other !== pool.metadata.name && memory.cluster.members(other).image.byDefault) memory.reconcile(other);
 }
 
-/** When time alone may change what holds for a pool, in milliseconds since the epoch; `undefined`: it will not. */
+/** When time alone may change the result for a pool, in milliseconds since the epoch; `undefined`: never. */
 function nextPass(
   { pool, members }: PoolFacts,
   begunAt: number,
@@ -153,7 +152,7 @@ function watchesOfMachines(memory: NodeMemory): readonly [Watch, ...Watch[]] {
           after === undefined ||
           !equalValues(before.spec.nodeSelector, after.spec.nodeSelector);
         if (isMoved) memory.markAll(concerned);
-        // What the controllers wrote themselves concerns no pool.
+        // The controllers' own writes concern no pool.
         return isMoved || !asksTheSame(before, after) ? concerned : [];
       },
     }),
@@ -184,7 +183,7 @@ const asksTheSame = (before: MachineConfigPool, after: MachineConfigPool) =>
   before.spec.paused === after.spec.paused &&
   equalValues(poolStatusInputs(before), poolStatusInputs(after));
 
-/** Whether machines are looked after, and what else runs on those of the control plane. */
+/** Whether machines are managed, and what else runs on those of the control plane. */
 function watchesOfPods(memory: NodeMemory): readonly Watch[] {
   return [
     watching({
@@ -216,7 +215,7 @@ function watchesOfPods(memory: NodeMemory): readonly Watch[] {
   ];
 }
 
-/** What else decides about roll-outs. */
+/** The other inputs of roll-outs. */
 function watchesOfSettings(memory: NodeMemory): readonly Watch[] {
   const allPools = () => memory.cluster.pools().map(({ metadata }) => metadata.name);
   return [

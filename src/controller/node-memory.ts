@@ -12,8 +12,8 @@ import { NodeWrites } from "./node-writes.ts";
 import { ReportMemory, reportStanding, standingOf } from "./report-pool.ts";
 
 /**
- * What the node controller knows between two passes. The view of pools and machines is kept from their single changes,
- * so that a pass over a pool costs what is under way there; the rest is what each part of the controller remembers.
+ * What the node controller knows between two passes. The view of pools and machines is updated change by change, so
+ * that a pass over a pool costs only what is under way there. The rest is what each part of the controller remembers.
  */
 export class NodeMemory {
   readonly cluster = new ClusterMembers();
@@ -37,7 +37,7 @@ export class NodeMemory {
     return this.#clock.now();
   }
 
-  /** Has another pool reconciled. */
+  /** Requests the reconcile of another pool. */
   reconcile(pool: string): void {
     this.#add(pool);
   }
@@ -49,7 +49,7 @@ export class NodeMemory {
     });
   }
 
-  /** Has the marks of every member of some pools compared. */
+  /** Requests a comparison of the marks of every member of some pools. */
   markAll(pools: readonly string[]): void {
     for (const pool of pools)
       for (const { name } of this.cluster.members(pool).all()) this.marks.unmarked(pool).add(name);
@@ -73,7 +73,7 @@ export class NodeMemory {
     return concerned;
   }
 
-  /** Takes in what is known of a node now: from the watch, or from our own write. */
+  /** Takes in the newest state of a node: from the watch, or from our own write. */
   putNode(name: string, node: Node | undefined): readonly string[] {
     const { cluster } = this;
     const wasControlPlane = cluster.controlPlane.has(name);
@@ -98,7 +98,7 @@ export class NodeMemory {
     return [...concerned];
   }
 
-  /** Takes a change of a machine in, reports where the machine stands after it, and has its marks compared. */
+  /** Takes in a change of a machine, reports its state, and requests a comparison of its marks. */
   #noting(name: string, put: () => readonly string[]): readonly string[] {
     const { cluster } = this;
     const before = standingOf(name, cluster);

@@ -10,7 +10,7 @@ export type Written = "written" | "overtaken";
 
 export type Taints = NonNullable<NonNullable<Node["spec"]>["taints"]>;
 
-/** What of a node is written. `null` takes an annotation or a label away. */
+/** The changes of a node. `null` removes an annotation or a label. */
 export interface NodeChanges {
   readonly annotations?: Readonly<Record<string, string | null>>;
   readonly labels?: Readonly<Record<string, string | null>>;
@@ -22,17 +22,17 @@ export class NodeWrites {
   readonly #patched = new PatchedNodes();
   readonly #onNode: (name: string, node: Node | undefined) => void;
 
-  /** @param onNode hears of a node after each write, carried out or not. */
+  /** @param onNode is called for a node after each write, successful or not. */
   constructor(onNode: (name: string, node: Node | undefined) => void) {
     this.#onNode = onNode;
   }
 
-  /** The newest that is known of a node that the watch shows. */
+  /** The newest known state of a node that the watch shows. */
   view(cached: Node): Node {
     return this.#patched.view(cached);
   }
 
-  /** Writes a node as it is known here, which holds only while no other writer has changed it. */
+  /** Writes a node at its known version, which succeeds only while no other writer has changed it. */
   async change(node: Node, changes: NodeChanges, context: Context): Promise<Written> {
     const { name, resourceVersion } = node.metadata;
     const body = {
@@ -56,7 +56,7 @@ export class NodeWrites {
     return this.#send(name, body, context);
   }
 
-  /** Sends again what had no answer. */
+  /** Sends writes again that had no answer. */
   async resend(context: Context): Promise<Written> {
     let result: Written = "written";
     for (const { name, body } of this.#patched.unanswered())
@@ -86,7 +86,7 @@ export class NodeWrites {
   }
 }
 
-/** Whether the server has said that it will not carry a write out; of any other failure nobody knows. */
+/** Whether the server has definitely refused a write; after any other failure the result is unknown. */
 const isRefusal = (error: unknown): error is KubeError =>
   error instanceof KubeError &&
   error.httpStatus >= 400 &&
@@ -97,7 +97,7 @@ const isRefusal = (error: unknown): error is KubeError =>
 /** How many machines are written at the same time. */
 const atOnce = 16;
 
-/** Does it for every item, some at a time. The first failure is thrown when those that were begun have ended. */
+/** Runs it for every item, a few at a time. Throws the first failure when the items that were begun have ended. */
 export async function eachAtOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   const rest = items[Symbol.iterator]();
   const failures: unknown[] = [];
@@ -115,7 +115,7 @@ export async function eachAtOnce<T>(items: readonly T[], work: (item: T) => Prom
   if (failures.length > 0) throw failures[0];
 }
 
-/** Annotations or labels after a merge patch: `null` takes one away. */
+/** Annotations or labels after a merge patch: `null` removes one. */
 function withChanges(
   before: Readonly<Record<string, string>> | undefined,
   changes: Readonly<Record<string, string | null>> = {},

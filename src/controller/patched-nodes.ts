@@ -3,11 +3,11 @@ import type { Node } from "../api/foreign/kubernetes.ts";
 interface Entry {
   /** Version that the patch was made for. */
   readonly base: string;
-  /** Version that it gave; `undefined` while nobody knows whether the patch has been carried out. */
+  /** The resulting version; `undefined` while it is unknown whether the patch has been carried out. */
   readonly result: string | undefined;
   readonly assumed: Node;
   readonly body: object;
-  /** What our patch before this one gave: it holds again when this one is refused. */
+  /** The result of our patch before this one: it holds again when this one is refused. */
   readonly prior: Entry | undefined;
 }
 
@@ -15,13 +15,13 @@ interface Entry {
  * Nodes as they are after our own patches, until the watch shows them so. Without it a machine that was just taken
  * looks free for a moment, and a second one could be taken on the old count.
  *
- * A patch whose answer was lost counts as carried out: its node stays taken until sending it again, or a newer
+ * A patch whose answer was lost counts as carried out: its node stays taken until a repeated request, or a newer
  * version of the node, proves that the first one can no longer arrive.
  */
 export class PatchedNodes {
   readonly #entries = new Map<string, Entry>();
 
-  /** The newest that is known of a node: from the watch, or from our own patch. */
+  /** The newest known state of a node: from the watch, or from our own patch. */
   view(cached: Node): Node {
     const { name } = cached.metadata;
     const entry = this.#entries.get(name);
@@ -61,8 +61,8 @@ export class PatchedNodes {
   }
 
   /**
-   * The patch was refused and cannot be carried out any more. What an earlier one gave still counts: the watch may be
-   * further behind than that.
+   * The patch was refused and cannot be carried out any more. The result of an earlier one still counts: the watch may
+   * lag behind it.
    */
   drop(name: string): void {
     const prior = this.#entries.get(name)?.prior;
@@ -78,7 +78,7 @@ export class PatchedNodes {
   }
 }
 
-/** Versions are decimal numbers that grow (Kubernetes KEP-5504); of others only equality is known. */
+/** Versions are decimal numbers that grow (Kubernetes KEP-5504); of others only equality is defined. */
 function isNewer(a: string | undefined, b: string | undefined): boolean {
   if (a === undefined || b === undefined || a === b) return false;
   return /^\d+$/.test(a) && /^\d+$/.test(b) ? BigInt(a) > BigInt(b) : true;

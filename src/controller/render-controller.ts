@@ -18,13 +18,13 @@ import type { Change } from "../kube/watch-cache.ts";
 export interface RenderOptions {
   readonly version: string;
   readonly generatorVersion: string;
-  /** `absent`: nobody in this process makes base configurations, so there are none to wait for. */
+  /** `absent`: this process makes no base configurations, so there are none to wait for. */
   readonly baseConfigs: "awaited" | "absent";
 }
 
 const waitSeconds = 30;
 
-/** What the books know of pools, so that nothing is said twice. */
+/** What the books know of pools, so that nothing is reported twice. */
 interface RenderMemory {
   /** Pool → the configuration that it points to. */
   readonly pointed: Map<string, string>;
@@ -120,7 +120,10 @@ function refuseAll(pool: MachineConfigPool, { report }: Pick<Context, "report">)
   return stalled("SelectingAll", "the machineConfigSelector is empty and would select every MachineConfig");
 }
 
-/** Reports that a pool cannot be rendered: it keeps what it has. A member that is not current yet is only awaited. */
+/**
+ * Reports that a pool cannot be rendered: it keeps its current config. A member that is not current yet is only
+ * awaited.
+ */
 function refuse(
   pool: string,
   refusals: readonly Refusal[],
@@ -157,7 +160,7 @@ function reportRecovered(pool: string, { refused }: RenderMemory, { report }: Pi
   });
 }
 
-/** Makes the rendered config, or takes over one that came with the installation. */
+/** Makes the rendered config, or adopts one that the installation brought. */
 async function store(
   pool: MachineConfigPool,
   config: Rendered["config"],
@@ -167,7 +170,7 @@ async function store(
   const { name, ownerReferences } = config.metadata;
   const known = caches.of(MachineConfig).get(name);
   if (known !== undefined && poolOfRendered(known) === undefined && ownerReferences !== undefined) {
-    // When the cluster was installed, the uid of the pool that owns it was not known.
+    // At installation time, the uid of the owning pool was not known.
     await kube.apply(MachineConfig, { metadata: { name, ownerReferences } }, { owner: fieldManagers.render, signal });
     log.info({ pool: pool.metadata.name, rendered: name }, "rendered config taken over");
   }
@@ -180,7 +183,7 @@ async function store(
   });
 }
 
-/** Says what a new target changes; of the first target of a pool, from how much it was merged. */
+/** Reports the changes of a new target; for the first target of a pool, how many configs it was merged from. */
 function reportTarget(
   pool: MachineConfigPool,
   {
@@ -203,7 +206,7 @@ function reportTarget(
   const isKnown = pointed.get(name) === rendered;
   pointed.set(name, rendered);
   if (isKnown) {
-    // The book has it; that the pool points elsewhere still, or again, is an Event nevertheless.
+    // The book has it; but a pool that still, or again, points elsewhere is an Event.
     if (!isFirst) report({ about: pool, notice: "RenderedConfigChanged", message });
     return;
   }
@@ -238,7 +241,7 @@ async function point(
   const rendered = config.metadata.name;
   const configuration = { name: rendered, source: source.map((reference) => ({ ...reference })) };
   if (equalValues(pool.spec.configuration, configuration)) return;
-  // The installation, and the reference before us, wrote it under other names; no other writer has a say in it.
+  // The installation, and the reference before us, wrote it under other field managers; no other writer may own it.
   await kube.apply(
     MachineConfigPool,
     { metadata: { name }, spec: { configuration } },
@@ -251,8 +254,7 @@ const sentence = (refusals: readonly Refusal[]) =>
   refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ");
 
 /**
- * Pools that select a MachineConfig before or after a change; for a rendered config that vanished, the pool that needs
- * it.
+ * Pools that select a MachineConfig before or after a change; for a deleted rendered config, the pool that needs it.
  */
 function poolsSelecting({ key, before, after }: Change<MachineConfig>, caches: Caches): readonly string[] {
   const pools = caches.of(MachineConfigPool).list();
@@ -261,7 +263,7 @@ function poolsSelecting({ key, before, after }: Change<MachineConfig>, caches: C
     return after === undefined
       ? pools.filter(({ spec }) => spec.configuration?.name === key).map(({ metadata }) => metadata.name)
       : [];
-  // Only what is merged matters; a new annotation is none of it, but for the one that says who generated it.
+  // Only merged content matters; annotations do not, except the one that names the generator.
   if (
     before !== undefined &&
     after !== undefined &&

@@ -14,15 +14,15 @@ import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import type { Report } from "../kube/report.ts";
 
-/** What reporting remembers between two passes: what was said last, so that nothing is said twice. */
+/** What was last reported, so that nothing is reported twice. */
 export class ReportMemory {
-  /** Pool → the target that its book knows of. */
+  /** Pool → the target in its book. */
   readonly targets = new Map<string, string>();
   /** Pool → how far its machines that go first were. */
   readonly canary = new Map<string, string>();
   /** Node → the pools that select it. */
   readonly severalPools = new Map<string, string>();
-  /** Node → what its annotations and its MachineConfigNode disagree about. */
+  /** Node → the disagreement between its annotations and its MachineConfigNode. */
   readonly contradictions = new Map<string, string>();
 
   forget(pool: string): void {
@@ -30,7 +30,7 @@ export class ReportMemory {
   }
 }
 
-/** Where a machine stands in the roll-out of its pool. */
+/** The state of a machine in the roll-out of its pool. */
 export interface Standing {
   readonly pool: string;
   readonly target: string;
@@ -48,7 +48,7 @@ export function standingOf(name: string, cluster: ClusterMembers): Standing | un
   };
 }
 
-/** Whether the roll-out of a pool has brought a machine to its end, or lost it, since `before`. */
+/** Whether the pool's roll-out has finished a machine, or lost it, since `before`. */
 const hasEnded = (before: Standing | undefined, after: Standing | undefined): after is Standing =>
   before !== undefined &&
   after !== undefined &&
@@ -58,7 +58,7 @@ const hasEnded = (before: Standing | undefined, after: Standing | undefined): af
   after.target !== "" &&
   after.is !== "other";
 
-/** One line for each machine in the book of its pool; its own chapter has the rest. */
+/** One line for each machine in the book of its pool; the machine's own chapter has the details. */
 export function reportStanding(
   name: string,
   before: Standing | undefined,
@@ -67,7 +67,7 @@ export function reportStanding(
   report: Report | undefined,
 ): void {
   if (!hasEnded(before, after)) return;
-  // When every machine has had the target, what happens to one of them is no part of that any more.
+  // Once every machine has had the target, later events of a machine are not part of the roll-out.
   if (cluster.pool(after.pool)?.status?.configuration?.name === after.target) return;
   const here = {
     book: `pool/${after.pool}`,
@@ -88,7 +88,7 @@ export function reportStanding(
     });
 }
 
-/** What a new status of a pool says that the one before did not. */
+/** The news of a pool's status, compared with the previous one. */
 interface News {
   /** The target that every machine has now. */
   readonly completed?: string | undefined;
@@ -123,7 +123,7 @@ export async function writeStatus(facts: PoolFacts, memory: ReportMemory, contex
     },
     { subresource: "status", owner: fieldManagers.node, cached: pool, signal },
   );
-  // A roll-out that a new target meets in its middle begins anew.
+  // A roll-out that a new target interrupts begins anew.
   const { target } = facts.members;
   const begins = meetsAnotherTarget(facts, news, memory.targets.get(name)) ? [rolloutBegins(pool, because(pool))] : [];
   memory.targets.set(name, target);
@@ -142,7 +142,7 @@ export async function writeStatus(facts: PoolFacts, memory: ReportMemory, contex
     });
 }
 
-/** @param known the target that the pool's book knows of; `undefined`: none since this process began. */
+/** @param known the target in the pool's book; `undefined`: none since this process began. */
 function meetsAnotherTarget({ pool, members }: PoolFacts, { turns }: News, known: string | undefined): boolean {
   const isAnother = known !== undefined && known !== members.target && members.target !== "";
   const isUnderWay = members.updated < members.size && pool.status?.configuration?.name !== members.target;
@@ -150,8 +150,8 @@ function meetsAnotherTarget({ pool, members }: PoolFacts, { turns }: News, known
 }
 
 /**
- * @param at milliseconds since the epoch. @returns milliseconds since the epoch of when the next machine that went
- * first will have kept well for long enough.
+ * @param at milliseconds since the epoch. @returns milliseconds since the epoch at which the next machine that went
+ * first will have been healthy for long enough.
  */
 export function reportCanary(
   pool: MachineConfigPool,
@@ -169,7 +169,7 @@ export function reportCanary(
   const text = `${members.target} ${members.image.image} ${stage}`;
   if (stage !== "none" && before !== text && facts.count < members.size) {
     memory.canary.set(name, text);
-    // A controller that has just begun and finds them proven tells nothing that was not told before.
+    // A newly started controller that finds them proven has nothing new to report.
     if (stage !== "proven" || before !== undefined) reportStage(pool, members.target, stage, facts, context);
   }
   return isProven ? undefined : facts.provenAt;
@@ -211,9 +211,7 @@ function reportStage(
   }
 }
 
-/**
- * What nobody would find otherwise: nodes in several pools, and machines of which two sources say different things.
- */
+/** Inconsistencies that nothing else reports: nodes in several pools, and machines on which two sources disagree. */
 export function reportOddities(
   pool: MachineConfigPool,
   cluster: ClusterMembers,

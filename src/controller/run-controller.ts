@@ -47,8 +47,8 @@ export type ControllerName = (typeof controllerNames)[number];
 export const controllerLease = objects.controller;
 
 /**
- * Written into what is generated. Changes only when generated content does, so that a release neither holds rendering
- * back nor re-renders.
+ * Written into generated objects. It changes only when generated content does, so that a release neither holds
+ * rendering back nor re-renders.
  */
 export const currentGeneratorVersion = "base-1";
 
@@ -73,7 +73,7 @@ export interface ControllerOptions extends Ports {
   readonly coalesceMs?: number;
 }
 
-/** What decides about the machines, as the controllers see it. */
+/** The inputs of roll-out decisions, as in the controllers' caches. */
 function clusterIn(caches: Caches): ClusterObjects {
   return {
     pools: caches.of(MachineConfigPool).list(),
@@ -88,7 +88,7 @@ function clusterIn(caches: Caches): ClusterObjects {
   };
 }
 
-/** Everything that figures are made of, as the controllers see it. */
+/** The sources of all metrics, as in the controllers' caches. */
 function metricFacts(caches: Caches, now: number): MetricFacts {
   const pods = (...selections: readonly Selection[]) =>
     selections.flatMap((selection) => caches.of(kubernetes.Pod, selection).list());
@@ -118,7 +118,7 @@ interface Meters {
   readonly sections: SectionMeter;
 }
 
-/** Tells meters what pools and machines say from now on. */
+/** Reports the state of pools and machines to meters from now on. */
 function follow(caches: Caches, { rollouts: meter, service, sections }: Meters, clock: Clock): void {
   const pools = caches.of(MachineConfigPool);
   for (const pool of pools.list()) meter.putPool(pool.metadata.name, pool);
@@ -134,7 +134,7 @@ function follow(caches: Caches, { rollouts: meter, service, sections }: Meters, 
       serves(key, after);
     const [had, has] = [before, after].map((node) => node?.metadata.annotations?.[annotations.desiredDrain] ?? "");
     const request = parseDrainRequest(has);
-    // The daemon asks, and the drain controller does it.
+    // The daemon requests it, and the drain controller does it.
     if (
       has !== undefined &&
       has !== had &&
@@ -154,7 +154,7 @@ function follow(caches: Caches, { rollouts: meter, service, sections }: Meters, 
   });
 }
 
-/** Counts what the controllers of this process did since it started. */
+/** Counts the actions of this process's controllers since it started. */
 export function reconcileMeter(now: () => number): {
   readonly count: NonNullable<RunOptions["onReconcile"]>;
   families(): readonly MetricFamily[];
@@ -201,14 +201,14 @@ export function reconcileMeter(now: () => number): {
   };
 }
 
-/** What the process tells of itself, leading or not. */
+/** What the process reports about itself, leading or not. */
 export const sectionFamilies = ({ sections }: Pick<Meters, "sections">, dropped: number): readonly MetricFamily[] => [
   ...sections.families(),
   ...sections.mismatchFamilies(),
   ...journalFamilies("controller", dropped),
 ];
 
-/** The address may still be taken by the process that this one replaces. */
+/** The process that this one replaces may still hold the address. */
 const listenAgainMs = 5000;
 
 export function controllersOf(
@@ -231,7 +231,7 @@ export function controllersOf(
 
 /** What a process knows while it leads; one that does not lead reads nothing and answers without a plan. */
 interface Term {
-  /** The controllers' caches, where they hold what a plan needs. */
+  /** The controllers' caches, if they hold what a plan needs. */
   caches: Caches | undefined;
 }
 
@@ -240,7 +240,7 @@ interface Counts extends Meters {
   readonly looks: ReturnType<typeof reconcileMeter>;
 }
 
-/** Reviews of objects before they are stored, and metrics, by the path that is asked for. */
+/** Reviews of objects before they are stored, and metrics, routed by path. */
 function answersOf(
   term: Readonly<Term>,
   counts: Counts,
@@ -262,7 +262,7 @@ function answersOf(
     kube,
     clock,
     log: log.child({ controller: "metrics" }),
-    // A process that does not lead knows of no pool, and says nothing about any.
+    // A process that does not lead knows no pool, and reports none.
     text: () =>
       metricsText([
         ...counts.looks.families(),
@@ -301,7 +301,7 @@ async function listenForReviews(
   }
 }
 
-/** Runs the control plane until `signal` aborts; what leads, only while it holds the lease. */
+/** Runs the control plane until `signal` aborts; the controllers only while it holds the lease. */
 export async function runController(options: ControllerOptions, signal: AbortSignal): Promise<void> {
   const { kube, clock, random, log, identity, version, admission } = options;
   const chosen = options.controllers ?? controllerNames;
@@ -339,7 +339,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
         term.caches = chosen.includes("render") && chosen.includes("node") ? synced : undefined;
         if (term.caches !== undefined) follow(term.caches, counts, clock);
       };
-      // Nothing that a term began is sent after it.
+      // Nothing from a previous term is sent after it.
       const within = { ...options, journal, kube: kube.within(until), onSynced, onReconcile: counts.looks.count };
       await runControllers(controllersOf(chosen, options), within, until);
       term.caches = undefined;

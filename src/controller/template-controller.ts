@@ -16,11 +16,11 @@ export interface TemplateOptions {
   readonly generatorVersion: string;
 }
 
-/** The pull secret is not watched: its rights name one object, and a new one is found at the next look. */
+/** The pull secret is not watched: its rights name one object, and the next pass finds a new one. */
 const reconcileAfterSeconds = 600;
 const pullSecretKey = { namespace: "openshift-config", name: "pull-secret" } as const;
 
-/** Makes the configurations that every machine starts from, out of the ControllerConfig. */
+/** Makes the base configurations of all machines from the ControllerConfig. */
 export function templateController(options: TemplateOptions): Controller {
   return {
     name: "template",
@@ -58,7 +58,7 @@ export function templateController(options: TemplateOptions): Controller {
         const stale = wanted.filter((each) => !isCurrent(caches.of(MachineConfig).get(each.metadata.name), each));
         if (stale.length > 0) await report(config, { at: "running" }, context);
         for (const each of stale) {
-          // One that was generated before is ours, whoever wrote it then.
+          // A previously generated config is ours, whichever client wrote it then.
           const force =
             caches.of(MachineConfig).get(each.metadata.name)?.metadata.annotations?.[
               annotations.generatedByController
@@ -81,7 +81,7 @@ export function templateController(options: TemplateOptions): Controller {
   };
 }
 
-/** Whether an object says everything that is wanted of it. */
+/** Whether an object contains everything that is desired. */
 function isCurrent(has: MachineConfig | undefined, wanted: MachineConfig): boolean {
   if (has === undefined || has.metadata.deletionTimestamp !== undefined) return false;
   const covers = (of: Record<string, string> | undefined, by: Record<string, string> | undefined) =>
@@ -106,7 +106,7 @@ async function report(
     ControllerConfig,
     config.metadata,
     (object) => {
-      // A newer generation is judged by its own look.
+      // A newer generation is judged by its own pass.
       if (object.metadata.generation !== config.metadata.generation) return undefined;
       const status = templateStatus(object, progress, clock.now());
       return equalValues(status, object.status) ? undefined : { status };

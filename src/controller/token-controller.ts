@@ -5,7 +5,7 @@ import { type Controller, watching } from "../kube/controller.ts";
 import { isConflict } from "../kube/kube-error.ts";
 import { done } from "../kube/outcome.ts";
 
-/** Removes ProvisioningTokens that have given nothing for a day. Nobody looks before the next one is due. */
+/** Removes ProvisioningTokens that have been of no use for a day. No pass runs before the next one is due. */
 export function tokenController(): Controller {
   return {
     name: "token",
@@ -30,7 +30,7 @@ export function tokenController(): Controller {
           },
         );
       } catch (error) {
-        // Somebody wrote in between, such as that a use was given back: the news of it brings the next look.
+        // Another writer changed it, for example to give a use back: the watch reports it and leads to the next pass.
         if (!isConflict(error)) throw error;
         return done();
       }

@@ -9,7 +9,7 @@ import { readTarget } from "../core/machine/read-config.ts";
 import type { Previous } from "../core/machine/machine-record.ts";
 import type { Adoption } from "../core/machine/pass-plan.ts";
 
-/** Annotations that the config server gives a machine on its way, when there are some. */
+/** Annotations that the config server gives a joining machine, if any. */
 export async function servedAnnotations(
   host: Host,
   signal: AbortSignal,
@@ -37,12 +37,11 @@ export async function servedAnnotations(
 }
 
 /**
- * Finds out what a machine without documents of the daemon has. Its own disk is believed first, then its Node's annotation, then
- * what it was served when it joined: a disk cannot be restored from an old backup of the cluster by mistake.
- * Source of the order: openshift/machine-config-operator pkg/daemon/daemon.go (main).
+ * Determines the state of a machine that has no documents of the daemon. Its own disk takes precedence, then its Node's
+ * annotation, then what it was served when it joined: a disk cannot be restored from an old backup of the cluster by
+ * mistake. Source of the order: openshift/machine-config-operator pkg/daemon/daemon.go (main).
  *
- * @param has what the Node's annotations say.
- * @param clusterConfig gets a MachineConfig from the cluster by name.
+ * @param has the state in the Node's annotations. @param clusterConfig gets a MachineConfig from the cluster by name.
  */
 export async function findAdoption(
   host: Host,
@@ -51,7 +50,7 @@ export async function findAdoption(
   signal: AbortSignal,
 ): Promise<Adoption> {
   const served = await servedAnnotations(host, signal);
-  // While the served file is there, the machine has not yet been seen to come up with what it was served.
+  // While the served file exists, the machine has not yet been proven to run what it was served.
   const proven = served === undefined;
   const disk = await machineConfigAt(host, hostPaths.currentConfig, signal);
   if (disk !== undefined) {
@@ -74,7 +73,7 @@ export async function findAdoption(
   return adoptionOf({ config, pair, proven }, isAnnotated ? "annotation" : "served", host, signal);
 }
 
-/** The image that the machine is said to have, and what it holds: the image that runs says that itself. */
+/** The recorded image of the machine and its payload; the running image itself says whether it has one. */
 async function pairWith(
   image: string | undefined,
   notes: Readonly<Record<string, string>>,
@@ -104,8 +103,8 @@ async function adoptionOf(
 }
 
 /**
- * What was there before whoever wrote `config`: the copy or the stamp that the reference's daemon kept of a path, else
- * what the OS ships there.
+ * The original content from before the writer of `config`: the copy or the stamp that the reference's daemon kept of a
+ * path, else what the OS ships there.
  */
 export async function originalsOf(host: Host, config: NodeConfig, signal: AbortSignal): Promise<Originals> {
   const { booted } = await host.os.status(signal);
@@ -119,7 +118,7 @@ export async function originalsOf(host: Host, config: NodeConfig, signal: AbortS
     paths[path] = originalOf(kept ?? (stamp === undefined ? await host.files.vendor(path, signal) : undefined));
   }
   const own = new Set(config.kernelArguments);
-  // Units whose text the config brings, and accounts whose password it sets, had neither before.
+  // Units whose text the config provides, and accounts whose password it sets, had no original.
   const enablement = Object.fromEntries(
     [...config.enablement.keys()].flatMap((name) =>
       config.entries.get(`/etc/systemd/system/${name}`)?.kind === "file" ? [[name, "absent"]] : [],
@@ -129,7 +128,7 @@ export async function originalsOf(host: Host, config: NodeConfig, signal: AbortS
   return { ...noOriginals(booted.kernelArguments.filter((word) => !own.has(word))), paths, enablement, passwords };
 }
 
-/** The image that a machine is said to have, under either of its names. */
+/** The recorded image of a machine, under either of its names. */
 const imageIn = (notes: Readonly<Record<string, string>>) =>
   notes[annotations.currentImage] ?? notes[annotations.currentOSImage];
 
@@ -160,7 +159,7 @@ function parseJson(contents: Uint8Array): Readonly<Record<string, unknown>> | un
   }
 }
 
-/** Files that hold whole configurations or credentials, and that others left readable for everybody. */
+/** Files with whole configurations or credentials that another writer left readable for everybody. */
 const secrets = [
   hostPaths.kubeconfig,
   hostPaths.currentConfig,
@@ -169,9 +168,8 @@ const secrets = [
 ] as const;
 
 /**
- * What a boot leaves to be tidied once the machine is taken over: markers of a first boot that is behind, presets of
- * Ignition, what was laid down for a revert of another daemon's, and files with secrets that everybody may read. Paths
- * that `config` names are its own matter.
+ * What to tidy once the machine is taken over: markers of a completed first boot, presets of Ignition, another daemon's
+ * preparations for a revert, and files with secrets that everybody may read. Paths that `config` names are left to it.
  */
 export async function tidyAfterBoot(host: Host, config: NodeConfig | undefined, signal: AbortSignal): Promise<void> {
   await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
@@ -186,8 +184,8 @@ export async function tidyAfterBoot(host: Host, config: NodeConfig | undefined, 
 }
 
 /**
- * Ours goes back another way (`keepPayload`): what another daemon left for that would undo it at a boot. The unit goes
- * first.
+ * This daemon reverts another way (`keepPayload`): another daemon's leftovers for a revert would undo it at a boot. The
+ * unit goes first.
  */
 async function forgetRevert(host: Host, config: NodeConfig | undefined, signal: AbortSignal): Promise<void> {
   const unit = `/etc/systemd/system/${hostPaths.referenceRevertUnit}`;
@@ -198,7 +196,7 @@ async function forgetRevert(host: Host, config: NodeConfig | undefined, signal: 
   for (const path of found) await host.files.remove(path, signal);
 }
 
-/** The new name first: a crash in between leaves both, and the next time ends it. */
+/** The new name first: a crash in between leaves both, and the next pass removes the old one. */
 export async function moveAside(host: Host, from: string, to: string, signal: AbortSignal): Promise<void> {
   const file = await host.files.read(from, signal);
   if (file?.kind !== "file") return;

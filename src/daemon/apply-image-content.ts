@@ -28,17 +28,17 @@ import { readConfig } from "../core/machine/read-config.ts";
 import type { MachineDocuments } from "../core/machine/machine-record.ts";
 import type { Ledger, ImageContentRecord } from "../core/machine/observed-node.ts";
 
-/** Between tries of one boot: early enough for the kubelet, which waits. */
+/** Between tries of one boot: short enough for the kubelet, which waits. */
 const retry = { firstMs: 1_000, lastMs: 5_000, spread: 0.2 };
 
 const caTrust = "coreos-update-ca-trust.service";
 const anchors = "/etc/pki/ca-trust/source/anchors/";
 
 export type Settled =
-  /** The system that runs has nothing that the machine could be made equal to. */
+  /** The booted system has no content to apply. */
   | { readonly verdict: "nothing" }
   | { readonly verdict: "settled"; readonly changed: readonly string[] }
-  /** Something that runs already has to read what was changed. */
+  /** A running service still has to read the changes. */
   | { readonly verdict: "rebooting"; readonly because: string }
   | {
       readonly verdict: "failed";
@@ -52,7 +52,7 @@ interface Source {
   readonly text: string;
 }
 
-/** A failure that a path can be named for. */
+/** A failure that can name a path. */
 class SettleFailure extends Error {
   readonly path: string | undefined;
   constructor(cause: string, path?: string) {
@@ -61,24 +61,24 @@ class SettleFailure extends Error {
   }
 }
 
-/** One settling of the system that runs. */
+/** Applies the content of the booted system once. */
 interface Settling {
   readonly host: Host;
   readonly documents: DocumentStore;
   readonly status: OsStatus;
   readonly source: Source;
   readonly known: MachineDocuments;
-  /** The machine was settled when it booted: an administrator asks for it again. */
+  /** Content was already applied at boot: an administrator asks for it again. */
   readonly isOver: boolean;
   readonly base: ImageContentRecord;
-  /** What was changed in this boot, whichever try changed it. */
+  /** All changes of this boot, over all tries. */
   changed: readonly string[];
 }
 
 /**
- * Makes the machine equal to the payload of what it has booted: files, units and accounts. It needs no network, no
- * container runtime and no API server, and may be killed anywhere: the next run does the rest. A payload that was laid
- * down on the machine for the image that runs counts before the image's own.
+ * Applies the payload of the booted system to the machine: files, units and accounts. It needs no network, no container
+ * runtime and no API server. It may be killed at any point: the next run does the rest. A payload that was laid down on
+ * the machine for the running image takes precedence over the image's own.
  */
 export async function applyImageContent(
   options: { readonly host: Host } & Pick<Ports, "clock" | "random" | "log">,
@@ -117,7 +117,7 @@ function beginRecord(
     bootId,
     deployment: booted,
     payload: bytesToHex(sha256(utf8ToBytes(text))),
-    // What a run that was killed in this boot had changed is changed still.
+    // Changes of an earlier run in this boot that was killed still count.
     changed: before?.bootId === bootId && !isOver ? before.changed : [],
     result: "settling",
     ...(before?.rebootAskedIn !== undefined && sameDeployment(before.deployment, booted)
@@ -149,7 +149,7 @@ async function settleOnce(settling: Settling, signal: AbortSignal): Promise<Sett
   return { verdict: "settled", changed };
 }
 
-/** @returns what was changed in this boot, and what of it has been read already. */
+/** @returns the changes of this boot, and which of them services have read already. */
 async function makeEqual(
   payload: Payload,
   settling: Settling,
@@ -160,7 +160,7 @@ async function makeEqual(
   const view = await observe(host, documents, target, signal);
   const plan = planImageContent(view, target);
   const changed = [...new Set([...settling.changed, ...plan.changed])].sort();
-  // First what is managed, then what is about to be changed, then the changes: a crash leaves no change unrecorded.
+  // First record the managed paths, then the pending changes, then change: a crash leaves no change unrecorded.
   const before = (payload as LocalPayload).originals;
   const originals = await remembered(host, view, plan, target, source.from, before, signal);
   if (originals !== view.originals) await documents.storeOriginals(originals, signal);
@@ -177,14 +177,14 @@ async function makeEqual(
   return { changed, early: changed.filter((what) => isReadEarly(what, view.active)) };
 }
 
-/** What was written must be there. */
+/** Verify that the changes were written. */
 async function expectEqual(target: NodeConfig, { host, documents }: Settling, signal: AbortSignal): Promise<void> {
   const { differences, changed } = planImageContent(await observe(host, documents, target, signal), target);
   if (differences.length > 0)
     throw new SettleFailure(`${differences.slice(0, 5).join(", ")} differ after they were written`, changed[0]);
 }
 
-/** Has what was changed read: units, certificates, and everything that a boot starts. */
+/** Reloads what was changed: units, certificates, and everything that a boot starts. */
 async function actOn(changed: readonly string[], host: Host, signal: AbortSignal): Promise<void> {
   if (changed.some((what) => what.startsWith("/etc/systemd/system/") || !what.startsWith("/")))
     await host.units.daemonReload(signal);
@@ -192,7 +192,7 @@ async function actOn(changed: readonly string[], host: Host, signal: AbortSignal
   if (changed.length > 0) await host.units.startEnabled(signal);
 }
 
-/** Without what belongs to accounts that this machine does not have. */
+/** Without the content of accounts that this machine does not have. */
 async function fitting(target: NodeConfig, host: Host, signal: AbortSignal): Promise<NodeConfig> {
   const users = new Map<string, number>();
   for (const name of new Set([...target.passwords.keys(), "core"])) {
@@ -205,7 +205,10 @@ async function fitting(target: NodeConfig, host: Host, signal: AbortSignal): Pro
 const isOf = ({ deployment }: Ledger, { booted }: OsStatus): boolean =>
   deployment !== undefined && sameDeployment(deployment, booted);
 
-/** With an update under way to what runs, the machine goes back to what it had, which needs no other machine's help. */
+/**
+ * If an update to the running system is under way, the machine goes back to its previous one, which needs no other
+ * machine's help.
+ */
 async function giveUp(error: unknown, settling: Settling, signal: AbortSignal): Promise<Settled> {
   const { host, documents, status, known, base, changed } = settling;
   const cause = error instanceof Error ? error.message : String(error);
@@ -241,7 +244,7 @@ async function sourceOf(
   return own?.kind === "file" ? { from: "image", text: new TextDecoder().decode(own.contents) } : undefined;
 }
 
-/** What the machine is, as far as its payload and what was managed before name it. */
+/** The state of the machine, for everything that its payload and the previously managed content name. */
 async function observe(
   host: Host,
   documents: DocumentStore,
@@ -291,7 +294,7 @@ async function observe(
 const unitsNamed = (paths: readonly string[]) =>
   paths.flatMap((path) => /^\/etc\/systemd\/system\/([^/]+?)(?:\.d\/[^/]+)?$/.exec(path)?.[1] ?? []);
 
-/** The memory of the machine with what is managed from now on. */
+/** The memory of the machine, with the content that is managed from now on. */
 async function remembered(
   host: Host,
   view: ImageContentView,
@@ -318,7 +321,7 @@ async function remembered(
           );
     if (from === "image" && paths[path] === null) hidden.add(path);
   }
-  // A unit whose text the payload brings was none before.
+  // A unit whose text the payload provides had no original.
   const bringsText = (unit: string) => target.entries.get(`/etc/systemd/system/${unit}`)?.kind === "file";
   return {
     ...view.originals,

@@ -14,21 +14,21 @@ import { readConfig } from "../core/machine/read-config.ts";
 
 export interface CertificateOptions {
   readonly host: Host;
-  /** Whose book tells of it; nobody's when absent. */
+  /** The journal to report in; nothing is reported when absent. */
   readonly nodeName?: string;
 }
 
 export interface CertificateController extends Controller {
-  /** Looks at once, for who is about to need what is written: beside controllers of the same process. */
+  /** Runs a pass at once, for controllers of the same process that are about to need the files. */
   refresh(context: Context): Promise<void>;
 }
 
-/** What lies on the disk is looked at again after this time: nobody watches these files. */
+/** Interval for rereading the disk: no watch covers these files. */
 const sweepSeconds = 600;
-/** Document of the daemon's own: which files this writer put there, so that it takes away no others. */
+/** The daemon's own document of the files that this writer put there, so that it removes no others. */
 const recordName = "certificates.json";
 const version = 1;
-/** Document that says that the kubelet has not read its kubeconfig since it was changed. */
+/** Document that records that the kubelet has not read its kubeconfig since the last change. */
 const owedName = "kubelet-restart.json";
 const kubelet = "kubelet.service";
 const serverAuthorities = { namespace, fieldSelector: `metadata.name=${objects.kubeconfigData}` } as const;
@@ -44,14 +44,15 @@ const carries = (config: ControllerConfig | undefined) =>
   );
 
 /**
- * Keeps the certificates and credentials of one machine as ControllerConfig has them: without a MachineConfig, a drain
- * or a reboot, and whether its pool is paused or not, since certificates run out on paused machines as well.
- * Registries' files that a MachineConfig names are that one's; the others go when ControllerConfig no longer has them.
+ * Keeps the certificates and credentials of one machine in line with ControllerConfig, without a MachineConfig, a drain
+ * or a reboot. It runs for paused pools too, since certificates expire on paused machines as well. Registries' files
+ * that a MachineConfig names belong to that MachineConfig; the others are removed when ControllerConfig no longer has
+ * them.
  */
 export function certificateController({ host, nodeName }: CertificateOptions): CertificateController {
-  /** The failure that was reported last; `undefined` since it worked. */
+  /** The last reported failure; `undefined` after a success. */
   let failure: string | undefined;
-  /** One pass after the other: they share a record of what was written. */
+  /** Passes run one after the other: they share a record of what was written. */
   let last: Promise<unknown> = Promise.resolve();
   const inTurn = (name: string, context: Context): Promise<Outcome> => {
     const turn = last.then(() => keepCertificates(name, host, nodeName, context));
@@ -92,7 +93,7 @@ export function certificateController({ host, nodeName }: CertificateOptions): C
   };
 }
 
-/** Reports in the machine's book, where it has one. */
+/** Reports in the machine's book, if it has one. */
 function reportIn(
   nodeName: string | undefined,
   { report }: Pick<Context, "report">,
@@ -104,7 +105,7 @@ function reportIn(
     report({ book: `node/${nodeName}`, chapter: "Certificates", path: "Written", level: "boundary", ...line });
 }
 
-/** One pass: the machine's files as ControllerConfig has them, and the kubelet's belief in the API server. */
+/** One pass: brings the machine's files, and the authorities that the kubelet trusts, in line with ControllerConfig. */
 async function keepCertificates(
   name: string,
   host: Host,
@@ -113,7 +114,7 @@ async function keepCertificates(
 ): Promise<Outcome> {
   const { signal, log } = context;
   const config = context.caches.of(ControllerConfig).get(name);
-  // Without a ControllerConfig nothing is known to be wrong, and nothing is taken away.
+  // Without a ControllerConfig nothing is known to be wrong, so nothing is removed.
   if (config === undefined || config.metadata.deletionTimestamp !== undefined)
     return waiting("NoControllerConfig", "the operator has not written the ControllerConfig yet", sweepSeconds);
   const { files, problems } = machineCertificates(config.spec);
@@ -143,12 +144,12 @@ async function keepCertificates(
 interface FilesPlan {
   readonly writes: readonly HostWrite[];
   readonly stale: readonly string[];
-  /** What the daemon has written on this machine: as recorded, and as it is to be. */
+  /** The files that the daemon has written on this machine: as recorded, and as desired. */
   readonly recorded: readonly string[];
   readonly record: readonly string[];
 }
 
-/** @param managed paths that configurations name: what they say of registries' files counts. */
+/** @param managed paths that configurations name: their content of registries' files takes precedence. */
 async function planFiles(
   files: readonly MachineFile[],
   problems: readonly { readonly path: string | undefined }[],
@@ -158,7 +159,7 @@ async function planFiles(
 ): Promise<FilesPlan> {
   const own = files.filter(({ path }) => certificatePaths.has(path) || !managed.has(path));
   const recorded = await readRecord(host, signal);
-  // What cannot be read any more stays as it was; the rest of what was written here and is not wanted goes.
+  // Leave a document that cannot be read; remove the other files that were written here and are no longer desired.
   const kept = new Set([
     ...own.map(({ path }) => path),
     ...recorded.filter((path) => problems.some((problem) => problem.path === path)),
@@ -172,7 +173,7 @@ async function planFiles(
   return { writes, stale, recorded, record: [...kept].sort() };
 }
 
-/** First the record: a daemon that is killed in between knows the next time what it may take away. */
+/** First the record: a daemon that is killed in between knows the next time what it may remove. */
 async function performFiles(
   { writes, stale, recorded, record }: FilesPlan,
   host: Host,
@@ -186,9 +187,10 @@ async function performFiles(
 }
 
 /**
- * Lets the kubelet believe new authorities of the API server. It reads them when it starts, so it is owed a start,
- * which is written down before the files are changed: a daemon that dies in between restarts it the next time. The
- * reference puts the restart off for authorities that change during an upgrade; pods do not notice either way.
+ * Makes the kubelet trust new authorities of the API server. The kubelet reads them when it starts, so a restart is
+ * owed. The debt is recorded before the files are changed: if the daemon dies in between, the next one restarts the
+ * kubelet. The reference puts the restart off for authorities that change during an upgrade; pods do not notice either
+ * way.
  */
 async function believeServer(
   host: Host,
@@ -214,7 +216,7 @@ async function believeServer(
   log.info({ written: writes.map(({ path }) => path) }, "the kubelet believes the API server's new authorities");
 }
 
-/** An existing file keeps its mode and owner; credentials are root's alone. */
+/** An existing file keeps its mode and owner; credentials are readable for root only. */
 function writeOf(
   { path, contents, mode, credentials }: MachineFile,
   has: HostEntry | undefined,
@@ -241,7 +243,7 @@ function writeOf(
 const same = <T>(a: readonly T[], b: readonly T[]) =>
   a.length === b.length && a.every((one, index) => one === b[index]);
 
-/** Paths that the configuration of the machine names, or the one that it is on its way to. */
+/** Paths that the machine's configuration names, or the one that it is updating to. */
 async function pathsOfConfigs(host: Host, signal: AbortSignal): Promise<ReadonlySet<string>> {
   const documents = documentStore(host.ledger);
   const { previous } = await documents.load(signal);
@@ -258,7 +260,7 @@ async function readRecord({ ledger }: Host, signal: AbortSignal): Promise<readon
   if (text === undefined) return [];
   try {
     const { v, paths } = JSON.parse(text) as { readonly v?: unknown; readonly paths?: unknown };
-    // One that cannot be understood names nothing that may be removed.
+    // A configuration that cannot be parsed names nothing that may be removed.
     return v === version && Array.isArray(paths)
       ? paths.filter((path): path is string => typeof path === "string" && isOurs(path))
       : [];

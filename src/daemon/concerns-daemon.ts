@@ -3,8 +3,8 @@ import type { MachineConfiguration } from "../api/kinds/machine-configuration.ts
 import type { NodeReporter } from "./node-reporter.ts";
 
 /**
- * What concerns the daemon of its Node: not the kubelet's heartbeats, and not what it has just written itself, which
- * would undo every back-off.
+ * Whether a change of the Node concerns the daemon: not the kubelet's heartbeats, and not the daemon's own last write,
+ * which would reset every back-off.
  */
 export function concernsDaemon(
   before: Node | undefined,
@@ -26,7 +26,7 @@ const policiesOf = (configuration: MachineConfiguration | undefined) => [
   configuration?.status?.nodeDisruptionPolicyStatus,
 ];
 
-/** Whether nothing has changed of what decides about disruption policies. */
+/** Whether the inputs of disruption policies are unchanged. */
 export const samePolicies = (
   before: MachineConfiguration | undefined,
   after: MachineConfiguration | undefined,

@@ -20,29 +20,29 @@ import { afterFailure } from "./report-degraded.ts";
 export interface DaemonOptions {
   readonly host: Host;
   readonly nodeName: string;
-  /** How long to wait for the machine to go down before it is asked again. */
+  /** How long to wait for the machine to go down before the reboot is requested again. */
   readonly rebootPatienceSeconds?: number;
-  /** Where figures are kept for those who ask. */
+  /** Where metrics are kept for the listener. */
   readonly facts?: DaemonFacts;
-  /** What was told of this machine before this process. */
+  /** What earlier processes reported of this machine. */
   readonly past?: readonly JournalLine[];
-  /** Brings credentials and certificates of the machine up to date at once. */
+  /** Updates credentials and certificates of the machine at once. */
   readonly refreshCredentials?: (context: Context) => Promise<void>;
 }
 
-/** How soon what could not be reported is reported again. */
+/** Delay before a failed report is retried. */
 const unreportedSeconds = 10;
 
 /**
- * Keeps one machine on its target. Each pass observes the machine, decides, and carries the decision out as far as it
- * goes now: a drain or a reboot ends the pass, and the next one finds out by observing how far the machine has come.
+ * Keeps one machine on its target. Each pass observes the machine, decides, and carries the decision out as far as
+ * possible now. A drain or a reboot ends the pass; the next pass observes how far the machine has come.
  */
 export function daemonController(options: DaemonOptions): Controller {
   const { host, nodeName, past = [] } = options;
   const facts = options.facts ?? newDaemonFacts();
   const documents = documentStore(host.ledger);
   const memory = newDaemonMemory();
-  /** Made in the first pass, which brings what they write with. */
+  /** Made in the first pass, which provides their writers. */
   let voices: { readonly reporter: NodeReporter; readonly journal: NodeJournal } | undefined;
   let wake: () => void = () => undefined;
 
@@ -98,7 +98,7 @@ export function daemonController(options: DaemonOptions): Controller {
   };
 }
 
-/** One pass, whatever becomes of it: its outcome stands only once the MachineConfigNode says what it came to. */
+/** One pass with its report: the outcome stands only once the MachineConfigNode shows it. */
 async function reconcileNode(pass: PassContext): Promise<Outcome> {
   const { facts, reporter, node, context } = pass;
   reporter.begin(node);
@@ -116,7 +116,10 @@ async function reconcileNode(pass: PassContext): Promise<Outcome> {
   }
 }
 
-/** Decides until a decision ends the pass: preparations, and questions that a decision asks, lead to another one. */
+/**
+ * Decides until a decision ends the pass: preparations, and further observations that a decision asks for, lead to
+ * another decision.
+ */
 async function runPass(pass: PassContext): Promise<Outcome> {
   let view = await observeMachine(pass);
   for (;;) {
@@ -128,7 +131,7 @@ async function runPass(pass: PassContext): Promise<Outcome> {
   }
 }
 
-/** The pool counts a machine once its MachineConfigNode says what it has. */
+/** The pool counts a machine once its MachineConfigNode reports its configuration. */
 function soonAgain(outcome: Outcome): Outcome {
   if (outcome.kind === "stalled") return waiting(outcome.reason, outcome.message, unreportedSeconds);
   const seconds = Math.min(outcome.reconcileAfterSeconds ?? unreportedSeconds, unreportedSeconds);

@@ -1,11 +1,11 @@
 import type { DaemonMetrics } from "../core/metrics/daemon-metrics.ts";
 
 /**
- * What this process knows about itself and its machine, for those who ask: written by the loop, read by the listener.
- * Nothing is decided by it.
+ * What this process knows about itself and its machine: the loop writes it, the listener reads it. No decision depends
+ * on it.
  */
 export type DaemonFacts = { -readonly [Key in keyof DaemonMetrics]: DaemonMetrics[Key] } & {
-  /** Monotonic milliseconds at which the look that is under way began; `undefined` between looks. */
+  /** Monotonic milliseconds at which the current pass began; `undefined` between passes. */
   lookingSince: number | undefined;
   /** The own node has been seen through the watch. */
   hasSeenNode: boolean;

@@ -4,17 +4,17 @@ import type { NodeConfig } from "../core/config/node-config.ts";
 import type { MachineDocuments } from "../core/machine/machine-record.ts";
 import type { PassMemory, PassPlan } from "../core/machine/pass-plan.ts";
 
-/** What the daemon's process remembers between two passes; what must survive it lies in the documents. */
+/** What the daemon's process remembers between two passes; what must survive a crash is in the documents. */
 export type DaemonMemory = { -readonly [Key in keyof Omit<PassMemory, "fetchedImages">]: PassMemory[Key] } & {
-  /** Emptied after a failure: an image that was thrown away while a drain took its time would be missed for ever. */
+  /** Emptied after a failure: otherwise an image that was discarded during a long drain would be missing forever. */
   readonly fetchedImages: Set<string>;
   /** The documents as they lie on the disk; `undefined` once a step may have changed them. */
   documents: MachineDocuments | undefined;
-  /** The last two rendered configurations that were read from the API server: they never change. */
+  /** The last two rendered configurations that were read from the API server; they are immutable. */
   configs: readonly MachineConfig[];
   /** The configuration whose files are watched for drift. */
   watched: { readonly of: NodeConfig; readonly stop: () => void } | undefined;
-  /** Where the machine differs for good from a configuration; `changes` is absent where none was served to it. */
+  /** Where the machine differs permanently from a configuration; `changes` is absent where none was served to it. */
   compared: { readonly of: MachineConfig; readonly changes: readonly IrreconcilableChange[] | undefined } | undefined;
 };
 
@@ -34,7 +34,7 @@ export const newDaemonMemory = (): DaemonMemory => ({
   compared: undefined,
 });
 
-/** Cases that are decided before the daemon has seen whether the machine is to boot once more. */
+/** Cases that are decided before the daemon knows whether another reboot is due. */
 const beforeRestart: readonly PassPlan["case"][] = [
   "adopt",
   "currentConfigMissing",
@@ -45,7 +45,7 @@ const beforeRestart: readonly PassPlan["case"][] = [
   "awaitRestart",
 ];
 
-/** What a decision alone changes in the memory; what follows from carrying it out is changed there. */
+/** The changes of the memory that follow from a decision alone; carrying it out makes the others. */
 export function remember(plan: PassPlan, memory: DaemonMemory): void {
   const asksForBoot = plan.case === "observe" && plan.what.read === "finaliseFailure";
   if (!asksForBoot && !beforeRestart.includes(plan.case)) memory.restartAwaitedSince = undefined;

@@ -16,28 +16,28 @@ import { observeHost } from "./observe-host.ts";
 import { type LocalStep, type StepContext, contentMismatchOf, performStep } from "./perform-step.ts";
 import { readTarget } from "../core/machine/read-config.ts";
 
-/** Between two tries of a first boot that does not get to its end. */
+/** Between two tries of a first boot that does not complete. */
 const retryMs = 60_000;
 
 export type FirstBoot =
-  /** There is nothing (more) to do: what waits for the first boot may start. */
+  /** Nothing (more) to do: units that wait for the first boot may start. */
   | { readonly verdict: "complete" }
-  /** The machine goes down, to come up with the system that it should have. */
+  /** The machine reboots into its desired system. */
   | { readonly verdict: "rebooting"; readonly because: string }
-  /** Another try would not help now; the daemon tells it once the machine has joined. */
+  /** A retry would not help now; the daemon reports it once the machine has joined. */
   | { readonly verdict: "givenUp"; readonly reason: string };
 
 export type FirstBootOptions = {
   readonly host: Host;
-  /** Where the MachineConfig lies that the machine was started with. */
+  /** Path of the MachineConfig that the machine was started with. */
   readonly file: string;
-  /** Called before an image is staged that the machine was given. */
+  /** Called before the given image is staged. */
   readonly beforeStaging?: () => Promise<void>;
 } & Pick<Ports, "clock" | "log" | "journal">;
 
 /**
- * Does what Ignition could not before the kubelet starts: OS image, kernel arguments, kernel type, packages. Needs no
- * API server. The daemon later finds in the documents what was done, and proves it.
+ * Does what Ignition cannot before the kubelet starts: OS image, kernel arguments, kernel type, packages. Needs no API
+ * server. The daemon later reads from the documents what was done, and proves it.
  */
 export async function completeFirstBoot(options: FirstBootOptions, signal: AbortSignal): Promise<FirstBoot> {
   const { host, file, log } = options;
@@ -46,7 +46,7 @@ export async function completeFirstBoot(options: FirstBootOptions, signal: Abort
     log.info({ file }, "no MachineConfig of a first boot is there: nothing to do");
     return { verdict: "complete" };
   }
-  // The encapsulated one lacks what Ignition did; the one that was served has all.
+  // The encapsulated one lacks what Ignition did; the served one is complete.
   const served = await machineConfigAt(host, hostPaths.servedConfig, signal);
   const machineConfig = served?.metadata.name === encapsulated.metadata.name ? served : encapsulated;
   const desired = desiredImageOf((await servedAnnotations(host, signal)) ?? {});
@@ -99,11 +99,11 @@ const here = { chapter: "Firstboot", level: "boundary" } as const;
 
 type FirstBootLine = Extract<JournalEntryIn<"node">, { readonly chapter: "Firstboot" }>;
 
-/** There is no API server yet: a first boot makes no Events. */
+/** There is no API server yet, so a first boot makes no Events. */
 const report = (options: Pick<FirstBootOptions, "journal" | "log">, line: FirstBootLine): void =>
   createReport(options)({ book: "node/self", ...line } satisfies ReportedLine);
 
-/** Writes down what the machine started with, where that was not done yet. */
+/** Records the configuration that the machine started with, unless it is recorded already. */
 async function adoptStart(
   previous: Previous,
   config: NodeConfig,
@@ -155,7 +155,7 @@ async function performPlan(
   }
 }
 
-/** @returns how the first boot ends, where this step ends it. */
+/** @returns the end of the first boot, if this step ends it. */
 async function performReported(
   step: LocalStep,
   site: StepContext,
@@ -163,7 +163,7 @@ async function performReported(
   signal: AbortSignal,
 ): Promise<FirstBoot | undefined> {
   options.log.info({ step: step.do }, "first boot");
-  // The marker goes before the machine does: from here on the ledger knows what is left.
+  // Remove the marker before the reboot: from here on the ledger knows what is left.
   if (step.do === "reboot") await finish(options, signal);
   if (step.do === "stageOs")
     report(options, { ...here, path: "OSUpdated", mark: "begin", reason: "Staging", message: step.deployment.image });
@@ -192,7 +192,7 @@ function reportStaged(
     report(options, { ...here, path: "Kargs", mark: "end", reason: "Applied", message: `${added} kernel arguments` });
 }
 
-/** What waits for the first boot may start, at the next boot as well. */
+/** Units that wait for the first boot may start, at the next boot as well. */
 async function finish({ host, file }: FirstBootOptions, signal: AbortSignal): Promise<void> {
   if (file === hostPaths.encapsulated)
     await moveAside(host, hostPaths.encapsulated, hostPaths.encapsulatedDone, signal);
@@ -204,10 +204,7 @@ async function giveUp(reason: string, options: FirstBootOptions, signal: AbortSi
   return { verdict: "givenUp", reason };
 }
 
-/**
- * As {@link completeFirstBoot}, again and again until it comes to an end: nobody else could try it on a machine that
- * has not joined.
- */
+/** Runs {@link completeFirstBoot} until it completes: nothing else can retry it on a machine that has not joined. */
 export async function keepCompletingFirstBoot(options: FirstBootOptions, signal: AbortSignal): Promise<FirstBoot> {
   let told = "";
   for (;;) {
@@ -216,7 +213,7 @@ export async function keepCompletingFirstBoot(options: FirstBootOptions, signal:
     } catch (error) {
       if (signal.aborted) throw error;
       const message = error instanceof Error ? error.message : String(error);
-      // The same failure again is one line; whoever waits for the machine sees it in the log.
+      // Log a repeated failure once; the log shows it to an administrator who waits for the machine.
       if (message !== told)
         report(options, { ...here, path: "OSUpdated", mark: "fail", reason: "StageFailed", message });
       told = message;

@@ -7,18 +7,18 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { type BufferedJournal, createBufferedJournal } from "../kube/buffered-journal.ts";
 import type { Ports } from "../ports/index.ts";
 
-/** Who writes before the machine knows what it is called. */
+/** Writer name before the node's name is known. */
 const firstBootWriter = { component: "first-boot", instance: "self" } as const;
-/** The book that such a writer writes in: the daemon's, once there is one. */
+/** The book that such a writer writes to: the daemon's, once there is one. */
 const ownBook = "node/self";
-/** Lines of earlier boots that never got to the API server are no hurry. */
+/** Lines of earlier boots that never reached the API server are not urgent. */
 const pastPatienceMs = 10_000;
 
 type Given = Pick<Ports, "clock" | "random" | "log"> & { readonly host: Host; readonly version?: string };
 
 /**
- * The story lines that lie on the machine, older boots first, each once; a line that a power cut left in part is none.
- * Given a name, lines of the first boot become lines of the node of that name.
+ * The journal lines on the machine, older boots first, each once; a line that a power cut truncated is dropped. Given a
+ * name, lines of the first boot become lines of the node of that name.
  */
 export async function linesOnDisk(
   host: Host,
@@ -43,7 +43,7 @@ export async function linesOnDisk(
     );
 }
 
-/** The number that the last line of a writer has in a boot. */
+/** The number of a writer's last line in a boot. */
 function lastNumber(lines: readonly JournalLine[], component: string, boot: string): LineNumber {
   let last: LineNumber = { seq: 0 };
   for (const { writer, boot: of, seq, sub } of lines) {
@@ -54,7 +54,7 @@ function lastNumber(lines: readonly JournalLine[], component: string, boot: stri
   return last;
 }
 
-/** A machine whose disk says nothing still has a daemon: it tells its story under a boot of its own, in memory. */
+/** If the disk cannot be read, the daemon keeps its journal in memory, under a boot ID of its own. */
 async function onMachine(
   { host, random, log }: Given,
   nodeName: string | undefined,
@@ -72,13 +72,11 @@ async function onMachine(
 
 export interface OpenNodeJournal {
   readonly journal: BufferedJournal;
-  /** What was told of this node before, as far as it lies on its disk. */
+  /** What was reported of this node before, as far as it is on its disk. */
   readonly past: readonly JournalLine[];
 }
 
-/**
- * The scribe of a daemon: it goes on where the last one of this boot left off, and sends what earlier ones could not.
- */
+/** The journal of a daemon: it continues after the last line of this boot, and sends what earlier daemons could not. */
 export async function openNodeJournal(
   options: Given & { readonly nodeName: string; readonly kube: KubeClient },
   signal: AbortSignal,
@@ -117,7 +115,9 @@ export async function openNodeJournal(
   };
 }
 
-/** The scribe of a first boot: there is no API server and no name yet, so its lines wait on the disk for the daemon. */
+/**
+ * The journal of a first boot: there is no API server and no name yet, so its lines wait on the disk for the daemon.
+ */
 export async function firstBootJournal(options: Given, signal: AbortSignal): Promise<BufferedJournal> {
   const { host, version, clock, log } = options;
   const { boot, past } = await onMachine(options, undefined, signal);

@@ -6,9 +6,12 @@ import type { HostLedger } from "../host/host.ts";
 import type { Ledger, ImageContentRecord } from "../core/machine/observed-node.ts";
 import type { MachineDocuments, KeptTarget, Previous, RefusedTarget } from "../core/machine/machine-record.ts";
 
-/** Format of the documents below. A reader takes this one and the one before; a newer one is somebody else's. */
+/**
+ * Format of the documents below. A reader accepts this format and the one before; a newer one belongs to a newer
+ * daemon.
+ */
 const version = 2;
-/** What speaks of no image is the same in both; a daemon that knows of none can go on with it. */
+/** Documents without an image are the same in both formats; a daemon that knows no images can continue with them. */
 const versionOf = (pair: ImagePair | undefined) => (pair === undefined ? 1 : version);
 
 const names = {
@@ -23,25 +26,25 @@ const names = {
 
 export interface DocumentStore {
   /**
-   * @throws McoError `MCO_LEDGER_NEWER` when a newer daemon wrote here: then nothing may be touched.
-   * @throws McoError `MCO_LEDGER_UNREADABLE`
+   * @throws McoError `MCO_LEDGER_NEWER` when a newer daemon wrote here: then nothing may be changed. @throws McoError
+   * `MCO_LEDGER_UNREADABLE`
    */
   load(signal: AbortSignal): Promise<MachineDocuments>;
-  /** The configuration that the machine is on its way to; `undefined` when it is on none. */
+  /** The configuration that the machine is updating to; `undefined` without an update. */
   target(signal: AbortSignal): Promise<KeptTarget | undefined>;
-  /** Takes a machine over that another one set up: from now on these documents say what it has. */
+  /** Takes over a machine that another daemon set up: from now on these documents hold its state. */
   adopt(previous: Previous, originals: Originals, signal: AbortSignal): Promise<void>;
   storeOriginals(originals: Originals, signal: AbortSignal): Promise<void>;
   openLedger(ledger: Ledger, target: KeptTarget, signal: AbortSignal): Promise<void>;
-  /** Crosses out what is paid, or notes that a reboot was asked for. */
+  /** Crosses out paid debts, or records that a reboot was requested. */
   updateLedger(ledger: Ledger, signal: AbortSignal): Promise<void>;
   /** Makes the target the previous configuration; crosses the debts out last. */
   closeLedger(target: KeptTarget, originals: Originals, signal: AbortSignal): Promise<void>;
   storeRefused(refused: readonly RefusedTarget[], signal: AbortSignal): Promise<void>;
   storeSettled(record: ImageContentRecord, signal: AbortSignal): Promise<void>;
-  /** What a machine with this image is to have, as it was laid down here; `undefined` where nothing was. */
+  /** The payload that was laid down here for a machine with this image; `undefined` if none was. */
   payload(image: string, signal: AbortSignal): Promise<string | undefined>;
-  /** Images that a payload was laid down for. */
+  /** Images that have a payload laid down here. */
   payloadImages(signal: AbortSignal): Promise<readonly string[]>;
   keepPayload(image: string, text: string, signal: AbortSignal): Promise<void>;
   forgetPayload(image: string, signal: AbortSignal): Promise<void>;
@@ -114,7 +117,7 @@ async function loadDocuments(store: HostLedger, signal: AbortSignal): Promise<Ma
   const refused = await readDocument<{ readonly targets: readonly RefusedTarget[] }>(store, names.refused, signal);
   return {
     ledger,
-    // Without a word about it, the document is of a time when nothing but a proven one was kept.
+    // A document without this field dates from when only proven configurations were kept.
     previous:
       previous === undefined
         ? undefined
@@ -125,7 +128,7 @@ async function loadDocuments(store: HostLedger, signal: AbortSignal): Promise<Ma
   };
 }
 
-/** What was laid down on the machine for images that do not hold it. */
+/** Payloads that were laid down on the machine for images that do not hold them. */
 function payloadStore(
   store: HostLedger,
 ): Pick<DocumentStore, "payload" | "payloadImages" | "keepPayload" | "forgetPayload"> {
@@ -137,7 +140,7 @@ function payloadStore(
     payloadImages,
     async keepPayload(image, text, signal) {
       const images = await payloadImages(signal);
-      // Named before it is there, so that none is left that no document names.
+      // Named before it exists, so that every payload is named by a document.
       if (!images.includes(image)) await write(names.payloads, { images: [...images, image] }, signal);
       await store.write(localPayloadName(image), text, signal);
     },

@@ -3,25 +3,24 @@ import type { BookSections, JournalEntryIn } from "../api/books/report-table.ts"
 
 type Update = BookSections["node"]["Update"];
 export type UpdateSection = keyof Update;
-/** What the Event of a line is about. It is made each time it is given; the journal has the line once. */
+/** The subject of a line's Event. The Event is made each time it is given; the journal has the line once. */
 type About = EventSubject | undefined;
 type Told = Partial<Pick<JournalEntryIn<"node">, "data" | "next">> & { readonly about?: About };
 
 /**
- * What the daemon tells of its machine, each thing once however often it looks. It knows what was told before from the
- * lines that lie on the machine, so that a daemon that comes back goes on with the story and does not begin it again.
+ * What the daemon reports of its machine, each thing once however often it sees it. It knows what was reported before
+ * from the lines on the machine, so a restarted daemon continues the report.
  */
 export interface NodeJournal {
-  /** The target of the update that is under way, as far as was told. */
+  /** The target of the update that is under way, as last reported. */
   readonly run: string | undefined;
   /**
-   * A target was seen that the machine does not have yet: the story of its update begins, where it has not begun
-   * before.
+   * Reports a target that the machine does not have yet: the report of its update begins, unless it has begun before.
    */
   seen(target: string, from: string | undefined): void;
   /**
-   * Called before something is done for it: if a daemon before this one was in the middle of it, that is told first.
-   * `isOver`: everything is done already.
+   * Called before work on the update starts: reports first if an earlier daemon was interrupted. `isOver`: everything
+   * is done already.
    */
   goOn(target: string, how?: { readonly isOver: boolean }): void;
   begin<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: Told): void;
@@ -35,11 +34,11 @@ export interface NodeJournal {
     forms?: { readonly about?: About; readonly isWritten?: boolean },
   ): void;
   isOpen(path: UpdateSection): boolean;
-  /** Milliseconds since a section was begun; `undefined` where that is not known. */
+  /** Milliseconds since a section began; `undefined` if unknown. */
   since(path: UpdateSection): number | undefined;
   /** The update is over. */
   finish(outcome: "Succeeded" | "Superseded" | "WentBack", message: string, about?: EventSubject): void;
-  /** The machine was booted: what ends by that, ends. */
+  /** The machine was booted: ends the sections that a boot ends. */
   booted(boot: string, message: string, about: About): void;
   degraded(reason: BookSections["node"]["Degraded"]["Failed"][number], message: string, about: About): void;
   recovered(message: string): void;
@@ -56,6 +55,9 @@ export interface NodeJournal {
   ): void;
   isBack(message: string): void;
   adopted(config: string, from: string): void;
-  /** The machine has what it should have: its first boot and its joining are over. `isNew`: it had nothing before. */
+  /**
+   * The machine has its desired state: its first boot and its joining are over. `isNew`: it had no configuration
+   * before.
+   */
   validated(message: string, isNew: boolean): void;
 }

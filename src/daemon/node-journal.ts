@@ -67,8 +67,8 @@ export function nodeJournal({
 }
 
 /**
- * The one place where a line of the machine's book is reported. An Event that is not due is not asked for, and what the
- * journal has already is reported for its Event alone.
+ * The one place that reports a line of the machine's book. It requests no Event that is not due. For a line that is
+ * already in the journal, it reports only the Event.
  */
 function reportLine(
   report: Report,
@@ -80,7 +80,7 @@ function reportLine(
   report({ book: `node/${nodeName}`, ...line, about, isWritten } as ReportedLine);
 }
 
-/** The machine was booted: what ends by that, ends. */
+/** The machine was booted: ends the sections that a boot ends. */
 function endReboot(
   boot: string,
   message: string,
@@ -98,7 +98,7 @@ function endReboot(
   }
   const upAfterMs = Math.max(0, clock.now() - reboot.at);
   sections.end(path, "Rebooted", message, { data: { boot, upAfterMs }, about });
-  // That was no accident: the machine was to go down here.
+  // Not an interruption: the reboot was requested here.
   if (openSections(memory).length === 0) run.isInherited = false;
 }
 
@@ -112,7 +112,7 @@ function endFirstBoot(message: string, { memory: { firstBoot }, report }: Pen): 
   firstBoot.told.add("DaemonUp");
 }
 
-/** What is wrong with the machine, and that it is over. */
+/** Reports that the machine is degraded, and that it has recovered. */
 function troubles({ memory, report }: Pen): Pick<NodeJournal, "degraded" | "recovered" | "drifted" | "driftEnded"> {
   return {
     degraded(reason, message, about) {
@@ -148,7 +148,7 @@ function troubles({ memory, report }: Pen): Pick<NodeJournal, "degraded" | "reco
   };
 }
 
-/** How the machine came to the cluster. */
+/** How the machine joined the cluster. */
 function joining({ memory: { firstBoot, join }, report }: Pen): Pick<NodeJournal, "adopted" | "validated"> {
   const here = { mark: "end", level: "boundary" } as const;
   return {

@@ -11,49 +11,47 @@ import type { RefusedTarget } from "../core/machine/machine-record.ts";
 
 /** Reasons are cut to this length before they are stored. */
 const reasonLimit = 2000;
-/** For this long what was said is taken to stand there; after it, somebody may have made the object anew. */
+/** A write is assumed to stand for this long; afterwards, another writer may have recreated the object. */
 const seenMs = 290_000;
 
-/** What the daemon says about its own node: annotations of the Node, and its part of the MachineConfigNode's status. */
+/**
+ * What the daemon reports about its own node: annotations of the Node, and its part of the MachineConfigNode's status.
+ */
 export interface NodeReporter {
-  /** A new look begins with this node from the cache: what we wrote counts until the cache shows it. */
+  /** Begins a pass with this node from the cache: our own writes count until the cache shows them. */
   begin(node: Node): void;
-  /** Whether this value of an annotation is what was last written here: then its event tells nothing new. */
+  /** Whether this value of an annotation is our own last write, so that its event contains no news. */
   hasWritten(key: string, value: string | undefined): boolean;
-  /**
-   * Writes annotations that differ from the node as far as it is known with what we wrote since; `undefined` removes
-   * one.
-   */
+  /** Writes annotations that differ from the node as known, including our own writes; `undefined` removes one. */
   annotate(node: Node, annotations: Readonly<Record<string, string | undefined>>): Promise<void>;
-  /** Notes phases; they are written together by `flush`. */
+  /** Records phases; `flush` writes them together. */
   phases(reports: readonly PhaseReport[]): void;
   /**
-   * Notes that the update to `target` is over: what it went through is put behind, and what is noted from here on is of
-   * the time after it.
+   * Records that the update to `target` is over: its phases are complete, and later ones belong to the time after it.
    */
   ended(target: string): void;
   /** Whether the MachineConfigNode names targets that this machine went back from. */
   namesRefused(): Promise<boolean>;
-  /** Names them there, or takes the names away. */
+  /** Adds the names there, or removes them. */
   refused(targets: readonly RefusedTarget[]): Promise<void>;
-  /** Configuration and image, where there is one apart, that the machine is to have and has. */
+  /** The configuration, and the separate image if any, that the machine should have and has. */
   versions(versions: { readonly desired?: string; readonly current?: string; readonly images?: ImageVersions }): void;
-  /** Notes where the machine differs for good from its configuration. */
+  /** Records where the machine differs permanently from its configuration. */
   irreconcilable(changes: readonly IrreconcilableChange[]): void;
   /**
-   * Writes what was noted since the last time, in one request; what fails is kept and logged, and is to be flushed
+   * Writes what was recorded since the last flush, in one request; a failure is kept and logged, and a flush is due
    * again soon.
    */
   flush(): Promise<"told" | "behind">;
 }
 
-/** A key that is there with no value: there is none. One that is not: nothing is said about it. */
+/** A key without a value means none. A missing key makes no statement. */
 export type ImageVersions = { readonly desired?: string | undefined; readonly current?: string | undefined };
 
-/** What was noted and is not written yet. */
+/** What was recorded and is not written yet. */
 interface Notes {
   readonly phases: ReadonlyMap<string, PhaseReport>;
-  /** An update that is over and not reported yet, with what was noted of it. */
+  /** An update that is over but not reported yet, with its records. */
   readonly over: { readonly target: string; readonly run: readonly PhaseReport[] } | undefined;
   readonly versions: { readonly desired?: string; readonly current?: string; readonly images?: ImageVersions };
   readonly changes: readonly IrreconcilableChange[] | undefined;
@@ -93,7 +91,7 @@ export function nodeReporter(options: {
       const sent = notes;
       notes = noNotes;
       const change = (object: MachineConfigNode) => statusChange(object, sent, clock.now());
-      // Only the daemon writes its part: what it has just written need not be read again.
+      // Only the daemon writes its part, so its own last write need not be read again.
       if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined)
         return "told";
       try {
@@ -122,11 +120,11 @@ export function nodeReporter(options: {
 const isEmpty = ({ phases, over, versions, changes }: Notes): boolean =>
   phases.size === 0 && over === undefined && Object.keys(versions).length === 0 && changes === undefined;
 
-/** Annotations of the Node, with what was written and the watch may not show yet. */
+/** Annotations of the Node, including writes that the watch may not show yet. */
 function annotator(kube: KubeClient, nodeName: string): Pick<NodeReporter, "begin" | "hasWritten" | "annotate"> {
-  /** `version` is missing while it is not known whether the write arrived. */
+  /** `version` is missing while it is unknown whether the write arrived. */
   const written = new Map<string, { readonly value: string | undefined; readonly version?: number }>();
-  /** The last value of each, however long ago. */
+  /** The last value of each annotation, however old. */
   const lastWritten = new Map<string, string | undefined>();
   return {
     begin(node) {
@@ -189,7 +187,7 @@ const withVersions = (before: Notes["versions"], after: Notes["versions"]): Note
   ...(after.images === undefined ? {} : { images: { ...before.images, ...after.images } }),
 });
 
-/** What the notes change in the status; `undefined` where they change nothing. */
+/** The changes of the status that the records make; `undefined` if none. */
 function statusChange(object: MachineConfigNode, notes: Notes, now: number): Partial<MachineConfigNode> | undefined {
   const { over, versions, changes } = notes;
   const status = object.status;
@@ -214,7 +212,7 @@ function statusChange(object: MachineConfigNode, notes: Notes, now: number): Par
   };
 }
 
-/** The new images as a change of the old ones: what is gone is `null`. */
+/** The new images as a merge patch of the old ones: removed ones are `null`. */
 function removing(before: ConfigImage, after: ConfigImage): NonNullable<ConfigImage> {
   const change =
     after === undefined
@@ -229,7 +227,7 @@ function removing(before: ConfigImage, after: ConfigImage): NonNullable<ConfigIm
 
 type ConfigImage = NonNullable<MachineConfigNode["status"]>["configImage"];
 
-/** What the status says of images, with what is known now; `undefined` where there are none. */
+/** The images in the status, with the current knowledge; `undefined` where there are none. */
 function imageVersions(before: ConfigImage, now: ImageVersions = {}): ConfigImage {
   const desiredImage = "desired" in now ? now.desired : before?.desiredImage;
   const currentImage = "current" in now ? now.current : before?.currentImage;

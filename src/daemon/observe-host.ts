@@ -21,7 +21,7 @@ export const noOriginals = (kernelArguments: readonly string[]): Originals => ({
 
 export const digestOf = (contents: Uint8Array): string => bytesToHex(sha256(contents));
 
-/** What is to be remembered of a path before it is managed; `null` where nothing is that could be put back. */
+/** The original of a path before it is managed; `null` if there is none that could be restored. */
 export function originalOf(entry: HostEntry | undefined): OriginalEntry | null {
   if (entry?.kind === "file")
     return { ...entry, digest: digestOf(entry.contents), contents: encodeBase64(entry.contents) };
@@ -53,20 +53,19 @@ export interface Known {
   readonly target: NodeConfig;
   readonly inService: boolean;
   readonly onlyControlPlane: boolean;
-  /** Whether a payload for the system that runs was laid down on the machine. */
+  /** Whether a payload for the running system was laid down on the machine. */
   readonly localPayload?: boolean;
-  /** What was read of the machine before in the same pass, and is not read again. */
+  /** What was read of the machine earlier in the same pass, and is not read again. */
   readonly seen?: Pick<MachineView, "os" | "forced">;
 }
 
-/**
- * Whether the image that runs has a payload: the folder that is there for nothing else tells it without reading all of
- * it.
- */
+/** Whether the running image has a payload: its dedicated folder shows it without reading all of it. */
 export const holdsPayload = async (host: Host, signal: AbortSignal) =>
   (await host.files.read(hostPaths.payload.slice(0, hostPaths.payload.lastIndexOf("/")), signal)) !== undefined;
 
-/** Reads what the machine is, as far as the previous configuration, the target and what was managed before name it. */
+/**
+ * Reads the state of the machine, for everything that the previous configuration, the target and the originals name.
+ */
 export async function observeHost(
   host: Host,
   documents: Pick<MachineDocuments, "ledger" | "originals" | "settled">,
@@ -113,7 +112,7 @@ export async function observeHost(
   };
 }
 
-/** Everything of a machine that configurations, and what was managed before them, speak of. */
+/** Everything of a machine that configurations, and the content managed before them, refer to. */
 interface Named {
   readonly paths: ReadonlySet<string>;
   readonly units: ReadonlySet<string>;
@@ -169,7 +168,7 @@ async function observeAccounts(
   return { users, groups, passwords };
 }
 
-/** Name → number, of those that the machine knows; each name is asked for once. */
+/** Name → number, of owners that the machine knows; each name is looked up once. */
 async function idsOf(
   owners: readonly Owner[],
   lookup: (name: string) => Promise<number | undefined>,

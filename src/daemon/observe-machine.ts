@@ -10,7 +10,7 @@ import { findAdoption, servedAnnotations } from "./adopt-machine.ts";
 import { observeHost } from "./observe-host.ts";
 import type { PassContext } from "./pass-context.ts";
 
-/** Reads what every pass decides from, once: documents, annotations, the system that runs, the force file. */
+/** Reads the inputs of every pass once: documents, annotations, the running system, the force file. */
 export async function observeMachine(pass: PassContext): Promise<MachineView> {
   const { host, memory, node, context } = pass;
   const { signal, caches, clock } = context;
@@ -34,7 +34,7 @@ export async function observeMachine(pass: PassContext): Promise<MachineView> {
   };
 }
 
-/** Reads what a decision asks for, and lays it into the view. */
+/** Reads what a decision asks for, and adds it to the view. */
 export async function observeMore(what: Question, view: MachineView, pass: PassContext): Promise<MachineView> {
   const { host, reporter, context } = pass;
   switch (what.read) {
@@ -76,7 +76,7 @@ async function machineFacts(host: Host, signal: AbortSignal): Promise<MachineFac
   };
 }
 
-/** A configuration by its name: one that the daemon has, or the cluster's. */
+/** A configuration by its name: the daemon's copy, or the cluster's. */
 async function configNamed(
   name: string,
   { memory, context: { kube, signal } }: PassContext,

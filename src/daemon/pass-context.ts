@@ -7,7 +7,7 @@ import type { DocumentStore } from "./machine-documents.ts";
 import type { NodeReporter } from "./node-reporter.ts";
 import type { NodeJournal } from "./node-journal-types.ts";
 
-/** What one pass reads with, acts with and reports with. */
+/** What one pass reads, acts and reports with. */
 export interface PassContext {
   readonly host: Host;
   readonly nodeName: string;
@@ -15,7 +15,7 @@ export interface PassContext {
   readonly memory: DaemonMemory;
   readonly facts: DaemonFacts;
   readonly rebootPatienceSeconds: number;
-  /** Brings credentials and certificates of the machine up to date at once. */
+  /** Updates credentials and certificates of the machine at once. */
   readonly refreshCredentials: () => Promise<void>;
   /** Asks for another pass. */
   readonly wake: () => void;

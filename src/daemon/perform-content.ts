@@ -13,7 +13,7 @@ export interface ContentSite {
   readonly config: NodeConfig;
 }
 
-/** Makes one part of a machine's files, units and accounts what it should be. */
+/** Brings one part of a machine's files, units and accounts to the desired state. */
 export async function performContent(step: ContentStep, site: ContentSite, signal: AbortSignal): Promise<void> {
   const { host } = site;
   switch (step.do) {
@@ -55,7 +55,7 @@ async function writeEntries(paths: readonly string[], site: ContentSite, signal:
   if (writes.length > 0) await host.files.write(writes, signal);
 }
 
-/** What is to be written at a path; `absent` where nothing may be. */
+/** The desired content of a path; `absent` if nothing may be there. */
 async function entryFor(
   path: string,
   { host, observed, originals, config }: ContentSite,

@@ -27,10 +27,10 @@ import { watchForDrift } from "./watch-drift.ts";
 
 /** The daemon looks at the whole disk this often: watches can miss things. */
 const sweepSeconds = 300;
-/** How soon a machine that went back notices that its refused target was lifted. */
+/** How soon a machine that went back notices that its target is no longer refused. */
 const retrySweepSeconds = 30;
 
-/** How a pass ends, or the view on which it decides again. */
+/** The end of a pass, or the view on which it decides again. */
 export type Performed = Outcome | MachineView;
 
 /** Carries one decision out. There is no `default`: a case that is missing here does not compile. */
@@ -99,7 +99,7 @@ const prepared = (what: Preparation, view: MachineView): MachineView => ({
   prepared: new Set([...view.prepared, what]),
 });
 
-/** The documents as they were just written. */
+/** The documents as just written. */
 function withDocuments(documents: MachineDocuments, view: MachineView, { memory }: PassContext): MachineView {
   memory.documents = documents;
   return { ...view, documents };
@@ -211,7 +211,7 @@ async function hold({ reason, message, annotations: notes }: PassCase<"hold">, p
   return stalled(reason, message);
 }
 
-/** No update is under way any more, and none has failed. */
+/** No update is under way, and none has failed. */
 function forgetUpdate({ memory }: PassContext): void {
   memory.announced = undefined;
   memory.failing = undefined;
@@ -222,7 +222,7 @@ async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outc
   const { message } = plan;
   const isNews = node.metadata.annotations?.[annotations.reason] !== message.slice(0, 2000);
   reportSection({ path: "Prepared", mark: "fail", reason: "Irreconcilable", message }, pass, isNews ? node : undefined);
-  // The Event of the section says it.
+  // The Event of the section reports it.
   journal.degraded("Irreconcilable", message, undefined);
   forgetUpdate(pass);
   facts.state = nodeStates.unreconcilable;
@@ -232,7 +232,7 @@ async function refuse(plan: PassCase<"refuse">, pass: PassContext): Promise<Outc
   return stalled("Unreconcilable", message);
 }
 
-/** The machine decides anew, with the target among those that it went back from. */
+/** The machine decides again, with the target among those that it went back from. */
 async function goBack(plan: PassCase<"goBack">, pass: PassContext): Promise<MachineView> {
   const { node, journal, context } = pass;
   const at = new Date(context.clock.now()).toISOString();
@@ -326,7 +326,9 @@ async function reportDone(plan: DonePlan, view: MachineView, pass: PassContext):
   return done(sweepSeconds);
 }
 
-/** What the machine was served is behind it; what it started with is proven; nothing is refused any more. */
+/**
+ * The machine no longer needs what it was served; its initial configuration is proven; no target is refused any more.
+ */
 async function putDocumentsInOrder(plan: DonePlan, { documents }: MachineView, pass: PassContext): Promise<void> {
   const { host, memory, reporter, context } = pass;
   const { signal } = context;
@@ -344,7 +346,7 @@ async function putDocumentsInOrder(plan: DonePlan, { documents }: MachineView, p
   }
 }
 
-/** The machine has its target; its update is over once it is in service again. */
+/** The machine has its target; its update is over once it is back in service. */
 function recordDone(name: string, { node, journal }: PassContext): void {
   const has = node.metadata.annotations ?? {};
   const message = `the machine has ${name}`;
@@ -364,7 +366,7 @@ function recordDone(name: string, { node, journal }: PassContext): void {
   journal.validated(message, has[annotations.currentConfig] === undefined);
 }
 
-/** Where the machine differs for good from its configuration: in what only machines that start with it follow. */
+/** Where the machine differs permanently from its configuration: in content that only newly started machines follow. */
 async function reportIrreconcilable(
   { machineConfig }: Wanted,
   { host, memory, reporter, context }: PassContext,

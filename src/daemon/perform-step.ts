@@ -22,7 +22,7 @@ import { performContent } from "./perform-content.ts";
 import type { Ledger, ObservedNode } from "../core/machine/observed-node.ts";
 
 /**
- * What steps are carried out with. `originals` and `ledger` are as they stand on the disk; the executor owns them for
+ * The context that steps are carried out with. `originals` and `ledger` are as on the disk; the executor owns them for
  * one plan.
  */
 export interface StepContext {
@@ -31,16 +31,16 @@ export interface StepContext {
   readonly clock: Pick<Clock, "now">;
   readonly observed: ObservedNode;
   readonly target: { readonly machineConfig: MachineConfig; readonly config: NodeConfig };
-  /** Brings what the machine pulls images with up to date; absent where nobody can. */
+  /** Updates the machine's pull credentials; absent where no controller can. */
   readonly refreshCredentials?: ((signal: AbortSignal) => Promise<void>) | undefined;
   originals: Originals;
   ledger: Ledger | undefined;
 }
 
-/** Steps that are done on the machine alone; draining involves others and belongs to the loop. */
+/** Steps on the machine alone; draining involves other components and belongs to the loop. */
 export type LocalStep = Exclude<Step, { do: "drain" }>;
 
-/** The one place where a step becomes a deed. There is no `default`: a step without a case does not compile. */
+/** The one place where a step is executed. There is no `default`: a step without a case does not compile. */
 export async function performStep(step: LocalStep, site: StepContext, signal: AbortSignal): Promise<void> {
   const { host } = site;
   switch (step.do) {
@@ -92,9 +92,9 @@ export async function performStep(step: LocalStep, site: StepContext, signal: Ab
 }
 
 /**
- * Whether there is somebody to be asked. A unit that a configuration took away or masked reads nothing any more, and
- * one that does not run reads its files when it is started. A unit that no configuration names was asked for by
- * mistake, and says so when it is tried.
+ * Whether a reload can reach the unit. A unit that a configuration removed or masked reads nothing any more, and a
+ * stopped unit reads its files when it starts. A unit that no configuration names was requested by mistake; trying it
+ * reports the error.
  */
 async function readsConfiguration(
   { do: verb, unit }: Step & { do: "reload" | "restart" },
@@ -109,9 +109,7 @@ async function readsConfiguration(
   return verb === "restart" || state?.activity !== "inactive";
 }
 
-/**
- * Whether a configuration has ever spoken of the unit; the originals know of those that were superseded half-way, too.
- */
+/** Whether any configuration has named the unit; the originals include configurations that were superseded half-way. */
 function isManaged(unit: string, { observed, target, originals }: StepContext): boolean {
   const path = `/etc/systemd/system/${unit}`;
   if (
@@ -128,7 +126,7 @@ const speaksOf = (config: NodeConfig, unit: string) =>
   config.enablement.has(unit) ||
   [...config.entries.values()].some(({ origin }) => origin.kind === "unit" && origin.name === unit);
 
-/** Systemd's word that a job is done is not enough: the unit itself must say that it has not failed. */
+/** Systemd's report that a job is done is not enough: the unit itself must not be in a failed state. */
 async function expectAlive(
   { do: verb, unit }: Step & { do: "reload" | "restart" },
   { host }: StepContext,
@@ -139,8 +137,7 @@ async function expectAlive(
 }
 
 /**
- * What is paid is crossed out at once, so that a daemon that dies now does not do it again for the sake of the next
- * debt.
+ * Cross out paid debts at once, so that a daemon that restarts now does not repeat them for the sake of the next debt.
  */
 async function markDone(paid: Consequence, site: StepContext, signal: AbortSignal): Promise<void> {
   const { ledger } = site;
@@ -159,10 +156,7 @@ async function reboot(because: string, site: StepContext, signal: AbortSignal): 
   await host.os.reboot(`update to ${target.config.name}: ${because}`, signal);
 }
 
-/**
- * Why an image that was just fetched does not hold what it is said to hold; asked before anything is done to the
- * machine.
- */
+/** Why a fetched image does not hold the expected content; checked before the machine is changed. */
 export async function contentMismatchOf(
   host: Host,
   config: NodeConfig,
@@ -215,7 +209,7 @@ const rootFile = (path: string, text: string, mode: number): HostWrite => ({
 });
 const localUnit = `/etc/systemd/system/${hostPaths.settleUnit}`;
 
-/** The payload first, then the unit that reads it: without a payload that does nothing. */
+/** The payload first, then the unit that reads it: without a payload the unit does nothing. */
 async function keepPayload(
   { image, of }: Step & { do: "keepPayload" },
   { host, documents, observed, originals, target }: StepContext,
@@ -230,10 +224,7 @@ async function keepPayload(
   await host.units.enable(hostPaths.settleUnit, signal);
 }
 
-/**
- * With what was there before us wherever the payload says nothing: an update that was broken off may have left
- * something else.
- */
+/** Restore originals wherever the payload is silent: an interrupted update may have left other content. */
 function withOriginals(payload: Payload, originals: Originals): LocalPayload {
   const { paths, enablement } = originals;
   const units = Object.entries(enablement).flatMap(([name, was]) =>
@@ -265,8 +256,9 @@ function withOriginals(payload: Payload, originals: Originals): LocalPayload {
 }
 
 /**
- * Takes payloads away that nothing boots any more. `proven`: the machine is what it should be, so that what it runs
- * needs none, nor the unit that read it here; another deployment has that in an /etc of its own.
+ * Removes payloads that no deployment boots any more. `proven`: the machine has its desired state, so its running
+ * system needs neither a payload nor the unit that reads it here; another deployment has that unit in an /etc of its
+ * own.
  */
 export async function forgetPayloads(
   host: Host,
@@ -290,7 +282,7 @@ export async function forgetPayloads(
 }
 
 /**
- * The proven configuration and image, for people and for handing the node to another daemon: no decision of ours needs
+ * The proven configuration and image, for users and for handing the node to another daemon; no decision here needs
  * them.
  */
 export async function writeCurrent(

@@ -29,7 +29,7 @@ import { phasesApplied, phasesApplying, phasesFailing } from "./phase-reports.ts
 import { reportSection } from "./report-section.ts";
 import { stopWatching } from "./watch-drift.ts";
 
-/** How soon a machine is looked at again after its image's content was applied again. */
+/** How soon a machine is observed again after its image's content was applied again. */
 const appliedSoonSeconds = 2;
 
 /** How an update goes on after a pass. */
@@ -37,7 +37,7 @@ export type Updated =
   | { readonly verdict: "complete" }
   /** A drain, a reboot or applying the image's content ends the pass. */
   | { readonly verdict: "waiting"; readonly outcome: Outcome }
-  /** What was fetched is not what the target says. */
+  /** The fetched image does not match the target. */
   | { readonly verdict: "held"; readonly plan: PassCase<"hold"> };
 
 /** What ends an update's pass before its last step. */
@@ -53,7 +53,7 @@ interface Update extends PassContext {
 
 const wait = (outcome: Outcome): Ended => ({ verdict: "waiting", outcome });
 
-/** Carries the steps of an update out, as far as they go now. */
+/** Carries out the steps of an update, as far as possible now. */
 export async function performUpdate(plan: UpdatePlan, view: MachineView, pass: PassContext): Promise<Updated> {
   const update: Update = { ...pass, plan, view, site: siteOf(plan, pass), name: plan.target.config.name };
   await beginUpdate(update);
@@ -76,7 +76,7 @@ export async function performUpdate(plan: UpdatePlan, view: MachineView, pass: P
   return { verdict: "complete" };
 }
 
-/** Has the machine made equal to its image's content now, as at boot. */
+/** Applies the image's content now, as at boot. */
 export async function applyContentAgain(
   { target, observed }: PassCase<"healDrift">,
   pass: PassContext,
@@ -108,7 +108,7 @@ async function beginUpdate(update: Update): Promise<void> {
       "DriftForced",
       `the configuration ${name} is applied over what is there: ${hostPaths.force} asks for it`,
     );
-  // What is applied again is no new target, and yet an update of the machine.
+  // Applying content again is no new target, but still an update of the machine.
   if (plan.isNewTarget) journal.seen(name, plan.observed.previous?.name);
   journal.goOn(name);
   memory.announced = plan.what;
@@ -137,7 +137,7 @@ async function beginUpdate(update: Update): Promise<void> {
   reportSection({ path: "Executed/Drained", mark: "skip", reason: "NotRequired", message }, update);
 }
 
-/** An update that goes on is not announced again. */
+/** A resumed update is not announced again. */
 function announce({ plan, name, nodeName, reporter, node, context }: Update): void {
   if (plan.announcement === undefined) return;
   const { changes, steps } = plan.plan;
@@ -163,7 +163,7 @@ function announce({ plan, name, nodeName, reporter, node, context }: Update): vo
     });
 }
 
-/** Carries one step out, with what is reported before and after it. */
+/** Carries one step out, with its reports before and after. */
 async function performReported(step: Step, update: Update): Promise<Ended> {
   const { plan, name, nodeName, site, reporter, node, journal, context } = update;
   switch (step.do) {
@@ -230,7 +230,7 @@ async function prefetch(step: Step & { do: "prefetch" }, update: Update): Promis
   const mismatch = await contentMismatchOf(host, plan.target.config, step.images, context.signal);
   if (mismatch !== undefined) {
     journal.fail(path, "PullFailed", mismatch);
-    // The image is there; users know the condition by what is wrong with it.
+    // The image is there; the condition names what is wrong with it.
     const reason = "ImageContentMismatch";
     reporter.phases([{ type: types.imagePulledFromRegistry, status: "False", reason, message: mismatch }]);
     return { verdict: "held", plan: holdPlan(view, "ImageContentMismatch", mismatch) };
@@ -268,8 +268,8 @@ async function stage(step: Step & { do: "stageOs" }, update: Update): Promise<En
 }
 
 /**
- * Everything is durable and said before the machine goes down. Writing took its time since the drain: the machine may
- * have been put back into service meanwhile, and that is looked at here, at the last moment.
+ * Everything must be durable and reported before the machine goes down. Writing took time since the drain: the machine
+ * may have been put back into service meanwhile, so this is checked here, last.
  */
 async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<Ended> {
   const { plan, name, nodeName, site, memory, facts, reporter, node, context } = update;
@@ -288,7 +288,7 @@ async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<En
   await reporter.annotate(node, { [annotations.postConfigAction]: "Rebooting" });
   await reporter.flush();
   await Promise.all([journal.flush(signal), events.flush()]);
-  // A watch can be behind, as after an API server that was away: the last word is the server's own.
+  // A watch can lag, for example after the API server was unavailable: ask the server itself.
   if (isBackInService((await kube.get(kubernetes.Node, { name: nodeName })) ?? node)) {
     await reporter.annotate(node, { [annotations.postConfigAction]: "" });
     return drainFirst;
@@ -305,7 +305,7 @@ async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<En
   return wait(waiting("Rebooting", "the machine is going down", update.rebootPatienceSeconds));
 }
 
-/** Packages that were asked for can be missing after all: then the machine is not what it should be. */
+/** Requested packages can be missing in spite of success: then the machine does not have its desired state. */
 async function expectPackages(
   { host, target: { config }, observed: { can } }: StepContext,
   signal: AbortSignal,
@@ -344,14 +344,14 @@ function endUpdate({ plan, name, nodeName, reporter, node, journal, context: { r
     report({ about: node, notice: "SkipReboot", message: `${name} needed no reboot and no service action` });
   if (!hasRebooted && !plan.steps.some(isAction))
     journal.end("PostAction/Service", "None", because || "what changed takes effect by itself");
-  // The update is over only once the machine is in service again.
+  // The update is over only once the machine is back in service.
   report({ about: node, notice: "NodeDone", message: `${nodeName} now has ${name}` });
 }
 
 /** Carries one step out, and reports where and why it failed. */
 async function perform(step: LocalStep, site: StepContext, pass: PassContext): Promise<undefined> {
   const { memory, facts, reporter, node, journal, context } = pass;
-  // Whatever comes of it: the next pass reads what is on the disk.
+  // Whatever the outcome: the next pass reads the disk again.
   if (step.do !== "prefetch") memory.documents = undefined;
   try {
     await performStep(step, site, context.signal);
@@ -375,13 +375,13 @@ async function perform(step: LocalStep, site: StepContext, pass: PassContext): P
   }
 }
 
-/** Writes down that the section that a step belongs to has failed. */
+/** Records that the section of a step has failed. */
 function recordFailure(step: LocalStep, problem: string, journal: NodeJournal): void {
   if (step.do === "prefetch") journal.fail("Executed/ImagePulled", "PullFailed", problem);
   else if (step.do === "stageOs" || step.do === "discardStaged") journal.fail("Executed/OS", "StageFailed", problem);
   else if (step.do === "reboot") journal.fail("PostAction/Rebooted", "RebootFailed", problem);
   else if (isWrite(step)) journal.fail("Executed/Files", "WriteFailed", problem);
   else if (isAction(step)) journal.fail("PostAction/Service", "ServiceFailed", problem);
-  // Before anything was written, or when all was.
+  // Either before anything was written, or after all was.
   else journal.fail(step.do === "openLedger" ? "Executed/Files" : "Resumed", "UpdateFailed", problem);
 }

@@ -7,7 +7,7 @@ import type { LocalStep } from "./perform-step.ts";
 const filesReason = childReason(types.appliedFilesAndOS, types.appliedFiles);
 const osReason = childReason(types.appliedFilesAndOS, types.appliedOSImage);
 
-/** What an image brings is not written by the daemon. */
+/** The daemon does not write content that the image provides. */
 const filesOfImage = {
   type: types.appliedFiles,
   status: "False",
@@ -42,7 +42,7 @@ export const phasesApplied = ({ imageContent, name }: NodeConfig, changesOs: boo
     : systemStays,
 ];
 
-/** The phase that a step failed in: it goes on to be under way, and says what stands in its way. */
+/** The phase that a step failed in: it stays under way, and reports the obstacle. */
 export function phasesFailing(step: LocalStep, problem: string): readonly PhaseReport[] {
   if (step.do === "prefetch")
     return [{ type: types.imagePulledFromRegistry, status: "False", reason: "PullFailed", message: problem }];

@@ -8,14 +8,14 @@ import type { PassContext } from "./pass-context.ts";
 export interface Failure {
   readonly reason: BookSections["node"]["Degraded"]["Failed"][number];
   readonly message: string;
-  /** Only an administrator's help or a new target can change it. */
+  /** Only an administrator or a new target can resolve it. */
   readonly lasting: boolean;
 }
 
 /**
- * Reports that the machine cannot go on as it should.
+ * Reports that the machine cannot continue as it should.
  *
- * @returns an outcome where trying again cannot help.
+ * @returns an outcome if a retry cannot help.
  */
 export async function reportDegraded(
   { reason, message, lasting }: Failure,
@@ -36,21 +36,21 @@ export async function reportDegraded(
 /**
  * Reports an error that ended a pass.
  *
- * @returns an outcome where trying again cannot help.
+ * @returns an outcome if a retry cannot help.
  */
 export async function afterFailure(error: unknown, pass: PassContext): Promise<Outcome | undefined> {
-  // That the API server is away or busy, or does not know the daemon's rights yet, is no fault of the machine.
+  // An API server that is unavailable or busy, or does not know the daemon's rights yet, is no fault of the machine.
   if (pass.context.signal.aborted || isPassing(error) || isRefusedToDaemon(error)) return undefined;
   pass.memory.failing = pass.memory.announced;
   pass.memory.fetchedImages.clear();
   return reportDegraded(failureOf(error), pass);
 }
 
-/** An API server that has just started refuses what it has not read the rights for yet. */
+/** A newly started API server refuses requests until it has read the rights for them. */
 const isRefusedToDaemon = (error: unknown) =>
   error instanceof KubeError && (error.httpStatus === 401 || error.httpStatus === 403);
 
-/** What is reported of an error that ended a pass. */
+/** The report of an error that ended a pass. */
 function failureOf(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error);
   const codes = [...causesOf(error)].map(({ code }) => code);

@@ -2,12 +2,12 @@ import type { EventSubject } from "../api/books/reports.ts";
 import { type SectionReport, phaseOf } from "../core/books/update-conditions.ts";
 import type { PassContext } from "./pass-context.ts";
 
-/** What a pass says of a section of its update; that a daemon was interrupted is said by the journal itself. */
+/** What a pass reports of a section of its update; the journal itself reports interruptions of a daemon. */
 type Said = SectionReport & { readonly mark: Exclude<SectionReport["mark"], "retry"> };
 
 /**
- * Reports a section of an update, once for all its forms: the journal line, the Event of its reason where `about` is
- * given, and the condition of the MachineConfigNode that says the same.
+ * Reports a section of an update once for all its forms: the journal line, the Event of its reason if `about` is given,
+ * and the matching condition of the MachineConfigNode.
  */
 export function reportSection(
   said: Said,

@@ -3,11 +3,11 @@ import type { JournalLine } from "../api/books/journal-line.ts";
 /** What has been reported of one section of the update that is under way. */
 export interface Section {
   readonly state: "open" | "ended" | "failed";
-  /** Boot in which it was begun. */
+  /** Boot in which it began. */
   readonly boot: string;
-  /** The last failure that was reported of it. */
+  /** The last reported failure of it. */
   readonly failure?: string;
-  /** When it was begun, in milliseconds since the epoch. */
+  /** When it began, in milliseconds since the epoch. */
   readonly at: number;
 }
 
@@ -64,7 +64,7 @@ function remember(line: JournalLine, memory: ReportedMemory): void {
       memory.goingBackFrom = path === "Done" ? undefined : (line.run ?? "");
       return;
     case "Firstboot":
-      // A first boot that was given up can be tried again.
+      // A first boot that was given up can be retried.
       memory.firstBoot.isOpen = path !== "Validated" || mark !== "end";
       memory.firstBoot.told.add(path);
       return;
@@ -90,7 +90,7 @@ function rememberUpdate({ path, mark, run: name = "", msg, at, boot }: JournalLi
   else if (mark === "retry") sections.delete(path);
 }
 
-/** Begun, maybe again: what it failed of last stays known, so that the same failure is not reported again. */
+/** Begun, maybe again: the last failure stays known, so that the same failure is not reported again. */
 export const begun = (before: Section | undefined, boot: string, at: number): Section => ({
   state: "open",
   boot,

@@ -5,7 +5,7 @@ import type { HttpResponse } from "../ports/http.ts";
 import type { ServerHandler } from "../ports/listener.ts";
 import type { DaemonFacts } from "./daemon-facts.ts";
 
-/** A look may fetch an image and stage it; what takes longer hangs. */
+/** A pass may fetch an image and stage it; a pass that takes longer hangs. */
 const lookLimitMs = 45 * 60_000;
 
 const text = (status: number, body: string, type = "text/plain; charset=utf-8"): HttpResponse => ({
@@ -15,8 +15,8 @@ const text = (status: number, body: string, type = "text/plain; charset=utf-8"):
 });
 
 /**
- * Answers the machine itself: `/metrics`, and `/readyz` for the kubelet. Nothing secret is among it, and it listens on
- * loopback.
+ * Serves `/metrics`, and `/readyz` for the kubelet, to the machine itself. They contain no secrets, and the listener is
+ * on loopback.
  */
 export function statusHandler({
   facts,

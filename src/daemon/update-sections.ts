@@ -11,9 +11,9 @@ const interruptible = new Set<string>(
   ),
 );
 
-/** What becomes of a line of a machine's journal. */
+/** How to handle a line of a machine's journal. */
 export interface LineForms {
-  /** What its Event is about, where one is due. */
+  /** The subject of its Event, if one is due. */
   readonly about?: EventSubject | undefined;
   /** The journal has the line already, or has no place for it: only its Event is made. */
   readonly isWritten?: boolean;
@@ -36,7 +36,7 @@ type More = Partial<Pick<JournalEntryIn<"node">, "data" | "next">> &
     readonly outcome?: SectionOutcome;
   };
 
-/** Reports a line of the update that is under way; where none is, the journal has no place for it. */
+/** Reports a line of the update that is under way; without one, the journal has no place for it. */
 function write(
   { report, memory: { run } }: Pen,
   path: UpdateSection,
@@ -46,7 +46,7 @@ function write(
   { about, isWritten = false, ...more }: More = {},
 ): void {
   const line = { chapter: "Update", path, mark, level: "boundary", reason, message, ...more };
-  // The callers' types tie the reason to its section; what ties both to the union of all lines is this one place.
+  // The callers' types tie the reason to its section; only this place ties both to the union of all lines.
   report((run === undefined ? line : { ...line, run: run.name }) as JournalEntryIn<"node">, {
     about,
     isWritten: isWritten || run === undefined,
@@ -97,7 +97,7 @@ export const openSections = ({ run }: ReportedMemory): readonly string[] =>
     state === "open" && interruptible.has(path) ? [path] : [],
   );
 
-/** What happens within one section. */
+/** Events within one section. */
 function sectionMarks(pen: Pen): Pick<Sections, "begin" | "note" | "end" | "skip" | "fail" | "isOpen" | "since"> {
   const { memory, clock } = pen;
   const sectionOf = (path: UpdateSection) => memory.run?.sections.get(path);
@@ -128,7 +128,7 @@ function sectionMarks(pen: Pen): Pick<Sections, "begin" | "note" | "end" | "skip
       const isKnown = section?.failure === message;
       if (isKnown && section.state === "failed")
         return write(pen, path, "fail", reason, message, { ...forms, isWritten: true });
-      // The same failure again is for people who read the file on the machine.
+      // A repeated failure is for readers of the file on the machine.
       write(pen, path, "fail", reason, message, { ...forms, ...(isKnown ? { level: "progress" } : {}) });
       if (forms?.isWritten === true) return;
       const at = section?.at ?? clock.now();

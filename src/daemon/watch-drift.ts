@@ -5,7 +5,7 @@ import { watchedPaths } from "./perform-step.ts";
 
 type Watching = Pick<PassContext, "host" | "memory" | "wake" | "node" | "context">;
 
-/** Asks for another pass when a file of this configuration, or the force file, changes. */
+/** Requests another pass when a file of this configuration, or the force file, changes. */
 export function watchForDrift(config: NodeConfig, { host, memory, wake, node, context }: Watching): void {
   if (memory.watched?.of === config) return;
   if (memory.watched === undefined)
@@ -18,7 +18,7 @@ export function watchForDrift(config: NodeConfig, { host, memory, wake, node, co
   memory.watched = { of: config, stop: host.files.watch([...watchedPaths(config), hostPaths.force], wake) };
 }
 
-/** The daemon itself is about to change what is watched. */
+/** The daemon itself is about to change watched files. */
 export function stopWatching({ memory, node, context }: Watching, message: string): void {
   if (memory.watched === undefined) return;
   memory.watched.stop();

@@ -1,6 +1,6 @@
 /**
- * The lines of passwd(5), group(5) and shadow(5), as text. A password field is never taken apart here, only told from
- * one that lets nobody in.
+ * The lines of passwd(5), group(5) and shadow(5), as text. This code never parses a password field; it only
+ * distinguishes it from a locked one.
  */
 export function accountLine(database: string, name: string): readonly string[] | undefined {
   return database
@@ -10,13 +10,13 @@ export function accountLine(database: string, name: string): readonly string[] |
 }
 
 /**
- * The hash that somebody can log in with. A field that begins with `!` is locked, whatever stands behind it; `*` and an
+ * The hash of a password that permits a login. A field that begins with `!` is locked, whatever follows; `*` and an
  * empty one are no hash (shadow(5), crypt(5)).
  */
 export const usableHash = (field: string | undefined): string | undefined =>
   field === undefined || field === "" || field.startsWith("!") || field.startsWith("*") ? undefined : field;
 
-/** The field of a password that nobody can log in with. */
+/** A password field that permits no login. */
 export const lockedPassword = "!";
 
 /**

@@ -4,11 +4,12 @@ export type { Deployment, OsAbilities } from "../core/machine/observed-node.ts";
 export type { KernelType } from "../core/config/node-config.ts";
 
 /**
- * Everything this suite may do to a machine. Drivers implement it; nothing else touches the machine.
+ * The interface for everything that this suite may do to a machine. Drivers implement it; nothing else touches the
+ * machine.
  *
- * Every verb may be repeated: doing again what is done already succeeds and changes nothing. No verb decides anything.
- * A verb that fails rejects with McoError; what it says of atomicity holds also when the machine loses power in it.
- * Paths are absolute paths of the machine.
+ * Every verb is idempotent: repeating it succeeds and changes nothing. No verb decides anything. A failing verb rejects
+ * with McoError; its statements on atomicity hold also when the machine loses power. Paths are absolute paths of the
+ * machine.
  */
 export interface Host {
   /** Which driver this is, for logs and metrics. */
@@ -35,7 +36,7 @@ export interface Link {
   readonly target: string;
 }
 
-/** What is at a path; the contents of a folder are asked for by name. */
+/** The entry at a path; the contents of a folder are requested by name. */
 export type HostEntry =
   | PlainFile
   | Link
@@ -60,7 +61,7 @@ export interface HostWrite {
 }
 
 export interface HostFiles {
-  /** What is at the path itself (links are not followed at its end); `undefined` when nothing is. */
+  /** The entry at the path itself (a final link is not followed); `undefined` if there is none. */
   read(path: string, signal: AbortSignal): Promise<HostEntry | undefined>;
   /**
    * Each entry is atomic and durable by itself: after it resolves, a power cut leaves the new ones; before, each path
@@ -75,12 +76,9 @@ export interface HostFiles {
    * `write` had made.
    */
   remove(path: string, signal: AbortSignal): Promise<void>;
-  /** Bytes that are free where /etc and /var are written, the lesser of the two; `undefined` where nobody can say. */
+  /** Free bytes where /etc and /var are written, the lesser of the two; `undefined` if unknown. */
   freeBytes(signal: AbortSignal): Promise<number | undefined>;
-  /**
-   * What the operating system itself ships at a path of /etc; `undefined` for paths elsewhere and where it ships
-   * nothing.
-   */
+  /** The file that the operating system ships at a path of /etc; `undefined` for other paths and if it ships none. */
   vendor(path: string, signal: AbortSignal): Promise<HostEntry | undefined>;
   /**
    * Calls `onChange` soon after something happened to one of `paths`, maybe also when nothing did. Returns the way to
@@ -107,10 +105,7 @@ export interface HostUnits {
   preset(name: string, signal: AbortSignal): Promise<void>;
   /** The service manager reads all unit files again. */
   daemonReload(signal: AbortSignal): Promise<void>;
-  /**
-   * The service reads its configuration again and goes on. Rejects when the service says that it could not, and for one
-   * that does not run.
-   */
+  /** Reloads the configuration of the service. Rejects when the service reports a failure, or does not run. */
   reload(name: string, signal: AbortSignal): Promise<void>;
   /** The service is started from nothing. Rejects when it does not start: also because it is absent or masked. */
   restart(name: string, signal: AbortSignal): Promise<void>;
@@ -124,7 +119,7 @@ export interface OsStatus {
   readonly staged: Deployment | undefined;
   /** What {@link HostOs.bootPrevious} boots. */
   readonly rollback: Deployment | undefined;
-  /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
+  /** Whether the kernel runs in FIPS mode; `undefined` if it does not report it. */
   readonly fips: boolean | undefined;
   readonly can: OsAbilities;
 }
@@ -132,10 +127,10 @@ export interface OsStatus {
 export interface HostOs {
   status(signal: AbortSignal): Promise<OsStatus>;
   /**
-   * Fetches an image to this machine and verifies it: digest, the signature policy of the machine, and that it is for
-   * machines of its kind. Nothing that runs or boots changes. An interrupted fetch goes on where it stopped.
+   * Fetches an image to this machine and verifies it: digest, the signature policy of the machine, and the
+   * architecture. Running and staged systems do not change. An interrupted fetch resumes where it stopped.
    *
-   * @throws McoError `MCO_IMAGE_…`, which says whether trying again can help (`facts.retryable`).
+   * @throws McoError `MCO_IMAGE_…`, with `facts.retryable` for whether a retry can help.
    */
   prefetch(image: string, signal: AbortSignal): Promise<void>;
   /** The labels of an image that {@link HostOs.prefetch} brought. */
@@ -149,8 +144,9 @@ export interface HostOs {
   /** Throws the staged deployment away; the next boot is like this one. */
   discardStaged(signal: AbortSignal): Promise<void>;
   /**
-   * Has the next boot, also one after a power cut, be of the deployment before this one, with the /etc that it had;
-   * this one is what that can go back to. What is staged is thrown away. Rejects where there is no such deployment.
+   * Makes the next boot, also one after a power cut, use the deployment before this one, with the /etc that it had;
+   * this one becomes the deployment that it can go back to. The staged deployment is discarded. Rejects if there is no
+   * such deployment.
    */
   bootPrevious(signal: AbortSignal): Promise<void>;
   /** Which of `packages` this system really has, whatever was asked for. */
@@ -197,7 +193,7 @@ export interface BookLines {
 }
 
 /**
- * Files of story lines beside the ledger, one for each boot; they survive what the ledger survives. Readable by root
+ * Files of journal lines beside the ledger, one for each boot; they survive what the ledger survives. Readable by root
  * only.
  */
 export interface HostBooks {
@@ -219,7 +215,7 @@ export interface HostBooks {
   read(signal: AbortSignal): Promise<readonly BookLines[]>;
 }
 
-/** The machine seen from outside, for whoever plays its power button: the one-machine cluster and the tests. */
+/** The machine from outside, for the owner of its power button: the one-machine cluster and the tests. */
 export interface Machine {
   /**
    * Starts the machine. `orderly`: the last shutdown was one, so what is staged is finalised and becomes the booted

@@ -46,7 +46,7 @@ export const vendorUnitFolder = "/usr/lib/systemd/system";
 /** The machine's own presets count before the vendor's of the same name (systemd.preset(5)). */
 const presetFolders = ["/etc/systemd/system-preset", "/usr/lib/systemd/system-preset"] as const;
 
-/** What the model needs from a driver, beside its files. */
+/** What the model needs from a driver, besides its files. */
 export interface UnitModelSupport {
   readonly files: Pick<HostFiles, "read" | "write" | "remove">;
   /** All file paths below a folder of the machine, sorted. */
@@ -190,7 +190,7 @@ export function unitModel(support: UnitModelSupport): UnitModel {
     return undefined;
   }
 
-  /** What becomes of the settling unit when it is started. @returns why it failed. */
+  /** The result of starting the settling unit. @returns why it failed. */
   async function settle(): Promise<string | undefined> {
     const failure = await support.settle?.().then(
       () => undefined,

@@ -48,11 +48,11 @@ const roles = ["master", "worker", "arbiter"];
 const quoted = (words: readonly string[]) => `[${words.map((word) => `'${word}'`).join(", ")}]`;
 const infrastructure = { apiVersion: `${configGroup}/v1`, kind: "Infrastructure", name: "cluster" } as const;
 const platform = "params.status.platformStatus.type";
-/** A pool that was there before the policy goes on being rendered and rolled out. */
+/** A pool that is older than the policy is still rendered and rolled out. */
 const asBefore = (field: string) =>
   `(oldObject != null && has(oldObject.spec.${field}) && has(object.spec.${field}) && oldObject.spec.${field} == object.spec.${field})`;
 
-/** Whom the config server gives configurations, as an object says it. */
+/** The clients that the config server gives configurations to, as recorded on an object. */
 const accessIn = (object: string) =>
   `has(${object}.metadata.annotations) && '${annotations.configServerAccess}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotations.configServerAccess}'] : 'required'`;
 
@@ -103,7 +103,7 @@ const guards: readonly Guard[] = [
         expression: `object.metadata.name == '${objects.machineConfiguration}'`,
         message: `there is one MachineConfiguration, and it is called ${objects.machineConfiguration}`,
       },
-      // What was stored while nobody was asked does not keep people from changing other things.
+      // An invalid value that was stored while admission was off does not block changes of other fields.
       {
         expression: "variables.access in ['required', 'insecure'] || variables.access == variables.accessBefore",
         message: `the annotation ${annotations.configServerAccess} is required or insecure`,
@@ -234,8 +234,8 @@ export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
 }
 
 /**
- * Nobody reaches pods of the namespace but where they listen, and they reach everything. The controller's own port is
- * that of its admission webhook and its figures, which the reference's does not have.
+ * Pods of the namespace are reachable on their listening ports only; their outgoing traffic is unrestricted. The
+ * controller's own port serves its admission webhook and its metrics, which the reference's does not have.
  */
 export function networkPolicies({
   admissionPort,

@@ -63,7 +63,7 @@ export async function applyAll(
   }
 }
 
-/** The next pass applies a manifest again, whatever was applied before. */
+/** The next pass applies a manifest again, even if it was applied before. */
 export function forgetApplied(kind: string, key: string, { memory }: TaskContext): void {
   memory.applied.delete(`${kind}/${key}`);
 }

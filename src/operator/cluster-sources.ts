@@ -33,7 +33,7 @@ const puller = { namespace, fieldSelector: `metadata.name=${objects.puller}` } a
 /** Accounts that machines which join ask for their certificates as. */
 export const nodeBootstrappers = { namespace, labelSelector: labels.nodeBootstrapper } as const;
 /**
- * Where kubeadm says how its cluster is reached: kubernetes/kubernetes
+ * Where kubeadm publishes how its cluster is reached: kubernetes/kubernetes
  * cmd/kubeadm/app/phases/bootstraptoken/clusterinfo (v1.34).
  */
 const clusterInfoKey = { namespace: "kube-public", name: "cluster-info" } as const;
@@ -51,7 +51,10 @@ const mapsRead: ReadonlySet<string> = new Set<string>([
   keyOf({ metadata: clusterInfoKey }),
 ]);
 
-/** Of ConfigMaps that nobody here reads only their names are held: some namespaces are full of large ones. */
+/**
+ * Of ConfigMaps that the operator does not read, the cache holds only the names: some namespaces are full of large
+ * ones.
+ */
 const keepMap = (map: ConfigMap): ConfigMap => {
   const { managedFields: _, ...metadata } = map.metadata;
   if (map.metadata.namespace === mapNamespaces[0] || mapsRead.has(keyOf(map))) return { ...map, metadata };
@@ -59,7 +62,7 @@ const keepMap = (map: ConfigMap): ConfigMap => {
   return { apiVersion: map.apiVersion, kind: map.kind, metadata: { name, namespace: where, uid, resourceVersion } };
 };
 
-/** Of definitions only what says whose they are: the schemas of a whole cluster are large. */
+/** Of definitions the cache holds only what identifies their owner: the schemas of a whole cluster are large. */
 const keepDefinition = ({
   apiVersion,
   kind,
@@ -129,7 +132,7 @@ export function publishedRegistryCa({ caches }: Context): ConfigMap | "absent" |
   return cache.size === 0 ? "nowhere" : (cache.get(keyOf({ metadata: mergedRegistryCa })) ?? "absent");
 }
 
-/** Reads everything that says what ControllerConfig is to say. */
+/** Reads all inputs of ControllerConfig. */
 export async function observeSources(
   context: Context,
 ): Promise<Omit<ClusterSources, "bringUp" | "release" | "suiteImage" | "releaseImage" | "internalRegistryPullSecret">> {
@@ -141,7 +144,7 @@ export async function observeSources(
     const cached = caches.of(resource).get(one);
     if (cached === undefined && definitions.get(`${resource.plural}.${configGroup}`) === undefined) continue;
     kinds.add(kind);
-    // A kind that has just come is not watched yet.
+    // A newly installed kind is not watched yet.
     const object = cached ?? (await context.kube.get(resource, { name: one }, context));
     if (object !== undefined) found.set(kind, object);
   }
@@ -168,7 +171,7 @@ export async function observeTlsProfile(context: Context): Promise<TlsSecurityPr
   const cached = caches.of(openshift.APIServer).get(one);
   if (cached === undefined && caches.of(kubernetes.CustomResourceDefinition).get(`${plural}.${group}`) === undefined)
     return undefined;
-  // A kind that has just come is not watched yet.
+  // A newly installed kind is not watched yet.
   return (
     (cached ?? (await kube.get(openshift.APIServer, { name: one }, context)))?.spec?.tlsSecurityProfile ?? undefined
   );
@@ -178,7 +181,7 @@ export async function observeTlsProfile(context: Context): Promise<TlsSecurityPr
 export const observeClusterInfo = ({ caches }: Context): ConfigMap | undefined =>
   caches.of(kubernetes.ConfigMap, { namespace: clusterInfoKey.namespace }).get(keyOf({ metadata: clusterInfoKey }));
 
-/** PEM of the authorities by which the API server proves itself; `undefined` where nobody publishes them. */
+/** PEM of the authorities behind the API server's serving certificate; `undefined` if none are published. */
 export const observeServerProof = ({ caches }: Context): string | undefined =>
   caches.of(kubernetes.ConfigMap, { namespace: mergedRegistryCa.namespace }).get(sourceMaps.serverProof)?.data?.[
     "ca-bundle.crt"
@@ -210,7 +213,7 @@ export function observePullSecret(context: Context, baseDomain: string | undefin
   const { caches } = context;
   if (caches.of(ClusterOperator).get("image-registry") === undefined) return { verdict: "merged", json: undefined };
   const account = caches.of(kubernetes.ServiceAccount, puller).list()[0];
-  // During an upgrade the account may come later than its reader.
+  // During an upgrade the account may be created after its reader.
   if (account === undefined) return { verdict: "merged", json: undefined };
   const ofAccount: string[] = [];
   for (const { name = "" } of account.imagePullSecrets ?? []) {

@@ -40,7 +40,7 @@ const text = (secret: Secret | undefined, key: string) => {
   return value === undefined ? undefined : textOfBase64(value);
 };
 
-/** A Secret of the suite, as the API server has it at this moment. */
+/** A Secret of the suite, as the API server has it now. */
 const liveSecret = (name: string, context: Context): Promise<Secret | undefined> =>
   context.kube.get(kubernetes.Secret, { name, namespace }, context);
 
@@ -86,8 +86,7 @@ export async function keepConfigServerCertificates(
   if (hosts.length === 0) return undefined;
   const now = context.clock.now();
   const known = await observeAuthority(knownSecret(objects.configServerCa, context), context);
-  // What is known may be older than what was last done: nothing is made of it, and nothing replaced, unless it is so at
-  // this moment.
+  // The cache may be older than our own last write: ask the API server before anything is made from it or replaced.
   const { secret, before, current, retiring, step } =
     known.step === "keep" ? known : await observeAuthority(await liveSecret(objects.configServerCa, context), context);
   const made = () => certificateAuthority({ name: authorityName, ...context });
@@ -125,7 +124,7 @@ export async function keepConfigServerCertificates(
   };
   if (step !== "keep" || after.retired !== before.retired)
     await keep(kubernetes.Secret, tlsSecret(secret, { metadata: { name: objects.configServerCa }, data }));
-  // Whoever starts a machine believes in what is here: it comes before anything that is signed by it.
+  // Machines that start anew trust these authorities: publish them before anything is signed by them.
   await keep(kubernetes.ConfigMap, {
     apiVersion: "v1",
     kind: "ConfigMap",

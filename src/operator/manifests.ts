@@ -24,7 +24,7 @@ export const admission = {
   configuration: made.webhook,
 } as const;
 
-/** Where the state process shows its figures. On one machine it shares the controller's address. */
+/** Where the state process serves its metrics. On one machine it shares the controller's address. */
 export const stateMetrics = { port: 9444, secret: "machine-state-controller-tls" } as const;
 
 const everywhere = [{ operator: "Exists" }] as const;
@@ -60,7 +60,7 @@ export const podName = field("POD_NAME", "metadata.name");
 export const nodeName = field("NODE_NAME", "spec.nodeName");
 const podIp = field("POD_IP", "status.podIP");
 const hostIp = field("HOST_IP", "status.hostIP");
-/** Where a daemon shows figures and readiness, on its machine's loopback. */
+/** Where a daemon serves metrics and readiness, on its machine's loopback. */
 const metricsPort = 8797;
 
 /**
@@ -219,7 +219,7 @@ export function stateDeployment(inputs: ManifestInputs, replicas: 0 | 1): KubeOb
   });
 }
 
-/** Port on which the builder says that it is ready. */
+/** Port on which the builder reports readiness. */
 const builderStatusPort = 9445;
 
 /** The process that has images built; there while some pool boots them. */
@@ -299,7 +299,7 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
   return manifest as unknown as KubeObject;
 }
 
-/** What the config server is told beside what every component is. */
+/** Arguments of the config server, besides those of every component. */
 export interface ConfigServerInputs extends ManifestInputs {
   readonly access: ConfigServerAccess;
   /** Where machines that join reach the API server. */
@@ -308,7 +308,7 @@ export interface ConfigServerInputs extends ManifestInputs {
   readonly tls: readonly string[];
   /** Machines are reached on loopback, so that each listens on an address of its own. */
   readonly oneMachine: boolean;
-  /** A ConfigMap says whose client certificates may fetch configurations. */
+  /** A ConfigMap names the authority whose client certificates may fetch configurations. */
   readonly hasClientCa: boolean;
 }
 
@@ -331,7 +331,7 @@ export function tlsFlagsIn(args: readonly string[]): readonly string[] {
 
 /**
  * Where the config server listens (openshift/machine-config-operator cmd/machine-config-server, main), and where it
- * shows its figures.
+ * serves its metrics.
  */
 export const configServerPorts = { config: 22623, metrics: 9447 } as const;
 
@@ -420,8 +420,8 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
 export const clientCaKey = "ca-bundle.crt";
 
 /**
- * What a machine that joins may do before it has a certificate of its own: ask for one, and see what became of that. By
- * pool, since the account tells the pool.
+ * The rights of a joining machine before it has a certificate of its own: request one, and read the result. One account
+ * per pool, since the account identifies the pool.
  */
 export function bootstrapRights(pools: readonly string[]): readonly KubeObject[] {
   const name = made.nodeBootstrapper;
@@ -472,7 +472,7 @@ export function bootstrapRights(pools: readonly string[]): readonly KubeObject[]
   return manifests as unknown as readonly KubeObject[];
 }
 
-/** How the state process is found by whoever reads its figures, by a name that its certificate holds. */
+/** The Service through which metrics readers find the state process, by a name that its certificate holds. */
 export function stateService(): KubeObject {
   const selector = { "k8s-app": objects.state };
   const manifest = {
@@ -497,7 +497,7 @@ export function admissionService(): KubeObject {
 }
 
 /**
- * Asks the controller before a MachineConfig or pool is stored. A controller that is away keeps nobody from writing.
+ * Asks the controller before a MachineConfig or pool is stored. An unavailable controller blocks no write.
  *
  * `address`: where the controller is reached without a Service, on one machine; `undefined`: by `admissionService`.
  */

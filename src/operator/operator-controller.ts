@@ -10,11 +10,11 @@ import { type TaskContext, runTask } from "./operator-task.ts";
 import { watchClusterOperators, watchNamespace } from "./operator-watches.ts";
 import { operatorTasks } from "./tasks/index.ts";
 
-/** The next pass comes after this time at the latest, for what no watch reports. */
+/** The next pass starts after this time at the latest, for changes that no watch reports. */
 const sweepSeconds = 300;
 /** A task that fails is tried again after this time. */
 const failedRetrySeconds = 5;
-/** How often the operator looks whether the builder has cleaned up after the last pool. */
+/** How often the operator checks whether the builder has cleaned up after the last pool. */
 const builderLookSeconds = 5;
 
 /**

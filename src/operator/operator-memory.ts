@@ -2,7 +2,9 @@ import { ClusterMembers } from "../core/pool/cluster-members.ts";
 import type { Changing } from "../core/operator/decide-authorities.ts";
 import type { ConfigServerAccess } from "../core/join/config-server.ts";
 
-/** What the operator remembers between two passes. A process that starts anew, or leads again, has forgotten it. */
+/**
+ * What the operator remembers between two passes. A process that restarts, or leads again, starts with an empty memory.
+ */
 export interface OperatorMemory {
   /** Every machine by pool, kept from single changes. */
   readonly cluster: ClusterMembers;
@@ -28,9 +30,9 @@ export interface OperatorMemory {
   isHandingOver: boolean;
   /** Since when the builder is deployed though no pool boots images (monotonic). */
   builderUnwantedSince: number | undefined;
-  /** What the log last said of the config server. */
+  /** What the log last reported of the config server. */
   readonly configServerLog: { access: ConfigServerAccess | undefined; tlsNotes: string };
-  /** What the cluster's book was told of the way to this version. */
+  /** What was reported to the cluster's book of the upgrade to this version. */
   readonly reported: { upgradeBegan: boolean; arrival: boolean };
 }
 

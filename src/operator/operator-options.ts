@@ -9,16 +9,13 @@ export interface OperatorOptions {
   readonly image: string;
   /** The same with buildah; `image` when absent. */
   readonly builderImage?: string;
-  /**
-   * Authorities that the API server proves itself by come in several steps; machines get them when nothing has changed
-   * for this long.
-   */
+  /** The API server's authorities change in several steps; machines get them when nothing has changed for this long. */
   readonly authoritiesSettleMs?: number;
   /** Where the operator reaches the API server. */
   readonly apiServer: string;
   /** `host` or `host:port` that machines which join reach the config server by, where the cluster does not say. */
   readonly configServerAddress?: string;
-  /** Unique for each start of the process: which life of the operator its lines tell of. */
+  /** Unique for each start of the process; identifies the process in its journal lines. */
   readonly identity?: string;
   /** Called with what the settings ask for, whenever the operator reads them. */
   readonly setLogLevel?: (level: LogLevel) => void;

@@ -4,7 +4,9 @@ import { isConflict, isPassing } from "../kube/kube-error.ts";
 import type { OperatorMemory } from "./operator-memory.ts";
 import type { OperatorOptions } from "./operator-options.ts";
 
-/** An API server that is away or busy for longer than this is reported: until then nothing is wrong with the task. */
+/**
+ * An API server that is unavailable or busy for longer than this is reported; until then the task counts as healthy.
+ */
 const passingMs = 60_000;
 
 /** What a task works with. */
@@ -54,7 +56,7 @@ export const runnable = <View, Decision>(task: OperatorTask<View, Decision>): Ru
   run: async (context) => task.perform(task.decide(await task.observe(context)), context),
 });
 
-/** Runs one task. A failure is its outcome: it does not keep other tasks from their work. */
+/** Runs one task. A failure is its outcome and does not block other tasks. */
 export async function runTask({ name, run }: RunnableTask, context: TaskContext): Promise<TaskOutcome> {
   try {
     const result = await run(context);

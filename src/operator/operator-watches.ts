@@ -40,7 +40,7 @@ export const watchPools: OperatorWatch = (memory) => [
     resource: MachineConfigPool,
     concerns: ({ key, before, after }) => {
       memory.cluster.putPool(key, after, memory.now());
-      // What the node controller says of a pool follows from what is known here as well.
+      // The node controller's report of a pool follows from these objects too.
       return before !== undefined &&
         after !== undefined &&
         equalValues(
@@ -57,7 +57,7 @@ export const watchControllerConfigs: OperatorWatch = () => [
   watching({ resource: ControllerConfig, concerns: everything }),
 ];
 
-/** What says which image a pool's machines are to have. */
+/** The objects that decide a pool's image. */
 export const watchImages: OperatorWatch = (memory) => [
   watching({
     resource: MachineOSConfig,
@@ -119,7 +119,7 @@ export const watchSecrets: OperatorWatch = () => [
   watching({ resource: kubernetes.Secret, selection: ours, concerns: everything }),
 ];
 
-/** What ControllerConfig is made from, and everything else that the cluster says of itself. */
+/** The inputs of ControllerConfig, and all other cluster settings. */
 export const watchSources: OperatorWatch = () => sourceWatches(everything);
 
 /** How long machines keep their images after an opt-out; a pass follows by the watch of all ConfigMaps. */

@@ -90,7 +90,7 @@ const operator: Rights = {
     rule(configGroup, ["infrastructures", "networks", "dnses", "proxies", "images"], read),
     // How TLS is spoken.
     rule(configGroup, ["apiservers"], read),
-    // Whoever makes a policy with parameters must be able to read them.
+    // The creator of a policy with parameters must be able to read them.
     rule(configGroup, ["clusterversions"], read),
     rule(group, ["osimagestreams", "internalreleaseimages"], read),
     rule("", ["configmaps"], ["list", "watch"]),
@@ -147,7 +147,7 @@ const controller: Rights = {
     rule("certificates.k8s.io", ["certificatesigningrequests"], ["list", "watch"]),
     rule("certificates.k8s.io", ["certificatesigningrequests/approval"], ["patch"]),
     rule("certificates.k8s.io", ["signers"], ["approve"], [signers.kubeletClient, signers.kubeletServing]),
-    // Who may read the metrics, the API server says.
+    // The API server decides who may read the metrics.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
     // Lies in another namespace, which not every cluster has.
@@ -160,7 +160,7 @@ const controller: Rights = {
   ],
 };
 
-/** Which machine a daemon may write about, the fence says: RBAC knows no "own". */
+/** The fence limits a daemon to its own machine's objects: RBAC knows no "own". */
 const daemon: Rights = {
   account: objects.daemon,
   everywhere: [
@@ -191,9 +191,9 @@ const state: Rights = {
     rule(operatorGroup, ["machineconfigurations/status"], ["patch"]),
     rule(configGroup, ["clusteroperators"], ["list", "watch"], [objects.clusterOperator]),
     rule("", ["nodes"], ["list", "watch"]),
-    // A machine that was served and does not join is told of where nobody else would see it, once.
+    // A machine that was served but does not join is reported once, since nothing else shows it.
     rule("", ["events"], ["create"]),
-    // Who may read the metrics, the API server says.
+    // The API server decides who may read the metrics.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ],
@@ -206,7 +206,7 @@ const state: Rights = {
   ],
 };
 
-/** It makes images, and says of them what there is to say; which machine boots one it does not decide. */
+/** The builder makes images and reports on them; it does not decide which machine boots one. */
 const osBuilder: Rights = {
   account: objects.osBuilder,
   everywhere: [
@@ -255,7 +255,7 @@ const configServer: Rights = {
     rule(group, ["provisioningtokens"], ["get"]),
     rule(group, ["provisioningtokens/status"], ["patch"]),
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.server]),
-    // Who may read the metrics, the API server says.
+    // The API server decides who may read the metrics.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ],
@@ -291,7 +291,7 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): rea
   return manifests as unknown as readonly KubeObject[];
 }
 
-/** Account, roles and bindings of the operator itself, which whoever installs it gives it. */
+/** Account, roles and bindings of the operator itself; the installation creates them. */
 export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator);
 
 /** Accounts, roles and bindings of the components, which the operator gives them. */

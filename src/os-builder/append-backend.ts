@@ -26,8 +26,8 @@ interface Task {
 }
 
 /**
- * Makes images in this process: one layer on a parent that is there. Nothing of a run outlives the process, and nothing
- * has to: the image that comes of a request is the same each time, so that a run that was lost is simply begun again.
+ * Makes images in this process: one layer on an existing parent. Nothing of a run outlives the process. Equal requests
+ * give equal images, so a lost run is simply started again.
  */
 export const appendBackend = (options: AppendBackendOptions): BuildBackend => new AppendBackend(options);
 
@@ -62,7 +62,7 @@ class AppendBackend implements BuildBackend {
       state: { phase: "Pending" },
     };
     this.#tasks.set(id, task);
-    // Every end of it is told as a state.
+    // Every end of it is reported as a state.
     void this.#run(request, task);
     return task.run;
   }

@@ -119,10 +119,10 @@ export interface BuildBackend {
   /** Calls when something may have happened to a run; {@link observe} is the truth. Returns the way to stop it. */
   watch(onChange: (build: string) => void): () => void;
   logs(run: RunRef, how: LogSelection, signal: AbortSignal): AsyncIterable<LogLine>;
-  /** {@link observe} says `Gone` some time later. */
+  /** {@link observe} returns `Gone` some time later. */
   cancel(run: RunRef, because: string, signal: AbortSignal): Promise<void>;
   /** Removes what the run needed, secrets first. `keepForInspection`: everything but those stays for a while. */
   cleanup(run: Pick<RunRef, "build">, how: { readonly keepForInspection: boolean }, signal: AbortSignal): Promise<void>;
-  /** Everything that still runs, whoever began it. */
+  /** Everything that still runs, even if another process started it. */
   list(signal: AbortSignal): Promise<readonly RunRef[]>;
 }

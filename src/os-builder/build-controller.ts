@@ -34,12 +34,12 @@ const registrySeconds = 30;
 /** Inputs whose only fault is the answer of a registry are read again after this time. */
 const invalidSeconds = 60;
 const waitedForRender = 30;
-/** After a write that changes what is wanted: its news come by the watch, as a rule sooner. */
+/** Delay after a write that changes the desired image; the watch usually reports it sooner. */
 const againSeconds = 0.25;
 
 /**
- * Has images made for the pools that are opted in, and reports what came of it. Everything that it knows is on objects:
- * a process that takes over goes on where the last one ended, at whatever step.
+ * Has images built for opted-in pools, and reports the results. All its state is on objects: a process that takes over
+ * continues at the step where the last one ended.
  */
 export function buildController({ backends, images, stillMs = defaultStillMs }: BuildControllerOptions): Controller {
   const memory = builderMemory();
@@ -85,7 +85,7 @@ async function reconcilePool(name: string, context: BuilderContext): Promise<Out
     .filter(({ spec }) => spec.machineConfigPool.name === name);
   const leaving = configs.filter((config) => config.metadata.deletionTimestamp !== undefined && isHeld(config));
   for (const config of leaving) await releaseConfig(config, pool, context);
-  // What was written says how it goes on.
+  // The written objects decide the next step.
   if (leaving.length > 0) return done(1);
   const outcome = await servePool(name, pool, configs, context);
   return sooner(outcome, await driveAll(name, context));

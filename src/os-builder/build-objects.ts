@@ -227,7 +227,7 @@ function mountedIn(request: BuildRequest, cacheFolder: string | undefined, piece
     ...optional(request.trust.length > 0, buildPaths.trust, "additionaltrustbundle"),
     ...optional(request.policy !== undefined, buildPaths.policy, "etc-policy"),
     ...optional(request.registries !== undefined, buildPaths.registries, "etc-registries"),
-    // A host's own content may come and go; steps that need it say so themselves.
+    // The host's own content may change; steps that need it declare it themselves.
     ...request.mounts.map(
       ({ kind, source }) =>
         [

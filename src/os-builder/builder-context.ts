@@ -4,7 +4,7 @@ import type { WantObserver } from "./observe-want.ts";
 
 /** What the builder remembers between two passes. Whatever has to outlive the process is on objects. */
 export interface BuilderMemory {
-  /** Build → its pool, of those that were seen: news of a run may come when its build is gone. */
+  /** Build → its pool, of known builds: an event of a run may arrive after its build is gone. */
   readonly pools: Map<string, string>;
   /** Pool → key that steps are to be run for, and since when it is wanted (monotonic). */
   readonly still: Map<string, { readonly key: string; readonly since: number }>;

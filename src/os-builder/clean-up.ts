@@ -3,7 +3,10 @@ import { isAttached } from "../core/build/build-plan.ts";
 import type { BuilderContext } from "./builder-context.ts";
 import { backendOf } from "./drive-build.ts";
 
-/** Removes what a build needed. Secrets go at once; of a failure the rest stays for a while, for people to look at. */
+/**
+ * Removes the objects that a build needed. Secrets go at once; after a failure the other objects stay for a while, for
+ * inspection.
+ */
 export async function cleanUp(
   build: MachineOSBuild,
   keepForInspection: boolean,

@@ -15,7 +15,7 @@ import { decodeContents, textOf } from "../ignition/data-url.ts";
 import { type Caches, type Watch, watching } from "../kube/controller.ts";
 import { readRegistrySecret } from "./registry-secret.ts";
 
-/** Objects of the suite's namespace; what belongs to single builds is large, and nobody here reads it. */
+/** Objects of the suite's namespace, without those of single builds, which are large and not read here. */
 export const ownNamespace = { namespace } as const;
 const withoutEphemeral = <T extends ConfigMap | Secret>(object: T): T => {
   const { managedFields: _, ...metadata } = object.metadata;
@@ -86,7 +86,7 @@ export const poolWatches: readonly [Watch, ...Watch[]] = [
     keep: keepSecret,
     concerns: ({ before, after }, caches) => (isEphemeral(after ?? before) ? [] : everyPool(caches)),
   }),
-  // Architectures and images: not what a node says of itself each minute.
+  // Architectures and images, without what a node reports each minute.
   watching({
     resource: kubernetes.Node,
     keep: trimNode,
@@ -166,8 +166,8 @@ export function authIn(caches: Caches, name: string | undefined): string | undef
 export type PoolNode = InputFacts["nodes"][number] & { readonly isControlPlane: boolean };
 
 /**
- * Operating systems that images can be booted on, by the label that names one; a node that says nothing is taken for
- * one. Source: node.openshift.io/os_id of the installer's machines.
+ * Operating systems that images can be booted on, by the label that names one; a node without the label counts as one.
+ * Source: node.openshift.io/os_id of the installer's machines.
  */
 const imageBasedOs: ReadonlySet<string> = new Set([
   "rhcos",
@@ -257,6 +257,6 @@ export function imagesOfNodes(caches: Caches): readonly string[] {
   return [...onNodes, ...onMachineConfigNodes];
 }
 
-/** Whatever field a daemon tells of a deployment in, its digest is found. */
+/** Finds the digest, whichever field of a deployment the daemon reports it in. */
 const pullspecsIn = (value: unknown): readonly string[] =>
   JSON.stringify(value ?? null).match(/[A-Za-z0-9][^\s"'\\,;]*@sha256:[0-9a-f]{64}/g) ?? [];

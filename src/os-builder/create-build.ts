@@ -7,7 +7,7 @@ import type { Context } from "../kube/controller.ts";
 import { isAlreadyExists } from "../kube/kube-error.ts";
 import type { Want } from "./observe-want.ts";
 
-/** How a build comes by its image, and why so. */
+/** How a build gets its image, and why. */
 export type BuildReason = Pick<BuildPlan, "strategy" | "because" | "turnedDown"> & {
   readonly from?: MachineOSBuild;
   readonly parent?: { readonly image: string; readonly hasConfigLayer: boolean };

@@ -28,9 +28,9 @@ import type { ContentMode } from "../core/config/node-config.ts";
 import { type BuildState, hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 import { maxRetriesOf } from "../core/build/build-settings.ts";
 
-/** How soon a build is looked at again though nobody says that anything happened. */
+/** How soon a build is checked again when no event arrives. */
 const looks = { running: 10, queued: 5, registry: 30 } as const;
-/** A run that somebody deleted is begun again after this. */
+/** A run that a user deleted is restarted after this. */
 const deletedAgainMs = 60_000;
 /** Longest message of a condition. */
 const conditionText = 1024;
@@ -39,14 +39,11 @@ export interface DriveContext {
   readonly context: Context;
   readonly backends: readonly BuildBackend[];
   readonly observer: WantObserver;
-  /**
-   * What the build is for, read anew. `changed`: its inputs are others by now. `waits`: they cannot be read at the
-   * moment.
-   */
+  /** The build's inputs, read again. `changed`: they differ by now. `waits`: they cannot be read at the moment. */
   readonly wantOf: (build: MachineOSBuild) => Promise<Want | "changed" | "waits">;
 }
 
-/** Seconds until the next look; `undefined`: when something happens. */
+/** Seconds until the next pass; `undefined`: at the next event. */
 export type NextLook = number | undefined;
 
 const noted = (build: MachineOSBuild, annotation: string) => build.metadata.annotations?.[annotation];
@@ -67,7 +64,7 @@ export function backendOf(build: MachineOSBuild, backends: readonly BuildBackend
 
 const clipped = (text: string) => (text.length <= conditionText ? text : `${text.slice(0, conditionText - 1)}…`);
 
-/** Brings one build that has not ended a step on: starts its run, or tells what the run says. */
+/** Advances an unfinished build by one step: starts its run, or reports the state of the run. */
 export async function driveBuild(build: MachineOSBuild, drive: DriveContext): Promise<NextLook> {
   const state = stateOfBuild(build);
   if (hasEnded(state) || build.metadata.deletionTimestamp !== undefined) return undefined;
@@ -82,7 +79,7 @@ export async function driveBuild(build: MachineOSBuild, drive: DriveContext): Pr
     return looks.queued;
   }
   const recorded = readFailure(noted(build, annotations.buildFailure));
-  // What a failure leads to was begun to be written and not finished.
+  // The consequences of a failure were only partly written.
   if (recorded?.attempt === attemptOf(build) && recorded.follows !== undefined) return concludeFailure(build, drive);
   const due = Date.parse(noted(build, annotations.nextAttemptAt) ?? "");
   const waitsFor = due - drive.context.clock.now();
@@ -93,7 +90,7 @@ export async function driveBuild(build: MachineOSBuild, drive: DriveContext): Pr
 /** Reasons of builds whose next run is still to be begun. */
 const notBegun: ReadonlySet<string> = new Set(["RetryScheduled", "Attached", "InputChanged"]);
 
-/** Whether the run of the present attempt was begun: what was told after that says so. */
+/** Whether the run of the present attempt was started: later reports imply it. */
 function isStarted(build: MachineOSBuild, state: BuildState): boolean {
   return (
     state.phase !== "Initial" && !notBegun.has(state.reason) && noted(build, annotations.nextAttemptAt) === undefined
@@ -303,7 +300,7 @@ async function takeBack(build: MachineOSBuild, context: Context): Promise<NextLo
   return deletedAgainMs / 1000;
 }
 
-/** Writes where a run is, and tells what is new about it. */
+/** Writes the state of a run, and reports what is new about it. */
 async function tell(
   build: MachineOSBuild,
   before: BuildState,
@@ -333,7 +330,7 @@ async function tell(
     });
 }
 
-/** A run that says it has an image: the image is looked at as nodes will, and only then it counts. */
+/** A run reports an image: verify the image as nodes will; only then it counts. */
 async function finish(build: MachineOSBuild, state: BuildState, run: RunState, drive: DriveContext): Promise<NextLook> {
   const { context, observer } = drive;
   const { caches, signal } = context;
@@ -350,7 +347,7 @@ async function finish(build: MachineOSBuild, state: BuildState, run: RunState, d
   const rendered = caches.of(MachineConfig).get(build.spec.machineConfig.name);
   const read = rendered === undefined ? undefined : readRendered(rendered);
   const components = readComponents(noted(build, annotations.keyInputs));
-  // What nobody wants any more has nobody whose credentials it could be looked at with.
+  // An image that is no longer desired has no owner whose credentials could be used to verify it.
   if (config !== undefined && read?.verdict === "read" && components !== undefined) {
     const architecture = String(components["arch"]);
     const access = observer.nodeAccess(observer.access(config, read.config, architecture, caches), caches);
@@ -634,7 +631,7 @@ async function fail(build: MachineOSBuild, reason: string, message: string, cont
   });
 }
 
-/** The end without an image that nobody failed at. */
+/** An end without an image that is no failure. */
 export async function interrupt(
   build: MachineOSBuild,
   reason: "Superseded" | "OptedOut" | "UserDeleted",
@@ -672,7 +669,7 @@ export async function interrupt(
   });
 }
 
-/** Ends the run of a build that is not wanted any more: first the run, then the build that tells of it. */
+/** Ends the run of a build that is no longer desired: first the run, then the build that records it. */
 export async function cancelBuild(
   build: MachineOSBuild,
   reason: "Superseded" | "OptedOut",

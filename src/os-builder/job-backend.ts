@@ -39,7 +39,7 @@ export interface JobBackendOptions {
 }
 
 const defaultAtOnce = 4;
-/** Of a log that is looked at for where a build is. */
+/** Part of a log that is searched for the progress of a build. */
 const stepTailLines = 400;
 const maxLogBytes = 8 * 1024 * 1024;
 const followMs = 1000;
@@ -285,5 +285,5 @@ class JobBackend implements BuildBackend {
 /** Name of one attempt. */
 export const runIdOf = (build: string, attempt: number): string => `${build}-${attempt}`;
 
-/** A watch that only says that something changed needs no more. */
+/** A watch that only signals changes needs no more. */
 const trim = <T extends KubeObject>({ apiVersion, kind, metadata }: T): T => ({ apiVersion, kind, metadata }) as T;

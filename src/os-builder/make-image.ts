@@ -261,7 +261,7 @@ const begun = (build: MachineOSBuild, { strategy, because }: BuildPlan): Standin
   build,
 });
 
-/** Makes the object of a build whose image is still to come. */
+/** Creates the object of a build whose image is not built yet. */
 async function begin(plan: BuildReason, { pool, want, view }: Work, context: BuilderContext): Promise<MachineOSBuild> {
   const { facts } = view;
   // Retries were spent on another key.
@@ -285,7 +285,7 @@ async function attach(build: MachineOSBuild, from: MachineOSBuild, context: Buil
   context.report({ about: build, notice: "BuildAttached", message });
 }
 
-/** The registry does not have an image any more: no build is said to have made it. */
+/** The registry no longer has the image: no build is recorded as its origin. */
 async function forgetImage(image: string, facts: PlanFacts, context: BuilderContext): Promise<void> {
   for (const build of facts.builds)
     if (build.status?.digestedImagePushSpec === image)

@@ -299,7 +299,7 @@ export class WantObserver {
     };
   }
 
-  /** Names become digests; owners by name are looked up where the configuration has some. */
+  /** Resolves names to digests; looks up owners by name if the configuration has some. */
   async #resolve(
     content: NodeConfig,
     mode: ContentMode,
@@ -358,7 +358,7 @@ export class WantObserver {
       const mayPush = await this.#answer(`push ${key}`, () => images.mayPush(repository, signal));
       const now = this.#clock.monotonic();
       const before = this.#denials.get(key);
-      // A denial is asked about again soon; asked at once, the same answer says nothing new.
+      // A denial is checked again soon; asking at once would return the same answer.
       const isNew = before === undefined || now - before.at >= denialMs;
       if (mayPush !== "yes" && isNew) this.#answers.delete(`push ${key}`);
       const denials = mayPush !== "denied" ? 0 : isNew ? (before?.count ?? 0) + 1 : before.count;
@@ -412,7 +412,7 @@ function mergedAuth(texts: readonly (string | undefined)[]): string | undefined 
       const read = JSON.parse(text) as { readonly auths?: Readonly<Record<string, unknown>> };
       Object.assign(auths, read.auths ?? {});
     } catch {
-      // One that cannot be read says nothing: whoever checks it tells.
+      // An unreadable one is ignored here: its own check reports it.
     }
   }
   return Object.keys(auths).length === 0 ? undefined : JSON.stringify({ auths });

@@ -13,8 +13,8 @@ import { intentFacts, poolWatches } from "./cluster-facts.ts";
 import { writeConfigStatus } from "./write-objects.ts";
 
 /**
- * Turns whatever opts a pool in into one MachineOSConfig: makes and removes those that no user wrote, holds on to every
- * one of them until what was made for it is gone, and says which one decides.
+ * Turns each way of opting a pool in into one MachineOSConfig: creates and removes those that no user wrote, keeps
+ * every one until the objects that were made for it are gone, and reports which one decides.
  */
 export function optInController(): Controller {
   /** Pool → problems of its inputs that were reported where there is no MachineOSConfig to report them on. */
@@ -131,7 +131,7 @@ async function materialise(
   )
     return;
   const owner = { apiVersion: pool.apiVersion, kind: pool.kind, name, uid: pool.metadata.uid ?? "" };
-  // Fields that somebody changed by hand are the ConfigMap's again.
+  // Fields that were changed by hand are reset to the ConfigMap's values.
   await kube.apply(
     MachineOSConfig,
     {

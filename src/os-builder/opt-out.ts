@@ -50,7 +50,7 @@ export async function releaseConfig(
   });
 }
 
-/** Machines that were told to go back already have nothing to wait for. */
+/** Machines that were already told to go back have nothing to wait for. */
 async function grantGrace(
   config: MachineOSConfig,
   pool: MachineConfigPool | undefined,
@@ -82,7 +82,7 @@ async function endRuns(machineOSConfig: string, message: string, context: Builde
       await cleanUp(build, false, context);
 }
 
-/** Takes a pool back from images: what was begun ends, and what was said of images goes. */
+/** Moves a pool off images: ends pending builds, and removes what was reported of images. */
 export async function leavePool(
   name: string,
   pool: MachineConfigPool | undefined,

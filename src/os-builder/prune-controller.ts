@@ -19,13 +19,13 @@ import { WantObserver } from "./observe-want.ts";
 import { annotateBuild, writeConfigStatus } from "./write-objects.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
-/** There is one thing to look at: everything. */
+/** There is one item to reconcile: everything. */
 const everything = "builds";
 const longestSeconds = 3600;
 const soonestSeconds = 5;
-/** A digest that cannot be deleted is told once in this time. */
+/** A digest that cannot be deleted is reported once in this time. */
 const tellAgainMs = 86_400_000;
-/** What failed builds left for people to look at goes after this. */
+/** Leftovers of failed builds are removed after this. */
 const inspectionMs = 86_400_000;
 const followed: ReadonlySet<string> = new Set([MachineOSBuild.kind, MachineOSConfig.kind, kubernetes.Node.kind]);
 
@@ -113,7 +113,7 @@ async function carryOut(plan: PrunePlan, context: PruneContext): Promise<number>
   return freed;
 }
 
-/** Removes what failed builds left for people to look at, once it has been there for a while. */
+/** Removes leftovers of failed builds once they have been available for inspection for a while. */
 async function removeInspected(builds: readonly MachineOSBuild[], now: number, context: PruneContext): Promise<void> {
   const { backends, inspected, signal } = context;
   for (const build of builds) {
@@ -164,7 +164,9 @@ async function mark(name: string, after: string | null, context: PruneContext): 
   if (build !== undefined) await annotateBuild(build, { [annotations.pruneAfter]: after }, context);
 }
 
-/** The image first: a build that is gone tells nobody which image is left. @returns whether the build went. */
+/**
+ * The image first: once a build is gone, nothing records which image is left. @returns whether the build was removed.
+ */
 async function remove(build: MachineOSBuild, image: string | undefined, context: PruneContext): Promise<boolean> {
   const { kube, report, signal } = context;
   const { name } = build.metadata;
@@ -174,7 +176,7 @@ async function remove(build: MachineOSBuild, image: string | undefined, context:
   }
   for (const backend of context.backends) await backend.cleanup({ build: name }, { keepForInspection: false }, signal);
   try {
-    // Nobody may have said meanwhile that it is needed.
+    // It must not have become needed meanwhile.
     await kube.delete(MachineOSBuild, build.metadata, {
       ...(build.metadata.resourceVersion === undefined ? {} : { resourceVersion: build.metadata.resourceVersion }),
       signal,
@@ -282,7 +284,7 @@ const imagesIn = (
   return [...new Set(found)].sort().join();
 };
 
-/** Images that runs stand on at this moment. */
+/** Images that current runs are based on. */
 function parentsOf(builds: readonly MachineOSBuild[]): readonly string[] {
   return builds
     .filter((build) => !hasEnded(stateOfBuild(build)))

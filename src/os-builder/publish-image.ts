@@ -23,7 +23,7 @@ const isPublished = (config: MachineOSConfig, { metadata: { name } }: MachineOSB
   config.status.machineOSBuild?.name === name &&
   noted(config, annotations.currentMachineOSBuild) === name;
 
-/** The image that is wanted is made: first of all the controllers that roll it out are told. */
+/** The desired image is built: report it first to the controllers that roll it out. */
 export async function publishImage(
   pool: MachineConfigPool,
   intent: Configured,
@@ -74,7 +74,7 @@ async function pointTo(
   });
 }
 
-/** When every machine of the pool runs an image, the build's book says so, once. */
+/** When every machine of the pool runs an image, the build's book reports it, once. */
 async function reportRolledOut(
   pool: MachineConfigPool,
   build: MachineOSBuild,

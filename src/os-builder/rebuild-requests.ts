@@ -30,7 +30,7 @@ export async function beginRebuild(
   });
 }
 
-/** The requests and the mark of a rebuild go when it has ended, whatever came of it. */
+/** The requests and the mark of a rebuild are removed when it has ended, whatever the result. */
 export async function endRebuild(
   pool: MachineConfigPool,
   config: MachineOSConfig,

@@ -28,7 +28,7 @@ export interface OsBuilderOptions extends Ports {
   /** Unique for each start of the process. */
   readonly identity: string;
   readonly version: string;
-  /** What makes images, cheaper ones first. Made for a term: they live as long as this process leads. */
+  /** The backends, cheaper ones first. They are created per term and live as long as this process leads. */
   readonly backends: (kube: KubeClient, term: AbortSignal) => readonly BuildBackend[];
   readonly images: OpenImages;
   /** Where it answers whether it is ready, to anybody; nowhere when absent. */
@@ -38,7 +38,7 @@ export interface OsBuilderOptions extends Ports {
     readonly port: number;
     readonly network?: boolean;
   };
-  /** Where figures are shown; nowhere when absent. */
+  /** Where metrics are served; nowhere when absent. */
   readonly metrics?: {
     readonly listen: Listen;
     readonly host: string;
@@ -219,7 +219,7 @@ async function runTerm(options: OsBuilderOptions, progress: Progress, term: Abor
   progress.leads = false;
 }
 
-/** Runs whose build is gone are ended: nobody would ever ask for what comes of them. */
+/** Ends runs whose build is gone: nothing else would ever read their results. */
 async function sweep(backend: BuildBackend, known: Caches, log: Logger, term: AbortSignal): Promise<void> {
   for (const run of await backend.list(term)) {
     if (known.of(MachineOSBuild).get(run.build) !== undefined) continue;

@@ -13,7 +13,7 @@ export interface ObservedRun {
   readonly step: string | undefined;
 }
 
-/** A scheduler may need a moment; a registry, a while. */
+/** Grace times: short for a scheduler, longer for a registry. */
 const schedulingMs = 60_000;
 export const builderImageMs = 600_000;
 

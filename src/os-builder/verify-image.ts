@@ -8,7 +8,7 @@ import type { ContentMode } from "../core/config/node-config.ts";
 export type Verification =
   | { readonly verdict: "good"; readonly facts: ImageFacts }
   | { readonly verdict: "failed"; readonly failure: BuildFailure }
-  /** The registry does not answer: it says nothing about the image. */
+  /** The registry does not respond, so nothing is known about the image. */
   | { readonly verdict: "waits"; readonly message: string };
 
 /** What is kept of a finished image. */
@@ -16,11 +16,11 @@ export interface ImageFacts {
   readonly architecture: string;
   readonly layers: number;
   readonly bytes: number;
-  /** Version of its kernel, where the image says so. */
+  /** Version of its kernel, if the image states it. */
   readonly kernel?: string;
 }
 
-/** Any of these says that machines can boot an image. */
+/** Each of these marks an image as bootable. */
 const bootable = ["ostree.bootable", "containers.bootc"] as const;
 const kernelLabels = ["ostree.linux", "coreos.linux"] as const;
 
@@ -30,8 +30,8 @@ const failed = (cause: string): Verification => ({
 });
 
 /**
- * Looks at a finished image as the nodes will: with their credentials, by its digest. What it was made for has to be
- * what it says of itself. `base`: what it was built on, where that can be asked whether it can be booted at all.
+ * Verifies a finished image as the nodes will: with their credentials, by its digest. Its labels must name what it was
+ * made for. `base`: the image that it was built on, if the registry can be asked whether that one is bootable at all.
  */
 export async function verifyImage(
   image: string,

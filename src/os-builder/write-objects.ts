@@ -50,7 +50,7 @@ function withConditions(
   return changed ? next : undefined;
 }
 
-/** Sets conditions of a MachineOSConfig, and what comes with them. */
+/** Sets conditions of a MachineOSConfig, and related fields. */
 export async function writeConfigStatus(
   config: MachineOSConfig,
   wanted: readonly WantedCondition[],
@@ -116,7 +116,7 @@ export async function annotatePool(
   });
 }
 
-/** `unless`: looked at on what is there when it is written. */
+/** `unless`: checked against the current object at the time of the write. */
 export async function annotateConfig(
   config: MachineOSConfig,
   changes: Annotations,
@@ -168,7 +168,7 @@ export async function writeBuildState(
     (object) => {
       written = false;
       const now = stateOfBuild(object);
-      // News of an earlier attempt come too late.
+      // Events of an earlier attempt arrive too late.
       if (
         object.metadata.annotations?.[annotations.buildAttempt] !==
         build.metadata.annotations?.[annotations.buildAttempt]
@@ -179,7 +179,7 @@ export async function writeBuildState(
         !(mayFollow(now.phase, state.phase) || (now.phase === "Initial" && state.phase === "Initial"))
       )
         return undefined;
-      // Both moments are written once.
+      // Both times are written once.
       const moments = Object.fromEntries(
         Object.entries(more).filter(
           ([field]) => !((field === "buildStart" || field === "buildEnd") && object.status?.[field] !== undefined),

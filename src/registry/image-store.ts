@@ -21,7 +21,7 @@ import { type RegistryClient, type Repository, digestOf, registryClient } from "
 import { isRetryable, retried } from "./retries.ts";
 import type { ProxySettings, StreamedBody, Wire } from "./wire.ts";
 
-/** What is known of an image without its layers. */
+/** The properties of an image without its layers. */
 export interface ImageInfo {
   readonly is: "image";
   /** Of the manifest for the architecture that is asked for. */
@@ -45,18 +45,15 @@ export interface AppendRequest extends Addition {
   readonly parent: string;
 }
 
-/**
- * Images in registries: looked at, made from one another, deleted. Failures are `MCO_IMAGE_*` with the fact
- * `retryable`.
- */
+/** Images in registries: inspected, composed, deleted. Failures are `MCO_IMAGE_*` with the fact `retryable`. */
 export interface ImageStore {
   /** The pullspec by digest. One that has a digest already is not asked for. */
   resolve(image: string, signal: AbortSignal): Promise<string>;
   /** With the pull credentials. An image that cannot be used for what it is made of rejects (`MCO_IMAGE_INVALID`). */
   inspect(image: string, signal: AbortSignal): Promise<ImageInfo | MissingImage>;
   /**
-   * Contents of files by their absolute paths, as the topmost layer that has them says; what is absent, or no file, is
-   * left out.
+   * Contents of files by their absolute paths, from the topmost layer that has them; missing paths and other entries
+   * are left out.
    */
   readFiles(image: string, paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, Uint8Array>>;
   /** What other images are made from. */
@@ -71,13 +68,13 @@ export interface ImageStore {
   publish(parent: ParentImage, addition: Addition, signal: AbortSignal): Promise<{ readonly digest: string }>;
   /** @param image by digest: other tags of the digest go with it. */
   delete(image: string, signal: AbortSignal): Promise<"deleted" | "absent" | "denied" | "unsupported">;
-  /** Whether the push credentials are good for a repository; nothing is stored. */
+  /** Whether the push credentials give access to a repository; nothing is stored. */
   mayPush(repository: string, signal: AbortSignal): Promise<"yes" | "denied" | "unreachable">;
   /** Whether it can be read without credentials. */
   isWorldReadable(repository: string, signal: AbortSignal): Promise<boolean>;
 }
 
-/** As whom, and by which rules, images are looked at. */
+/** The credentials and rules for reading images. */
 export interface ImageStoreSettings {
   /** Texts of auth files. */
   readonly auth: { readonly pull: string | undefined; readonly push: string | undefined };
@@ -100,7 +97,7 @@ export interface ImageStoreOptions extends ImageStoreSettings {
   readonly quietMs?: number;
 }
 
-/** Failures in a row of one step; whoever asked tries the whole again later. */
+/** Failures in a row of one step; the caller retries the whole operation later. */
 const failuresInARow = 3;
 const layersAtOnce = 3;
 

@@ -59,8 +59,8 @@ export const invalidImage = (problem: string, facts: Readonly<Record<string, unk
   new McoError("MCO_IMAGE_INVALID", { problem, ...facts, retryable: false });
 
 /**
- * Reads a manifest or an index. The document's own media type counts; where it has none, what it was sent as; where
- * that says nothing either, what it looks like.
+ * Reads a manifest or an index. The document's own media type takes precedence, then the type that it was sent as, then
+ * its shape.
  *
  * @throws McoError `MCO_IMAGE_INVALID`
  */

@@ -26,8 +26,8 @@ export interface PackedImage {
 
 /**
  * Packs a tree as an OCI image: sorted, without times, compressed by code that is the same on every machine (a system's
- * zlib is not). So the same tree has the same digest everywhere. /usr/etc becomes /etc, so that whoever builds on the
- * image finds a usual one; unpacking turns it back.
+ * zlib is not). So the same tree has the same digest everywhere. /usr/etc becomes /etc, so that builds on the image
+ * find the usual layout; unpacking reverts it.
  */
 export function packTree(
   tree: FileTree,

@@ -90,7 +90,7 @@ function readPolicy(text: string | undefined, image: string): SignaturePolicy {
   return reading.policy;
 }
 
-/** Where an image is to be looked for, in this order. @throws McoError `MCO_IMAGE_REFUSED`, `MCO_IMAGE_INVALID` */
+/** The places to look for an image, in this order. @throws McoError `MCO_IMAGE_REFUSED`, `MCO_IMAGE_INVALID` */
 export function readSources(text: string | undefined, reference: ImageReference, image: string): readonly PullSource[] {
   const conf = text === undefined ? undefined : parseRegistriesConf(text);
   if (text !== undefined && conf === undefined)
@@ -102,11 +102,11 @@ export function readSources(text: string | undefined, reference: ImageReference,
 }
 
 /**
- * Brings an image into the store: every byte compared with its digest, the whole of it with the policy. Mirrors are
- * asked in their order, then the place that the image names; what one of them cannot give, the next one is asked for,
- * from where the last one broke off.
+ * Pulls an image into the store: verifies every byte by digest, and the whole image by the policy. It tries the mirrors
+ * in their order, then the place that the image names. If one of them fails, the next one continues where the last one
+ * broke off.
  *
- * @throws McoError `MCO_IMAGE_*`; fact `retryable` says whether a later try could end otherwise.
+ * @throws McoError `MCO_IMAGE_*`; fact `retryable` states whether a retry could succeed.
  */
 export async function pullImage(image: string, options: PullOptions, signal: AbortSignal): Promise<PulledImage> {
   const reference = readReference(image);
@@ -123,10 +123,9 @@ export async function pullImage(image: string, options: PullOptions, signal: Abo
 }
 
 /**
- * Whether the machine's policy accepts an image whose contents are here already.
+ * Checks that the machine's policy accepts an image whose contents are already in the store.
  *
- * @param digests of its manifest, and of the index that led to it.
- * @throws McoError as {@link pullImage}.
+ * @param digests of its manifest, and of the index that led to it. @throws McoError as {@link pullImage}.
  */
 export async function admitImage(
   image: string,
@@ -152,7 +151,7 @@ interface Pull<Options> {
   readonly image: string;
   readonly reference: ImageReference;
   readonly options: Options;
-  /** What a tag means: asked once. */
+  /** The digest of a tag: resolved once. */
   digest: string | undefined;
   received: number;
   /** Blobs that a place gave wrong from their first byte on: once is bad luck. */
@@ -198,7 +197,7 @@ async function fromSources<T, Options extends Pick<PullOptions, "clock" | "rando
 }
 
 /**
- * One failure for all places: that of the last one, which the image itself names, with what the mirrors said beside it.
+ * One failure for all places: that of the last one, which the image itself names, together with the mirrors' messages.
  */
 function whatFailed(
   image: string,

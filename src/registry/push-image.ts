@@ -4,7 +4,7 @@ import type { PackedImage } from "./pack-tree.ts";
 import type { RegistryClient, Repository } from "./registry-client.ts";
 import { retried } from "./retries.ts";
 
-/** Sends an image to a repository, with or without a tag: what is there already is not sent again. Safe to repeat. */
+/** Sends an image to a repository, with or without a tag. Existing blobs are not sent again. Safe to repeat. */
 export async function pushImage(
   image: PackedImage,
   to: Repository & { readonly tag?: string },

@@ -14,10 +14,7 @@ const limits = { fileBytes: 1024 * 1024, paths: 64, unpackedBytes: 32 * 1024 ** 
 
 const whiteout = ".wh.";
 
-/**
- * What a layer says of a path: its contents, that it is none (`hidden`), or that a link leads to a place in the same
- * layer.
- */
+/** The entry of a layer at a path: contents, no file (`hidden`), or a link to a place in the same layer. */
 type Finding =
   | { readonly is: "file"; readonly contents: Uint8Array }
   | { readonly is: "hidden" }
@@ -90,7 +87,7 @@ async function lookIn(
       else found.set(path, { is: "hidden" });
     }
   };
-  /** What this layer itself has at a path counts more than what it hides of others, in whatever order they come. */
+  /** The layer's own entry at a path takes precedence over its whiteouts, in whatever order they come. */
   function hideBelow(path: string, itself: boolean): void {
     for (const one of wanted)
       if (!found.has(one) && ((itself && one === path) || one.startsWith(path === "" ? "" : `${path}/`)))

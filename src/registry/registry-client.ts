@@ -47,7 +47,7 @@ export interface RegistryClient {
     name: string,
     signal: AbortSignal,
   ): Promise<{ readonly bytes: Uint8Array; readonly mediaType: string | undefined }>;
-  /** Whether there is a manifest of this name, asked as one who pulls. */
+  /** Whether there is a manifest of this name, with the rights of a pull. */
   hasManifest(repository: Repository, name: string, signal: AbortSignal): Promise<boolean>;
   /** The bytes of a blob from `from` on, or from an earlier byte where the registry cannot begin in the middle. */
   blob(
@@ -66,7 +66,7 @@ export interface RegistryClient {
     manifest: { readonly bytes: Uint8Array; readonly mediaType: string },
     signal: AbortSignal,
   ): Promise<void>;
-  /** @returns what the registry said: `unsupported` where it never deletes. */
+  /** @returns the registry's answer: `unsupported` if it never deletes. */
   deleteManifest(
     repository: Repository,
     digest: string,
@@ -76,7 +76,7 @@ export interface RegistryClient {
   tryPush(repository: Repository, signal: AbortSignal): Promise<void>;
   /** Tags of a repository; the first ones where there are many. */
   tags(repository: Repository, signal: AbortSignal): Promise<readonly string[]>;
-  /** Whether the registry answers who asks with these credentials, or without any. */
+  /** Whether the registry accepts these credentials, or requests without any. */
   isOpen(repository: Repository, signal: AbortSignal): Promise<boolean>;
 }
 
@@ -87,7 +87,7 @@ const maxTokenBytes = 256 * 1024;
 const maxListBytes = 1024 * 1024;
 /** A body in memory is handed to the connection in parts of this size, so that its progress can be seen. */
 const partBytes = 256 * 1024;
-/** Of what a registry says about a push that it did not take. */
+/** Limits of the registry's message about a rejected push. */
 const maxSaidCharacters = 200;
 /**
  * How long a token is used that does not say how long it lasts. Source: distribution docs/spec/auth/token.md (main).
@@ -241,7 +241,7 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
       const known = authorizations.get(key);
       const authorization = known !== undefined && known.untilMs > clock.monotonic() ? known.value : undefined;
       const { response, home } = await follow(endpoint, request, authorization, signal);
-      // Somebody whom the registry sent us to gets no answer: it would be the one for the registry.
+      // Do not answer the challenge of a redirect's target: the credentials are for the registry only.
       if (response.status !== 401 || asked || !home) return response;
       const challenge = response.headers["www-authenticate"] ?? "";
       await discard(response);
@@ -443,7 +443,7 @@ export function registryClient(options: RegistryClientOptions): RegistryClient {
     return response.status === 200;
   }
 
-  /** Begins an upload and gives where it goes on. */
+  /** Begins an upload and returns the address for the next part. */
   async function beginUpload(
     repository: Repository,
     mount: { readonly digest: string; readonly from: string } | undefined,
@@ -607,7 +607,7 @@ const inParts = (bytes: Uint8Array): StreamedBody => ({
 const basic = ({ user, password }: Extract<Credentials, { kind: "password" }>) =>
   `Basic ${Buffer.from(`${user}:${password}`, "utf8").toString("base64")}`;
 
-/** The error code of a registry's answer, and nothing else of it: what it says may quote anything. */
+/** The error code of a registry's answer, and nothing else of it: the message may quote anything. */
 function codeIn(body: Uint8Array): { readonly says?: string } {
   try {
     const code = (
@@ -619,9 +619,7 @@ function codeIn(body: Uint8Array): { readonly says?: string } {
   }
 }
 
-/**
- * What a registry says about a push that it did not take, since a person has to act on it: short, and without secrets.
- */
+/** A registry's message about a rejected push, since a user has to act on it: short, and without secrets. */
 function textIn(body: Uint8Array): { readonly problem?: string } {
   const whole = new TextDecoder().decode(body.subarray(0, 16_384));
   let text = whole;

@@ -11,10 +11,7 @@ export const retrySchedule = { failures: 6, firstMs: 1000, lastMs: 30_000, sprea
 /** The longest that a registry may ask us to wait (`Retry-After`). */
 export const maxRetryAfterMs = 60_000;
 
-/**
- * What must arrive between two failures for the count to begin again: a long download over a bad line gets on in the
- * end.
- */
+/** The progress between two failures that resets the count: a long download over a bad line completes in the end. */
 export const freshStartBytes = 1024 * 1024;
 
 export const isRetryable = (error: unknown): error is McoError =>

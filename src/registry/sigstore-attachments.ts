@@ -7,7 +7,7 @@ import { type RegistryClient, type Repository, digestOf } from "./registry-clien
 const payloadType = "application/vnd.dev.cosign.simplesigning.v1+json";
 const signatureAnnotation = "dev.cosignproject.cosign/signature";
 
-/** What an image may carry of them; more than that is not looked at. */
+/** The most signatures that are read of an image. */
 const maxSignatures = 64;
 const maxPayloadBytes = 64 * 1024;
 

@@ -10,7 +10,7 @@ export interface TarEntry {
   readonly sizeBytes: number;
   /** Of links. */
   readonly target: string;
-  /** Of files; what is not read is skipped. */
+  /** Of files; unread contents are skipped. */
   readonly contents: AsyncIterable<Uint8Array>;
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from "../ports/clock.ts";
 import { type StreamedBody, type WireRequest, type WireResponse, WireFailure } from "./wire.ts";
 
-/** What must arrive within the quiet time: less is a registry that keeps a machine waiting for ever. */
+/** The least progress within the quiet time: with less, a registry would keep a machine waiting forever. */
 export const progressBytes = 16 * 1024;
 
 /** How long the other side may be quiet: a time that runs only while it is waited for, and begins anew with progress. */
@@ -47,7 +47,7 @@ export interface WatchedWire {
   readonly wire: (request: WireRequest, signal: AbortSignal) => Promise<WireResponse>;
   readonly clock: Clock;
   readonly quietMs: number;
-  /** What a failure of the connection is reported as. Any other error is thrown as it is. */
+  /** The report of a connection failure. Any other error is rethrown unchanged. */
   readonly failureOf: (failure: WireFailure) => Error;
 }
 
@@ -109,7 +109,7 @@ export async function sendWatched(
   }
 }
 
-/** What the other side has taken of a body is progress too. */
+/** Sent parts of a body count as progress too. */
 const sentWatched = (body: StreamedBody, quiet: QuietTime): StreamedBody => ({
   sizeBytes: body.sizeBytes,
   async *open() {

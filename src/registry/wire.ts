@@ -1,8 +1,8 @@
-/** Who is believed to be a registry. */
+/** How a registry is authenticated. */
 export interface Trust {
   /** PEM: authorities beside the system's own. */
   readonly authorities: readonly string[];
-  /** Any certificate will do. Only where the machine's registries.conf says `insecure`. */
+  /** Accept any certificate. Only where the machine's registries.conf says `insecure`. */
   readonly unverified: boolean;
 }
 
@@ -51,7 +51,7 @@ export class WireFailure extends Error {
   override readonly name = "WireFailure";
   /** `notTls`: it answered, but not in TLS. `untrusted`: its certificate is not believed. */
   readonly kind: "unreachable" | "notTls" | "untrusted";
-  /** Who signed a certificate that is not believed. */
+  /** The issuer of an untrusted certificate. */
   readonly issuer: string | undefined;
 
   constructor(

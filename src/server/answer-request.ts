@@ -7,7 +7,7 @@ import type { ResponseCache, Representation } from "./response-cache.ts";
 import type { AccessRefusal, Credentials, TokenUse } from "./credentials.ts";
 import type { Limits } from "./limits.ts";
 
-/** What became of one request, for figures, log and journal. Nothing of it is secret. */
+/** The result of one request, for metrics, log and journal. It contains no secrets. */
 export interface RequestOutcome {
   readonly is: "served" | "notModified" | "described" | "refused" | "broken" | "health";
   readonly status: number;
@@ -32,7 +32,10 @@ export interface AnswerRequestOptions {
   readonly log: Logger;
   /** What keeps it from serving; empty: nothing. Shown to anybody. */
   readonly unready: () => readonly string[];
-  /** What keeps single pools from being served, by how many of them: they make nobody unready but all together. */
+  /**
+   * Problems that keep single pools from being served, with the number of affected pools; the server is unready only if
+   * all are affected.
+   */
   readonly troubles: () => readonly string[];
   readonly onOutcome: (outcome: RequestOutcome) => void;
 }
@@ -43,12 +46,12 @@ const poolName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const longestTarget = 2048;
 const methods = "GET, HEAD";
 /**
- * Ignition asks again after 5xx only, and gives up at anything below (coreos/ignition docs/operator-notes.md): what may
- * be over soon is never told a machine as 429.
+ * Ignition retries after 5xx only, and gives up on lower error codes (coreos/ignition docs/operator-notes.md): never
+ * answer 429 for a temporary problem.
  */
 const retrySeconds = 5;
 
-/** Where a target leads: the route itself, and nothing that only ends like it. */
+/** The route of a target: the exact path, not a path that merely ends with it. */
 export function routeOf(target: string): Route {
   const path = target.length > longestTarget ? "" : (target.split("?", 1)[0] ?? "");
   if (path === "/healthz") return { to: "alive" };

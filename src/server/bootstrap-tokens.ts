@@ -14,7 +14,7 @@ export const bootstrapperOf = (pool: string): string => `${objects.nodeBootstrap
 const lifeSeconds = 3600;
 /** How long machines are given the same one. */
 const sharedMs = 20 * 60_000;
-/** When another is asked for: early enough that there is one, whatever the API server does meanwhile. */
+/** When the next token is requested: early enough to bridge an outage of the API server. */
 const renewMs = 15 * 60_000;
 const retry = { firstMs: 1000, lastMs: 30_000, spread: 0.2 };
 

@@ -24,25 +24,22 @@ export interface ClusterSourceOptions extends Pick<Ports, "clock" | "random" | "
   readonly kube: KubeClient;
   /** Where machines reach the API server. */
   readonly apiServerUrl: string;
-  /** Authorities of the API server as this process knows them, for as long as the cluster says nothing of them. PEM. */
+  /** Authorities of the API server as this process knows them, while the cluster publishes none. PEM. */
   readonly fallbackCa: string | undefined;
   readonly signal: AbortSignal;
 }
 
 /** Configurations that are held at once: two for each pool while it changes. */
 const mostConfigs = 1000;
-/**
- * Tokens that are not in the cache are asked for by name, so many in a second: whoever guesses must not load the API
- * server.
- */
+/** Rate limit for looking up tokens by name that are not in the cache: guessing must not load the API server. */
 const lookUpsPerSecond = 5;
 
 const caKey = "ca-bundle.crt";
 type Serve = Extract<ChosenServed, { readonly verdict: "serve" }>;
 
 /**
- * The cluster's own objects, by watches: whatever a machine is answered rests on what is there now. Of rendered
- * configurations only those are held that some pool serves.
+ * The cluster's own objects, by watches: every answer rests on their current state. The cache holds only rendered
+ * configurations that some pool serves.
  */
 export class ClusterSource implements ConfigSource, TokenStore {
   readonly mode = "cluster";

@@ -22,7 +22,7 @@ export type PoolLook =
   | { readonly verdict: "absent" }
   | { readonly verdict: "notReady"; readonly reason: string; readonly message: string };
 
-/** Where configurations come from: the cluster, or a folder before there is one. */
+/** The source of configurations: the cluster, or a folder before there is one. */
 export interface ConfigSource {
   readonly mode: "cluster" | "bootstrap";
   /** What has not been read yet; empty once everything has. */
@@ -30,14 +30,14 @@ export interface ConfigSource {
   /** Pools that are served. */
   pools(): readonly string[];
   pool(name: string): PoolLook;
-  /** Called when the look at some pool may have become another. Returns the way to stop it. */
+  /** Called when the view of some pool may have changed. Returns a function that stops it. */
   onChange(listener: () => void): () => void;
 }
 
 /** Where provisioning tokens are kept. */
 export interface TokenStore {
   token(id: string): ProvisioningToken | undefined;
-  /** Asks whoever knows best, not too often. */
+  /** Asks the authoritative source, with a rate limit. */
   lookUp(id: string): Promise<ProvisioningToken | undefined>;
   /**
    * Stores the status of a token that is still as it was read. `conflict`: it is not, and has to be read again with

@@ -47,7 +47,7 @@ const mostGivenBack = 10;
 /** Tokens that are remembered as they were written last. */
 const mostFresh = 1000;
 
-/** The same whatever was wrong: who guesses learns nothing. */
+/** The same answer for every cause: guessing reveals nothing. */
 const unknown: AccessRefusal = {
   verdict: "refused",
   status: 401,
@@ -61,7 +61,7 @@ const busy: AccessRefusal = {
   message: "the use of the token cannot be stored at the moment",
 };
 
-/** What a refusal is called in answers and figures. */
+/** Name of a refusal in answers and metrics. */
 const wordOf: Readonly<Record<TokenRefusal, string>> = {
   NoToken: "Unauthorized",
   WrongToken: "Unauthorized",
@@ -128,7 +128,7 @@ export class Credentials {
       const first = this.#judge(use, known, this.#usesOf(id, known));
       if (first === "allowed") return { verdict: "admitted", by: "token", use };
       if (first.reason !== wordOf.UsedUp) return first;
-      // A use may have been given back to another server: nobody is turned away for what was true a moment ago.
+      // A use may have been given back on another server: do not refuse on stale data.
       known = await tokens.reread(id);
     } catch (error) {
       this.#options.log.warn({ error }, "cannot look at a provisioning token");
@@ -138,7 +138,7 @@ export class Credentials {
     return last === "allowed" ? { verdict: "admitted", by: "token", use } : last;
   }
 
-  /** Stores a use. Those that come together are stored together; of those that are too many, each is told so. */
+  /** Stores a use. Simultaneous uses are stored together; each use over the limit is refused. */
   book(use: TokenUse): Promise<"booked" | AccessRefusal> {
     return new Promise((resolve) => {
       const batch = this.#batch(use.id);
@@ -213,7 +213,7 @@ export class Credentials {
       const isUnchanged = taken.length === 0 && (returned === 0 || token === undefined);
       if (isUnchanged && conflicts > 0) return settle(refused);
       if (isUnchanged) {
-        // What is known here may be old: only what the API server has just said turns anybody away.
+        // The cache may be stale: refuse only by a fresh answer of the API server.
         token = await tokens?.reread(id);
         continue;
       }

@@ -24,7 +24,7 @@ export interface FolderSourceOptions {
 
 /** Pools whose machines there are before there is a cluster. */
 const bootstrapPools = ["arbiter", "master"] as const;
-/** How often the folder is looked at. */
+/** How often the folder is read. */
 const lookMs = 2000;
 const tokenFolder = "provisioning-tokens";
 
@@ -39,8 +39,8 @@ interface Parsed<T> {
 }
 
 /**
- * A folder of manifests in place of a cluster, for the machines that become the first ones of it. It is looked at now
- * and then, and only what has changed is read; requests look at memory alone.
+ * A folder of manifests in place of a cluster, for the first machines of the cluster. It is read at intervals, and only
+ * changed files are read; requests use memory alone.
  */
 export class FolderSource implements ConfigSource, TokenStore {
   readonly mode = "bootstrap";
@@ -48,7 +48,7 @@ export class FolderSource implements ConfigSource, TokenStore {
   readonly #read = new Map<string, Read>();
   readonly #parsed = new Map<string, Parsed<unknown>>();
   readonly #listeners = new Set<() => void>();
-  /** Uses of tokens, of which nobody else keeps count here. */
+  /** Uses of tokens; without a cluster they are counted here only. */
   readonly #uses = new Map<string, NonNullable<ProvisioningToken["status"]>>();
   #tokenFiles: readonly string[] = [];
   #isRead = false;
@@ -71,7 +71,7 @@ export class FolderSource implements ConfigSource, TokenStore {
     }
   }
 
-  /** Reads what has changed since the last look. */
+  /** Reads what has changed since the last pass. */
   async look(): Promise<void> {
     const { folder, kubeconfig, certificates, files } = this.#options;
     let changed = false;
@@ -198,7 +198,7 @@ export class FolderSource implements ConfigSource, TokenStore {
     const { files } = this.#options;
     const stamp = stampOf(await files.stat(path), await files.readLink(path).catch(() => undefined));
     const before = this.#read.get(path);
-    // What a link leads to may change while the link stays: it is read each time.
+    // The target of a link may change while the link stays: read it each time.
     if (before?.stamp === stamp && !stamp.startsWith("symlink")) return false;
     const text = await files.readText(path);
     this.#read.set(path, { stamp, text });
@@ -235,7 +235,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const poolIn = (folder: string, name: string) => `${folder}/machine-pools/${name}.yaml`;
 const configIn = (folder: string, name: string) => `${folder}/machine-configs/${name}.yaml`;
 const settingsIn = (folder: string) => `${folder}/controller-config/${objects.controllerConfig}.yaml`;
-/** What may be a name of an object, and so never leads out of the folder. */
+/** A possible name of an object, which therefore never leads out of the folder. */
 const isName = (name: string) => /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(name);
 const stampOf = (stat: FileStat | undefined, link: string | undefined) =>
   stat === undefined ? "absent" : `${stat.kind} ${stat.sizeBytes} ${stat.modifiedMs} ${link ?? ""}`;

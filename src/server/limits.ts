@@ -48,7 +48,7 @@ export class Limits {
     return left < 1 ? Math.max(1, Math.ceil((1 - left) / perSecond)) : 0;
   }
 
-  /** Begins an answer; `undefined`: there are too many. Whoever got one ends it, once. */
+  /** Begins an answer; `undefined`: there are too many. The caller ends it, once. */
   begin(): (() => void) | undefined {
     if (this.#underWay >= this.#limits.answers) return undefined;
     this.#underWay += 1;
@@ -60,7 +60,7 @@ export class Limits {
   }
 }
 
-/** Whoever has an IPv6 address has a /64 of them (RFC 6177). */
+/** A client with an IPv6 address has a /64 of them (RFC 6177). */
 function sourceOf(address: string): string {
   if (!address.includes(":")) return address;
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];

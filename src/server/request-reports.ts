@@ -15,7 +15,7 @@ export interface RequestReportsOptions {
   readonly isPool: (pool: string) => boolean;
 }
 
-/** Lines of answers in a minute; more are told as a number. */
+/** Lines of answers in a minute; further ones are reported as a count. */
 const mostServed = 150;
 const minuteMs = 60_000;
 /** Refusals of one kind are gathered for a minute, and longer the longer they go on. */
@@ -93,7 +93,7 @@ export class RequestReports {
     });
   }
 
-  /** @param isFirstTold the first of its kind is told at once. */
+  /** @param isFirstTold the first of its kind is reported at once. */
   #gather(into: Map<string, Gathered>, key: string, outcome: RequestOutcome, isFirstTold: boolean): void {
     const known = into.get(key);
     if (known !== undefined) {

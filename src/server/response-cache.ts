@@ -9,7 +9,7 @@ import type { ConfigSource, PoolLook, PoolSnapshot } from "./config-source.ts";
 
 export const newestVersion: ServedVersion = servedVersions[servedVersions.length - 1] ?? "3.5.0";
 
-/** One body with the headers that go with it, made once and handed out as often as somebody asks. */
+/** One body with its headers, prepared once and served to every request. */
 export interface Representation {
   readonly body: Buffer;
   readonly etag: string;
@@ -64,9 +64,9 @@ const same = (a: PoolSnapshot, b: PoolSnapshot) =>
   a.config === b.config && a.version === b.version && a.kubeconfigVersion === b.kubeconfigVersion;
 
 /**
- * Answers that are ready before they are asked for: one for each pool and version of Ignition. What has changed is made
- * anew at once for versions that somebody asked for, and for the newest; whoever asks meanwhile waits for that, and
- * never for the same work twice.
+ * Prepared answers: one for each pool and version of Ignition. After a change they are prepared again at once for the
+ * requested versions, and for the newest. Requests meanwhile wait for that preparation, and the work is never done
+ * twice.
  */
 export class ResponseCache {
   readonly #options: ResponseCacheOptions;
@@ -158,7 +158,7 @@ export class ResponseCache {
     const began = clock.monotonic();
     const rendered = await this.#judge(snapshot, version);
     onRender?.(pool, version, rendered.verdict, clock.monotonic() - began);
-    // What has been overtaken meanwhile is for those who waited for it, and for nobody else.
+    // An answer that has been overtaken meanwhile goes only to requests that waited for it.
     const now = this.#options.source.pool(pool);
     const bytes = rendered.verdict === "answer" ? rendered.identity.body.length + rendered.gzip.body.length : 0;
     if (now.verdict === "snapshot" && same(now.snapshot, snapshot) && bytes <= mostBytes)

@@ -38,7 +38,7 @@ export interface RunServerOptions extends Ports {
     readonly port: number;
     readonly network?: boolean;
   };
-  /** Where figures are shown; nowhere when absent. */
+  /** Where metrics are served; nowhere when absent. */
   readonly metrics?: {
     readonly kube: KubeClient;
     readonly listen: Listen;
@@ -57,7 +57,7 @@ export interface RunServerOptions extends Ports {
   readonly onListening?: (listening: { readonly port: number; readonly answers: ResponseCache }) => void;
 }
 
-/** Bounds of what reaches the port, whoever sends it. */
+/** Limits of what reaches the port, from any client. */
 export const defaultConnections: ConfigListenLimits = {
   connections: 4096,
   connectionsOfOneSource: 2048,
@@ -303,7 +303,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   }
 }
 
-/** Which pools there are is nobody's business who only asks whether the server is ready. */
+/** A readiness probe must not reveal which pools exist. */
 function troubles(pools: ReadonlyMap<string, string>, all: number): readonly string[] {
   const reasons = new Map<string, number>();
   for (const reason of pools.values()) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);

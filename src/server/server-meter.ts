@@ -2,7 +2,7 @@ import { Histogram } from "../core/metrics/histogram.ts";
 import type { MetricFamily } from "../core/metrics/metrics.ts";
 import type { RequestOutcome } from "./answer-request.ts";
 
-/** What is so at the moment of a look. */
+/** The state at the time of a scrape. */
 export interface ServerGauges {
   readonly cacheBytes: number;
   readonly cacheEntries: number;
@@ -14,7 +14,7 @@ export interface ServerGauges {
   readonly certificateEndsAt: number | undefined;
 }
 
-/** Seconds: an answer that is ready takes a moment, one to a slow machine a minute. */
+/** Seconds: a prepared answer takes milliseconds, one to a slow machine a minute. */
 const bounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120];
 
 /** Counts what the config server does. Labels are closed lists and pools that there are. */

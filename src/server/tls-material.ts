@@ -21,8 +21,8 @@ export interface TlsMaterialOptions {
 }
 
 /**
- * How often the files are looked at. They are read, and not only their dates: a Secret is replaced by a link elsewhere,
- * and the file's own link stays as it is.
+ * How often the files are read. Their content is compared, not only their dates: a Secret is replaced by a link
+ * elsewhere, and the file's own link stays as it is.
  */
 const lookMs = 10_000;
 const waitMs = 1000;
@@ -61,8 +61,7 @@ export async function tlsMaterial(options: TlsMaterialOptions, signal: AbortSign
 }
 
 /**
- * Hands on what the files hold whenever that is another; what cannot be used (a file that is being replaced) is looked
- * at again.
+ * Forwards the content of the files when it changes; unusable content (a file that is being replaced) is read again.
  */
 export async function followTlsMaterial(
   options: TlsMaterialOptions,

@@ -11,7 +11,7 @@ import type { BookIndex, BookStore } from "./book-store.ts";
 
 /** The index of a book that has changed is written so often at most. */
 export const indexEveryMs = 600_000;
-/** A book of which nothing is heard is looked at after this time, for what is too old. */
+/** A book without news is checked for expired chapters after this time. */
 const restMs = 6 * 3_600_000;
 /** Between the news that a book goes and its going, so that the news is stored first. */
 const farewellMs = 5000;
@@ -45,7 +45,7 @@ interface BookObjects {
   goneAt: string | undefined;
   prunedThrough: number;
   through: BookIndex["through"];
-  /** Monotonic milliseconds of when it was told that the book goes. */
+  /** Monotonic milliseconds at which the removal of the book was reported. */
   deleteAt: number | undefined;
 }
 
@@ -67,7 +67,7 @@ export interface BookIndexesOptions {
 
 /** One look at a book. */
 export interface Settled {
-  /** When to look again though nothing is heard, in milliseconds. */
+  /** When to check again without news, in milliseconds. */
   readonly againMs: number;
 }
 
@@ -152,7 +152,7 @@ export class BookIndexes {
     return this.#shelfOf(book).keeper.take(lines, this.#options.clock.now());
   }
 
-  /** Lines that should have come and never will: the book says so, and that of the cluster. */
+  /** Lines that are lost for good: the book reports it, and so does that of the cluster. */
   miss(book: string, lines: number, message: string): void {
     if (!this.#options.kinds.includes(kindOf(book))) return;
     this.#shelfOf(book).keeper.miss(lines);
@@ -226,7 +226,7 @@ export class BookIndexes {
   }
 
   async #write(book: string, bookObjects: BookObjects, change: ChapterChange, signal: AbortSignal): Promise<void> {
-    // A book is there before its chapters, which it owns; what it says of them comes when they are stored.
+    // A book exists before its chapters, which it owns; its index lists them once they are stored.
     if (bookObjects.index === undefined) {
       await this.#writeIndex(book, bookObjects, signal);
       bookObjects.indexAt = undefined;
@@ -270,7 +270,7 @@ export class BookIndexes {
     };
   }
 
-  /** A book whose subject has been gone for long enough goes, once the cluster's book has been told. */
+  /** A book whose subject has been gone for long enough is removed, after a report to the cluster's book. */
   async #farewell(book: string, bookObjects: BookObjects, signal: AbortSignal): Promise<Settled> {
     const { clock, store, tell } = this.#options;
     const { kind, name, uid } = bookObjects.subject;
@@ -310,7 +310,7 @@ export class BookIndexes {
     return [...farthest.values()];
   }
 
-  /** Everything that is stored, for figures. */
+  /** Everything that is stored, for metrics. */
   *kept(): Iterable<{
     readonly book: string;
     readonly kind: BookKind;

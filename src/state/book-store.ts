@@ -4,7 +4,9 @@ import { McoError } from "../api/errors.ts";
 import type { BookKind } from "../api/books/report-table.ts";
 import { equalValues } from "../ignition/canonical.ts";
 
-/** What a book's index says: its newest chapters in a line each, its counters, and up to where lines are in it. */
+/**
+ * The content of a book's index: its newest chapters in a line each, its counters, and the last line that it includes.
+ */
 export type BookIndex = MachineStateBook["spec"];
 
 /** Something to be stored, as a whole. */
@@ -36,8 +38,7 @@ export interface StoreStats {
 export interface BookStore {
   /**
    * Stores entries in their order; an index comes before the first chapter of its book. Storing the same again changes
-   * nothing. A chapter that is closed and would change rejects with `MCO_CHAPTER_CLOSED`; what came before it is
-   * stored.
+   * nothing. A changed entry of a closed chapter rejects with `MCO_CHAPTER_CLOSED`; the entries before it are stored.
    */
   append(entries: readonly BookEntry[], signal?: AbortSignal): Promise<void>;
   /** `undefined`: there is no such chapter. */

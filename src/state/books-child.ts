@@ -38,12 +38,12 @@ interface StoredBooks {
   readonly kinds: readonly BookKind[];
   /** Journals that are read; `undefined`: all. */
   readonly journals: readonly string[] | undefined;
-  /** The book that says so when lines of a journal are lost; `undefined`: another child sees to it. */
+  /** The book that reports lost lines of a journal; `undefined`: another child handles it. */
   readonly missedIn: (journal: string) => string | undefined;
   readonly others: readonly Watch[];
   /** Books that lines of others concern. */
   readonly alsoConcerned?: (lines: readonly JournalLine[]) => readonly string[];
-  /** What is seen of a book's subject, when somebody looks at the book. */
+  /** What is observed of a book's subject when a pass reads the book. */
   readonly look: (book: string, world: World) => Seen;
 }
 
@@ -112,7 +112,7 @@ class BooksChild implements Child {
             );
             return;
           }
-          // A farewell is one and the same however often it is told.
+          // A final line stays one line however often it is reported.
           const made = lineOf(
             { ...line, path: `Gone/${news.book}`, reason: "SubjectGone", data: { book: news.book } },
             stamp(clock.now()),
@@ -140,7 +140,7 @@ class BooksChild implements Child {
       journals.bootstrap,
     ].filter((name) => this.#storedBooks.journals?.includes(name) ?? true);
 
-    /** Journals that may tell of a book. */
+    /** Journals that may have lines of a book. */
     const journalsOf = (book: string, caches: Caches): readonly MachineStateJournal[] => {
       const names = bookKindOf(book) === "node" ? [journalOfNode(nameIn(book)), ...shared] : shared;
       return names.flatMap(
@@ -281,7 +281,8 @@ class BooksChild implements Child {
 }
 
 /**
- * Books of nodes: what their daemons tell, what controllers tell of them, and what is seen of them where nobody tells.
+ * Books of nodes: what their daemons report, what controllers report of them, and what is observed of them if nothing
+ * is reported.
  */
 export function nodesChild(startedAt: number): Child {
   const known = new Map<string, NodeSeen>();
@@ -340,7 +341,7 @@ const poolsOf = (nodes: readonly (Node | undefined)[], caches: Caches): readonly
 
 /** Books of pools, and that of the cluster. */
 export function poolsChild(): Child {
-  /** Machines that did not join and were told of as events. */
+  /** Machines that did not join and were reported as events. */
   const missed = new Set<string>();
   return new BooksChild({
     name: "pools",
@@ -352,7 +353,7 @@ export function poolsChild(): Child {
         resource: MachineConfigPool,
         concerns: ({ key, before, after }) => (before?.metadata.uid === after?.metadata.uid ? [] : [`pool/${key}`]),
       }),
-      // Who joins ends somebody's wait.
+      // A joining machine ends a wait.
       watching({
         resource: kubernetes.Node,
         keep: trimNode,
@@ -405,7 +406,7 @@ export function poolsChild(): Child {
   });
 }
 
-/** Books of builds: what the os-builder tells. */
+/** Books of builds: what the os-builder reports. */
 export function buildsChild(): Child {
   return new BooksChild({
     name: "builds",

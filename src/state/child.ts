@@ -17,14 +17,13 @@ export interface ChildContext extends Ports {
   readonly version: string;
   readonly settings: () => StateSettings;
   /**
-   * Milliseconds since the epoch of when somebody was last there to do what the child does; lines from before it were
-   * seen.
+   * Milliseconds since the epoch at which a previous process last did the child's work; it has seen all earlier lines.
    */
   readonly aliveAt: number;
-  /** For the book of the cluster, whoever keeps it. */
+  /** For the book of the cluster, whichever child keeps it. */
   readonly tell: (line: JournalLine) => void;
   readonly told: () => readonly JournalLine[];
-  /** Called when there is something told; returns the way to stop it. */
+  /** Called on each new line; returns a function that stops it. */
   readonly onTold: (listener: () => void) => () => void;
   /** Called when the settings have changed; returns the way to stop it. */
   readonly onSettings: (listener: () => void) => () => void;

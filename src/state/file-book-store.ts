@@ -16,8 +16,8 @@ type Record_ =
   | { readonly write: "pruned"; readonly book: string; readonly numbers: readonly number[] | "all" };
 
 /**
- * Books in a folder, for where there is no API server: segments of JSON lines to which is only ever added, and an index
- * that says which of them count. A line that was cut off by a crash is left out, and what comes later stands.
+ * Books in a folder, for use without an API server: append-only segments of JSON lines, and an index that lists the
+ * valid ones. A line that a crash truncated is left out, and later lines stand.
  */
 export class FileBookStore implements BookStore {
   readonly #files: Files;
@@ -34,7 +34,7 @@ export class FileBookStore implements BookStore {
     this.#folder = folder;
   }
 
-  /** Reads what is there; makes the folder where it is missing. */
+  /** Reads the folder, or creates it. */
   static async open(files: Files, folder: string): Promise<FileBookStore> {
     const store = new FileBookStore(files, folder);
     await files.makeDirectory(folder, { mode: 0o700 });

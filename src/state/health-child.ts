@@ -35,13 +35,13 @@ import { type Child, type ChildContext, runAsChild } from "./child.ts";
 const one = "health";
 const named = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
 const ours = { namespace } as const;
-/** Everything is looked at again after this time; a condition whose words alone change waits for it. */
+/** Everything is checked again after this time; a condition of which only the message changes waits for it. */
 const lookSeconds = 30;
 /** Names of leases: of the operator and of the controller, which are the reference's. */
 const leases = { operator: "machine-config", controller: objects.controller } as const;
 const optionalParts = { server: "machine-config-server", builder: "machine-os-builder" } as const;
 
-/** Chapter of the cluster's book that tells of a component, and the reasons that its section Degraded may give. */
+/** Chapter of the cluster's book that reports on a component, and the possible reasons of its section Degraded. */
 const chapters = {
   OperatorHealthy: { chapter: "Operator", reasons: ["SyncFailing", "SyncStalled", "VersionSkew", "NotAvailable"] },
   ControllerHealthy: { chapter: "Controller", reasons: ["NoLeader", "RenderFailing", "NotAvailable"] },
@@ -56,8 +56,7 @@ const chapters = {
 >;
 
 /**
- * Looks at the suite's parts, and says how they are: conditions now, and chapters of the cluster's book when that
- * changes.
+ * Observes the suite's parts, and reports their health: conditions now, and chapters of the cluster's book on changes.
  */
 export function healthChild(): Child {
   return {
@@ -273,13 +272,13 @@ async function awayDaemons(
 const lastOf = (lines: readonly JournalLine[], chapter: string, path: string) =>
   lines.findLast((line) => line.chapter === chapter && line.path === path);
 
-/** Since when the builder says that a build waits, RFC 3339. */
+/** Since when the builder reports a waiting build, RFC 3339. */
 function queuedSince(lines: readonly JournalLine[]): string | undefined {
   const last = lastOf(lines, "OsBuilder", "Queue");
   return last?.mark === "begin" ? new Date(last.at).toISOString() : undefined;
 }
 
-/** Parts of a component that its newest process told of as failing, and not as mended since. */
+/** Parts of a component that its newest process reported as failing, and not as recovered since. */
 function failingParts(lines: readonly JournalLine[], chapter: string, prefix: string): readonly Failing[] {
   const newest = lines.findLast((line) => line.chapter === chapter);
   const last = new Map<string, JournalLine>();
@@ -298,7 +297,7 @@ function failingParts(lines: readonly JournalLine[], chapter: string, prefix: st
   );
 }
 
-/** What its owner has not looked at yet, as generations tell. */
+/** What its owner has not observed yet, by generation. */
 function unseen(caches: Caches, since: Map<string, number>, now: number): HealthFacts["unseen"] {
   const waiting = [
     ...caches

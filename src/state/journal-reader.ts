@@ -7,26 +7,26 @@ import type { Change } from "../kube/watch-cache.ts";
 export interface JournalNews {
   /** Lines that were not there before, in the journal's order. */
   readonly lines: readonly JournalLine[];
-  /** New lines about what the writer may not tell of. */
+  /** New lines about subjects that the writer may not report on. */
   readonly foreign: number;
   /** Lines that left the journal before anybody read them. */
   readonly missed: number;
 }
 
-/** Reads journals as they change, and notices what was lost between two looks. */
+/** Reads journals as they change, and detects lines that were lost between two passes. */
 export class JournalReader {
   readonly #aliveAt: number;
   readonly #started = new Set<string>();
 
   /**
-   * @param aliveAt milliseconds since the epoch of when somebody last read the journals: what has left them since then
-   * is lost.
+   * @param aliveAt milliseconds since the epoch at which the journals were last read: lines that have left them since
+   * then are lost.
    */
   constructor(aliveAt: number) {
     this.#aliveAt = aliveAt;
   }
 
-  /** @param known up to where lines are in books, for the first look at a journal. */
+  /** @param known the last lines in books, for the first read of a journal. */
   read({ key, before, after }: Change<MachineStateJournal>, known: readonly JournalMark[]): JournalNews {
     if (after === undefined) {
       this.#started.delete(key);
@@ -35,7 +35,7 @@ export class JournalReader {
     const isFirst = !this.#started.has(key) || before === undefined;
     this.#started.add(key);
     const marks = isFirst ? known : before.spec.last;
-    // At the first look everything is new: what is in books already, their keepers know.
+    // On the first read everything is new: the books know which lines they have already.
     const fresh = isFirst ? after.spec.lines : after.spec.lines.filter((line) => !isKnown(marks, line));
     const { lines, foreign } = admittedLines({ metadata: after.metadata, spec: { ...after.spec, lines: fresh } });
     return { lines, foreign, missed: this.#missed(after, marks, isFirst && bookOfJournal(key) === undefined) };

@@ -12,20 +12,20 @@ export interface KeepFolderOptions {
   readonly files: Files;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Folder with files of story lines, `*.jsonl`, as the bootstrap's programs write them. */
+  /** Folder with files of journal lines, `*.jsonl`, as the bootstrap's programs write them. */
   readonly from: string;
   /** Folder that the books are kept in. */
   readonly to: string;
   readonly version: string;
-  /** How often files are looked at, in milliseconds; `undefined`: once. */
+  /** How often files are read, in milliseconds; `undefined`: once. */
   readonly everyMs?: number;
 }
 
 /**
- * Keeps books where there is no API server: folds the story lines of a folder. Books can be made again from the lines,
- * so that nothing depends on this.
+ * Keeps books without an API server: folds the journal lines of a folder. Books can be rebuilt from the lines, so
+ * nothing depends on this.
  *
- * @returns how many lines were read.
+ * @returns the number of lines read.
  */
 export async function keepFolder(
   { files, clock, log, from, to, version, everyMs }: KeepFolderOptions,

@@ -74,7 +74,7 @@ export class KubernetesBookStore implements BookStore {
         { owner, signal },
       );
     } catch (error) {
-      // The kind's own rule says so: src/api/books/machine-state-chapter.ts.
+      // The kind's own validation rule requires this: src/api/books/machine-state-chapter.ts.
       if (isInvalid(error) && /closed chapter is never changed|stay as they are/.test(error.message))
         throw chapterClosed(chapter, error);
       throw error;

@@ -77,7 +77,7 @@ export class MemoryBookStore implements BookStore {
   }
 }
 
-/** What throws becomes a rejection. */
+/** Turns a thrown error into a rejection. */
 async function done(work: () => void): Promise<void> {
   await Promise.resolve();
   work();

@@ -44,7 +44,7 @@ export interface StateControllerOptions extends Ports {
   readonly store?: (kube: KubeClient) => BookStore;
   /** Makes a child in place of its own; for tests. */
   readonly plant?: (name: StateChild, own: () => Child) => Child;
-  /** Where figures are shown; nowhere when absent. */
+  /** Where metrics are served; nowhere when absent. */
   readonly metrics?: {
     readonly listen: Listen;
     readonly host: string;
@@ -61,7 +61,7 @@ const restart = { firstMs: 1000, lastMs: 300_000, spread: 0.2 };
 const recoveredMs = 600_000;
 /** A book that cannot be written for this long keeps its child from its work. */
 const stuckMs = 300_000;
-/** How often the parent looks at its children though nothing happens. */
+/** How often the parent checks its children when nothing happens. */
 const lookMs = 30_000;
 /** Of an orderly stop, for its last words. */
 const lastWordsMs = 2000;
@@ -83,8 +83,8 @@ interface Supervised {
 }
 
 /**
- * The parent of the state process: leads, starts and stops its children as they are switched, starts one again that
- * ended, and says whether everything is kept. A child that fails takes no other with it.
+ * The parent of the state process: holds the lease, starts and stops its children as configured, restarts a child that
+ * ended, and reports whether all books are kept. A failing child does not affect the others.
  */
 export class StateController {
   readonly #options: StateControllerOptions;
@@ -134,11 +134,11 @@ export class StateController {
     return metricsText(this.#meter.families(this.#options.clock.now(), kept, [...this.#health, ...this.#keeping]));
   }
 
-  /** Runs until `signal` aborts; children only while this process leads. */
+  /** Runs until `signal` aborts; children run only while this process leads. */
   async run(signal: AbortSignal): Promise<void> {
     const { kube, clock, random, log, identity, lease } = this.#options;
     const showing = this.#show(signal);
-    // Whoever held the lease before read what there was until then.
+    // The previous leader has read everything up to then.
     const before = await kube
       .get(kubernetes.Lease, { name: objects.state, namespace }, { signal })
       .catch((): Lease | undefined => undefined);
@@ -214,19 +214,19 @@ export class StateController {
         await this.#next(term);
       }
     } finally {
-      // Whoever has lost the lease says nothing more: somebody else keeps the conditions now.
+      // A process that has lost the lease reports nothing more: the new leader keeps the conditions now.
       await Promise.all(this.#children.flatMap((one) => one.stop?.() ?? []));
       if (signal.aborted) await this.#lastWords(writer);
       await Promise.all(watching);
     }
   }
 
-  /** Before anybody has looked for the bootstrap's journal nothing is said of it. */
+  /** Nothing is reported of the bootstrap's journal before it was searched for. */
   #bootstrapTold(before: MachineConfiguration | undefined): readonly Told<KeepingType>[] {
     if (this.#children.find(({ name }) => name === "pools")?.state.is === "off")
       return switchedOff(["BootstrapComplete"]);
     if (this.#hasBootstrapNews) return [bootstrapComplete(this.#bootstrap)];
-    // What was said before stays until then.
+    // The previous report stays until then.
     return (before?.status?.conditions ?? []).flatMap(({ type, status, reason, message }) =>
       type === "BootstrapComplete" ? [{ type: "BootstrapComplete" as const, status, reason, message }] : [],
     );
@@ -237,7 +237,7 @@ export class StateController {
       this.#options.log[isConflict(error) ? "debug" : "warn"]({ error }, "conditions not written, trying again");
   }
 
-  /** An orderly stop: conditions that nobody keeps say so. */
+  /** On an orderly stop, conditions report that they are no longer kept. */
   async #lastWords(writer: ConditionWriter): Promise<void> {
     const deadline = this.#options.clock.deadline(lastWordsMs);
     try {

@@ -9,7 +9,7 @@ export class StoreListeners {
     for (const listener of this.#listeners) listener(change, chapter);
   }
 
-  /** Listens from the call on, not from the first look. */
+  /** Listens from the call on, not from the first read. */
   follow(filter: ChapterFilter, signal: AbortSignal): AsyncIterable<StoreChange> {
     const waiting: StoreChange[] = [];
     let wake: () => void = () => undefined;

@@ -5,7 +5,7 @@ import { Refusal, unauthorized } from "../schema/status.ts";
 
 /** What is known of the caller before any header is read. */
 export interface Peer {
-  /** Who it is, known for certain: a caller in this process. Headers are not asked then. */
+  /** The authenticated user: a caller in this process. Headers are then ignored. */
   readonly user?: UserInfo;
   /**
    * Subject of a client certificate that the listener has checked against the client CA; `untrusted`: it is not of that
@@ -30,7 +30,7 @@ export interface AuthenticationOptions {
   readonly anonymous: "allowed" | "refused";
 }
 
-/** Who asks: certificate, then bearer token, then nobody in particular. */
+/** Authenticates the caller: by certificate, then by bearer token, else as anonymous. */
 export function authenticate(request: HttpRequest, peer: Peer, options: AuthenticationOptions): UserInfo | Refusal {
   if (peer.user !== undefined) return withGroup(peer.user);
   if (peer.certificate !== undefined && peer.certificate !== "untrusted" && peer.certificate.commonName !== "") {

@@ -48,7 +48,7 @@ export function accessDenied(attributes: AccessAttributes): Refusal {
   );
 }
 
-/** What has to be allowed before `user` may act as `other`. */
+/** The permissions that `user` needs to impersonate `other`. */
 export function impersonationChecks(user: UserInfo, other: UserInfo): readonly AccessAttributes[] {
   const may = (resource: string, name: string, namespace = ""): AccessAttributes => ({
     user,

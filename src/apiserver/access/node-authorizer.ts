@@ -12,7 +12,7 @@ export function nodeNameOf(user: UserInfo): string | undefined {
   return user.name.slice(nodePrefix.length);
 }
 
-/** What a kubelet may reach: its own node and lease, its pods, and what these need. */
+/** What a kubelet may access: its own node and lease, its pods, and what these need. */
 export interface NodeAuthorizer {
   /** `fieldSelectorNode`: the `spec.nodeName` that a list or watch of pods is narrowed to. */
   allows(node: string, attributes: AccessAttributes, fieldSelectorNode: string | undefined): boolean;

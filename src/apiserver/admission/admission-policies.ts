@@ -71,7 +71,7 @@ function readPolicies(live: LiveObjects): readonly Policy[] {
         },
       ];
     });
-    // A policy that nobody bound says nothing.
+    // A policy without a binding has no effect.
     if (bound.length === 0) return [];
     const compilation = compileAdmissionPolicy(spec);
     return [

@@ -169,8 +169,8 @@ export function podTolerations(): AdmissionPlugin {
 }
 
 /**
- * A new node takes no pods until somebody has seen that it is ready: `k8s.io/kubernetes plugin/pkg/admission/nodetaint
- * (master)`. The node lifecycle controller takes the taint away.
+ * A new node takes no pods until it is ready: `k8s.io/kubernetes plugin/pkg/admission/nodetaint (master)`. The node
+ * lifecycle controller removes the taint.
  */
 export function nodeTaint(): AdmissionPlugin {
   return {

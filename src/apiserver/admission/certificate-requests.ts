@@ -24,7 +24,7 @@ export function certificateRequester(clock: Clock): AdmissionPlugin {
         ? withTimes(object, before, timestamp(clock.now()))
         : undefined;
     },
-    /** Who asks must have the key. */
+    /** The requester must have the key. */
     async validate({ operation, served, subresource, name, object }) {
       if (operation !== "CREATE" || served.stored !== signingRequests || subresource !== "") return undefined;
       const asked = askedBy(object);

@@ -1,6 +1,6 @@
 import { badRequest, type Refusal } from "../schema/status.ts";
 
-/** What the request line asks for, before anybody knows whether it is served. */
+/** The parsed request line, before routing. */
 export type RequestTarget = ResourceTarget | PathTarget;
 
 export interface PathTarget {

@@ -34,7 +34,7 @@ export interface Listener {
 const compress = promisify(gzip);
 /** Shorter answers are not worth compressing on one machine; the real server has the same bound. */
 const gzipFromBytes = 128 * 1024;
-/** Who sends more than this is cut off without an answer. */
+/** A client that sends more than this is disconnected without a response. */
 const discardLimitBytes = 64 * 1024 * 1024;
 /** How long running requests may take once the listener closes. */
 const closeGraceMs = 2_000;
@@ -136,8 +136,8 @@ async function readRequest(incoming: IncomingMessage): Promise<HttpRequest> {
 }
 
 /**
- * Who is at the other end of a connection, which its handshake settles once: reading a certificate costs a fifth of a
- * small request.
+ * The peer of a connection, which its handshake determines once: reading a certificate costs a fifth of a small
+ * request.
  */
 const peers = new WeakMap<TLSSocket, Peer>();
 
@@ -187,7 +187,7 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, respons
     return;
   }
   outgoing.writeHead(status);
-  // A watch that has nothing to tell yet must still answer: kubectl waits for the headers.
+  // A watch without events must still respond: kubectl waits for the headers.
   outgoing.flushHeaders();
   for await (const chunk of body) {
     if (outgoing.destroyed) return;

@@ -49,7 +49,7 @@ export async function deleteObject(
         served,
         subresource: "",
         namespace: target.namespace,
-        // Of what goes with its collection admission learns no name.
+        // For objects that are deleted with their collection, admission gets no name.
         name: target.inCollection === true ? "" : target.name,
         object: undefined,
         before: inVersion(live.object, served.apiVersion),
@@ -152,7 +152,7 @@ function ending(crd: KubeObject, now: string): KubeObject {
 function podGrace(pod: KubeObject, asked: number | undefined): number {
   const spec = isObject(pod["spec"]) ? pod["spec"] : {};
   const phase = isObject(pod["status"]) ? pod["status"]["phase"] : undefined;
-  // Nobody runs it: there is nobody to wait for.
+  // No kubelet runs it, so there is nothing to wait for.
   if (typeof spec["nodeName"] !== "string" || spec["nodeName"] === "" || phase === "Succeeded" || phase === "Failed")
     return 0;
   const own = spec["terminationGracePeriodSeconds"];

@@ -20,7 +20,7 @@ const patchTypes = {
   apply: "application/apply-patch+yaml",
 } as const;
 
-/** Changes an object as a patch of any kind says. */
+/** Changes an object by a patch of any kind. */
 export type Patch = (object: unknown) => { readonly object: unknown } | Refusal;
 
 /** 415 for a kind of patch that the kind of object does not have. */
@@ -160,7 +160,7 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
     if (object instanceof Refusal) return object;
     if ((name ?? "") === "") return nameless(target);
     const written = await createObject(context, object, "applied");
-    // Somebody else created it meanwhile: then this is a change.
+    // Another client created it meanwhile: then this is a change.
     if (!(written instanceof Refusal && written.status.reason === "AlreadyExists" && !options.dryRun)) return written;
   }
   return modifyObject(

@@ -137,7 +137,7 @@ function spend(
   if (!isReady(pod)) {
     const policy = spec["unhealthyPodEvictionPolicy"];
     if (policy === "AlwaysAllow") return "free";
-    // A pod that serves nobody may go while the healthy ones suffice.
+    // A pod that is not ready may be evicted while the healthy ones suffice.
     if (metric("currentHealthy") >= metric("desiredHealthy") && metric("desiredHealthy") > 0) return "free";
   }
   if (metric("observedGeneration") < (after.metadata.generation ?? 0)) {

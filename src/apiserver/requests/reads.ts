@@ -247,7 +247,7 @@ export function watchObjects(
       return `{"type":"${type}","object":${text}}\n`;
     }
     if (event.type === "DELETED" && event.previous === undefined && !selection.matches(event.live)) return "";
-    // What left the selection is shown as it was, with the revision of its leaving.
+    // An object that left the selection is shown as it was, with the revision of its leaving.
     const gone = encodedOnce(event, `gone|${encoding}`, () => engine.show.object(served, leaving(event), format));
     return `{"type":"DELETED","object":${gone}}\n`;
   };

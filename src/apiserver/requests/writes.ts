@@ -64,7 +64,7 @@ const versionNeeded = new Set([
   "policy",
 ]);
 
-/** What came in must be what the path says. Fills in what it leaves out. */
+/** Checks that the body matches the path. Fills in missing fields. */
 export function checkIdentity(
   { engine, served, target }: Pick<WriteContext, "engine" | "served" | "target">,
   object: Record<string, unknown>,
@@ -205,7 +205,7 @@ export async function createObject(
     time: timestamp(engine.clock.now()),
     ...(target.subresource === "" ? {} : { subresource: target.subresource }),
   };
-  // What admission changes belongs to nobody.
+  // No manager owns the changes of admission.
   if (owned === "track") {
     delete object.metadata.managedFields;
     // The status is not this endpoint's, whoever fills it.
@@ -270,7 +270,7 @@ export async function modifyObject(
     if (wanted instanceof Refusal) return wanted;
     const outcome = await modifyOnce(context, live, before, wanted, source);
     if (outcome !== "raced") return outcome;
-    // A caller who named the version that it read is refused by the next look.
+    // A caller who named the version that it read is refused by the next pass.
     if (attempt === raceAttempts) return conflict(served.definition, target.name);
   }
 }
@@ -344,7 +344,7 @@ function sentMetadata(object: KubeObject, wanted: KubeObject): ObjectMeta {
   };
 }
 
-/** What mutating admission makes of the object. */
+/** The object after mutating admission. */
 async function mutated(
   { engine, exchange, served }: WriteContext,
   request: AdmissionRequest,
@@ -436,7 +436,7 @@ function checkPreconditions(
   return undefined;
 }
 
-/** Whether the caller has seen the version that is there. Asked after admission, as the real server does. */
+/** Whether the caller has seen the current version. Checked after admission, as the real server does. */
 function checkVersion(
   { definition }: Served,
   target: ResourceTarget,
@@ -541,7 +541,7 @@ function keepSystemFields(before: KubeObject, object: KubeObject): void {
     "resourceVersion",
   ] as const) {
     const value = before.metadata[field];
-    // Nobody can mark an object as deleted but by deleting it: that is refused later.
+    // Only a delete can mark an object as deleted: other attempts are refused later.
     if (value === undefined && field.startsWith("deletion")) continue;
     if (field === "uid" && metadata.uid !== undefined && metadata.uid !== "") continue;
     delete metadata[field];
@@ -615,7 +615,7 @@ function warnOfFinalizers(
   }
 }
 
-/** What schema and rules of the kind have against an object. */
+/** The violations of the kind's schema and rules. */
 function findErrors(
   { schema, definition }: Served,
   object: KubeObject,

@@ -276,7 +276,7 @@ export type CustomDefinitions =
   | { readonly verdict: "served"; readonly definitions: readonly ResourceDefinition[]; readonly storageVersion: string }
   | { readonly verdict: "refused"; readonly errors: readonly FieldError[] };
 
-/** Who asks. `schema/rbac.ts` decides from this and the rules. */
+/** The requester. `schema/rbac.ts` decides from this and the rules. */
 export interface UserInfo {
   readonly name: string;
   readonly uid?: string;

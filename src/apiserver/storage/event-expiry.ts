@@ -6,7 +6,7 @@ import type { StoreKey } from "./store.ts";
 /** How long events are kept after their last write: `--event-ttl` of the real server. */
 export const eventLifeMs = 3_600_000;
 
-/** Removes old events whenever a new one is written, so that nobody has to wake up for it. */
+/** Removes old events whenever a new one is written, so that no timer is needed. */
 export function expireEvents(live: LiveObjects, clock: Clock): void {
   /** In order of expiry: a written event goes to the end. */
   const expiries = new Map<string, { readonly key: StoreKey; readonly at: number }>();

@@ -20,7 +20,7 @@ export interface LiveEvent {
   readonly encoded: Map<string, string>;
 }
 
-/** What a listener wants to hear of. The narrowest index that covers it is used. */
+/** What a listener subscribes to. The narrowest index that covers it is used. */
 export interface Interest {
   readonly resource: string;
   readonly namespace?: string;
@@ -284,7 +284,7 @@ function nodeNameOf(pod: KubeObject): string | undefined {
   return typeof spec.nodeName === "string" ? spec.nodeName : undefined;
 }
 
-/** apiVersion, kind and metadata first, as people expect to read them, with the resourceVersion of this write. */
+/** apiVersion, kind and metadata first, the usual order, with the resourceVersion of this write. */
 function ordered(object: KubeObject, resourceVersion: string): KubeObject {
   const { apiVersion, kind, metadata, ...rest } = object;
   return { apiVersion, kind, metadata: { ...metadata, resourceVersion }, ...rest };

@@ -1,9 +1,9 @@
 /**
- * Where objects live. One writer (the server that opened it), one counter for all writes: the revision of a write is
- * the object's new resourceVersion, and the log of events is ordered by it.
+ * The storage of objects. One writer (the server that opened it), one counter for all writes: the revision of a write
+ * is the object's new resourceVersion, and the log of events is ordered by it.
  *
- * Calls are synchronous on purpose: what happens between reading an object and writing it back cannot be interleaved,
- * and the simulation needs no scheduler inside the store. A write that returned is acknowledged: it survives `kill -9`.
+ * Calls are synchronous on purpose: reading an object and writing it back cannot be interleaved with other calls, and
+ * the simulation needs no scheduler inside the store. A write that returned is acknowledged: it survives `kill -9`.
  */
 export interface Store {
   /** Revision of the newest write; 1 for a store that was never written to. */
@@ -36,7 +36,7 @@ export interface StoreKey {
 export interface StoredObject {
   readonly key: StoreKey;
   readonly revision: number;
-  /** JSON. The store does not look into it. */
+  /** JSON. The store does not parse it. */
   readonly value: string;
 }
 
@@ -58,7 +58,7 @@ export type WriteOutcome =
   | { readonly outcome: "written"; readonly revision: number }
   | { readonly outcome: "exists" }
   | { readonly outcome: "absent" }
-  /** Somebody else wrote since. */
+  /** Another client wrote since. */
   | { readonly outcome: "changed"; readonly revision: number };
 
 export interface StoredEvent {

@@ -63,7 +63,7 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Finds what is kept and told of one book, or of all. */
+/** Finds the stored and reported lines of one book, or of all. */
 type FindStoredBooks = (book?: string) => Promise<StoredBooks>;
 
 /** Prints the books that there are. @returns the exit code. */
@@ -93,7 +93,7 @@ export async function showBook(
 ): Promise<number> {
   const storedBooks = await find(book);
   const read = readBook(storedBooks, book, now);
-  // Somebody who follows may be there before the first line is.
+  // A follower may start before the first line exists.
   if (read.chapters.length === 0 && storedBooks.books.length === 0 && !follows) {
     const others = booksOn(await find()).filter((name) => bookKindOf(name) === bookKindOf(book));
     io.err(
@@ -150,7 +150,7 @@ export async function followBook(
     for (const line of lines) io.out(json ? `${JSON.stringify(line)}\n` : `${lineText(line)}\n`);
   };
   const running = Promise.all(caches.map((cache) => cache.run(signal)));
-  // What is there already was shown.
+  // Existing lines were already shown.
   await Promise.race([Promise.all(caches.map((cache) => cache.synced)), running]);
   const fresh = (journal: MachineStateJournal | undefined) =>
     (journal === undefined ? [] : admittedLines(journal).lines).filter((line) => {

@@ -225,7 +225,7 @@ async function follow(
             : `${text}${state.message === "" ? "" : `: ${state.message}`}\n`,
         );
       told = text;
-      // What was ended to make room for another is not the end.
+      // A build that ended to make room for another is not the end.
       if (hasEnded(state) && state.phase !== "Interrupted")
         return state.phase === "Succeeded" ? exitCodes.ok : exitCodes.failed;
     }
@@ -233,7 +233,7 @@ async function follow(
   }
 }
 
-/** The pod's log while there is a pod; else the steps as the books tell them, with the last lines of what failed. */
+/** The pod's log while there is a pod; else the steps from the books, with the last lines of failed steps. */
 async function logs(
   kube: KubeClient,
   objects: BuildObjects,
@@ -321,8 +321,8 @@ async function printLog(lines: AsyncIterable<string>, io: Io, { step, json }: Bu
 }
 
 /**
- * Says what is kept and why, and marks what nobody uses: the os-builder deletes it some time later, if that is so
- * still.
+ * Reports what is kept and why, and marks what is unused: the os-builder deletes it some time later, if it is still
+ * unused.
  */
 async function prune(kube: KubeClient, objects: BuildObjects, io: Io, { dryRun, json }: BuildOptions): Promise<number> {
   const [nodes, machineConfigNodes] = await Promise.all([kube.list(kubernetes.Node), kube.list(MachineConfigNode)]);

@@ -19,7 +19,7 @@ import { runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 
 /**
- * Where machines look for figures and readiness: loopback, and on one machine with many hosts each host's own loopback
+ * Where machines serve metrics and readiness: loopback, and on one machine with many hosts each host's own loopback
  * address.
  */
 const defaultMetricsUrl = () => {
@@ -27,7 +27,10 @@ const defaultMetricsUrl = () => {
   return `${hostIp.startsWith("127.") ? hostIp : "127.0.0.1"}:8797`;
 };
 
-/** Machines in folders are settled by their host; on a real one the unit runs a copy that lies there. */
+/**
+ * For machines in folders, their host applies the image's content; on a real one the unit runs a copy of the program
+ * that lies there.
+ */
 async function keepProgram(host: Host, rootMount: string): Promise<void> {
   const program = host.driver === "rpm-ostree" ? ownProgram() : undefined;
   if (program !== undefined) await installProgram(rootMount, program);

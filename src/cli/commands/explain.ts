@@ -105,7 +105,7 @@ export async function explainSubjects(
   return missing ? exitCodes.failed : exitCodes.ok;
 }
 
-/** What chapters and journals tell of what was before; nothing where neither is there. */
+/** The past, from chapters and journals; nothing if there are neither. */
 interface Before {
   readonly past: Past;
   readonly chapters: readonly ReadChapter[];
@@ -180,13 +180,12 @@ interface Known {
   readonly retention: (config: string) => Retention | undefined;
 }
 
-/** Kinds that people who may read pools and machines need not be allowed to read. */
+/** Kinds that a reader of pools and machines need not be allowed to read. */
 const mayBeForbidden: ReadonlySet<string> = new Set(["Pod", "MachineConfiguration"]);
 
 /** Everything that explanations rest on. */
 export async function readCluster(kube: KubeClient): Promise<Known> {
-  // A kind that is not installed, and one that whoever asks may not read, tell nothing; the explanation rests on the
-  // others.
+  // A kind that is not installed, or that the user may not read, contributes nothing; the explanation uses the others.
   const list = async <T extends KubeObject>(
     resource: Resource<T>,
     selection: Selection = {},

@@ -49,7 +49,7 @@ const podFlags = ["--max-semi-space-size=1"];
  */
 const podAllocator = { MALLOC_ARENA_MAX: "1" };
 
-/** How long a boot waits for settling: the kubelet is started after it, whatever comes of it. */
+/** How long a boot waits for the image's content to be applied; the kubelet starts afterwards, whatever the result. */
 const settlePatienceMs = 120_000;
 /** A first boot tries again by itself; what takes longer than this is begun anew. */
 const firstBootPatienceMs = 3_600_000;
@@ -128,7 +128,7 @@ async function ask(
   return 0;
 }
 
-/** What a machine answers; `state` and `reason` while it is on its way into the cluster. */
+/** A machine's answer; `state` and `reason` while it joins the cluster. */
 interface MachineStatus {
   readonly power: string;
   readonly bootId: string;
@@ -351,7 +351,7 @@ async function askForPointer(layout: Layout, name: string, signal: AbortSignal):
   if (issued !== true) throw new McoError("MCO_IGNITION_FETCH_FAILED", { reason: "the cluster has no config server" });
 }
 
-/** Whoever asked for a reboot has this long to tell what it did. */
+/** The requester of a reboot has this long to report what it did. */
 const lastWordsMs = 10_000;
 
 /** Aborts a while after `signal`. */

@@ -97,7 +97,7 @@ function describePool(pool: PoolForecast): readonly string[] {
         lines.push(`  ${describeConsequence(consequence).padEnd(24)} because ${why}`);
       for (const { field, reason, remedy } of pool.irreconcilable)
         lines.push(`  refused by running machines: ${field}: ${reason}; ${remedy}`);
-      // What is to be said of a MachineConfig by itself was said above, of those that change.
+      // Findings about a changing MachineConfig by itself were printed above.
       for (const warning of pool.warnings)
         if (warning.code !== "Finding")
           lines.push(`  warning: ${warning.code === "Conflict" ? "conflict: " : ""}${warning.reason}`);

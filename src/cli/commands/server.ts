@@ -26,7 +26,7 @@ import { version } from "../version.ts";
 
 /**
  * Names and defaults are the reference's: openshift/machine-config-operator cmd/machine-config-server (main). Its plain
- * port serves configurations; ours is absent, or says only that the process is alive.
+ * port serves configurations; ours is absent, or only reports liveness.
  */
 const flags = {
   kubeconfig: { type: "string" },
@@ -75,7 +75,7 @@ function followed(decision: TlsDecision): TlsSettings {
   return decision.settings;
 }
 
-/** What flags say of TLS; `undefined`: they say nothing. */
+/** TLS settings from the flags; `undefined`: none are given. */
 function tlsFlags(values: Values): TlsDecision | undefined {
   const [least, suites] = [values["tls-min-version"], values["tls-cipher-suites"]];
   return least === undefined && suites === undefined
@@ -89,7 +89,7 @@ function tlsFlags(values: Values): TlsDecision | undefined {
       );
 }
 
-/** What both verbs make of their flags. */
+/** What both verbs derive from their flags. */
 function common(
   values: Values,
   host: string,

@@ -4,7 +4,7 @@ import { readArguments } from "../arguments.ts";
 import { hostAt } from "../host-at.ts";
 import { runProcess } from "../run-process.ts";
 
-/** What the unit machine-config-settle runs at boot. Ends with 1 where the machine is not what its payload says. */
+/** Runs in the unit machine-config-settle at boot. Exits with 1 if the machine does not match its payload. */
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { "root-mount": { type: "string", default: "/" } });
   return runProcess({ component: "settle" }, async (ports, signal) => {

@@ -69,7 +69,7 @@ async function metricsAt(
   };
 }
 
-/** How often files of story lines are looked at. */
+/** How often files of journal lines are read. */
 const everyMs = 1000;
 
 async function bootstrap(from: string | undefined, to: string | undefined, isOnce: boolean): Promise<number> {

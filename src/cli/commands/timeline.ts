@@ -38,7 +38,7 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Where nobody looks at a screen. */
+/** Page size when the output is no terminal. */
 const page = { columns: 120, rows: 48, colours: false };
 
 /** Prints the chart of a pool, a node, a build or the cluster. @returns the exit code. */

@@ -19,7 +19,7 @@ import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
 
-/** What was asked for, once the command line is understood. */
+/** The request, once the command line is parsed. */
 export type TokenRequest =
   | {
       readonly verb: "create";
@@ -120,7 +120,7 @@ export interface TokenParts {
   readonly io: Io;
   readonly clock: Pick<Clock, "now">;
   readonly random: Pick<Random, "bytes">;
-  /** Where the config server is if the cluster does not say. */
+  /** Address of the config server if the cluster does not give one. */
   readonly fallbackServer: string | undefined;
 }
 
@@ -151,7 +151,7 @@ async function create(
       io,
       `there is no pool "${pool}"; there ${pools.length === 0 ? "is none" : `are ${pools.join(", ")}`}`,
     );
-  // Everything that can be missing is looked for before there is a token that nobody saw.
+  // Checks all prerequisites before it creates a token.
   const place = pointer ? await placeOf(kube, server, fallbackServer) : undefined;
   if (typeof place === "string") return failed(io, place);
   const { text, object } = newToken(random, { pool, expiresAt: clock.now() + ttlMs, maxUses: uses });
@@ -169,7 +169,7 @@ async function create(
   return exitCodes.ok;
 }
 
-/** Where machines find the config server and whom they believe there, or what is missing of it. */
+/** The address of the config server and the authority to trust there, or what is missing. */
 async function placeOf(
   kube: KubeClient,
   asked: string | undefined,

@@ -99,7 +99,7 @@ async function detached(layout: Layout, chosen: Values): Promise<number> {
   mkdirSync(layout.logs, { recursive: true });
   const log = openSync(`${layout.logs}/up.log`, "a");
   const script = process.argv[1] ?? "";
-  // What is to be applied, this process applies.
+  // This process applies the manifests.
   const words = [
     "--dir",
     chosen.directory,
@@ -162,7 +162,7 @@ async function supervise(
   const asAdmin = async (): Promise<KubeClient> =>
     (admin ??= await connect({ kubeconfig: layout.kubeconfig, component: "up" })).kube;
 
-  /** Draws the way there for whoever watches; a detached cluster only runs. */
+  /** Draws the progress for a watching user; a detached cluster only runs. */
   async function follow(): Promise<void> {
     if (chosen.quiet) return;
     await bringUp(layout, chosen, { began, signal: stopping.signal, draw: !chosen.json });
@@ -329,7 +329,7 @@ async function waitSettled(
       },
       patience.signal,
     );
-    // Nothing may have changed at all, and then nobody tells: look once more when the time for it has passed.
+    // If nothing changed at all, no event arrives: check once more when the time has passed.
     if (!done && !signal.aborted && allPoolsUpdated(await lookAtCluster(kube), expected)) done = true;
   } finally {
     patience.cancel();
@@ -360,7 +360,7 @@ async function waitReady(kube: KubeClient, layout: Layout, chosen: Values, signa
   }
 }
 
-/** Waits until the API server says that it is ready. */
+/** Waits until the API server is ready. */
 async function untilReady(kube: KubeClient, layout: Layout, chosen: Values, signal: AbortSignal): Promise<void> {
   const began = systemClock.monotonic();
   for (;;) {

@@ -20,9 +20,9 @@ type Refused = { readonly why: string; readonly helpedByPreemption: boolean };
 const defaultPodCapacity = 110;
 
 /**
- * The node for a pod: of those that may take it, one without taints that it would rather avoid, then the one with the
- * fewest siblings, then the one with the fewest pods. `nowhere` says for every node why not, in the words of
- * kube-scheduler (k8s.io/kubernetes pkg/scheduler/framework (release-1.32)).
+ * Chooses the node for a pod: among the nodes that may take it, one without taints that the pod would rather avoid,
+ * then the one with the fewest siblings, then the one with the fewest pods. `nowhere` gives the reason for every node,
+ * in the words of kube-scheduler (k8s.io/kubernetes pkg/scheduler/framework (release-1.32)).
  */
 export function chooseNode(pod: Pod, view: SchedulingView): Choice {
   const pinned = pinnedNode(pod.spec);
@@ -92,10 +92,7 @@ type AntiAffinityTerm = { labelSelector?: Selector; topologyKey: string; namespa
 const termsOf = (pod: Pod): readonly AntiAffinityTerm[] =>
   pod.spec?.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
 
-/**
- * Where the required anti-affinity of the pod, or of pods that are there already, forbids it. Pods are looked at only
- * when it matters.
- */
+/** Where the required anti-affinity of the pod, or of existing pods, forbids it. Pods are read only when it matters. */
 function antiAffinityDomains(pod: Pod, view: SchedulingView): (node: Node) => boolean {
   const taken = new Map<string, Set<string>>();
   const repels = (from: Pod, term: AntiAffinityTerm, other: Pod) =>

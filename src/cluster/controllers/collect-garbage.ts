@@ -30,7 +30,7 @@ export type GarbageStep =
   | { readonly do: "dropFinalizer"; readonly finalizer: string }
   /** Take the reference off all dependents, then drop the `orphan` finalizer. */
   | { readonly do: "orphanDependents" }
-  /** Dependents hold it: they are looked at, and it is looked at again when they go. */
+  /** Its dependents block it: they are checked, and it is checked again when they are gone. */
   | { readonly do: "waitForDependents"; readonly blocking: readonly Item[] }
   /** Everything of a circle waits for everything else: its hold on its owners is let go first. */
   | { readonly do: "unblockAndDelete" };
@@ -40,8 +40,8 @@ export const isWaitingForDependents = (item: Item): boolean =>
   item.deleting && item.finalizers.includes(workloads.foregroundDeletion);
 
 /**
- * What becomes of one object: k8s.io/kubernetes pkg/controller/garbagecollector (master) attemptToDeleteItem, as a
- * decision.
+ * Decides what to do with one object: k8s.io/kubernetes pkg/controller/garbagecollector (master) attemptToDeleteItem,
+ * as a decision.
  */
 export function collectGarbage(
   item: Item,

@@ -44,7 +44,7 @@ export function deploymentController(): Controller {
     return [...keys];
   }
 
-  /** Recreate waits for the last old pod to be gone, which no ReplicaSet tells. */
+  /** Recreate waits for the last old pod to be gone, which no ReplicaSet reports. */
   function concernsOfPod({ before, after }: Change<Pod>, caches: Caches): readonly string[] {
     const gone = after === undefined ? before : isTerminal(after) ? after : undefined;
     const owner = gone === undefined ? undefined : controllerOf(gone);
@@ -85,7 +85,7 @@ export function deploymentController(): Controller {
 const revisionOf = (object: Deployment | ReplicaSet): number =>
   Number(object.metadata.annotations?.[workloads.deploymentRevision] ?? 0) || 0;
 
-/** One look at one Deployment; what it writes, it reads back into itself. */
+/** One pass over one Deployment; it reads its own writes back into itself. */
 class Rollout {
   #deployment: Deployment;
   #current: ReplicaSet | undefined;

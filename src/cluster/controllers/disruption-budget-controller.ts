@@ -100,7 +100,7 @@ function scaleOf(pods: readonly Pod[], caches: Caches): Scale {
   return { known: true, replicas: [...controllers.values()].reduce((total, count) => total + count, 0) };
 }
 
-/** Keeps the figures of PodDisruptionBudgets, by which the API server allows evictions. */
+/** Maintains the status of PodDisruptionBudgets, by which the API server allows evictions. */
 export function disruptionBudgetController(): Controller {
   function concernsOfPod({ before, after }: Change<Pod>, caches: Caches): readonly string[] {
     const namespace = (after ?? before)?.metadata.namespace ?? "";
@@ -155,7 +155,7 @@ export function disruptionBudgetController(): Controller {
           now,
         );
       if (!scale.known) {
-        // Nobody may be evicted by figures that nobody knows.
+        // No eviction is allowed by unknown counts.
         await writeStatus(
           kube,
           kubernetes.PodDisruptionBudget,

@@ -11,8 +11,8 @@ interface Expected {
 
 /**
  * What a controller has done and its cache does not show yet. While something is expected for an owner, the cache is
- * too old to count by, and whoever counts anyway makes a pod twice. Names are chosen by us, so that a creation is
- * expected before it is asked for, and the watch may be faster than the answer.
+ * too old to count by: a controller that counts anyway makes a pod twice. The controllers choose the names, so that a
+ * creation is expected before it is requested, and the watch may be faster than the response.
  */
 export class Expectations {
   readonly #owners = new Map<string, Map<string, Expected>>();

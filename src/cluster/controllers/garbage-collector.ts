@@ -121,7 +121,7 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
       try {
         await work;
       } catch (error) {
-        // Somebody wrote it meanwhile: its change is on the way to us. Or it is gone: so is that.
+        // It was changed meanwhile, and the watch will report that; or it is gone, and the watch will report that too.
         if (!isConflict(error) && !isNotFound(error)) throw error;
       }
     };
@@ -288,7 +288,7 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
   await Promise.all([...monitors.values()].map(({ ended }) => ended));
 }
 
-/** Bounds memory: what an object says is nothing to the collector. */
+/** Bounds memory: the collector does not need the content of an object. */
 function metadataOnly({ apiVersion, kind, metadata }: KubeObject): KubeObject {
   const { name, namespace, uid, resourceVersion, deletionTimestamp, ownerReferences, finalizers } = metadata;
   return {

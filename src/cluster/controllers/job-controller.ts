@@ -44,7 +44,7 @@ export function jobController(): Controller {
       const job = caches.of(kubernetes.Job).get(key);
       const found = caches.of(kubernetes.Pod).byIndex("job", key);
       const uid = job?.metadata.uid;
-      // Nobody counts the pods of a job that is no more.
+      // The pods of a deleted job are not counted.
       await release(
         found.filter((pod) => controllerOf(pod)?.uid !== uid),
         context,

@@ -5,11 +5,12 @@ import { tolerates } from "./node-fit.ts";
 import { timestamp } from "./timestamp.ts";
 
 /**
- * Conditions that a silent kubelet can no longer vouch for: k8s.io/kubernetes pkg/controller/nodelifecycle (master).
+ * Conditions that an unresponsive kubelet can no longer vouch for: k8s.io/kubernetes pkg/controller/nodelifecycle
+ * (master).
  */
 const vouched = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"] as const;
 
-/** The conditions of a node whose kubelet has fallen silent; the list itself when they say so already. */
+/** The conditions of a node whose kubelet no longer responds; the list itself if they show it already. */
 export function silentConditions(node: Node, now: number): readonly NodeCondition[] {
   const before = node.status?.conditions ?? [];
   const silent = vouched.map((type): NodeCondition => {
@@ -90,7 +91,7 @@ export function evictionTime(
     if (taint.effect !== "NoExecute") continue;
     const tolerations = (pod.spec?.tolerations ?? []).filter((toleration) => tolerates(toleration, taint));
     if (tolerations.some(({ tolerationSeconds }) => tolerationSeconds === undefined)) {
-      // It is borne for good, unless another toleration of it says otherwise: the shortest counts.
+      // It is tolerated for good, unless another toleration of the pod limits it: the shortest counts.
       const limited = tolerations.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? []);
       if (limited.length === 0) continue;
     }

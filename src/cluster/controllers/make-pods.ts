@@ -24,7 +24,7 @@ export async function createPods(
       events.event(owner, { type: "Normal", reason: "SuccessfulCreate", message: `Created pod: ${pod.metadata.name}` });
       return undefined;
     } catch (error) {
-      // A refusal made nothing. After anything else nobody knows, and the watch will tell.
+      // A refusal made nothing. After any other failure the result is unknown until the watch reports it.
       if (error instanceof KubeError && error.httpStatus < 500) expectations.forget(key);
       if (isAlreadyExists(error)) return undefined;
       if (!isTerminatingNamespace(error) && !signal.aborted) {
@@ -50,7 +50,7 @@ export async function createPods(
   return undefined;
 }
 
-/** Deletes pods, each on condition that it is still the one that was looked at. Returns the first failure. */
+/** Deletes pods, each on condition that it is still the one that was read. Returns the first failure. */
 export async function deletePods(
   pods: readonly Pod[],
   owner: KubeObject,

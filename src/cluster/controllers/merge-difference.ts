@@ -28,5 +28,5 @@ export function mergeDifference(before: unknown, after: unknown): unknown {
   return before === after ? undefined : after;
 }
 
-/** Whether two JSON values say the same. */
+/** Whether two JSON values are equal. */
 export const sameJson = (a: unknown, b: unknown): boolean => mergeDifference(a, b) === undefined;

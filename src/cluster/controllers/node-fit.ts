@@ -25,7 +25,7 @@ export const toleratesTaint = (tolerations: readonly Toleration[] | undefined, t
 
 export const isNodeReady = (node: Node): boolean => conditionOf(node.status?.conditions, "Ready")?.status === "True";
 
-/** The taints of a node, with those that its state calls for and that nobody has written yet. */
+/** The taints of a node, including those that follow from its state but are not written yet. */
 export function effectiveTaints(node: Node): readonly Taint[] {
   const taints: Taint[] = [...(node.spec?.taints ?? [])];
   const add = (key: string) => {

@@ -12,10 +12,7 @@ import { setCondition } from "../../api/schema/conditions.ts";
 import { millisecondsOf } from "./timestamp.ts";
 
 export const leaseNamespace = "kube-node-lease";
-/**
- * A node that nobody knows any more may be about to register again: k8s.io/kubernetes pkg/controller/podgc (master)
- * quarantineTime.
- */
+/** A deleted node may be about to register again: k8s.io/kubernetes pkg/controller/podgc (master) quarantineTime. */
 const vanishedGraceMs = 40_000;
 
 interface Heartbeat {
@@ -25,7 +22,9 @@ interface Heartbeat {
   readonly seenAt: number;
 }
 
-/** Notices nodes that fall silent, taints nodes by their state, and ends pods that may not stay where they are. */
+/**
+ * Detects nodes that no longer respond, taints nodes by their state, and ends pods that may not stay where they are.
+ */
 export function nodeLifecycleController(graceSeconds: number): Controller {
   const heartbeats = new Map<string, Heartbeat>();
   const firstSeen = new Map<string, number>();
@@ -209,7 +208,7 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     return next;
   }
 
-  /** Nobody will ever end the pods of a node that is no more. */
+  /** Nothing else will end the pods of a deleted node. */
   async function buryPods(name: string, { caches, kube, clock, signal }: Context) {
     heartbeats.delete(name);
     const pods = caches.of(kubernetes.Pod).byIndex("node", name);

@@ -2,8 +2,8 @@ import type { PodTemplateSpec } from "../../api/foreign/kubernetes.ts";
 import { workloads } from "../../api/names.ts";
 
 /**
- * A pod template as it is compared: without the label that tells ReplicaSets apart, and without the empty maps that a
- * patch leaves behind.
+ * A pod template in its comparable form: without the label that distinguishes ReplicaSets, and without the empty maps
+ * that a patch leaves behind.
  */
 export function plainTemplate(template: PodTemplateSpec | undefined): PodTemplateSpec {
   const { labels, annotations, ...metadata } = template?.metadata ?? {};

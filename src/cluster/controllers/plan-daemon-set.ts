@@ -8,7 +8,7 @@ import { isActive, isAvailable, isTerminal } from "./pod-state.ts";
 type Tolerations = NonNullable<NonNullable<Pod["spec"]>["tolerations"]>;
 
 /**
- * What every daemon bears besides what its template says: k8s.io/kubernetes pkg/controller/daemon/util (master)
+ * The tolerations of every daemon, besides those of its template: k8s.io/kubernetes pkg/controller/daemon/util (master)
  * AddOrUpdateDaemonPodTolerations.
  */
 export function daemonTolerations(spec: Pod["spec"]): Tolerations {
@@ -50,7 +50,7 @@ export function daemonPodSpec(template: Pod["spec"], node: string): Pod["spec"] 
   };
 }
 
-/** Whether a daemon belongs on a node, and whether one that is there may stay. */
+/** Whether a daemon belongs on a node, and whether an existing one may stay. */
 export function daemonOn(set: DaemonSet, node: Node): { readonly run: boolean; readonly stay: boolean } {
   const spec = set.spec?.template?.spec;
   if ((spec?.nodeName ?? node.metadata.name) !== node.metadata.name || !nodeSelected(spec, node))
@@ -83,7 +83,7 @@ export const nodeOfDaemon = (pod: Pod): string | undefined =>
   (pod.spec?.nodeName ?? "") === "" ? pinnedNode(pod.spec) : pod.spec?.nodeName;
 
 /**
- * What a DaemonSet does next: one pod on each node that it is for, none elsewhere, and old ones replaced within
+ * The next actions of a DaemonSet: one pod on each eligible node, none elsewhere, and old ones replaced within
  * `maxUnavailable`, or beside new ones within `maxSurge`. Pods that do not serve anyway are replaced at once.
  */
 export function planDaemonSet(
@@ -171,7 +171,7 @@ export function planDaemonSet(
       if (newest !== undefined) surging += 1;
     }
   }
-  // Pods of nodes that are no more, and pods that nothing says where to run.
+  // Pods of deleted nodes, and pods without a node.
   for (const pod of [...byNode.values()].flat()) if (pod.metadata.deletionTimestamp === undefined) remove.push(pod);
 
   if (set.spec?.updateStrategy?.type !== "OnDelete") {

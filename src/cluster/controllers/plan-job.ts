@@ -32,8 +32,8 @@ export const jobEnd = (job: Job): "Complete" | "Failed" | undefined =>
   (["Complete", "Failed"] as const).find((type) => conditionOf(job.status?.conditions, type)?.status === "True");
 
 /**
- * What a Job does next. A pod that has ended is counted in three writes, each safe to repeat: its uid is noted in the
- * status, its finalizer is taken away, and then the uid becomes a number. So no end is lost and none counts twice.
+ * The next actions of a Job. A pod that has ended is counted in three writes, each safe to repeat: its uid is recorded
+ * in the status, its finalizer is removed, and then the uid becomes a number. So no end is lost and none counts twice.
  *
  * @param pods all pods of the job
  */
@@ -107,7 +107,7 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
       finish("Complete", "CompletionsReached", "Reached expected number of succeeded pods");
     else if (deadline !== undefined) waits.push(deadline - now);
   }
-  // What has been decided is said at once, and done when the last pod is gone and counted.
+  // The decision is reported at once, and carried out when the last pod is gone and counted.
   const ending = target();
   if (
     end === undefined &&

@@ -31,7 +31,7 @@ export const ownedIndexes = {
     const uid = controllerOf(object)?.uid;
     return uid === undefined ? [] : [uid];
   },
-  /** namespace of what nobody controls */
+  /** namespace of pods without a controller */
   orphan: (object: KubeObject): readonly string[] =>
     controllerOf(object) === undefined ? [object.metadata.namespace ?? ""] : [],
   namespace: (object: KubeObject): readonly string[] => [object.metadata.namespace ?? ""],

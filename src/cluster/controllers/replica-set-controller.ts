@@ -16,7 +16,7 @@ import { millisecondsOf } from "./timestamp.ts";
 import { writeStatus } from "./write-status.ts";
 
 /**
- * As many pods may be made or ended in one look: k8s.io/kubernetes pkg/controller/replicaset (master) BurstReplicas.
+ * The most pods that one pass creates or deletes: k8s.io/kubernetes pkg/controller/replicaset (master) BurstReplicas.
  */
 const burst = 500;
 

@@ -1,6 +1,6 @@
 import { intOrPercent } from "./int-or-percent.ts";
 
-/** What counts of a ReplicaSet when deciding how far to roll. */
+/** The part of a ReplicaSet that decides how far to roll. */
 export interface SetSize {
   /** spec.replicas */
   readonly wanted: number;

@@ -23,7 +23,7 @@ export interface ClusterControllersOptions extends Ports {
   readonly events: EventRecorder;
   /** PEM that every namespace gets as ConfigMap `kube-root-ca.crt`. */
   readonly rootCa: string;
-  /** Signs certificates of kubelets; without it nobody does. */
+  /** Signs certificates of kubelets; without it none are signed. */
   readonly authority?: Authority;
   /** A node that gives no sign of life for this long is unreachable. */
   readonly nodeMonitorGraceSeconds?: number;
@@ -35,14 +35,14 @@ export interface ClusterControllersOptions extends Ports {
 const defaultGraceSeconds = 40;
 /** One machine: Kubernetes keeps 12,500. */
 const defaultEndedPods = 500;
-/** Events within this time become one look: a chain of four controllers must not take a second. */
+/** Events within this time are combined into one pass: a chain of four controllers must not take a second. */
 const coalesceMs = 10;
 /** After a conflict the cache is about to change; this long at most it is waited for. */
 const conflictRetrySeconds = 0.1;
 
 /**
- * What kube-controller-manager and kube-scheduler do, as far as a cluster of one machine needs it. Runs until `signal`
- * aborts.
+ * Does the work of kube-controller-manager and kube-scheduler, as far as a cluster of one machine needs it. Runs until
+ * `signal` aborts.
  */
 export async function runClusterControllers(options: ClusterControllersOptions, signal: AbortSignal): Promise<void> {
   const controllers = [
@@ -87,8 +87,8 @@ export async function runClusterControllers(options: ClusterControllersOptions, 
 }
 
 /**
- * The controller, which looks only when every cache has its first list, and takes a conflict for what it is: news on
- * the way.
+ * The controller. It runs passes only once every cache has its first list, and treats a conflict as a pending watch
+ * event.
  */
 function patient(controller: Controller): Controller {
   return {

@@ -118,7 +118,7 @@ export function scheduler(): Controller {
         throw error;
       }
       const shown = pods.get(key);
-      // The watch may have been faster than the answer; then nobody would take the entry away.
+      // The watch may have been faster than the response; then nothing would remove the entry.
       if (shown === undefined || shown.metadata.uid !== uid || (shown.spec?.nodeName ?? "") !== "") assumed.delete(key);
       events.event(pod, {
         type: "Normal",

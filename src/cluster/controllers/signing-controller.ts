@@ -18,8 +18,8 @@ const keptMs = { decided: 3_600_000, pending: 86_400_000 } as const;
 const signed: ReadonlySet<string> = new Set([signers.kubeletClient, signers.kubeletServing]);
 
 /**
- * Signs approved requests for certificates of kubelets with the cluster's authority, says of one that its signer does
- * not sign that it failed, and takes requests away when nobody needs them any more.
+ * Signs approved requests for certificates of kubelets with the cluster's authority, marks requests that its signer
+ * does not sign as failed, and removes requests that are no longer needed.
  */
 export function signingController(authority: Authority | undefined): Controller {
   return {
@@ -106,7 +106,7 @@ async function answerTo({ spec }: CertificateSigningRequest, authority: Authorit
     : { certificate: btoa(certificate) };
 }
 
-/** When a request may go, in milliseconds since the epoch; `undefined` while nobody knows. */
+/** When a request may be removed, in milliseconds since the epoch; `undefined` while unknown. */
 export function keptUntil({
   metadata,
   status,

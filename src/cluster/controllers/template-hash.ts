@@ -1,6 +1,6 @@
 import type { Random } from "../../ports/random.ts";
 
-/** No vowels and nothing that looks like another letter: k8s.io/apimachinery pkg/util/rand (master). */
+/** No vowels and no letters that are easily confused: k8s.io/apimachinery pkg/util/rand (master). */
 const alphabet = "bcdfghjklmnpqrstvwxz2456789";
 
 function canonical(value: unknown): string {

@@ -3,8 +3,8 @@ import type { KubeClient } from "../../kube/kube-client.ts";
 import { mergeDifference } from "./merge-difference.ts";
 
 /**
- * Writes the difference between an object's status and `status`, on condition that nobody wrote in between; nothing
- * when there is none.
+ * Writes the difference between an object's status and `status`, on condition that the object is unchanged; writes
+ * nothing if there is no difference.
  */
 export async function writeStatus<T extends KubeObject & { status?: unknown }>(
   kube: KubeClient,

@@ -29,7 +29,7 @@ export interface EnterOptions extends Ports {
 const pki = "/var/lib/kubelet/pki";
 const clientPath = `${pki}/kubelet-client-current.pem`;
 const servingPath = `${pki}/kubelet-server-current.pem`;
-/** How often somebody who waits for a certificate looks, and how long one waits who was refused. */
+/** How often a waiting machine checks for its certificate, and how long it waits after a denial. */
 const lookMs = 1_000;
 const refusedMs = 60_000;
 
@@ -39,11 +39,11 @@ interface Pending extends RequestedKey {
 }
 
 /**
- * What a kubelet does to become a member: with the kubeconfig that the machine was given it asks for a certificate of
- * its own, keeps that where a kubelet keeps it, and speaks with it from then on. Every step is on the disk before the
- * next one begins, so that a machine that was killed goes on with the same key and the same request.
+ * Joins the cluster as a kubelet does: with the given kubeconfig it requests a certificate of its own, stores it at a
+ * kubelet's usual path, and uses it from then on. Every step is on the disk before the next one begins, so that a
+ * machine that was killed continues with the same key and the same request.
  *
- * @returns `lost`: what it was given to join with has run out.
+ * @returns `lost`: the credentials for joining have expired.
  */
 export async function enterCluster(
   options: EnterOptions,

@@ -41,12 +41,12 @@ export interface InstallOptions extends Ports {
   readonly download: Downloader;
   /** The real Ignition, where it is installed and may be used. */
   readonly ignition: IgnitionProgram | undefined;
-  /** Has a pointer with a token that is good put into the machine's folder. */
+  /** Puts a pointer with a valid token into the machine's folder. */
   readonly newPointer: (signal: AbortSignal) => Promise<void>;
   readonly version: string;
 }
 
-/** What is left of an installation: that it is done, and who did it. */
+/** The record of an installation: that it is done, and who did it. */
 interface InstallRecord {
   readonly v: 1;
   readonly installedBy: string;
@@ -54,7 +54,7 @@ interface InstallRecord {
 }
 
 export const pointerPath = (directory: string): string => `${directory}/pointer.ign`;
-/** A token is good for one machine and one answer: whether an earlier process got as far as asking nobody knows. */
+/** A token is valid for one machine and one answer; whether an earlier process used it is unknown. */
 const triedPath = (directory: string): string => `${directory}/pointer-tried`;
 const recordPath = (directory: string): string => `${directory}/installed.json`;
 
@@ -64,7 +64,7 @@ export async function installedBy(files: Pick<Files, "readText">, directory: str
   return text === undefined ? undefined : (JSON.parse(text) as InstallRecord).installedBy;
 }
 
-/** Has the machine installed anew by its next start. */
+/** Reinstalls the machine at its next start. */
 export const forgetInstallation = (files: Files, directory: string): Promise<void> =>
   files.remove(recordPath(directory));
 
@@ -74,10 +74,9 @@ const ownCache = (directory: string) => `${workFolder(directory)}/configuration.
 const retry = { firstMs: 1_000, lastMs: 30_000, spread: 0.2 };
 
 /**
- * What happens to an empty machine before its first boot, as in an initramfs: it fetches its configuration, gets the
- * system that it is born with, and is made what the configuration says. Killed anywhere in it, it goes on: what was
- * fetched stays, and a root that is half made is made anew. Fails for ever only where the configuration cannot be
- * carried out.
+ * Prepares an empty machine before its first boot, as an initramfs does: fetches its configuration, lays down its
+ * initial system, and applies the configuration. If it is killed, the next run continues: fetched content stays, and a
+ * half-made root is made again. It fails permanently only if the configuration cannot be applied.
  */
 export async function installMachine(options: InstallOptions, tell: Tell, signal: AbortSignal): Promise<void> {
   const { files, directory, machine, log } = options;
@@ -106,7 +105,7 @@ export async function installMachine(options: InstallOptions, tell: Tell, signal
           at: new Date(options.clock.now()).toISOString(),
         } satisfies InstallRecord),
       );
-      // What is left there is a token that is used up, and secrets that lie on the machine now.
+      // It only holds a used token, and secrets that are on the machine now.
       for (const path of [pointerPath(directory), triedPath(directory)]) await files.remove(path);
       await files.remove(workFolder(directory));
       log.info({ by }, "installed");

@@ -11,12 +11,12 @@ import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
 
 export interface KubeletOptions extends Omit<PodWorkerOptions, "kube" | "hostAddress">, NodeFacts {
   readonly files: Files;
-  /** What its logs are served with, once its Node says who it is. */
+  /** Certificate of its log server, once its Node identifies the machine. */
   readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
   readonly listen: Listen;
 }
 
-/** What the kubelet asks of the machine that it runs on. */
+/** What the kubelet needs of its machine. */
 export interface Power {
   /** Pods run and the Node is reported only while the machine is on. */
   readonly isOn: () => boolean;
@@ -57,7 +57,7 @@ export class Kubelet {
     await Promise.all([this.#pods.run(this.#signal), this.#heartbeat(), this.#serveLogs()]);
   }
 
-  /** The machine is on: its Node says so, and its pods start. */
+  /** The machine is on: its Node shows it, and its pods start. */
   async begin(): Promise<void> {
     await this.#report(ready);
     for (const { metadata } of this.#pods.list()) this.#syncPod(`${metadata.namespace}/${metadata.name}`);
@@ -157,7 +157,7 @@ export class Kubelet {
     await this.#kube.create(kubernetes.Lease, lease, { signal });
   }
 
-  /** Others may have taken this machine for lost while it was silent: then its status is written at once. */
+  /** The machine may have been declared lost while it did not respond: then its status is written at once. */
   async #isTakenForLost(signal: AbortSignal): Promise<boolean> {
     const node = await this.#kube.get(kubernetes.Node, { name: this.#options.nodeName }, { signal });
     return node?.status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True";

@@ -10,7 +10,7 @@ export interface LogOptions {
   logFile(pod: Pod, container: string): string;
 }
 
-/** How often a followed log is looked at. */
+/** How often a followed log is read. */
 const followMs = 200;
 
 /**

@@ -48,8 +48,8 @@ const volumeSyncMs = 60_000;
 /** Between tries of what the API server did not take. */
 const apiRetry = { firstMs: 500, lastMs: 10_000, spread: 0.2 };
 /**
- * Of a container's last words, and of its log in their place (kubernetes/kubernetes pkg/kubelet/container/runtime.go,
- * v1.34).
+ * Limits of a container's termination message, and of the log in its place (kubernetes/kubernetes
+ * pkg/kubelet/container/runtime.go, v1.34).
  */
 const lastWords = { bytes: 4096, logBytes: 2048, logLines: 80, path: "/dev/termination-log" } as const;
 
@@ -73,8 +73,8 @@ interface Running {
 }
 
 /**
- * Images that hosts run: the suite itself and a sleeper for tests. Nothing else: a manifest must not execute as root on
- * somebody's laptop.
+ * Images that hosts run: the suite itself and a sleeper for tests. No others: a manifest must not execute as root on a
+ * user's laptop.
  */
 export const suiteImage = (version: string) => `mco.local/machine-config-operator:${version}`;
 export const pauseImage = (version: string) => `mco.local/pause:${version}`;
@@ -97,7 +97,7 @@ export class PodWorker {
   #loops: Promise<void> | undefined;
   #refresh: Promise<void> | undefined;
   readonly #tokens = new Map<string, HeldToken>();
-  /** Ends the wait until volumes are looked at again. */
+  /** Ends the wait for the next check of volumes. */
   #syncVolumes = new AbortController();
   #reporting: Promise<void> | undefined;
   #ended = false;
@@ -114,12 +114,12 @@ export class PodWorker {
     return `${this.#options.podsFolder}/${namespace}_${name}_${uid}`;
   }
 
-  /** The newest version of the pod; only what may change in a running pod is looked at. */
+  /** The newest version of the pod; only fields that may change in a running pod are read. */
   update(pod: Pod): void {
     if (JSON.stringify(pod.metadata.annotations) !== JSON.stringify(this.#pod.metadata.annotations))
       this.#syncVolumes.abort(new Error("the pod has changed"));
     this.#pod = pod;
-    // Somebody took the pod for lost while this machine was silent: what runs here is said again.
+    // The pod was declared lost while this machine did not respond: report again what runs here.
     const ready = (status: Pod["status"]) => status?.conditions?.find(({ type }) => type === "Ready")?.status;
     if (
       this.#loops !== undefined &&
@@ -161,7 +161,7 @@ export class PodWorker {
     this.#ended = true;
   }
 
-  /** Ends the pod as its deletion asks for, and tells the API server that it is gone. */
+  /** Ends the pod as its deletion requests, and reports to the API server that it is gone. */
   async terminate(): Promise<void> {
     const { name, namespace = "", uid, deletionGracePeriodSeconds } = this.#pod.metadata;
     if (!this.#ended)
@@ -343,7 +343,7 @@ export class PodWorker {
     await this.#options.files.makeDirectory(file.slice(0, file.lastIndexOf("/")));
   }
 
-  /** What a container left to say, or the end of its log where it asked for that. */
+  /** The container's termination message, or the end of its log if it asked for that. */
   async #lastWordsOf(container: Container, exitCode: number): Promise<string> {
     const { files } = this.#options;
     const end = (bytes: Uint8Array | undefined, limit: number) =>

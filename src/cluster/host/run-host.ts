@@ -25,7 +25,7 @@ export interface HostOptions extends Ports {
    * Makes the machine a member of the cluster, or finds that it is one. `lost`: it has to be installed anew for that.
    */
   readonly enter: (tell: Tell, signal: AbortSignal) => Promise<KubeClient | "lost">;
-  /** What its logs are served with, once its Node says who it is. */
+  /** Certificate of its log server, once its Node identifies the machine. */
   readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
   /** Taints that the Node begins with. */
   readonly taints: readonly Taint[];
@@ -37,7 +37,7 @@ export interface HostOptions extends Ports {
   readonly architecture: string;
 }
 
-/** Says how far a machine is that is no member yet, in a word and for people. */
+/** Reports how far a machine that has not joined yet has come, as a keyword and as text. */
 export type Tell = (state: "fetching" | "waiting" | "installing" | "joining" | "refused", reason: string) => void;
 
 /** How long a pod may take to end at a reboot. */
@@ -211,7 +211,7 @@ class RunningMachine {
     this.#journey = { state, reason };
   };
 
-  /** Tries until it is a member: a server that is away is no reason to boot again. */
+  /** Retries until it has joined: an unavailable server is no reason to reboot. */
   async #enter(until: AbortSignal): Promise<Kubelet | "lost"> {
     const { clock, random, log } = this.#options;
     for (let failures = 1; ; failures += 1) {

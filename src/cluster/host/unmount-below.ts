@@ -7,8 +7,8 @@ const unescaped = (path: string) =>
   path.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 
 /**
- * Takes away what is mounted below a machine's folder: no mount outlives a boot, and where machines are folders nobody
- * else ends those of a program that was killed. Without root there are none.
+ * Unmounts everything below a machine's folder: no mount outlives a boot, and where machines are folders, nothing else
+ * removes the mounts of a killed program. Without root there are none.
  */
 export async function unmountBelow(
   folder: string,
@@ -30,7 +30,7 @@ export async function unmountBelow(
     .split("\n")
     .map((line) => unescaped(line.split(" ")[1] ?? ""))
     .filter((path) => path.startsWith(`${folder}/`));
-  // What was mounted last lies on what was mounted before.
+  // The last mount lies on top of the earlier ones.
   for (const path of below.reverse()) {
     const { code, stderr } = await processes.run("umount", ["--", path], { env: environment, signal });
     if (code !== 0) log.warn({ path, stderr: stderr.slice(0, 300) }, "a mount of an earlier boot is left");

@@ -32,13 +32,12 @@ import { entryAt, rootFiles } from "./root-files.ts";
 import { entriesBelow, filesBelow, resolveInRoot } from "./root-folder.ts";
 import { rootLedger } from "./root-ledger.ts";
 
-/** Where OS images come from: a folder that holds the image's tree (with /usr/etc in place of /etc). */
+/** Source of OS images: a folder that holds the image's tree (with /usr/etc in place of /etc). */
 export interface ImageTrees {
   /** @throws McoError `MCO_HOST_IMAGE_UNKNOWN`: {@link ImageTrees.fetch} did not bring it. */
   treeOf(image: string, signal: AbortSignal): Promise<string>;
   /**
-   * What files and folders of that tree are to have where its own file system could not take it, by path below the
-   * tree: without root only.
+   * Desired modes and owners that the tree's file system could not store, by path below the tree: without root only.
    */
   ownersIn?(image: string): Promise<Readonly<Record<string, Ownership>>>;
   /** Labels of such an image; those of one that a machine was born with are not known. */
@@ -51,11 +50,11 @@ export interface DirectoryHostOptions {
   /** Holds `rootfs` (a link to the booted deployment), `sysroot/`, `state.json`, `units.json`. */
   readonly directory: string;
   readonly images: ImageTrees;
-  /** Asks whoever runs the machine for a reboot. */
+  /** Requests a reboot from the runner of the machine. */
   readonly requestReboot: (because: string, signal: AbortSignal) => Promise<void>;
   /** What changes the disk; the machine's own unless a test says otherwise. */
   readonly disk?: Disk;
-  /** What the settling unit does when it is started. */
+  /** Run when the settling unit is started. */
   readonly settle?: () => Promise<void>;
 }
 
@@ -75,16 +74,13 @@ interface DirectoryState {
   readonly deployments: Readonly<Record<string, Deployment>>;
 }
 
-/** What a test wants to go wrong. A file of its own, which only the machine's side writes. */
+/** Failures that a test injects. A file of its own, which only the machine's side writes. */
 interface Faults {
   readonly finalise?: string;
   readonly brokenUnits?: readonly string[];
 }
 
-/**
- * Folders of state that the system's own tree leads to, by links into /var (ostree, "Adapting existing mainstream
- * distributions").
- */
+/** State folders that the system's own tree links into /var (ostree, "Adapting existing mainstream distributions"). */
 const stateLinks = {
   home: "home",
   root: "roothome",
@@ -192,7 +188,7 @@ const rollbackOf = ({ booted, deployments }: DirectoryState) =>
 
 /**
  * Images that some machine below a folder boots, is about to boot, or can go back to. `unknown`: one of them cannot be
- * asked, so that no image can be said to be of no use.
+ * read, so no image counts as unused.
  */
 export async function imagesInUse(machines: string): Promise<ReadonlySet<string> | "unknown"> {
   const images = new Set<string>();
@@ -277,7 +273,7 @@ export function directoryMachine(
     return entries;
   }
 
-  /** Makes the /etc of a deployment that nobody boots yet: no name in it has to be right before all are. */
+  /** Makes the /etc of a deployment that is not booted yet: its names become durable together, not one by one. */
   async function layDownEtc(folder: string, entries: ReadonlyMap<string, HostEntry>): Promise<void> {
     const tree = new Map<string, HostEntry>();
     for (const [path, entry] of [...entries].sort(([a], [b]) => (a < b ? -1 : 1))) {

@@ -28,13 +28,13 @@ export async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<
 }
 
 /**
- * The name that something has until it is whole. It tells its target's, so that what a killed process left is found
- * again and written over, and it is short whatever the target is called.
+ * The temporary name of an incomplete file. It is derived from the target's name, so that a killed process's leftover
+ * is found and overwritten, and it is short whatever the target's name.
  */
 export const temporaryOf = (path: string): string =>
   join(dirname(path), `.mco-${createHash("sha256").update(basename(path)).digest("hex").slice(0, 16)}`);
 
-/** What a killed process left under a temporary name goes first. */
+/** First removes a killed process's leftover under a temporary name. */
 async function createAnew(disk: Disk, temporary: string, make: () => Promise<void>): Promise<void> {
   try {
     await make();

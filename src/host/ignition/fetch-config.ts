@@ -38,7 +38,7 @@ const failed = (url: string, reason: string, facts: object = {}) =>
   new McoError("MCO_IGNITION_FETCH_FAILED", { url, reason, ...facts });
 const refused = (reason: string) => new McoError("MCO_IGNITION_REFUSED", { reason });
 
-/** How documents are fetched, as the configuration that names them says. */
+/** How documents are fetched, as the referring configuration specifies. */
 interface Manners {
   readonly authorities: readonly string[];
   readonly headersTimeoutMs: number;
@@ -47,9 +47,9 @@ interface Manners {
 }
 
 /**
- * Follows a pointer to the configuration that a machine is to have, and fetches everything that this one needs: what
- * comes back refers to nothing any more. What a server cannot answer now (5xx, no connection) is asked for again, for
- * as long as the configuration that named it says.
+ * Follows a pointer to the machine's configuration, and fetches everything that it refers to: the result has no
+ * references left. Temporary failures of a server (5xx, no connection) are retried for as long as the referring
+ * configuration specifies.
  *
  * @throws McoError `MCO_IGNITION_FETCH_FAILED`, `MCO_IGNITION_REFUSED`
  */

@@ -58,7 +58,7 @@ export const hasFetched = async ({ folder, files }: Pick<RunIgnitionOptions, "fo
   (await files.stat(`${folder}/fetched`)) !== undefined;
 
 /**
- * Fetches the configuration that a pointer leads to, with the real Ignition, and keeps it in the folder.
+ * Fetches the configuration of a pointer with the real Ignition, and keeps it in the folder.
  *
  * @throws McoError `MCO_IGNITION_FETCH_FAILED`; `facts.unreadable`: the server has it in no version that this program
  * reads.
@@ -76,7 +76,7 @@ export async function fetchWithIgnition(
   await files.write(`${folder}/fetched`, "");
 }
 
-/** What the configuration says of kernel arguments. */
+/** The configuration's kernel arguments. */
 export async function kernelArgumentsByIgnition(
   options: RunIgnitionOptions,
   signal: AbortSignal,
@@ -89,7 +89,7 @@ export async function kernelArgumentsByIgnition(
   return { shouldExist: after("--should-exist"), shouldNotExist: after("--should-not-exist") };
 }
 
-/** Makes a root what was fetched says. Once: what is interrupted has to be begun anew on a fresh root. */
+/** Applies the fetched configuration to a root. Once: an interrupted run has to start again on a fresh root. */
 export async function applyWithIgnition(root: string, options: RunIgnitionOptions, signal: AbortSignal): Promise<void> {
   const { files } = options;
   const policies = `${root}/etc/selinux`;

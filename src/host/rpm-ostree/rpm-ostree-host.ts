@@ -17,7 +17,7 @@ import { hostCommands } from "./run-command.ts";
 import { systemdUnits } from "./systemd-units.ts";
 
 export interface RpmOstreeHostOptions {
-  /** Where the machine's root file system lies for us: `/rootfs` in a pod, `/` on the machine itself. */
+  /** Path of the machine's root file system: `/rootfs` in a pod, `/` on the machine itself. */
   readonly root: string;
   readonly processes: Processes;
   readonly clock: Clock;
@@ -29,7 +29,7 @@ export interface RpmOstreeHostOptions {
 
 /**
  * A real machine: files below a path prefix, everything else by the command lines of rpm-ostree, systemctl and their
- * like. On a machine that ostree did not boot it has files, units and accounts only, and says so in what it can.
+ * like. A machine that ostree did not boot has files, units and accounts only, and its capabilities show that.
  */
 export async function rpmOstreeHost({
   root,

@@ -23,7 +23,7 @@ export interface MachineFacts {
   fips(): Promise<boolean | undefined>;
 }
 
-/** What both kinds of real machines tell of themselves, below /proc. */
+/** Facts of both kinds of real machines, from /proc. */
 export const machineFacts = (locate: (path: string) => Promise<string>): MachineFacts => ({
   async bootId() {
     const text = await readTextIfThere(await locate("/proc/sys/kernel/random/boot_id"));
@@ -108,8 +108,8 @@ export function rpmOstreeOs({
   let failure: { readonly bootId: string; readonly reason: string | undefined } | undefined;
 
   /**
-   * Changes with every deployment that comes or goes: the folder's time tells it, as others rely on too (coreos/zincati
-   * src/rpm_ostree/cli_status.rs (main)).
+   * Changes whenever a deployment is added or removed: the folder's time shows it, and others rely on it too
+   * (coreos/zincati src/rpm_ostree/cli_status.rs (main)).
    */
   async function stateKey(): Promise<string> {
     const times = await Promise.all(
@@ -159,8 +159,7 @@ export function rpmOstreeOs({
   }
 
   /**
-   * One transaction after the other: rpm-ostree refuses two at once. What changed the deployments is seen by the next
-   * look.
+   * One transaction after the other: rpm-ostree refuses two at once. The next pass observes the changed deployments.
    */
   async function transaction(words: readonly string[], signal: AbortSignal): Promise<void> {
     cached = undefined;
@@ -304,7 +303,7 @@ export function rpmOstreeOs({
             retryable: true,
           });
       } catch (error) {
-        // Undoing is throwing away what was staged, nothing else; what that says is of no use beside why it is done.
+        // Undoing only discards the staged deployment; its output does not matter beside the reason for it.
         await cleanUp(new AbortController().signal).catch(() => undefined);
         throw error;
       }
@@ -357,7 +356,7 @@ export function rpmOstreeOs({
   };
 }
 
-/** A machine whose operating system somebody else keeps: it has files and units, and can be rebooted. */
+/** A machine whose operating system is managed elsewhere: it has files and units, and can be rebooted. */
 export function foreignOs({
   commands,
   facts,

@@ -74,7 +74,7 @@ export function systemdUnits({
     if (is !== "absent" && is !== "masked") throw commandFailure(words, result);
   }
 
-  /** That the job is done is not enough: the unit's own state must say that it went well. */
+  /** A completed job is not enough: the unit's own state must show success. */
   async function checked(verb: "reload" | "restart", name: string, signal: AbortSignal): Promise<void> {
     await commands.must(["systemctl", verb, "--", name], options(signal));
     const [after = {}] = await show([name], signal);

@@ -222,7 +222,7 @@ async function keepCertificates(hosts: readonly string[], context: TaskContext):
   });
 }
 
-/** Warns once of what somebody should know who reads the log. */
+/** Logs a warning once. */
 function logSettings(access: ConfigServerAccess, notes: string, { log, memory }: TaskContext): void {
   const said = memory.configServerLog;
   if (notes !== "" && notes !== said.tlsNotes)

@@ -32,7 +32,7 @@ type Release = ReturnType<typeof releaseOf>;
 
 interface Inputs {
   readonly sources: Omit<ClusterSources, "release" | "suiteImage" | "releaseImage" | "internalRegistryPullSecret">;
-  /** Credentials for the cluster's own registry; `undefined` while the cluster comes up. */
+  /** Credentials for the cluster's own registry; `undefined` while the cluster starts. */
   readonly secret: MergedPullSecret | undefined;
 }
 
@@ -57,7 +57,7 @@ const waitsForController = ({ existing, version, controllerRuns: runs }: Omit<Vi
   return by !== undefined && by !== version && !runs;
 };
 
-/** What the controller renders base configurations from: the release, and what the cluster says of itself. */
+/** The inputs of base configurations: the release, and the cluster's settings. */
 export const controllerConfig: OperatorTask<View, Decision> = {
   name: "ControllerConfig",
   watches: [watchClusterOperators, watchControllerConfigs, watchDeployments, watchSecrets, watchSources],
@@ -166,6 +166,6 @@ async function publishRegistryCas(spec: ControllerConfig["spec"], context: TaskC
   await kube.patch(kubernetes.ConfigMap, mergedRegistryCa, { type: "merge", body }, by);
 }
 
-/** The ConfigMap may be the reference's: what that one put there and nobody wants any more goes as well. */
+/** The ConfigMap may be the reference's: keys of the reference that are no longer desired are removed as well. */
 const goneFiles = (published: ConfigMap, data: Readonly<Record<string, string>>): Readonly<Record<string, null>> =>
   Object.fromEntries(Object.keys(published.data ?? {}).flatMap((file) => (file in data ? [] : [[file, null]])));

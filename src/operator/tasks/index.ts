@@ -17,7 +17,7 @@ import { osBuilder } from "./os-builder.ts";
 import { requiredPools } from "./required-pools.ts";
 import { stateController } from "./state-controller.ts";
 
-/** Everything that the operator keeps in force, in the order of a pass: what comes later rests on what came before. */
+/** All tasks of the operator, in the order of a pass: later tasks depend on earlier ones. */
 export const operatorTasks: readonly RunnableTask[] = [
   runnable(customResourceDefinitions),
   runnable(componentRights),

@@ -19,13 +19,13 @@ interface View {
 
 interface Decision {
   readonly create: readonly { readonly name: string; readonly owners: readonly OwnerReference[] }[];
-  /** Nodes that were looked at; one that no pool had selected has no journal yet. */
+  /** Nodes that were checked; one that no pool selected has no journal yet. */
   readonly nodes: readonly { readonly name: string; readonly isMember: boolean }[];
 }
 
 /**
- * A journal for each component, and one for each node from the moment that it has a MachineConfigNode; those go with
- * their nodes by owner reference. Their lines are not read: a cluster's journals are large.
+ * A journal for each component, and one for each node that has a MachineConfigNode; the latter are removed with their
+ * nodes by owner reference. Their lines are not read: a cluster's journals are large.
  */
 export const journals: OperatorTask<View, Decision> = {
   name: "Journals",
@@ -74,7 +74,7 @@ export const journals: OperatorTask<View, Decision> = {
       await createJournal(name, owners, context);
       memory.journals.known.add(name);
     }
-    // A node that some pool will select later is looked at again then, or with the next list.
+    // A node that a pool selects later is checked then, or with the next list.
     for (const { name, isMember } of nodes)
       if (isMember || memory.cluster.node(name)?.membership.verdict !== "member") memory.journals.wanted.delete(name);
     return done;
@@ -90,7 +90,7 @@ async function listAgain({ kube, clock, signal, memory: { cluster, journals: see
     { signal },
   )) as { readonly items: readonly Pick<KubeObject, "metadata">[] | null };
   seen.known.clear();
-  // Of none Kubernetes says null.
+  // Kubernetes writes null for an empty list.
   for (const { metadata } of items ?? []) seen.known.add(metadata.name);
   seen.listedAt = clock.monotonic();
   for (const { metadata } of cluster.pools())

@@ -16,7 +16,7 @@ type Step =
   | { readonly do: "delete"; readonly name: string; readonly uid: string | undefined };
 
 /**
- * One MachineConfigNode for each node, from the moment that it registers; they go with their nodes by owner reference.
+ * One MachineConfigNode for each node, from its registration on; they are removed with their nodes by owner reference.
  */
 export const machineConfigNodes: OperatorTask<View, readonly Step[]> = {
   name: "MachineConfigNodes",

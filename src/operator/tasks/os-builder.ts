@@ -88,7 +88,7 @@ async function observe(context: TaskContext): Promise<BuilderFacts> {
 
 const namesOf = (items: readonly KubeObject[]): readonly string[] => items.map(({ metadata }) => metadata.name);
 
-/** Whether machines of a pool have not been told yet to go back to the stock operating system. */
+/** Whether machines of a pool still lack the request to go back to the stock operating system. */
 const isLayered = (pool: MachineConfigPool): boolean =>
   pool.metadata.deletionTimestamp === undefined &&
   (layeringTold(pool) === "layered" || pool.metadata.annotations?.[annotations.optOutAfter] !== undefined);

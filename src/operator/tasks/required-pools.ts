@@ -22,7 +22,9 @@ interface Asked {
   readonly images: ReadonlyMap<string, RenderedImage>;
 }
 
-/** Whether the pools that an upgrade waits for have arrived; asked only during an upgrade or while the cluster comes up. */
+/**
+ * Whether the pools that an upgrade waits for are updated; checked only during an upgrade or while the cluster starts.
+ */
 export const requiredPools: OperatorTask<Asked | "arrived", TaskResult> = {
   name: "RequiredPools",
   watches: [watchClusterOperators, watchPools, watchControllerConfigs, watchMachines],

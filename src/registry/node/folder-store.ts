@@ -9,7 +9,7 @@ import type { BlobStore, Incoming, WantedBlob } from "../blob-store.ts";
 import { isRunning, processIdentity } from "./process-identity.ts";
 
 /**
- * How often a blob that another process fetches is looked at, and how long it may stand still before we fetch it
+ * How often a blob that another process fetches is checked, and how long it may make no progress before we fetch it
  * ourselves.
  */
 const lookMs = 250;
@@ -33,9 +33,9 @@ async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * A store in a folder: `blobs/<hex>`, and `partial/<hex>~<owner>` for what is on its way. The owner is a process, or
- * the word `free`: what nobody alive owns is taken over by renaming it, which only one can do. So nothing has to be
- * cleaned up after a process that was killed, and no lock is left behind.
+ * A store in a folder: `blobs/<hex>`, and `partial/<hex>~<owner>` for incomplete blobs. The owner is a process, or the
+ * word `free`: a partial blob without a live owner is taken over by renaming it, which only one process can do. So
+ * nothing has to be cleaned up after a killed process, and no lock is left behind.
  */
 export function folderStore(
   folder: string,
@@ -47,7 +47,7 @@ export function folderStore(
   // Two stores of one process are as strange to each other as those of two.
   const instance = random.uuid();
   const ownerOf = async () => `${await processIdentity()}-${instance}`;
-  /** What this store itself is fetching. */
+  /** Blobs that this store itself is fetching. */
   const underWay = new Map<string, Promise<void>>();
 
   const mismatch = (digest: string, resumed: boolean, problem: string) =>

@@ -11,7 +11,7 @@ const idleMs = 15_000;
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
-/** What Node.js calls a server that does not speak TLS, and certificates that are not believed. */
+/** Node.js error codes for servers that do not speak TLS, and for untrusted certificates. */
 const notTls = /^(EPROTO|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|ERR_SSL_HTTP_REQUEST)$/;
 const untrusted = /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_TLS_CERT_)/;
 
@@ -24,7 +24,7 @@ function failureOf(error: Error, issuer?: string): WireFailure {
   });
 }
 
-/** Calls back with who signed the certificate of a new connection, before Node.js says whether it is believed. */
+/** Reports the issuer of a new connection's certificate, before Node.js decides whether to trust it. */
 function onIssuer(request: ClientRequest, tell: (issuer: string) => void): void {
   request.once("socket", (socket) => {
     if (!(socket instanceof TLSSocket) || request.reusedSocket) return;
@@ -109,7 +109,7 @@ export function httpsWire(): { readonly send: Wire; close(): void } {
       signal.throwIfAborted();
       try {
         const { outgoing, incoming } = await once(request, signal);
-        // Where the answer came before the whole body was sent, the connection is of no more use.
+        // If the response came before the whole body was sent, the connection cannot be reused.
         incoming.once("end", () => {
           if (!outgoing.writableEnded) outgoing.destroy();
         });

@@ -73,7 +73,7 @@ async function answer(incoming: IncomingMessage, outgoing: ServerResponse, handl
     { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: incoming },
     gone.signal,
   );
-  // What was not read of the request would be taken for the next one.
+  // An unread rest of the request would be taken for the next one.
   const unread =
     incoming.readableEnded ||
     headers["content-length"] === "0" ||

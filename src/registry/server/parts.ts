@@ -27,9 +27,9 @@ export interface BlobFolder {
   /** Bytes `from` to `to`, the last one included. */
   read(digest: string, from: number, to: number): AsyncIterable<Uint8Array>;
   remove(digest: string): Promise<void>;
-  /** Makes it new: somebody counts on it. */
+  /** Refreshes its time, because it is in use. */
   touch(digest: string): Promise<void>;
-  /** Digests of what is there, with the time of each in milliseconds. */
+  /** Digests of the stored blobs, with the time of each in milliseconds. */
   list(): Promise<readonly { readonly digest: string; readonly modifiedMs: number }[]>;
   begin(upload: string): Promise<void>;
   /** `undefined`: there is no such upload. */
@@ -42,6 +42,6 @@ export interface BlobFolder {
    */
   finish(upload: string, digest: string): Promise<boolean>;
   abandon(upload: string): Promise<void>;
-  /** Uploads that nobody has added to since. */
+  /** Uploads that have not grown since. */
   abandonOlderThan(milliseconds: number): Promise<void>;
 }

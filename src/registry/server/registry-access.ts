@@ -8,7 +8,7 @@ const tokenSeconds = 300;
 const maxTokens = 4096;
 const maxScopes = 16;
 
-/** What somebody may do, by repository. */
+/** The rights of a user, by repository. */
 type Grant = (repository: string, right: Right) => boolean;
 
 interface Token {
@@ -19,12 +19,12 @@ interface Token {
 
 export type Access =
   | { readonly verdict: "yes"; readonly grant: Grant }
-  /** Nobody was named, or nobody that there is. */
+  /** No user was named, or an unknown one. */
   | { readonly verdict: "unknown" };
 
 /**
- * Who may do what: by name and password with each request, or by a token that was given for these. Tokens live in
- * memory: a registry that starts anew knows none, and clients ask for another.
+ * Decides about access: by name and password with each request, or by a token that was issued for these. Tokens live in
+ * memory: a restarted registry knows none, and clients request new ones.
  *
  * Source of the flow: distribution docs/spec/auth/token.md (main).
  */
@@ -63,7 +63,7 @@ export function registryAccess({
         : { verdict: "yes", grant: (_repository, right) => user.may.includes(right) };
     },
 
-    /** Gives a token for as much of the scopes as the user may, or nothing to who is nobody. */
+    /** Issues a token for as much of the scopes as the user may have; none to an unknown user. */
     token(
       authorization: string | undefined,
       scopes: readonly string[],

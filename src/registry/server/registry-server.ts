@@ -27,7 +27,7 @@ export const refusePushesFile = "refuse-pushes";
 
 const maxBlobBytes = 8 * 1024 ** 3;
 const maxTags = 1000;
-/** What was pushed and belongs to no manifest may belong to one that is still to come. */
+/** A pushed blob without a manifest may belong to one that is still to come. */
 const graceMs = 3_600_000;
 
 type Code =
@@ -231,7 +231,7 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
       "accept-ranges": "bytes",
     };
     if (request.method === "HEAD") {
-      // Who asks may be about to push a manifest that has it.
+      // The client may be about to push a manifest with this blob.
       await blobs.touch(digest);
       return { status: 200, headers: { ...headers, "content-length": String(size) }, body: "" };
     }

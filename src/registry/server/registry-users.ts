@@ -48,7 +48,7 @@ export function readUsers(text: string): readonly RegistryUser[] {
   });
 }
 
-/** Who shows a name and a password; takes the same time for a name that there is not. */
+/** Authenticates by name and password; takes the same time for an unknown name. */
 export function passwordCheck(
   users: readonly RegistryUser[],
 ): (name: string, password: string) => RegistryUser | undefined {

@@ -16,7 +16,7 @@ export function emptySet(): FieldSet {
   return { member: false, children: new Map() };
 }
 
-/** Whether nothing is in the set. */
+/** Whether the set is empty. */
 export function isEmpty(set: FieldSet): boolean {
   return !set.member && set.children.size === 0;
 }
@@ -199,7 +199,7 @@ export function fieldsOf(value: unknown, schema: Schema | undefined): FieldSet {
   return set;
 }
 
-/** What differs between two values. */
+/** The fields in which two values differ. */
 export interface Comparison {
   readonly added: FieldSet;
   readonly removed: FieldSet;

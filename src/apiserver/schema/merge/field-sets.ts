@@ -269,7 +269,7 @@ function itemProblems(
   return found;
 }
 
-/** Why an item cannot be told from others. */
+/** Why an item cannot be identified. */
 function oddItem(
   item: unknown,
   shape: Extract<ReturnType<typeof shapeOf>, { kind: "listMap" | "set" }>,
@@ -419,7 +419,7 @@ const unownedMeta = new Set([
   "f:deletionGracePeriodSeconds",
 ]);
 
-/** What the server decides belongs to nobody. */
+/** No manager owns fields that the server sets. */
 function withoutMeta(set: FieldSet): FieldSet {
   const result: FieldSet = { member: false, children: new Map(set.children) };
   result.children.delete("f:apiVersion");
@@ -556,7 +556,7 @@ function mergeLists(
 ): unknown[] {
   const liveKeys = live.map((item) => elementOf(item, shape));
   const byKey = new Map<string, unknown>();
-  // What stands there twice is replaced, not merged.
+  // A duplicate is replaced, not merged.
   for (const [index, key] of liveKeys.entries()) byKey.set(key, byKey.has(key) ? undefined : live[index]);
   const appliedKeys = applied.map((item) => elementOf(item, shape));
   const wanted = new Set(appliedKeys);
@@ -594,8 +594,8 @@ function mergeLists(
 }
 
 /**
- * Removes what the manager owned (`last`) and nobody claims any more. A container in which nothing is claimed goes as a
- * whole, with what defaulting put there.
+ * Removes the fields that the manager owned (`last`) and that no manager claims any more. A container without claimed
+ * fields is removed as a whole, including its defaults.
  */
 function removeUnclaimed(
   value: unknown,

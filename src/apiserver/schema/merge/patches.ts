@@ -62,7 +62,7 @@ function malformed(message: string): PatchResult {
   return { verdict: "refused", status: 400, reason: "BadRequest", message };
 }
 
-/** Why a patch does not fit is not said: the real server's answer drops it. */
+/** The reason why a patch does not fit is not reported: the real server's answer drops it. */
 function unprocessable(): PatchResult {
   return {
     verdict: "refused",
@@ -374,7 +374,7 @@ function ordered(
   return [...result, ...named.slice(next)];
 }
 
-/** What is left of a patch where nothing was before; undefined: nothing. */
+/** The rest of a patch where nothing was before; undefined: nothing. */
 function stripDirectives(value: unknown): unknown {
   if (isList(value)) return value.map(stripDirectives).filter((item) => item !== undefined);
   if (!isObject(value)) return value;

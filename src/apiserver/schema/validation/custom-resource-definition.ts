@@ -367,7 +367,7 @@ function checkNode(schema: JsonObject, path: string, place: Place, depth: number
   return errors;
 }
 
-/** Of the metadata, rules see the names only: labels and the like change without a schema having a say. */
+/** Of the metadata, rules see the names only: labels and other fields change without the schema being involved. */
 function seenByRules(schema: Schema): Schema {
   const root = rootSchema(schema);
   return { ...root, properties: { ...root.properties, metadata: object({ name: string, generateName: string }) } };
@@ -606,8 +606,8 @@ function condition(
 }
 
 /**
- * Of several conflicts the last one is told: `k8s.io/apiextensions-apiserver pkg/controller/status/naming_controller.go
- * (master)`.
+ * Of several conflicts the last one is reported: `k8s.io/apiextensions-apiserver
+ * pkg/controller/status/naming_controller.go (master)`.
  */
 function conflictOf(
   wanted: Names,

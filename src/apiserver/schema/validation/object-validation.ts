@@ -20,7 +20,7 @@ const labelPattern = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const subdomainPattern = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const qualifiedPattern = /^(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
 
-/** What is wrong with a name; an empty list means: nothing. */
+/** The errors of a name; an empty list if it is valid. */
 export type NameRule = (name: string) => readonly string[];
 
 /** RFC 1123 subdomain: the rule of most kinds. */
@@ -51,7 +51,7 @@ function longer(text: string, maximum: number): string[] {
   return text.length > maximum ? [`must be no more than ${maximum} characters`] : [];
 }
 
-/** What is wrong with the key of a label or annotation. */
+/** The errors of the key of a label or annotation. */
 export function qualifiedNameProblems(key: string): readonly string[] {
   const parts = key.split("/");
   if (parts.length > 2)

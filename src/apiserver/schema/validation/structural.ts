@@ -8,7 +8,7 @@ import { compileExpression, type Expression } from "../regular-expressions.ts";
 import { objectMeta, rootSchema } from "../schema-parts.ts";
 
 /**
- * Makes a schema ready for use. Every node of the schema is looked at once, here; afterwards an object costs in
+ * Prepares a schema for use. Every node of the schema is processed once, here; afterwards validating an object costs in
  * proportion to its own size. The metadata of the object is always that of Kubernetes.
  */
 export function compileSchema(schema: Schema): CompiledSchema {
@@ -258,7 +258,7 @@ function ratchet(
 }
 
 /**
- * Lists are ratcheted by another rule: where the old object had any item twice, anywhere, nothing is said of twins.
+ * Lists are ratcheted by another rule: where the old object had any item twice, anywhere, duplicates are not reported.
  * kubernetes/apiextensions-apiserver pkg/registry/customresource/strategy.go (v0.34)
  */
 function newDuplicates(root: Node, { findings }: Walk, before: KubeObject | undefined): readonly Finding[] {
@@ -415,7 +415,7 @@ function checkList(node: Node, value: readonly unknown[], walk: Walk): void {
   if (schema.maxItems !== undefined && value.length > schema.maxItems) {
     const { maxItems } = schema;
     report(walk, (path) => tooMany(path, value.length, maxItems));
-    // What is too long is not looked through: the bound is there to keep the cost down.
+    // A value that is too long is not searched: the bound keeps the cost down.
     return;
   }
   if (schema.minItems !== undefined && value.length < schema.minItems) {
@@ -455,7 +455,7 @@ function checkUniqueness(schema: Schema, value: readonly unknown[], walk: Walk):
     const text = typeof identity === "string" ? identity : canonicalJson(identity);
     const times = seen.get(text) ?? 0;
     seen.set(text, times + 1);
-    // The second one is told, and no third.
+    // The second one is reported, and no third.
     if (times === 1)
       walk.findings.push({
         steps: [...walk.steps, index],
