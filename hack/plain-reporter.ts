@@ -27,7 +27,7 @@ export default class PlainReporter implements Reporter {
       }
       if (module.state() === "failed" && [...module.children.allTests("failed")].length === 0) counts.failed += 1; // The file itself did not load.
     }
-    // Whoever asked for some tests by name knows that he left out the others.
+    // A run of tests by name skips the others on purpose.
     if (skipped.length > 0 && this.#vitest?.config.testNamePattern === undefined) {
       const isNamed = await namedByConformance();
       for (const { file, name, fullName } of skipped)

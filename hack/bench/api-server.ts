@@ -191,7 +191,7 @@ async function measure(reach: Reach, paths: Paths, load: Load, memory?: () => Me
     if (lines >= goal) reached();
   };
   for (let index = 0; index < load.watchers; index += 1) stops.push(await reach.watch(paths.watch, onLine));
-  // What is there already comes first; a write tells when all of it has come.
+  // Existing objects come first; a marker write shows when all of them have arrived.
   const settle = async (write: number) => {
     await create(paths.watched, configMap(`settle-${write}`));
     for (let before = -1; before !== lines;) {

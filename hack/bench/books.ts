@@ -70,7 +70,7 @@ interface Load {
 const chaptersPerNode = 5;
 const targetOf = (update: number) => `rendered-worker-${String(update).padStart(32, "0")}`;
 
-/** What one machine and the controller told of five updates. */
+/** Journal lines of one machine and the controller for five updates. */
 function toldBy(index: number): readonly JournalLine[] {
   const name = `worker-${index}`;
   const [daemon, controller] = [

@@ -10,7 +10,7 @@ export interface UpMetrics {
   readonly seconds: readonly number[];
 }
 
-/** Resident memory in MiB (VmRSS of proc(5)); `anonymous` is what a process shares with nobody (RssAnon). */
+/** Resident memory in MiB (VmRSS of proc(5)); `anonymous` is its private part (RssAnon). */
 export interface Memory {
   readonly process: string;
   readonly resident: number;
@@ -72,7 +72,7 @@ export function memoryOf(directory: string): readonly Memory[] {
 }
 
 /**
- * Writes MachineConfigs and watches for the first node that is told; looks at the memory of every process on the way.
+ * Writes MachineConfigs and waits for the first node with a target; samples the memory of every process meanwhile.
  */
 export async function measureRollOuts(
   {

@@ -64,7 +64,7 @@ function ask(
 
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
-/** As a machine does it that is told to come again. */
+/** Retries as a machine does after `Retry-After`. */
 async function untilOk(what: () => Promise<Answer>): Promise<Answer & { readonly tries: number }> {
   for (let tries = 1; ; tries += 1) {
     const answer = await what().catch((error: unknown): Answer => ({ status: 0, headers: {}, text: String(error) }));

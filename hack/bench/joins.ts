@@ -19,7 +19,7 @@ export interface JoinMetrics {
   /** Of each machine, from the start of all. */
   readonly fetchedSeconds: Summary;
   readonly registeredSeconds: Summary;
-  /** Machines that were told to come again for their configuration. */
+  /** Machines that got `Retry-After` for their configuration. */
   readonly askedAgain: number;
   /** What the token says of its uses. */
   readonly uses: number;

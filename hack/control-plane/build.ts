@@ -99,7 +99,7 @@ export async function build(): Promise<number> {
     try {
       renameSync(fresh, folder);
     } catch (error) {
-      // Somebody else has built the same in between.
+      // Another process has built the same meanwhile.
       if (missingPrograms(folder).length > 0) throw error;
     }
     process.stderr.write(`Kubernetes ${kubernetesVersion} is in ${folder} (${took()} s)\n`);

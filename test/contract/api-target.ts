@@ -6,7 +6,7 @@ export interface ApiTarget {
   watch(path: string, user?: TestUser, headers?: Readonly<Record<string, string>>): Promise<ApiWatch>;
 }
 
-/** Everybody that cases speak as. Targets know how each of them proves who it is. */
+/** All users that cases act as. Targets know how each of them authenticates. */
 export type TestUser = "admin" | "alice" | "bob" | "nobody" | "node-a" | "node-b";
 
 export interface ApiCall {

@@ -7,7 +7,7 @@ import { httpsWebhookCaller } from "../../src/apiserver/node/webhook-caller.ts";
 import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
 import { type ApiTarget, jsonLines, testUsers, type TestUser } from "./api-target.ts";
 
-/** What pods are told to trust; nothing here does. */
+/** The certificate authority for pods; nothing here uses it. */
 export const rootCertificates = "the root";
 
 /** The server without a socket: memory store, calls straight into it. */

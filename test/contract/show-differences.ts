@@ -146,7 +146,7 @@ const asking = (namespace: string) => ({
   },
 });
 
-/** What is said to who renames the container of a pod. */
+/** The error for renaming a container of a pod. */
 async function frozen(api: Api, namespace: string): Promise<unknown> {
   await created(api, core(namespace, "pods"), pod("p", { schedulerName: "nobody" }));
   return (

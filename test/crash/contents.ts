@@ -3,7 +3,7 @@ import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "../../src/core/c
 import { ignitionOf } from "../../src/core/config/validate-machine-config.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 
-/** Stands in everything that nobody but the machine may see: contents of files, keys, hashes. */
+/** Marks everything that only the machine may see: contents of files, keys, hashes. */
 export const canary = "cAnArY";
 const hidden = (text: string) => `# ${canary}-${text}\n`;
 

@@ -81,7 +81,7 @@ export interface CrashHarnessOptions {
   /** Looks at the machine after each of its changes; else only when it starts and ends. */
   readonly closely?: boolean;
   /**
-   * The daemon writes its story to its disk and to its journal, which takes as long as all the rest; else into memory.
+   * The daemon writes its journal to disk and to the API, which takes as long as all the rest; else only to memory.
    * `counted`: that are effects too, which meet faults.
    */
   readonly books?: "kept" | "counted";
@@ -150,7 +150,7 @@ class PatientKernel extends Kernel {
   }
 }
 
-/** One machine, its daemon, who drains it, and an API server, in virtual time; and a list of faults. */
+/** One machine, its daemon, a fake drain controller and an API server in virtual time, with a list of faults. */
 export class CrashHarness {
   readonly kernel = new PatientKernel(1);
   readonly scenario: Scenario;
@@ -340,7 +340,7 @@ export class CrashHarness {
     this.kernel.schedule(2000, "daemon starts again", () => this.#startDaemon());
   }
 
-  /** Called by the machine's driver when somebody asked for a reboot. */
+  /** Called by the machine's driver when a reboot is requested. */
   readonly #onReboot = (): void => {
     if (this.#power !== "on") return;
     this.#power = "goingDown";
@@ -509,7 +509,7 @@ export class CrashHarness {
     this.#startDaemon();
   }
 
-  /** Knows the Node and the MachineConfigNode as they are, from the answers to whoever writes them. */
+  /** Keeps the current Node and MachineConfigNode, from the answers to all writes. */
   #noticing(transport: HttpHandler): HttpHandler {
     return async (request, signal) => {
       const response = await transport(request, signal);
@@ -524,7 +524,7 @@ export class CrashHarness {
     };
   }
 
-  /** Who drains: takes its time, and does one thing after the other. */
+  /** The fake drain controller: slow, and one action after the other. */
   #planDrain(): void {
     if (this.#drainPlanned || ["nothing", "refuse"].includes(drainStep(this.node).do)) return;
     this.#drainPlanned = true;

@@ -407,7 +407,7 @@ export class Keeper {
       );
   }
 
-  /** The story of the machine as it lies on its disk, and what of it has come to the API server. */
+  /** The machine's journal on its disk, and the part of it that reached the API server. */
   async books(journal: readonly JournalLine[], settled: boolean, now: number): Promise<void> {
     this.#look("books");
     const { nodeName, subject, never } = this.#harness;

@@ -59,7 +59,7 @@ function dyingDisk(calls: number): Disk {
   };
 }
 
-/** A machine in a folder with a daemon that is a real process, and who kills it. */
+/** A machine in a folder with a daemon that is a real process, and the code that kills it. */
 export class KilledMachine implements Watched {
   readonly scenario = { services: ["crio.service", "app.service"] };
   readonly policies = mergePolicies({

@@ -49,7 +49,7 @@ export type DiskOperation =
   | { readonly do: "rename"; readonly path: string; readonly to: string }
   | { readonly do: "mkdir" | "sync" | "unlink" | "rmdir"; readonly path: string };
 
-/** Does everything at once and for real but flushes, and tells of every call once it was done. */
+/** Carries out every call but flushes at once, and reports each call after it is done. */
 export function recordingDisk(real: Disk, directory: () => string, record: (operation: DiskOperation) => void): Disk {
   // By the way that has no links in it, so that one thing has one path.
   const at = async (path: string) =>
@@ -339,7 +339,7 @@ export function layDown(state: DiskState, directory: string): void {
         chownSync(at, entry.attributes.uid, entry.attributes.gid);
     }
   }
-  // Modes last: a folder that nobody may write into must still get its contents.
+  // Modes last: a read-only folder must still get its contents.
   for (const [path, entry] of [...state].reverse())
     if (entry.kind !== "link") chmodSync(join(directory, path), entry.attributes.mode);
 }

@@ -127,7 +127,7 @@ export async function everyFaultOfBooks(scenario: Scenario, subject: MakeSubject
   }
 }
 
-/** One line for whoever reads the output of the tests. */
+/** One summary line for the test output. */
 export function describeTally(what: string, { scenarios, effects, runs, faults, looks, found }: Tally): string {
   const total = Object.values(looks).reduce((sum, count) => sum + count, 0);
   return `${what}: ${scenarios} scenarios, ${effects} effects, ${runs} runs, ${faults} faults, ${total} checks of ${Object.keys(looks).length} invariants, ${found.length} violations\n`;

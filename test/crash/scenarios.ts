@@ -56,7 +56,7 @@ const everything: Content = {
   kernelArguments: ["quiet", "mitigations=off nosmt"],
 };
 
-/** Lives of one machine, each told until everything has settled. Titles are what happens to it. */
+/** Histories of one machine, each until all updates are done. Titles say what happens to it. */
 export const scenarios: readonly Scenario[] = [
   {
     title: "a machine joins with files, units, keys, a password and kernel arguments",
@@ -343,7 +343,7 @@ export const scenarios: readonly Scenario[] = [
   },
 ];
 
-/** A power cut takes the force file with it; who wants the machine back makes it again. */
+/** A power cut removes the force file; the administrator creates it again. */
 async function force(harness: CrashHarness): Promise<void> {
   if (isDegraded(harness) || harness.has(annotations.state) === nodeStates.working)
     await harness.edit(hostPaths.force, "");

@@ -26,7 +26,7 @@ export type Fault =
   | { readonly do: "answer"; readonly status: number; readonly reason: string; readonly retryAfterSeconds?: number }
   /** The server does it, and the caller never learns: nothing of the answer comes, or half of it. */
   | { readonly do: "lose"; readonly part: "all" | "half" }
-  /** A watch is told that its resourceVersion is too old, by an event. */
+  /** A watch gets the event that its resourceVersion is too old. */
   | { readonly do: "expire" };
 
 export type Rule = (call: Call) => Fault | undefined;
@@ -42,7 +42,7 @@ export interface ProxyOptions {
   readonly authority: Authority;
   /** `https://host:port` of the API server, once it is known. */
   readonly upstream: () => string;
-  /** What callers are told about the life of their tokens; the proxy refuses older ones. */
+  /** The token lifetime that callers see; the proxy refuses older tokens. */
   readonly tokenLifeMs: number;
 }
 
@@ -276,7 +276,7 @@ export class FaultProxy {
     else outgoing.end(body);
   }
 
-  /** Gives a token a short life: what its owner is told, and what this proxy holds it to. */
+  /** Shortens a token's lifetime: in the answer to its owner, and in this proxy's checks. */
   #shorten(body: Buffer): Buffer<ArrayBuffer> {
     const answer = JSON.parse(body.toString("utf8")) as { status: { token: string; expirationTimestamp: string } };
     const { tokenLifeMs } = this.#options;

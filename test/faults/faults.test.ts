@@ -142,7 +142,7 @@ async function rollOutDuring(
   await fault();
   await cluster.untilRolledOut("worker", target, 150);
   for (const worker of workers) expect(cluster.hostFile(worker, "/etc/faults.conf")).toBe(text);
-  // Restarts and readiness of pods are told a moment after the machine is back.
+  // The kubelet reports restarts and readiness of pods a moment after the machine is back.
   await untilSeen(
     "all pods are ready",
     async () =>

@@ -1,6 +1,6 @@
 import { simulate } from "./simulation.ts";
 
-/** `SEED=n` runs one seed and tells its story; `SEEDS=n` runs that many in place of 12. */
+/** `SEED=n` runs one seed and prints its report; `SEEDS=n` runs that many in place of 12. */
 export const wanted = {
   one: process.env["SEED"] === undefined ? undefined : Number(process.env["SEED"]),
   count: Number(process.env["SEEDS"] ?? 12),

@@ -25,7 +25,7 @@ export function kindOf(path: string): string {
 
 const writerOf = (query: URLSearchParams, agent: string) => query.get("fieldManager") ?? agent.split("/", 1)[0] ?? "";
 
-/** Counts requests by who sent them, what they did and to what. */
+/** Counts requests by user, verb and resource. */
 export function requestCounter(): { count(request: HttpRequest, status: number): void; take(): Counts } {
   let counts = new Map<string, Count>();
   return {

@@ -27,7 +27,7 @@ export interface ControlPlaneMetrics {
   readonly podsPerMachine: number;
   /** From sending the MachineConfig until the pool says that every machine has it. */
   readonly rollOutSeconds: number;
-  /** The same writes to the same server by one client, 16 at a time, with nobody watching. */
+  /** The same writes to the same server by one client, 16 at a time, without watches. */
   readonly baselineSeconds: number;
   /**
    * Resident memory of the controller in MiB (VmRSS, VmHWM of proc(5)): ten seconds after the machines have joined, the

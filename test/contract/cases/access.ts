@@ -185,7 +185,7 @@ export const accessCases: readonly ContractCase[] = [
       });
       expect(review.json).toMatchObject({ status: { authenticated: true } });
       await api.delete(core(namespace, "pods", "p"));
-      // The real server's authenticator hears of the pod's end a moment later than whoever deleted it.
+      // The real server's authenticator notices the pod's deletion a moment after the client.
       let refused = "";
       await eventually(async () => {
         refused = unseen.pop() ?? refused;

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { type Api, at, type Json } from "../api-target.ts";
 import { type ContractCase, configMap, core, created, deployment, apps, eventually, names } from "./case-fixture.ts";
 
-/** How a deletion is asked for, and what it does to what is owned. */
+/** Deletion options, and their effect on dependents. */
 type Propagation = "Background" | "Foreground" | "Orphan";
 
 const maps = (namespace: string, name = "") => core(namespace, "configmaps", name);

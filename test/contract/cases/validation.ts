@@ -6,7 +6,7 @@ const service = (spec: object, name = "s") => ({ apiVersion: "v1", kind: "Servic
 const owner = (more: object) => ({ apiVersion: "v1", kind: "ConfigMap", name: "o", uid: "u", ...more });
 const container = { name: "main", image: "example.com/app:1" };
 const containers = (more: object) => ({ containers: [{ ...container, ...more }] });
-/** What is checked of built-in kinds, what they get where nothing is said, and how unknown fields are met. */
+/** Validation and defaults of built-in kinds, and the treatment of unknown fields. */
 export const validationCases = exchanges([
   // names and metadata
   {
