@@ -66,11 +66,11 @@ export interface ObservedNode extends ObservedContent {
   readonly onlyControlPlane: boolean;
   /** Where the system that runs finds at boot what the machine is to have; absent: the daemon writes it. */
   readonly payload?: "image" | "local" | undefined;
-  /** What the last settling came to. */
+  /** The result of the last application of the image's content. */
   readonly settled?: ImageContentRecord | undefined;
 }
 
-/** What a settling came to, for the daemon and for the next one. */
+/** The result of applying the image's content, for the daemon and for the next boot. */
 export interface ImageContentRecord {
   readonly v: 1;
   readonly bootId: string;
