@@ -1,6 +1,6 @@
 /**
- * Every failure of this suite, once: code → what it means and what to do. `docs/errors.md` is generated from this
- * table. A code never changes its meaning; a retired one is never used again.
+ * Every failure of the suite: code → meaning and remedy. `docs/errors.md` is generated from this table. A code never
+ * changes its meaning, and a retired code is never reused.
  */
 export const errorCodes = {
   MCO_HOST_COMMAND_FAILED: {
@@ -178,7 +178,7 @@ export type ErrorCode = keyof typeof errorCodes;
 export class McoError extends Error {
   override readonly name = "McoError";
   readonly code: ErrorCode;
-  /** What is needed to understand this one case. Never a secret. */
+  /** The facts needed to understand this case. Never a secret. */
   readonly facts: Readonly<Record<string, unknown>>;
 
   constructor(
@@ -195,7 +195,7 @@ export class McoError extends Error {
   }
 }
 
-/** Stops on a bug: a state that the code around it excludes. */
+/** Stops on a bug: a state that the surrounding code rules out. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (condition !== true && !condition) throw new Error(`bug: ${message}`);
 }

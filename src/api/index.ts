@@ -35,7 +35,7 @@ import { MachineStateChapter } from "./books/machine-state-chapter.ts";
 import { MachineStateJournal } from "./books/machine-state-journal.ts";
 import { ProvisioningToken } from "./kinds/provisioning-token.ts";
 
-/** Every kind that this suite defines, in the order in which CRDs are installed. */
+/** Every kind that this suite defines, in CRD installation order. */
 export const definedResources = [
   MachineConfig,
   MachineConfigPool,

@@ -1,6 +1,6 @@
 /**
- * Every label, annotation, finalizer, taint, condition and object name that components share, spelled once.
- * Names and values are those of openshift/machine-config-operator pkg/daemon/constants/constants.go and
+ * Every label, annotation, finalizer, taint, condition and object name that components share, spelled once. Names and
+ * values are those of openshift/machine-config-operator pkg/daemon/constants/constants.go and
  * pkg/controller/common/constants.go (main) unless marked as ours.
  */
 const prefix = "machineconfiguration.openshift.io/";
@@ -9,7 +9,7 @@ export const group = "machineconfiguration.openshift.io";
 export const operatorGroup = "operator.openshift.io";
 export const configGroup = "config.openshift.io";
 
-/** Where the suite's own namespaced objects live. */
+/** The namespace of the suite's own objects. */
 export const namespace = "openshift-machine-config-operator";
 
 export const annotations = {
@@ -18,10 +18,10 @@ export const annotations = {
   desiredConfig: `${prefix}desiredConfig`,
   currentImage: `${prefix}currentImage`,
   desiredImage: `${prefix}desiredImage`,
-  /** The same under an older name; always written together with the others. */
+  /** An older name of the same annotation; always written together with the others. */
   currentOSImage: `${prefix}currentOSimage`,
   desiredOSImage: `${prefix}desiredOSimage`,
-  /** Ours: `full` or `os-only`: what the image of `desiredImage` holds. */
+  /** Ours: `full` or `os-only`, the content of the image of `desiredImage`. */
   desiredImageContent: `${prefix}desiredImageContent`,
   state: `${prefix}state`,
   reason: `${prefix}reason`,
@@ -30,98 +30,95 @@ export const annotations = {
   lastAppliedDrain: `${prefix}lastAppliedDrain`,
   controlPlaneTopology: `${prefix}controlPlaneTopology`,
   firstPivotConfig: `${prefix}firstPivotConfig`,
-  /**
-   * Ours: `alert`, or `settle`: what happens to a machine whose image holds its configuration when somebody changes
-   * files of that.
-   */
+  /** Ours: `alert` or `settle`: how a machine reacts when files that its image provides are changed. */
   driftPolicy: `${prefix}driftPolicy`,
   customPoolLabelsApplied: `${prefix}customPoolLabelsApplied`,
-  /** Ours: the pool for which the node was let into the cluster, and whose labels it was given then. */
+  /** Ours: the pool for which the node was admitted to the cluster, and whose labels it got. */
   joinedPool: `${prefix}joined-pool`,
-  /** Why the last shutdown could not finalise the system that was staged; gone when one was finalised. */
+  /** Why the last shutdown could not finalize the staged deployment; removed after a successful finalization. */
   finaliseFailure: `${prefix}ostree-finalize-staged-failure`,
   /**
    * Ours: `drain-<config>` of the request for which the drain controller set `unschedulable`; present only while the
    * cordon is ours.
    */
   cordonedFor: `${prefix}cordonedFor`,
-  /** Ours: JSON {request, at, pods} of the drain under way: when it began, and how many pods had to go then. */
+  /** Ours: JSON {request, at, pods} of the current drain: its start, and the number of pods to evict at that time. */
   drainBegan: `${prefix}drainBegan`,
-  /**
-   * Ours: JSON {request, at, again, why} of the drain that was given up for now; gone when the node gets a target
-   * again.
-   */
+  /** Ours: JSON {request, at, again, why} of a drain that was suspended; removed when the node gets a new target. */
   drainSkipped: `${prefix}drainSkipped`,
   // on MachineConfigs and ControllerConfig
   generatedByController: `${prefix}generated-by-controller-version`,
   generatedByVersion: `${prefix}generated-by-version`,
   releaseImageVersion: `${prefix}release-image-version`,
-  /** On ControllerConfig: `true` while a new authority of the API server is handed to machines. */
+  /** On ControllerConfig: `true` while machines receive a new authority of the API server. */
   serviceCaRotate: `${prefix}service-ca-rotate`,
   osImageURLOverridden: `${prefix}os-image-url-overridden`,
-  /** Ours: when every machine of the pool had this rendered config, RFC 3339. */
+  /** Ours, RFC 3339: when every machine of the pool had this rendered config. */
   rolledOutAt: `${prefix}rolled-out-at`,
   // on pools
-  /** Ours: targets that no healthy node is given, because a node went back from them. */
+  /** Ours: quarantined targets: no healthy node gets them, because a node rolled back from them. */
   quarantined: `${prefix}quarantined`,
-  /** Ours: how long a drain may take before the pool's deadline policy acts, in seconds. */
+  /** Ours: the time limit of a drain in seconds; then the pool's deadline policy acts. */
   drainDeadlineSeconds: `${prefix}drain-deadline-seconds`,
-  /** Ours: what happens then: `wait`, `skip`, or `force: ` and what may be overridden. */
+  /** Ours: the deadline policy: `wait`, `skip`, or `force: ` with a list of what it may override. */
   drainAfterDeadline: `${prefix}drain-after-deadline`,
-  /** Ours: `true`: never machines of two zones at once. */
+  /** Ours: `true`: never update machines of two zones at once. */
   oneZoneAtATime: `${prefix}one-zone-at-a-time`,
-  /** Ours: how many rendered configs that nothing uses are kept. */
+  /** Ours: how many unused rendered configs to retain. */
   retainedConfigs: `${prefix}retained-configs`,
-  /** Ours: how long a rendered config is left alone after its last use, in seconds. */
+  /** Ours: how long to retain a rendered config after its last use, in seconds. */
   retentionQuietSeconds: `${prefix}retained-configs-quiet-seconds`,
-  /** Also a label: the pool's machines boot images that are built on the cluster, unless its value is a false one. */
+  /** Also a label: the pool's machines boot images that are built on the cluster, unless the value is falsy. */
   layeringEnabled: `${prefix}layering-enabled`,
-  /** Ours, also on MachineOSConfigs and MachineOSBuilds: `full` or `os-only`, what images hold of the configuration. */
+  /**
+   * Ours, also on MachineOSConfigs and MachineOSBuilds: `full` or `os-only`, the part of the configuration in the
+   * image.
+   */
   imageContent: `${prefix}imageContent`,
-  /** Also a label: asks for the image to be built again; gone when that has ended. */
+  /** Also a label: requests a rebuild of the image; removed when the rebuild has ended. */
   rebuildImage: `${prefix}rebuildImage`,
-  /** Retries that were spent on what is to be built now. */
+  /** Retries spent on the current build. */
   buildRetries: `${prefix}buildRetries`,
-  /** Image of the newest configuration, where the pool was opted in by its label. */
+  /** Image of the newest configuration, if the pool was opted in by its label. */
   newestImageEquivalentConfig: `${prefix}newestImageEquivalentConfig`,
   /**
-   * Ours, RFC 3339: until then machines keep their images though the MachineOSConfig is gone; made again, nothing
-   * changes.
+   * Ours, RFC 3339: until then machines keep their images although the MachineOSConfig is deleted. If it is created
+   * again in time, nothing changes.
    */
   optOutAfter: `${prefix}opt-out-after`,
-  /** Ours: how many machines get a new image before all others. */
+  /** Ours: how many canary machines get a new image first. */
   rolloutCanary: `${prefix}rollout-canary`,
-  /** Ours: seconds for which such a machine must keep well. */
+  /** Ours: how many seconds a canary must stay healthy. */
   canarySeconds: `${prefix}rollout-canary-seconds`,
   // on MachineOSConfigs
-  /** Ours: `PoolLabel` or `ClusterDefault`, where no user made it. */
+  /** Ours: `PoolLabel` or `ClusterDefault` if no user created it. */
   optInSource: `${prefix}opt-in-source`,
-  /** As `rebuildImage` of the pool. */
+  /** Same as `rebuildImage` of the pool. */
   rebuild: `${prefix}rebuild`,
-  /** Ours: how often a rebuild was asked for. */
+  /** Ours: the number of rebuild requests so far. */
   rebuildSerial: `${prefix}rebuild-serial`,
   /** Ours: `<serial>:<hash of the request>` while a rebuild is under way. */
   rebuildActive: `${prefix}rebuild-active`,
-  /** Ours: how often a failed build is tried again, 0 to 20. */
+  /** Ours: how often a failed build is retried, 0 to 20. */
   maxBuildRetries: `${prefix}max-build-retries`,
   /** Name of the MachineOSBuild whose image is rolled out. */
   currentMachineOSBuild: `${prefix}current-machine-os-build`,
-  /** Image that was made before there was a cluster. */
+  /** Image that was built before the cluster existed. */
   preBuiltImage: `${prefix}pre-built-image`,
-  /** Ours: ConfigMap whose files the custom Containerfile finds in its context. */
+  /** Ours: ConfigMap whose files are in the build context of the custom Containerfile. */
   buildContext: `${prefix}build-context`,
   // on MachineOSBuilds, ours unless the reference has one
   contentKey: `${prefix}content-key`,
   parentKey: `${prefix}parent-key`,
-  /** JSON: what the content key was made from. */
+  /** JSON: the inputs of the content key. */
   keyInputs: `${prefix}key-inputs`,
   /** `reuse`, `append` or `build`. */
   buildStrategy: `${prefix}build-strategy`,
-  /** JSON: why that one. */
+  /** JSON: why this method was chosen. */
   buildBecause: `${prefix}build-because`,
-  /** Name of the MachineOSBuild whose image, or whose run, this one takes. */
+  /** Name of the MachineOSBuild whose image or run this one shares. */
   reusedFrom: `${prefix}reused-from`,
-  /** The registry does not have its image any more. */
+  /** The registry no longer has its image. */
   imageLost: `${prefix}image-lost`,
   /** `true`: never pruned. */
   keepBuild: `${prefix}keep`,
@@ -129,26 +126,26 @@ export const annotations = {
   buildFailure: `${prefix}failure`,
   /** RFC 3339 */
   nextAttemptAt: `${prefix}next-attempt-at`,
-  /** Number of the attempt that runs, or ran last. */
+  /** Number of the current or last attempt. */
   buildAttempt: `${prefix}build-attempt`,
-  /** RFC 3339: the image may be deleted from then on, if it is of no use still. */
+  /** RFC 3339: from then on the image may be deleted if it is still unused. */
   pruneAfter: `${prefix}prune-after`,
   renderedContainerfile: `${prefix}containerfile`,
-  /** JSON: what is known of the finished image. */
+  /** JSON: facts about the finished image. */
   imageFacts: `${prefix}image-facts`,
   jobUid: `${prefix}job-uid`,
   /** Name of the Secret that the image was pushed with. */
   pushSecret: `${prefix}rendered-image-push-secret`,
   // on MachineConfigNodes
-  /** Ours: JSON list of {config, image, reason, at} that this node went back from. */
+  /** Ours: JSON list of {config, image, reason, at} that this node rolled back from. */
   refusedTargets: `${prefix}refusedTargets`,
-  /** Ours: time of the refusal that the node's pool knows of. */
+  /** Ours: time of the last refusal that the pool has recorded. */
   quarantineTold: `${prefix}quarantine-told`,
   // on MachineConfiguration/cluster
-  /** Ours: `required`, or `insecure`: who is given a configuration by the config server, secrets included. */
+  /** Ours: `required` or `insecure`: who may get a configuration, secrets included, from the config server. */
   configServerAccess: `${prefix}config-server-access`,
   /**
-   * Ours: `host` or `host:port` that machines reach the config server by, where it is not the internal name of the API
+   * Ours: `host` or `host:port` of the config server as machines reach it, if it is not the internal name of the API
    * server.
    */
   configServerAddress: `${prefix}config-server-address`,
@@ -168,21 +165,21 @@ export const labels = {
   os: "kubernetes.io/os",
   hostname: "kubernetes.io/hostname",
   arch: "kubernetes.io/arch",
-  /** Ours: on the ServiceAccounts that machines which join ask for their certificates as. */
+  /** Ours: on the ServiceAccounts with which joining machines request their certificates. */
   nodeBootstrapper: `${prefix}node-bootstrapper`,
-  // on what belongs to a build
+  // on objects that belong to a build
   ephemeralBuildObject: `${prefix}ephemeral-build-object`,
   onClusterLayering: `${prefix}on-cluster-layering`,
   machineOSBuild: `${prefix}machine-os-build`,
   machineOSConfig: `${prefix}machine-os-config`,
   targetPool: `${prefix}target-machine-config-pool`,
   renderedConfig: `${prefix}rendered-machine-config`,
-  /** Of a build that was not made here: its image came with the installation. */
+  /** Marks a build whose image came with the installation. */
   preBuiltImage: `${prefix}pre-built-image`,
 } as const;
 
 export const finalizers = {
-  /** Ours: the os-builder ends and removes what it made for a MachineOSConfig. */
+  /** Ours: the os-builder stops and removes the objects of a MachineOSConfig. */
   osBuildCleanup: `${prefix}os-build-cleanup`,
 } as const;
 
@@ -209,7 +206,7 @@ export const nodeStates = {
   unreconcilable: "Unreconcilable",
 } as const;
 
-/** Value of `spec.configVersion.desired` of a MachineConfigNode that has no target yet. */
+/** Value of `spec.configVersion.desired` of a MachineConfigNode without a target. */
 export const notYetSet = "not-yet-set";
 
 export const poolConditions = {
@@ -219,7 +216,7 @@ export const poolConditions = {
   nodeDegraded: "NodeDegraded",
   renderDegraded: "RenderDegraded",
   imageBuildDegraded: "ImageBuildDegraded",
-  // Of pools that were opted in by their label: what the first release with builds wrote.
+  // For pools opted in by their label: conditions of the first release with on-cluster builds.
   buildPending: "BuildPending",
   building: "Building",
   buildSuccess: "BuildSuccess",
@@ -235,13 +232,13 @@ export const machineOSBuildConditions = {
 } as const;
 
 export const machineOSConfigConditions = {
-  /** Ours: whether it decides about its pool. */
+  /** Ours: whether the MachineOSConfig decides about its pool. */
   accepted: "Accepted",
   /** Ours */
   inputsValid: "InputsValid",
-  /** Ours: what was pruned, and when it is looked at again. */
+  /** Ours: what was pruned, and when the next pass runs. */
   pruned: "Pruned",
-  /** Ours: whether the image of what the pool is to have is there, and what it waits for otherwise. */
+  /** Ours: whether the pool's desired image exists, and otherwise what it waits for. */
   upToDate: "UpToDate",
   seeded: "Seeded",
 } as const;
@@ -265,7 +262,7 @@ export const machineConfigNodeConditions = {
 } as const;
 
 export const machineConfigurationConditions = {
-  /** Ours: everybody who asks is given a configuration, secrets included. */
+  /** Ours: every client gets a configuration, secrets included. */
   configServerInsecure: "ConfigServerInsecure",
 } as const;
 
@@ -286,42 +283,37 @@ export const objects = {
   /** Ours: whether and how history is kept. */
   stateConfig: "machine-state-controller-config",
   osImageConfigMap: "machine-config-osimageurl",
-  /** ConfigMap with the API server's authorities as machines last got them. */
+  /** ConfigMap with the API server's authorities as machines last received them. */
   kubeconfigData: "kubeconfig-data",
-  /** The ServiceAccount with whose Secrets machines pull from the cluster's own registry. */
+  /** The ServiceAccount whose Secrets machines use to pull from the internal registry. */
   puller: "machine-os-puller",
   osBuilder: "machine-os-builder",
-  /** ConfigMap with what is to be built for pools that are opted in by their label, and for all. */
+  /** ConfigMap with the build settings of pools that are opted in by their label, and of all pools. */
   buildConfig: "on-cluster-build-config",
-  /** ConfigMap with a Containerfile for each of them, by the name of the pool. */
+  /** ConfigMap with one Containerfile per pool, keyed by pool name. */
   customContainerfiles: "on-cluster-build-custom-dockerfile",
   /** ConfigMap and Secrets that package steps and custom steps see. */
   yumRepos: "etc-yum-repos-d",
   rpmGpg: "etc-pki-rpm-gpg",
-  /** ServiceAccounts with which machines ask for their first certificate: followed by the name of the pool. */
+  /** ServiceAccounts with which machines request their first certificate: followed by the name of the pool. */
   nodeBootstrapperPrefix: "node-bootstrapper-",
   /** Followed by the name of the pool. */
   entitlementPrefix: "etc-pki-entitlement-",
-  /** The copy of the cluster's pull secret that builds pull with. */
+  /** The copy of the cluster's pull secret for builds. */
   globalPullSecret: "global-pull-secret-copy",
   configServer: "machine-config-server",
   /** Secret with the config server's certificate and key. */
   configServerTls: "machine-config-server-tls",
-  /**
-   * Secret with the authority that signs it, and ConfigMap with what machines are to believe in, key `ca-bundle.crt`.
-   */
+  /** Secret with the signing authority, and ConfigMap with the authorities that machines trust, key `ca-bundle.crt`. */
   configServerCa: "machine-config-server-ca",
   /**
-   * Ours: ConfigMap of an administrator's, whose authorities vouch for machines that may fetch a configuration, key
+   * Ours: administrator's ConfigMap with the authorities of clients that may fetch a configuration, key
    * `ca-bundle.crt`.
    */
   configServerClientCa: "machine-config-server-client-ca",
 } as const;
 
-/**
- * Ours, followed by the name of the pool: organization of a client certificate that may fetch that pool's
- * configuration.
- */
+/** Ours, followed by the pool's name: organization of client certificates that may fetch the pool's configuration. */
 export const poolOrganizationPrefix = `${group}:pool:`;
 
 /** Names of MachineStateJournals: one for each writer. */
@@ -330,7 +322,7 @@ export const journals = {
   controller: "controller",
   server: "server",
   osBuilder: "os-builder",
-  /** What happened before there was a cluster. */
+  /** Events from before the cluster existed. */
   bootstrap: "bootstrap",
   /** Followed by the name of the node. */
   nodePrefix: "node-",
@@ -346,7 +338,7 @@ export const signers = {
   client: "kubernetes.io/kube-apiserver-client",
 } as const;
 
-/** Whom a node's certificates are for. */
+/** Subject of a node's certificates. */
 export const nodeIdentity = { userPrefix: "system:node:", group: "system:nodes" } as const;
 
 /** Labels of MachineStateBooks and MachineStateChapters. */
@@ -367,13 +359,13 @@ export const fieldManagers = {
   node: "mcc-node",
   drain: "mcc-drain",
   collect: "mcc-collect",
-  /** Of the books and chapters. */
+  /** For books and chapters. */
   books: "mco-books",
-  /** Of health conditions. */
+  /** For health conditions. */
   health: "mco-health",
-  /** Of the conditions of the state process about itself. */
+  /** For the conditions of the state process about itself. */
   state: "mco-state",
-  /** Of the journal of a process; the daemon writes its own as `mcd`. */
+  /** For the journal of a process; the daemon writes its own as `mcd`. */
   journal: "mco-journal",
   daemon: "mcd",
   osBuilder: "mco-os-builder",
@@ -384,54 +376,52 @@ export const fieldManagers = {
 export const hostPaths = {
   currentConfig: "/etc/machine-config-daemon/currentconfig",
   currentImage: "/etc/machine-config-daemon/currentimage",
-  /**
-   * Annotations that the config server gives a machine on its way; there until the daemon has taken the machine over.
-   */
+  /** Annotations from the config server for a new machine; removed when the daemon takes over the machine. */
   nodeAnnotations: "/etc/machine-config-daemon/node-annotations.json",
   nodeAnnotationsDone: "/etc/machine-config-daemon/node-annotation.json.bak",
-  /** The MachineConfig of a first boot, its Ignition part emptied; there until what Ignition could not do is done. */
+  /** The MachineConfig of a first boot without its Ignition part; removed when the daemon has applied the rest. */
   encapsulated: "/etc/ignition-machine-config-encapsulated.json",
   encapsulatedDone: "/etc/ignition-machine-config-encapsulated.json.bak",
-  /** The MachineConfig that the machine was first served, whole. */
+  /** The complete MachineConfig that the machine was first served. */
   servedConfig: "/etc/mcs-machine-config-content.json",
-  /** Presets that Ignition leaves: later ones are the vendor's. */
+  /** Presets that Ignition writes; later ones are the vendor's. */
   ignitionPreset: "/etc/systemd/system-preset/20-ignition.preset",
-  /** What the reference's daemon kept of files that it replaced, or did not find. */
+  /** Files that the reference's daemon replaced (backups) or did not find (markers). */
   referenceOriginals: "/etc/machine-config-daemon/orig",
   referenceNoOriginals: "/etc/machine-config-daemon/noorig",
-  /** What the reference's daemon leaves for a boot that leads from an image back to the stock system. */
+  /** Left by the reference's daemon for a boot that returns from an image to the stock system. */
   referenceRevertConfig: "/etc/mco/machineconfig-revert.json",
   referenceRevertUnit: "machine-config-daemon-revert.service",
   referenceRevertProxy: "/etc/mco/proxy.env.backup",
   kubeconfig: "/etc/kubernetes/kubeconfig",
   /** What a kubelet made of the other one when it first joined. */
   kubeletKubeconfig: "/var/lib/kubelet/kubeconfig",
-  /** Any content: the next look applies the target again and reboots. */
+  /** Any content: the next pass applies the target again and reboots. */
   force: "/run/machine-config-daemon-force",
   stateFolder: "/var/lib/machine-config-daemon",
-  /** Authorities by which a kubelet knows the API server's clients. */
+  /** Authorities by which a kubelet verifies the clients of the API server. */
   kubeletCa: "/etc/kubernetes/kubelet-ca.crt",
   cloudCa: "/etc/kubernetes/static-pod-resources/configmaps/cloud-config/ca-bundle.pem",
-  /** Credentials for the cluster's own registry, merged with the cluster's. */
+  /** Credentials for the internal registry, merged with the cluster's pull secret. */
   internalPullSecret: "/etc/mco/internal-registry-pull-secret.json",
   /** A folder for each registry: containers-certs.d(5). */
   registryCas: "/etc/docker/certs.d",
-  /** Story lines: `journal-<boot id>.jsonl`. */
+  /** Journal lines: `journal-<boot id>.jsonl`. */
   books: "/var/lib/machine-config-daemon/books",
   sshKeys: "/home/core/.ssh/authorized_keys.d/ignition",
-  /** What a machine is to have, in an image that holds it. */
+  /** The desired state of a machine, in an image that holds it. */
   payload: "/usr/lib/machine-config/content.json",
-  /** The same for images without one: a file for each, named after its digest. */
+  /** The same for images without one: one file each, named after the image digest. */
   localPayloads: "/var/lib/machine-config-daemon/payload",
-  /** Paths, units and accounts that are or were managed, with what was there before: JSON. */
+  /** Paths, units and accounts that are or were managed, with their original state: JSON. */
   managed: "/var/lib/machine-config-daemon/originals.json",
-  /** What the last settling did: JSON. */
+  /** What the boot last applied of the image's content: JSON. */
   settleRecord: "/var/lib/machine-config-daemon/settled.json",
   settleUnit: "machine-config-settle.service",
 } as const;
 
 /**
- * Names that controllers of Kubernetes write on workloads, nodes and their pods: k8s.io/api apps/v1, core/v1, batch/v1
+ * Names that Kubernetes controllers write on workloads, nodes and their pods: k8s.io/api apps/v1, core/v1, batch/v1
  * (master).
  */
 export const workloads = {

@@ -1,9 +1,9 @@
 import { isRecord } from "./shape.ts";
 
 /**
- * The form in which a config is stored, hashed and served: empty lists and empty structs left out, everything else as
- * it is, explicit `false`, 0 and "" included. Takes any config whose values are normalised as `types.ts` says.
- * Items of lists stay even when they are empty, and so do the structs named in `keptWhenEmpty`.
+ * The form in which a config is stored, hashed and served: without empty lists and empty structs, everything else
+ * unchanged, including explicit `false`, 0 and "". Accepts any config whose values are normalised as in `types.ts`.
+ * Empty list items stay, and so do the structs in `keptWhenEmpty`.
  */
 export function canonical<T extends object>(config: T, keptWhenEmpty: ReadonlySet<string> = none): T {
   return compacted(config, keptWhenEmpty) as T;
@@ -35,7 +35,7 @@ const isVoid = (value: unknown): boolean => {
   return true;
 };
 
-/** Whether two plain values are the same, key order aside. A missing field differs from an empty list. */
+/** Whether two plain values are equal, regardless of key order. A missing field differs from an empty list. */
 export function equalValues(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a))

@@ -1,5 +1,6 @@
 /**
- * The shortest equal path: no `.` or `..` where they can be resolved, no doubled or trailing slash; "." for nothing.
+ * The shortest equivalent path: resolves `.` and `..` where possible, no doubled or trailing slash; "." for an empty
+ * path.
  */
 export function cleanPath(path: string): string {
   const rooted = path.startsWith("/");

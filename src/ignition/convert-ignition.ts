@@ -8,13 +8,13 @@ import type { IgnitionConfig, Luks, Resource } from "./types.ts";
 import { validate2 } from "./validate-2.ts";
 import { validate3 } from "./validate-3.ts";
 
-/** Versions that a config can be served in: 3.0 is read and never written. */
+/** Versions that a config can be served in: 3.0 is read but never written. */
 export const servedVersions = ["2.2.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"] as const;
 export type ServedVersion = (typeof servedVersions)[number];
 
-/** Why a config cannot be had in an older version. */
+/** Why a config cannot be converted to an older version. */
 export interface Loss extends Problem {
-  /** The lowest version that is served and keeps what would be lost; absent where no version would help. */
+  /** The lowest served version that keeps the lost fields; absent if no version does. */
   readonly lowestVersion?: ServedVersion;
 }
 
@@ -27,15 +27,14 @@ export type ConvertedIgnition =
   | { readonly verdict: "refused"; readonly problems: readonly Loss[] };
 
 /**
- * Brings a spec 3 config to another version, for machines whose Ignition is older than the config.
+ * Converts a spec 3 config to another version, for machines whose Ignition is older than the config.
  *
- * Refused when the target cannot say what the config says: nothing is ever left out that would make a machine another
- * one. Every such field is named, with the lowest version that keeps it. Spec 2 configs are only read while rendering
- * and are refused here.
+ * Refuses a target that cannot express the config: no field that affects the machine is ever dropped. Reports every
+ * such field, with the lowest version that keeps it. Refuses spec 2 configs, which are only read while rendering.
  * Source of the rules: coreos/ign-converter translate/ and openshift/machine-config-operator
- * pkg/controller/common/ignition_converter.go (main). The reference drops, without a word: LUKS `cex`, Tang
- * advertisements, and in 2.2 files without contents and what is to happen to partitions that are there already. Here
- * 3.4 keeps advertisements, which it knows, and the others are refused.
+ * pkg/controller/common/ignition_converter.go (main). The reference silently drops LUKS `cex`, Tang advertisements and,
+ * in 2.2, files without contents and actions on existing partitions. Here 3.4 keeps advertisements, which it supports,
+ * and the others are refused.
  */
 export function convertIgnition(value: unknown, target: string): ConvertedIgnition {
   const version = servedVersions.find((one) => one === target);
@@ -58,7 +57,7 @@ export function convertIgnition(value: unknown, target: string): ConvertedIgniti
         severity: "error",
       },
     ]);
-  // What is stored and served has no empty lists, so they must not decide either.
+  // Stored and served configs have no empty lists, so empty lists must not affect the result either.
   const config = canonical(parsed.config);
   const again = readWhole(config);
   if (again.verdict === "invalid") return refused(again.problems);
@@ -69,7 +68,7 @@ export function convertIgnition(value: unknown, target: string): ConvertedIgniti
 
 const refused = (problems: readonly Loss[]): ConvertedIgnition => ({ verdict: "refused", problems });
 
-/** What each step refuses and drops, from the version that it leaves; what it gives is judged by the version below. */
+/** What each step refuses and drops, keyed by its source version; the rules of the target version judge the result. */
 const steps: readonly {
   readonly from: Minor3;
   readonly step: (config: IgnitionConfig, findings: Findings) => IgnitionConfig;
@@ -79,7 +78,7 @@ const steps: readonly {
   { from: 3, step: leave33 },
 ];
 
-/** `convertIgnition` for a config of 3.5 that is normalised and judged already. */
+/** `convertIgnition` for a config of 3.5 that is normalised and validated already. */
 export function downgradeIgnition(config: IgnitionConfig, version: ServedVersion): ConvertedIgnition {
   const losses: Loss[] = [];
   const judge = <T>(lowestVersion: ServedVersion, run: (findings: Findings) => T): T => {
@@ -96,7 +95,7 @@ export function downgradeIgnition(config: IgnitionConfig, version: ServedVersion
   if (version === "3.5.0") return converted(canonical(config));
   const minor = version === "2.2.0" ? 2 : (Number(version[2]) as Minor3);
   let current = config;
-  // After a loss the steps go on, so that all losses are named at once; but what they give means nothing any more.
+  // After a loss the steps continue so that all losses are reported at once, but their result is discarded.
   for (const { from, step } of steps) {
     if (from <= minor) continue;
     current = judge(`3.${from}.0` as ServedVersion, (findings) => step(current, findings));
@@ -123,7 +122,7 @@ export function downgradeIgnition(config: IgnitionConfig, version: ServedVersion
   return converted(canonical({ ...current, ignition: { ...current.ignition, version } }));
 }
 
-/** Spec 2.2 tells an empty owner from none. */
+/** Spec 2.2 distinguishes an empty owner from none. */
 const pointersOf22 = new Set(["user", "group"]);
 
 function leave35(config: IgnitionConfig, findings: Findings): IgnitionConfig {
@@ -216,10 +215,10 @@ function leave32(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   };
 }
 
-/** Of a source that was judged already. */
+/** Of a validated source. */
 const schemeOf = ({ source = "" }: Resource): string => source.slice(0, Math.max(0, source.indexOf(":"))).toLowerCase();
 
-/** Everything that is fetched, and where it stands. */
+/** Every fetched resource, with its field path. */
 function* resourcesOf(config: IgnitionConfig): Generator<{ readonly path: string; readonly resource: Resource }> {
   const { config: references, security } = config.ignition;
   for (const [i, resource] of (references?.merge ?? []).entries())

@@ -1,7 +1,7 @@
 import { Gunzip, strFromU8, strToU8 } from "fflate";
 import type { Resource } from "./types.ts";
 
-/** A data URL taken apart, its payload still encoded. */
+/** A parsed data URL, its payload still encoded. */
 export type DataUrl =
   | {
       readonly verdict: "parsed";
@@ -27,8 +27,8 @@ const percentPayload = /^[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*$/;
 const badEscape = /%(?![0-9A-Fa-f]{2})/;
 
 /**
- * Takes a data URL apart with exactly the strictness of the parser that the reference uses:
- * vincent-petithory/dataurl lex.go, as vendored in openshift/machine-config-operator (main).
+ * Parses a data URL exactly as strictly as the parser of the reference: vincent-petithory/dataurl lex.go, as vendored
+ * in openshift/machine-config-operator (main).
  */
 export function parseDataUrl(url: string): DataUrl {
   if (!url.startsWith("data:")) return invalid("a data URL starts with data:");
@@ -124,22 +124,19 @@ export function encodeBase64(bytes: Uint8Array): string {
   return text;
 }
 
-/**
- * Writes contents as a data URL: text readable and percent-encoded, bytes as base64. `decodeContents` gives them back.
- */
+/** Encodes contents as a data URL: text percent-encoded and readable, bytes as base64. `decodeContents` reverses it. */
 export function encodeDataUrl(contents: string | Uint8Array): string {
   if (typeof contents !== "string") return `data:;base64,${encodeBase64(contents)}`;
   return `data:,${encodeURIComponent(contents.toWellFormed())}`;
 }
 
-/** What `decodeContents` gives. */
+/** The result of `decodeContents`. */
 export type Contents =
   | { readonly verdict: "decoded"; readonly bytes: Uint8Array }
   | { readonly verdict: "refused"; readonly because: "remote" | "invalid" | "tooLarge"; readonly reason: string };
 
 /**
- * Default bound of decoded contents; a MachineConfig holds 1.5 MiB at most, so more can only be a compression bomb or a
- * mistake.
+ * Default limit of decoded contents; a MachineConfig holds 1.5 MiB at most, so more is a compression bomb or a mistake.
  */
 export const defaultMaxBytes = 16 * 1024 * 1024;
 
@@ -147,7 +144,7 @@ export const defaultMaxBytes = 16 * 1024 * 1024;
  * The bytes of a file, certificate or key that a config carries inline.
  *
  * An absent source means no bytes. Remote sources are refused as `remote`: a running machine does not fetch them.
- * Neither memory nor time exceed a small multiple of `maxBytes`, whatever the compressed data claims to be.
+ * Memory and time stay within a small multiple of `maxBytes`, whatever size the compressed data claims.
  */
 export function decodeContents(resource: Resource | undefined, options: { readonly maxBytes?: number } = {}): Contents {
   const maxBytes = options.maxBytes ?? defaultMaxBytes;
@@ -178,13 +175,12 @@ export function decodeContents(resource: Resource | undefined, options: { readon
   return gunzip(bytes, maxBytes);
 }
 
-/** Default bound of all compressed contents of one config together, decompressed: many small bombs are a large one. */
+/** Default limit of all compressed contents of one config together, decompressed: many small bombs add up. */
 export const defaultMaxTotalBytes = 32 * 1024 * 1024;
 
 /**
- * `decodeContents` for the files of one config one after the other: what is compressed may come to `maxTotalBytes` in
- * all, and what comes after is refused unread, so that a config costs bounded time and memory however many files it
- * has.
+ * `decodeContents` for the files of one config in sequence: compressed contents may total `maxTotalBytes`, and later
+ * ones are refused unread. A config thus costs bounded time and memory, whatever its number of files.
  */
 export function contentsReader(
   options: { readonly maxTotalBytes?: number } = {},
@@ -274,7 +270,7 @@ export function textOf(bytes: Uint8Array): string | undefined {
     bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf && !decoded.startsWith("\ufeff")
       ? `\ufeff${decoded}`
       : decoded;
-  // A replacement character is only right when the bytes held one.
+  // A replacement character is valid only if the bytes contain one.
   if (!text.includes("\ufffd")) return text;
   const again = strToU8(text);
   return again.length === bytes.length && again.every((byte, i) => byte === bytes[i]) ? text : undefined;

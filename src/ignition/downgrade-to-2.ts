@@ -18,9 +18,9 @@ import type { Dropin, File, IgnitionConfig, Node, Owner, PasswdGroup, PasswdUser
 import { orNothing, present } from "./upgrade-2.ts";
 
 /**
- * Writes a spec 3.2 config in spec 2.2, which has no way to leave a text, a number or a yes/no unset.
- * What cannot be said is for `refuseBelow31` and `refuseBelow32` to find; the result must still be judged by the rules
- * of 2.2. Source of the rules: coreos/ign-converter translate/v32tov22 (main).
+ * Converts a spec 3.2 config to spec 2.2, which cannot leave a text, a number or a boolean unset. `refuseBelow31` and
+ * `refuseBelow32` find what 2.2 cannot express; validate the result by the rules of 2.2. Source of the rules:
+ * coreos/ign-converter translate/v32tov22 (main).
  */
 export function downgradeTo22(config: IgnitionConfig): Ignition2Config {
   const { ignition, passwd, storage, systemd } = config;
@@ -103,7 +103,7 @@ export function downgradeTo22(config: IgnitionConfig): Ignition2Config {
   });
 }
 
-/** What neither 3.1 nor 2.2 can say. */
+/** Fields that neither 3.1 nor 2.2 can express. */
 export function refuseBelow32(config: IgnitionConfig, version: string, findings: Findings): void {
   if ((config.storage?.luks ?? []).length > 0) findings.error("storage.luks", `does not exist in spec ${version}`);
   for (const kind of ["users", "groups"] as const) {
@@ -119,7 +119,7 @@ export function refuseBelow32(config: IgnitionConfig, version: string, findings:
   }
 }
 
-/** What 3.1 can say and 2.2 cannot. */
+/** Fields that 3.1 can express and 2.2 cannot. */
 export function refuseBelow31(config: IgnitionConfig, findings: Findings): void {
   const { ignition, storage } = config;
   const hash = (resource: Resource | undefined, path: string) => {
@@ -159,7 +159,7 @@ export function refuseBelow31(config: IgnitionConfig, findings: Findings): void 
   }
 }
 
-/** Spec 2.2 does not tell an empty text from none, or false from unset. */
+/** Spec 2.2 does not distinguish an empty text from none, or false from unset. */
 const set = (text: string | undefined): string | undefined => (text === "" ? undefined : text);
 const yes = (value: boolean | undefined): boolean | undefined => (value === true ? true : undefined);
 
@@ -171,7 +171,7 @@ const ownerOf = (owner: Owner | undefined): Owner2 | undefined =>
 
 type AllOptional<T> = { readonly [K in keyof T]-?: T[K] | undefined };
 
-/** A path is given below the longest file system whose mount point it starts with. */
+/** A path belongs to the longest file system whose mount point is its prefix. */
 function nodeOf(node: Node, mounts: readonly string[]): AllOptional<Node2> {
   let mount = "";
   for (const one of mounts) if (node.path.startsWith(one) && one.length > mount.length) mount = one;

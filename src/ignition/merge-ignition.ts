@@ -6,13 +6,13 @@ import { type File, type IgnitionConfig, type Resource, emptyIgnition } from "./
 
 /** One config that takes part in a merge. */
 export interface MergeMember {
-  /** Of the MachineConfig. */
+  /** Name of the MachineConfig. */
   readonly name: string;
-  /** Absent: takes part without an Ignition config. */
+  /** Absent: the member has no Ignition config. */
   readonly config: IgnitionConfig | undefined;
 }
 
-/** What a merged entry is. */
+/** The kind of a merged entry. */
 export type OriginKind =
   | "file"
   | "directory"
@@ -29,7 +29,7 @@ export type OriginKind =
   | "kernelArgument"
   | "setting";
 
-/** Where one entry of a merged config came from. */
+/** The origin of one entry of a merged config. */
 export interface Origin {
   readonly kind: OriginKind;
   /** Path, unit name, `unit/dropin`, user name, key, device, or field of a setting. */
@@ -38,22 +38,22 @@ export interface Origin {
   readonly from: string;
   /** Every member that names the entry, in merge order. */
   readonly contributors: readonly string[];
-  /** Field by field, which member's value stands: `contents`, `mode`, `enabled`, … */
+  /** For each field, the member whose value was used: `contents`, `mode`, `enabled`, … */
   readonly fields: Readonly<Record<string, string>>;
   /**
-   * Values that another member had given and that were replaced by a different one; `kind`: the path was a file, folder
-   * or link of that member.
+   * Values of other members that were replaced by a different one; `kind`: that member had the path as a file, folder
+   * or link.
    */
   readonly overrode: readonly { readonly member: string; readonly field: string; readonly by: string }[];
 }
 
 export interface Merged {
   readonly config: IgnitionConfig;
-  /** Computed when first read; the merge itself does not need it. */
+  /** Computed on first access; the merge itself does not need it. */
   readonly origins: readonly Origin[];
 }
 
-/** Something done around the merge itself, for all configs alike. */
+/** A step around the merge itself, for all configs alike. */
 interface FixUp {
   /** `before` and `after` the merge of each config but the first, or once at the `end`. */
   readonly when: "before" | "after" | "end";
@@ -139,10 +139,7 @@ function withFiles(config: IgnitionConfig, change: (file: File) => File): Igniti
     : { ...config, storage: { ...config.storage, files: files.map(change) } };
 }
 
-/**
- * Group and key of every item of the child's keyed lists: in which list it stands, and where. The last of duplicates
- * counts.
- */
+/** Group and key of every item of the child's keyed lists → its list and index. The last duplicate counts. */
 type Places = Map<string, Map<string, { readonly list: string; readonly item: unknown }>>;
 
 /** A field of a struct while it is merged. */
@@ -150,12 +147,12 @@ interface Field {
   readonly name: string;
   readonly parent: unknown;
   readonly child: unknown;
-  /** Of the struct that holds it; made when the first list asks. */
+  /** Of the containing struct; created on first use. */
   readonly places: () => Places;
 }
 
 interface MergeRule<S extends Shape = Shape> {
-  /** Which fields follow it. */
+  /** The fields that it applies to. */
   readonly fields: string;
   /** A sentence without a final full stop. */
   readonly rule: string;
@@ -163,7 +160,7 @@ interface MergeRule<S extends Shape = Shape> {
   merge(shape: S, field: Field): unknown;
 }
 
-/** How each kind of field merges: what `mergeStructs` runs, and what `docs/merge.md` prints. */
+/** The merge rule of each kind of field: `mergeStructs` applies them, and `docs/merge.md` lists them. */
 export const mergeRules: {
   readonly optional: MergeRule<Scalar>;
   readonly plain: MergeRule<Scalar>;
@@ -277,7 +274,7 @@ interface Traced {
   readonly overrode: { readonly member: string; readonly field: string; readonly by: string }[];
 }
 
-/** Where every entry of the merge of `members` came from, in the order in which the entries appeared. */
+/** The origin of every entry of the merge of `members`, in order of first appearance. */
 export function traceOrigins(members: readonly MergeMember[]): readonly Origin[] {
   const entries = new Map<string, Traced>();
   const read = contentsReader();
@@ -316,7 +313,7 @@ export function traceOrigins(members: readonly MergeMember[]): readonly Origin[]
   }));
 }
 
-/** Contents are the same when they come out the same, however they are written. */
+/** Contents are equal if their decoded bytes are equal. */
 function sameField(
   kind: OriginKind,
   field: string,

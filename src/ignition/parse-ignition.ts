@@ -36,29 +36,30 @@ export type ParsedIgnition =
 const maxFileMode = 0o777;
 
 /**
- * Reads an Ignition config of any supported version, brings it to 3.5, and judges it as a MachineConfig's config.
+ * Reads an Ignition config of any supported version, converts it to 3.5, and validates it as the config of a
+ * MachineConfig.
  *
- * `invalid` exactly when the reference's render controller refuses it; the problems name fields, errors before
- * warnings. Never throws, whatever `value` is, and does work in proportion to the fields that the spec knows.
+ * `invalid` exactly if the reference's render controller refuses it; the problems name fields, errors before warnings.
+ * Never throws, whatever `value` is. The work is proportional to the fields that the spec knows.
  */
 export function parseIgnition(value: unknown): ParsedIgnition {
   return parseWith(value, "asMachineConfig");
 }
 
 /**
- * Reads a config as `parseIgnition` does, but refuses only what cannot be read or brought to 3.5 at all. This is how
- * the reference reads configs that already rule a machine: what later versions of the rules refuse must still compare.
+ * Like `parseIgnition`, but refuses only what cannot be read or converted to 3.5 at all. The reference reads configs
+ * already in effect on a machine this way: they must stay comparable even if later rules refuse them.
  */
 export function readIgnition(value: unknown): ParsedIgnition {
   return parseWith(value, "asItIs");
 }
 
-/** `readIgnition`, but keeping what the reference loses where a config is only brought from one version to another. */
+/** `readIgnition`, but keeps what the reference loses when it converts a config between versions. */
 export function readWhole(value: unknown): ParsedIgnition {
   return parseWith(value, "whole");
 }
 
-/** File modes of MachineConfigs are judged in the config as it was written, duplicates of spec 2 included. */
+/** File modes of MachineConfigs are validated in the config as written, including duplicates in spec 2. */
 function judgeFileModes(files: readonly { readonly mode?: number }[], findings: Findings): void {
   for (const [i, { mode }] of files.entries()) {
     if (mode === undefined || mode <= maxFileMode || mode > 0o7777) continue;
@@ -71,8 +72,8 @@ function judgeFileModes(files: readonly { readonly mode?: number }[], findings: 
 }
 
 /**
- * What keeps a config that was brought to 3.5 from being one of a MachineConfig: errors only, empty for none. Differs
- * from `parseIgnition` for spec 2, whose configs that one judges before they are brought to 3.5.
+ * Why a config converted to 3.5 cannot be the config of a MachineConfig: errors only, empty for none. Differs from
+ * `parseIgnition` for spec 2, which is validated there before the conversion.
  */
 export function judgeIgnition(config: IgnitionConfig): readonly Problem[] {
   const findings = new Findings();
@@ -81,7 +82,7 @@ export function judgeIgnition(config: IgnitionConfig): readonly Problem[] {
   return findings.errors;
 }
 
-/** What keeps a config of 3.5 from being one at all, as `readIgnition` judges: errors only, empty for none. */
+/** Why a value is not a valid 3.5 config by the rules of `readIgnition`: errors only, empty for none. */
 export function judgeAsItIs(config: IgnitionConfig): readonly Problem[] {
   const findings = new Findings();
   validate3(config, 5, findings);
@@ -128,7 +129,7 @@ function parseWith(value: unknown, purpose: Purpose): ParsedIgnition {
     : { verdict: "valid", config, version: String(text), warnings: findings.problems };
 }
 
-/** A field by its name, or by its name in other letters, as Go reads JSON. */
+/** A field by its exact name, or else case-insensitively, as Go reads JSON. */
 function fieldOf(record: Readonly<Record<string, unknown>>, name: string): unknown {
   if (Object.hasOwn(record, name)) return record[name];
   const other = Object.keys(record).find((key) => key.toLowerCase() === name);
@@ -160,7 +161,7 @@ function parse3(value: unknown, minor: Minor3, purpose: Purpose, findings: Findi
   return findings.hasErrors ? undefined : upgraded;
 }
 
-/** Later minor versions only add fields, so upgrading is renaming, but for one loss. */
+/** Later minor versions only add fields, so upgrading only changes the version, with one loss. */
 function upgrade3(config: IgnitionConfig, minor: Minor3, purpose: Purpose): IgnitionConfig {
   if (minor === 5) return config;
   const upgraded = { ...config, ignition: { ...config.ignition, version: ignitionVersion } };

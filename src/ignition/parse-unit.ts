@@ -1,13 +1,13 @@
 import { strToU8 } from "fflate";
 
-/** A unit file as far as validation looks at it. */
+/** A parsed unit file, as far as validation needs it. */
 export type ParsedUnit =
   | { readonly verdict: "parsed"; readonly sections: ReadonlySet<string> }
   | { readonly verdict: "invalid"; readonly reason: string };
 
 /** systemd cuts lines at this length, so longer ones are refused instead of silently shortened. */
 const lineMax = 2048;
-/** The reader's look-ahead decides which long lines are noticed, so its size is part of the behaviour. */
+/** The reader's look-ahead determines which long lines are detected, so its size affects the result. */
 const bufferSize = 4096;
 
 const newline = 10;
@@ -54,7 +54,7 @@ export function parseUnit(contents: string): ParsedUnit {
 
 class Unreadable extends Error {}
 
-/** Unicode's White_Space, which is what Go's TrimSpace goes by. */
+/** Unicode's White_Space, as in Go's TrimSpace. */
 const isSpace = (char: string): boolean =>
   /^[\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]$/.test(char);
 
@@ -75,7 +75,7 @@ class UnitReader {
 
   guardLineLength(): void {
     if (this.#windowEnd - this.#position < lineMax) return;
-    // A line break found once stays ahead until it is read: without this, every character would scan 2 KiB again.
+    // Remember the next line break until it is read: otherwise every character would scan 2 KiB again.
     if (this.#breakAhead >= this.#position && this.#breakAhead < this.#position + lineMax) return;
     for (let i = this.#position; i < this.#position + lineMax; i++) {
       const byte = this.#bytes[i];
@@ -115,7 +115,7 @@ class UnitReader {
     return target;
   }
 
-  /** Text up to `end`, which must come. */
+  /** Text up to `end`, which is required. */
   until(end: string): string {
     const start = this.#position;
     const code = end.charCodeAt(0);
@@ -131,7 +131,7 @@ class UnitReader {
     const stop = this.#seek(newline);
     this.#position = stop;
     let end = stop;
-    // Only at the end of the file is a carriage return taken off; before a newline it stays.
+    // A carriage return is removed only at the end of the file; before a newline it stays.
     if (end > start && this.#bytes[end - 1] === newline) end -= 1;
     else if (end > start && this.#bytes[end - 1] === carriageReturn) end -= 1;
     const backslash = 92;

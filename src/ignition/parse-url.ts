@@ -1,12 +1,12 @@
-/** A URL as far as Ignition looks at it. */
+/** A URL, as far as Ignition interprets it. */
 export interface ParsedUrl {
   /** Lower case; "" when there is none. */
   readonly scheme: string;
-  /** What follows `scheme:` of a URL without a slash there. */
+  /** The part after `scheme:` of a URL without a slash there. */
   readonly opaque: string;
   /** Query without its question mark, still escaped. */
   readonly query: string;
-  /** The URL written again, escapes repaired where they were missing. */
+  /** The URL serialized again, with missing escapes added. */
   readonly text: string;
 }
 
@@ -17,7 +17,7 @@ const badEscape = (text: string): boolean => {
   return false;
 };
 
-/** Where a character may stand unescaped; everything else is percent-encoded when a part is written again. */
+/** Characters allowed unescaped in each part; all others are percent-encoded when a part is serialized. */
 const pathSafe = /^[A-Za-z0-9\-_.~$&+,/:;=@!'()*[\]%]*$/;
 const fragmentSafe = /^[A-Za-z0-9\-_.~$&+,/:;=?@!'()*[\]%]*$/;
 const escapedWith = (text: string, safe: RegExp): string =>
@@ -53,8 +53,8 @@ const hostIsBad = (scheme: string, authority: string): boolean => {
 };
 
 /**
- * Splits a URL the way Go's net/url does, because that decides which sources a config may name.
- * `undefined` when it is not one. Source: golang/go src/net/url/url.go (release-branch.go1.26).
+ * Splits a URL as Go's net/url does, because that determines which sources a config may name. `undefined` if invalid.
+ * Source: golang/go src/net/url/url.go (release-branch.go1.26).
  */
 export function parseUrl(url: string): ParsedUrl | undefined {
   const hash = url.indexOf("#");

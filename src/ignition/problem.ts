@@ -4,7 +4,7 @@ export interface Problem {
   readonly path: string;
   /** What is wrong, as a sentence without a final full stop. */
   readonly reason: string;
-  /** What would lift it. */
+  /** The remedy. */
   readonly remedy?: string;
   /** `error`: the reference refuses it too. `warning`: it renders, but does not do what its author expects. */
   readonly severity: "error" | "warning";
@@ -14,7 +14,7 @@ export interface Problem {
 export const at = (path: string, step: string | number): string =>
   typeof step === "number" ? `${path}[${step}]` : path === "" ? step : `${path}.${step}`;
 
-/** Collects findings, at most `Findings.limit` of them, so that a hostile config cannot make the answer huge. */
+/** Collects findings, at most `Findings.limit` of them, so that a hostile config cannot inflate the answer. */
 export class Findings {
   static readonly limit = 100;
   readonly problems: Problem[] = [];
@@ -24,7 +24,7 @@ export class Findings {
     this.#errors += 1;
     if (this.problems.length < Findings.limit)
       this.problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "error" });
-    // An error must never be hidden by warnings that came first.
+    // Earlier warnings must never hide an error.
     else if (this.#errors === 1) this.problems[Findings.limit - 1] = { path, reason, severity: "error" };
   }
 

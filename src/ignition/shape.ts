@@ -1,13 +1,13 @@
 import { at, type Findings } from "./problem.ts";
 
-/** How a value of some spec version is read: the same role as Go's struct definitions play for the reference. */
+/** How a value of some spec version is read: the counterpart of the reference's Go struct definitions. */
 export type Shape = Scalar | ListShape | StructShape;
 
 export interface Scalar {
   readonly kind: "string" | "int" | "bool";
   /**
-   * `optional`: missing unless set. `zero`: always there, "" when not set. `omitZero`: cannot tell unset from "", 0 or
-   * false, so those are missing.
+   * `optional`: missing unless set. `zero`: always present, "" if not set. `omitZero`: cannot distinguish unset from
+   * "", 0 or false, so those are missing.
    */
   readonly presence: "optional" | "zero" | "omitZero";
   readonly unsigned?: true;
@@ -16,7 +16,7 @@ export interface Scalar {
 export interface ListShape {
   readonly kind: "list";
   readonly of: Shape;
-  /** How a merge treats the list; keyed lists may not hold a key twice. */
+  /** How a merge treats the list; keyed lists must not contain a key twice. */
   readonly merge:
     | { readonly by: "append" }
     | {
@@ -30,7 +30,7 @@ export interface ListShape {
 export interface StructShape {
   readonly kind: "struct";
   readonly fields: ReadonlyMap<string, Shape>;
-  /** An empty one is told apart from a missing one. */
+  /** Distinguishes an empty value from a missing one. */
   readonly pointer: boolean;
   /** Exact names are tried first, then these. */
   readonly folded: ReadonlyMap<string, string>;
@@ -61,7 +61,7 @@ export function struct(
   };
 }
 
-/** How the items of a keyed list are told apart. */
+/** How the items of a keyed list are identified. */
 export interface Key {
   readonly name: string;
   readonly of: (item: unknown) => string;
@@ -69,7 +69,7 @@ export interface Key {
 
 const itself: Key = { name: "value", of: String };
 
-/** A list in which every key occurs once; `group` is shared by lists that may not hold the same key either. */
+/** A list with unique keys; lists of the same `group` must not share a key either. */
 export const keyed = (of: Shape, key: Key = itself, group?: string): ListShape => ({
   kind: "list",
   of,
@@ -107,8 +107,8 @@ const expectedType = {
 };
 
 /**
- * Reads `value` as `shape`. Unknown fields are dropped with a warning; null counts as not set; wrong types are errors.
- * The result is normalised as `types.ts` says. Only what the shape names is walked, so depth and work are bounded.
+ * Reads `value` as `shape`. Unknown fields are dropped with a warning; null counts as unset; wrong types are errors.
+ * The result is normalised as in `types.ts`. Only fields of the shape are visited, so depth and work are bounded.
  */
 export function read(value: unknown, shape: Shape, path: string, findings: Findings): unknown {
   switch (shape.kind) {
@@ -126,7 +126,7 @@ export function read(value: unknown, shape: Shape, path: string, findings: Findi
   }
 }
 
-/** What an item of a list is when nothing of it is set. */
+/** The value of a list item with nothing set. */
 function emptyOf(shape: Shape): unknown {
   if (shape.kind === "list") return [];
   if (shape.kind === "struct") return readEmpty(shape);

@@ -18,9 +18,9 @@ import {
 export type Minor2 = 0 | 1 | 2;
 
 /**
- * Ignition spec 2.2 as it is read; 2.0 and 2.1 have fewer fields. This version cannot tell an empty text, 0 or false
- * from an absent field, so those are missing, except where the field is marked.
- * Source: coreos/ignition config/v2_N/types/schema.go (spec2x).
+ * Ignition spec 2.2 as it is read; 2.0 and 2.1 have fewer fields. This version cannot distinguish an empty text, 0 or
+ * false from an absent field, so those are missing, except in marked fields. Source: coreos/ignition
+ * config/v2_N/types/schema.go (spec2x).
  */
 export interface Ignition2Config {
   readonly ignition?: {
@@ -67,13 +67,13 @@ export interface Unit2 {
   readonly contents?: string;
   readonly dropins?: readonly Dropin2[];
   readonly enable?: boolean;
-  /** Told apart: absent, false, true. */
+  /** Distinguishes absent, false and true. */
   readonly enabled?: boolean;
   readonly mask?: boolean;
 }
 export interface Group2 {
   readonly name?: string;
-  /** Told apart: absent and 0. */
+  /** Distinguishes absent from 0. */
   readonly gid?: number;
   readonly passwordHash?: string;
   readonly system?: boolean;
@@ -88,18 +88,18 @@ interface Account2 {
   readonly primaryGroup?: string;
   readonly shell?: string;
   readonly system?: boolean;
-  /** Told apart: absent and 0. */
+  /** Distinguishes absent from 0. */
   readonly uid?: number;
 }
 export interface User2 extends Account2 {
   readonly name?: string;
   readonly create?: Account2;
-  /** Told apart: absent and "". */
+  /** Distinguishes absent from "". */
   readonly passwordHash?: string;
   readonly sshAuthorizedKeys?: readonly string[];
 }
 export interface Owner2 {
-  /** Told apart: absent and 0. */
+  /** Distinguishes absent from 0. */
   readonly id?: number;
   readonly name?: string;
 }
@@ -113,7 +113,7 @@ export interface Node2 {
 export interface File2 extends Node2 {
   readonly append?: boolean;
   readonly contents?: Reference2 & { readonly compression?: string };
-  /** Told apart: absent and 0. */
+  /** Distinguishes absent from 0. */
   readonly mode?: number;
 }
 export interface Directory2 extends Node2 {

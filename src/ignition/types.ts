@@ -1,9 +1,9 @@
 /**
- * Ignition spec 3.5, the version that everything is brought to. Field names and meaning:
- * coreos/ignition config/v3_5/types/schema.go (main).
+ * Ignition spec 3.5, the version that all configs are converted to. Field names and meaning: coreos/ignition
+ * config/v3_5/types/schema.go (main).
  *
- * Values of these types are normalised: an absent field is never `undefined` or `null` but missing, a struct without
- * any field set is missing too, while an empty list stays (the reference tells it apart from an absent one).
+ * Values of these types are normalised: an absent field is missing, never `undefined` or `null`. A struct without any
+ * field set is missing, too, but an empty list stays (the reference distinguishes it from an absent one).
  */
 export interface IgnitionConfig {
   readonly ignition: IgnitionSection;
@@ -21,7 +21,7 @@ export interface IgnitionSection {
   readonly timeouts?: { readonly httpResponseHeaders?: number; readonly httpTotal?: number };
 }
 
-/** Something fetched: for machines already running only `data:` sources count. */
+/** A fetched resource: running machines support `data:` sources only. */
 export interface Resource {
   readonly source?: string;
   /** "gzip", or "" for none. */
@@ -186,7 +186,7 @@ export interface Dropin {
   readonly contents?: string;
 }
 
-/** The version of what `parseIgnition` and `mergeIgnition` give. */
+/** The version of the results of `parseIgnition` and `mergeIgnition`. */
 export const ignitionVersion = "3.5.0";
 
 export const emptyIgnition: IgnitionConfig = { ignition: { version: ignitionVersion } };

@@ -37,12 +37,12 @@ export const orNothing = <T extends object>(value: T): T | undefined =>
   Object.keys(value).length === 0 ? undefined : value;
 
 /**
- * Brings a valid spec 2 config to spec 3.
+ * Converts a valid spec 2 config to spec 3.
  *
- * Duplicate files, units and users are folded first, the last one winning, which leaves those lists in reverse order:
- * the rendered name depends on it. Refusals are added to `findings`.
- * Source of the rules: openshift/machine-config-operator pkg/controller/common/helpers.go and
- * coreos/ign-converter translate/v23tov30 (main).
+ * Duplicate files, units and users are folded first, the last one winning. This leaves those lists in reverse order,
+ * which the rendered name depends on. Refusals are added to `findings`. Source of the rules:
+ * openshift/machine-config-operator pkg/controller/common/helpers.go and coreos/ign-converter translate/v23tov30
+ * (main).
  */
 export function upgrade2(config: Ignition2Config, minor: Minor2, findings: Findings): IgnitionConfig | undefined {
   const folded = fold(explicit(config, minor), findings);
@@ -50,7 +50,7 @@ export function upgrade2(config: Ignition2Config, minor: Minor2, findings: Findi
   return translated(folded);
 }
 
-/** Writes out what 2.0 and 2.1 imply. */
+/** Sets the implied values of 2.0 and 2.1 explicitly. */
 function explicit(config: Ignition2Config, minor: Minor2): Ignition2Config {
   if (minor === 2) return config;
   const { ignition, storage } = config;

@@ -26,8 +26,8 @@ import {
 } from "./validate-3.ts";
 
 /**
- * Judges a spec 2 config as its own version does: what the reference refuses is an error, what it notes is a warning.
- * Source of the rules: coreos/ignition config/v2_N/types (spec2x).
+ * Validates a spec 2 config by the rules of its own version: what the reference refuses is an error, what it notes is a
+ * warning. Source of the rules: coreos/ignition config/v2_N/types (spec2x).
  */
 export function validate2(config: Ignition2Config, minor: Minor2, findings: Findings): void {
   const check = new Check(minor, findings);
@@ -59,7 +59,7 @@ class Check {
   #reference(reference: Reference2 | undefined, path: string): void {
     const { source, verification } = reference ?? {};
     if (source !== undefined) {
-      // 2.0 looks at the source as a URL library writes it again.
+      // 2.0 validates the source as serialized again by a URL library.
       const text = this.#minor === 0 ? parseUrl(source)?.text : source;
       if (text !== "")
         this.#error(at(path, "source"), text === undefined ? "is not a URL" : problemOfUrl(text, this.#schemes));

@@ -21,7 +21,7 @@ import type {
 } from "./types.ts";
 
 /**
- * Judges a config by the rules of one minor version: what the reference refuses is an error, what it notes is a
+ * Validates a config by the rules of one minor version: what the reference refuses is an error, what it notes is a
  * warning. Source of the rules: coreos/ignition config/v3_N/types and config/validate (main).
  */
 export function validate3(config: IgnitionConfig, minor: Minor3, findings: Findings): void {
@@ -36,7 +36,7 @@ export function validate3(config: IgnitionConfig, minor: Minor3, findings: Findi
   check.pathsOfUnits(config);
 }
 
-/** In a keyed list, and in lists that share a group, every key stands once. */
+/** Keys are unique in a keyed list and across lists that share a group. */
 function noDuplicates(value: unknown, shape: Shape, path: string, findings: Findings): void {
   if (shape.kind === "list") {
     if (Array.isArray(value) && shape.of.kind !== "string")
@@ -109,7 +109,7 @@ export const raidLevels = [
 ];
 export const raidLevelsWithoutSpares = ["linear", "raid0", "0", "stripe"];
 
-/** Why a verification hash is not one; `undefined` when it is. */
+/** Why a verification hash is invalid; `undefined` if it is valid. */
 export function problemOfHash(hash: string, functions: Readonly<Record<string, number>>): string | undefined {
   const dash = hash.indexOf("-");
   if (dash < 0) return "must be <function>-<hex digest>";
@@ -149,8 +149,8 @@ export function problemOfUrl(url: string, schemes: readonly string[]): string | 
 }
 
 /**
- * Resources whose data URL was found sound, which it is for every version: on its way down through the versions a
- * config of a mebibyte is read once. Objects must not be changed in place after they were given in.
+ * Resources whose data URL is valid, which is independent of the version: a config of a mebibyte is decoded once while
+ * it is downgraded step by step. Objects must not be modified after they were passed in.
  */
 const soundData = new WeakSet<Resource>();
 
@@ -215,7 +215,7 @@ class Check {
       this.#error(at(path, "compression"), `${JSON.stringify(compression)} is not known`, "use gzip, or leave it out");
     const hash = verification?.hash;
     if (hash !== undefined) {
-      // References to configs were not looked at for this before 3.1.
+      // Before 3.1 this was not checked for references to configs.
       if (source === undefined && (this.#minor >= 1 || path.startsWith("storage.")))
         this.#error(at(path, "verification.hash"), "stands without a source");
       this.#error(
@@ -288,7 +288,7 @@ class Check {
       if (link.user !== undefined || link.group !== undefined)
         this.#findings.warning(where, "is a hard link and has its target's owner");
     }
-    // Nothing may lie below a link of the same config.
+    // Nothing may be below a link of the same config.
     const linked = links.map(({ path: target }) => `${target}/`);
     if (linked.length === 0) return;
     for (const [kind, nodes] of [
@@ -476,7 +476,7 @@ class Check {
     }
   }
 
-  /** Files, folders and links must not lie where a unit of the same config is written. */
+  /** Files, folders and links must not have the path of a unit of the same config. */
   pathsOfUnits(config: IgnitionConfig): void {
     const taken = new Set<string>();
     for (const unit of config.systemd?.units ?? []) {
@@ -508,8 +508,8 @@ const isJson = (text: string): boolean => {
 };
 
 /**
- * The index of the first partition that another one runs into. A start of 0 or a missing figure is placed later and not
- * looked at; a size of 0 counts as one unit.
+ * The index of the first partition that overlaps another. Partitions with a start of 0 or without start or size are
+ * placed later and ignored; a size of 0 counts as one unit.
  */
 export function overlapping(
   spans: readonly { readonly start: number | undefined; readonly size: number | undefined }[],

@@ -11,11 +11,11 @@ export interface BufferedJournalOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly writer: Writer;
-  /** Boot id of the machine; of a process in a pod one for each of its starts. */
+  /** Boot id of the machine; a process in a pod has a new id for each start. */
   readonly boot: string;
-  /** Number of the last line of this writer and boot that is kept anywhere; none when absent. */
+  /** Number of the last stored line of this writer and boot; absent: there is none. */
   readonly after?: LineNumber;
-  /** Where lines are kept before they are sent; in memory only when absent. */
+  /** Where lines are stored before they are sent; absent: in memory only. */
   readonly store?: LineStore;
   readonly sender?: JournalWriter;
 }
@@ -24,8 +24,8 @@ export interface BufferedJournal extends Journal {
   /** The newest lines of this process, oldest first. */
   readonly lines: readonly JournalLine[];
   /**
-   * `lines`: written down so far. `folded`: lines that became part of a count because there were too many. `dropped`:
-   * boundary lines that are in no journal.
+   * `lines`: written so far. `folded`: lines that were only counted because there were too many. `dropped`: boundary
+   * lines that no journal has.
    */
   readonly counts: {
     readonly lines: number;
@@ -33,22 +33,22 @@ export interface BufferedJournal extends Journal {
     readonly waiting: number;
     readonly dropped: number;
   };
-  /** No line is written or sent after it. */
+  /** Writes and sends no more lines. */
   stop(): void;
 }
 
-/** Lines that are remembered in memory. */
+/** Lines in memory. */
 const ringLines = 10_000;
 /**
- * Lines in a minute, of one writer, from which on only boundary lines are written one by one: first debug, then
- * progress lines are counted.
+ * Rate limit of one writer, in lines per minute. Above it only boundary lines are written one by one: first debug
+ * lines, then progress lines are only counted.
  */
 const minuteLines = 2000;
 const minuteMs = 60_000;
-/** Between tries to write to a disk that does not take anything. */
+/** Between attempts to write to a disk that refuses writes. */
 const storeRetryMs = 5000;
 /**
- * How long a machine that is about to go down waits for the API server to take its story: it is on the disk by then.
+ * How long a machine that is about to reboot waits for the API server to accept its lines: the disk already has them.
  */
 const farewellMs = 3000;
 
@@ -58,9 +58,8 @@ interface Count {
 }
 
 /**
- * The scribe of a process: stamps lines with who wrote them, their number and both clocks, takes secrets out of them,
- * keeps them, first on the disk where there is one, and hands them to the journal. Nothing of it can fail its process
- * or hold it up.
+ * The journal of a process: stamps lines with writer, number and both clocks, redacts secrets, stores the lines (on
+ * disk first, if there is one), and passes them on. It never fails or blocks its process.
  */
 export function createBufferedJournal({
   clock,
@@ -94,7 +93,7 @@ export function createBufferedJournal({
     if (store === undefined) journal?.offer([made]);
     else {
       queue.push(made);
-      // A disk that takes nothing must not fill the memory; boundary lines go last.
+      // A disk that refuses writes must not fill the memory; boundary lines are dropped last.
       if (queue.length > ringLines)
         queue = [
           ...queue.filter(({ level }) => level === "boundary"),
@@ -104,7 +103,7 @@ export function createBufferedJournal({
     }
   }
 
-  /** Whether the line is written by itself; else it has been counted. */
+  /** Whether the line is written by itself; otherwise it has been counted. */
   function isTaken(line: JournalEntry): boolean {
     const now = clock.monotonic();
     if (now - minute.began >= minuteMs) {
@@ -138,7 +137,7 @@ export function createBufferedJournal({
       });
   }
 
-  /** Stores what is queued, one batch after the other. @returns when that was tried. */
+  /** Stores queued lines, one batch after the other. @returns after the attempt. */
   function keep(): Promise<void> {
     if (store === undefined || queue.length === 0 || stopping.signal.aborted) return storing ?? Promise.resolve();
     storing ??= (async () => {
@@ -155,13 +154,12 @@ export function createBufferedJournal({
               stopping.signal,
             );
           } catch (error) {
-            // Those of them that did arrive are there twice then, under one number: whoever reads them counts them
-            // once.
+            // Lines that did arrive are now stored twice under one number; readers count them once.
             queue = [...batch, ...queue];
             throw error;
           }
           isTroubled = false;
-          // What the disk has may be told; the other way round a power cut could give one number to two lines.
+          // Send only what is on disk: otherwise a power cut could give one number to two lines.
           journal?.offer(batch);
         }
       } catch (error) {

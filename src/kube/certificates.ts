@@ -8,9 +8,9 @@ type CryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
 const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const dayMs = 86_400_000;
-/** Clocks that go a little wrong shall not refuse what is new. */
+/** Backdating: clients with a slow clock must not refuse a new certificate. */
 const backdateMs = 300_000;
-/** Long enough for a cluster on a laptop, short enough that a lost key does not matter for ever. */
+/** Long enough for a cluster on a laptop, short enough to bound the damage of a lost key. */
 const lifeDays = { ca: 730, leaf: 365 } as const;
 
 export interface RequestedKey {
@@ -30,28 +30,28 @@ export interface KeyPair {
 export interface Issue {
   readonly commonName: string;
   readonly organizations?: readonly string[];
-  /** `peer`: both, as a server has it that also speaks to itself. */
+  /** `peer`: client and server, for a server that also connects to itself. */
   readonly usage: "client" | "server" | "peer";
-  /** Names and addresses that a server is reached by. */
+  /** DNS names and addresses of the server. */
   readonly hosts?: readonly string[];
 }
 
-/** What is put into a certificate that somebody asked for with a key of their own. */
+/** The contents of a certificate for a requester's own key. */
 export interface SignOrder {
-  /** PEM of the request; of its contents only the key is taken. */
+  /** PEM of the request; only its key is used. */
   readonly request: string;
   readonly commonName: string;
   readonly organizations: readonly string[];
   readonly dnsNames: readonly string[];
   readonly ipAddresses: readonly string[];
-  /** Words of `spec.usages` of a CertificateSigningRequest. */
+  /** Values of `spec.usages` of a CertificateSigningRequest. */
   readonly usages: readonly string[];
   readonly lifeSeconds: number;
 }
 
 export interface Authority extends KeyPair {
   issue(what: Issue): Promise<KeyPair>;
-  /** A certificate (PEM) for the key of a request; `undefined` where the request was not signed with that key. */
+  /** A certificate (PEM) for the key of a request; `undefined` if the request was not signed with that key. */
   sign(order: SignOrder): Promise<string | undefined>;
 }
 
@@ -73,7 +73,7 @@ const serial = (random: Random) =>
   `00${[...random.bytes(15)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 const isAddress = (host: string) => /^[\d.]+$/.test(host) || host.includes(":");
 
-/** Makes a certificate authority, or takes the one that `existing` holds. */
+/** Creates a certificate authority, or loads the one in `existing`. */
 export async function certificateAuthority(options: {
   readonly name: string;
   readonly clock: Clock;
@@ -142,7 +142,7 @@ export async function certificateAuthority(options: {
     async sign(order) {
       const request = new x509.Pkcs10CertificateRequest(order.request);
       if (!(await request.verify().catch(() => false))) return undefined;
-      // A life beyond the authority's own would be one that nobody believes in.
+      // A certificate must not outlive its authority.
       const until = Math.min(clock.now() + order.lifeSeconds * 1000, certificate.notAfter.getTime());
       const extended = order.usages.flatMap((usage) => extendedUsages[usage] ?? []);
       const names = [
@@ -177,7 +177,7 @@ export async function certificateAuthority(options: {
   };
 }
 
-/** `spec.usages` of kubelets' requests → what they are in a certificate. */
+/** `spec.usages` of kubelet requests → key usages in the certificate. */
 const keyUsages: Readonly<Record<string, number>> = {
   "digital signature": x509.KeyUsageFlags.digitalSignature,
   "key encipherment": x509.KeyUsageFlags.keyEncipherment,
@@ -187,7 +187,7 @@ const extendedUsages: Readonly<Record<string, string>> = {
   "server auth": x509.ExtendedKeyUsage.serverAuth,
 };
 
-/** Makes a key and asks for a certificate for it: what a kubelet does when it joins. */
+/** Creates a key and requests a certificate for it, as a joining kubelet does. */
 export async function requestCertificate(what: {
   readonly commonName: string;
   readonly organizations: readonly string[];
@@ -213,7 +213,7 @@ export async function requestCertificate(what: {
   return { request: `${request.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
 }
 
-/** Reads a pair from `<folder>/<name>.{crt,key}`, or makes it and stores it there, the key for this user only. */
+/** Reads a pair from `<folder>/<name>.{crt,key}`, or creates and stores it, the key readable by this user only. */
 export async function storedPair(
   files: Files,
   folder: string,

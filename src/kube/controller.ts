@@ -12,45 +12,45 @@ import { type Change, WatchCache } from "./watch-cache.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 /**
- * What a controller reads: becomes the caches. That the account of the process may list and watch it is compared in
- * `src/operator/rights.test.ts`.
+ * The resources that a controller reads; each becomes a cache. `src/operator/rights.test.ts` checks that the account of
+ * the process may list and watch them.
  */
 export interface Watch<T extends KubeObject = KubeObject> {
   readonly resource: Resource<T>;
   readonly selection?: Selection;
-  /** Which keys of the reconciled kind to look at after a change; the changed object's own when absent. */
+  /** The keys of the reconciled kind that a change affects; absent: the changed object's own key. */
   readonly concerns?: (change: Change<T>, caches: Caches) => readonly string[];
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
-  /** What the cache holds of each object. Watches that share a cache name the same function, or none at all. */
+  /** What the cache stores of each object. Watches that share a cache must name the same function, or none. */
   readonly keep?: (object: T) => T;
-  /** The server need not have the kind: as long as it does not, there are no objects of it. */
+  /** The server may lack the kind; until it has it, there are no objects. */
   readonly optional?: boolean;
 }
 
-/** Types a watch, so that `concerns` knows its objects; a list of watches forgets the type again. */
+/** Types a watch, so that `concerns` knows its objects; a list of watches erases the type again. */
 export function watching<T extends KubeObject>(watch: Watch<T>): Watch {
   return watch as unknown as Watch;
 }
 
 export interface Controller {
   readonly name: string;
-  /** The first one is the kind whose keys `reconcile` gets. */
+  /** The first watch is the kind whose keys `reconcile` receives. */
   readonly watches: readonly [Watch, ...Watch[]];
   /**
-   * Fields that no other controller writes: `Kind.field.path`. A claim to a part takes that part out of a wider claim.
-   * Two controllers of one process that claim the same do not start; `src/operator/rights.test.ts` compares the claims
+   * Fields that no other controller writes: `Kind.field.path`. A claim to a part excludes that part from a wider claim.
+   * Two controllers of one process with the same claim do not start; `src/operator/rights.test.ts` compares the claims
    * of all processes.
    */
   readonly owns: readonly string[];
   readonly workers?: number;
   /**
-   * A condition of the reconciled object that the runtime keeps from the outcomes: True while stalled or failing; False
-   * with what it waits for.
+   * A condition of the reconciled object that the runtime derives from the outcomes: True while stalled or failing;
+   * False with the reason of the wait.
    */
   readonly degradedCondition?: string;
-  /** Other reasons to look than changes of objects: called once, adds keys until the context's signal aborts. */
+  /** Triggers other than object changes: called once, adds keys until the context's signal aborts. */
   readonly start?: (add: (key: string) => void, context: Omit<Context, "caches">) => void;
-  /** Looks at the world and makes it right for one key. Gets a name, never an event. */
+  /** Reconciles one key. Receives a name, never an event. */
   reconcile(key: string, context: Context): Promise<Outcome>;
 }
 
@@ -58,12 +58,12 @@ export interface Context extends Ports {
   readonly kube: KubeClient;
   readonly caches: Caches;
   readonly events: EventRecorder;
-  /** Says what happened: the journal line, the Event and the log line of it. */
+  /** Reports what happened: writes the journal line, the Event and the log line. */
   readonly report: Report;
   readonly signal: AbortSignal;
 }
 
-/** One watch cache for each kind and selection, shared by all controllers of a process. */
+/** One watch cache for each kind and selector, shared by all controllers of a process. */
 export class Caches {
   readonly #caches = new Map<string, WatchCache<KubeObject>>();
   readonly #make: (watches: readonly Watch[]) => WatchCache<KubeObject>;
@@ -78,10 +78,7 @@ export class Caches {
     for (const [id, list] of byKind) this.#caches.set(id, this.#make(list));
   }
 
-  /**
-   * The cache of a kind that some controller of the process watches. The selection must be named where there are
-   * several.
-   */
+  /** The cache of a kind that some controller of the process watches. Pass the selector if there are several. */
   of<T extends KubeObject>(resource: Resource<T>, selection?: Selection): WatchCache<T> {
     const cache =
       this.#caches.get(idOf(resource, selection)) ?? (selection === undefined ? this.#only(resource) : undefined);
@@ -107,7 +104,7 @@ export interface RunOptions extends Ports {
   readonly kube: KubeClient;
   readonly events: EventRecorder;
   readonly coalesceMs?: number;
-  /** Told of every look at a key: how it ended, and how long it took. */
+  /** Called after every reconcile with its outcome and duration. */
   readonly onReconcile?: (look: {
     readonly controller: string;
     readonly outcome: Outcome["kind"] | "failed";
@@ -117,7 +114,7 @@ export interface RunOptions extends Ports {
   readonly onSynced?: (caches: Caches) => void;
 }
 
-/** Runs controllers until `signal` aborts: caches, queues, retries, and what outcomes turn into. */
+/** Runs controllers until `signal` aborts: caches, queues, retries, and the effects of outcomes. */
 export async function runControllers(
   controllers: readonly Controller[],
   options: RunOptions,
@@ -136,7 +133,7 @@ export async function runControllers(
         resource: first.resource,
         ...(first.selection === undefined ? {} : { selection: first.selection }),
         ...(first.keep === undefined ? {} : { keep: first.keep }),
-        // Whoever cannot do without the kind waits for it.
+        // A controller that requires the kind waits for it.
         optional: watches.every(({ optional }) => optional === true),
         indexes: Object.assign({}, ...watches.map((watch) => watch.indexes ?? {})) as NonNullable<Watch["indexes"]>,
         clock,
@@ -180,7 +177,8 @@ export async function runControllers(
     key: string,
     controllerLog: Logger,
   ): Promise<{ again?: { afterMs: number } }> {
-    // Who has read one kind and not yet another sees pools without machines, and machines without policies.
+    // Start only when all caches are in sync: otherwise pools would appear without machines, and machines without
+    // policies.
     await everythingRead;
     if (signal.aborted) return {};
     const keyLog = controllerLog.child({ key });
@@ -200,8 +198,8 @@ export async function runControllers(
       tell(outcome.kind);
     } catch (error) {
       if (!signal.aborted) tell("failed");
-      // That the server is away or busy says nothing about the object. Any other failure is shown, without hiding it
-      // behind a second one.
+      // An unavailable or busy server says nothing about the object. Show any other failure, but do not let an error
+      // while showing it hide the first one.
       if (
         controller.degradedCondition !== undefined &&
         error instanceof McoError &&
@@ -230,7 +228,7 @@ export async function runControllers(
       outcome.kind === "done"
         ? { type, status, reason: "AsExpected", message: "" }
         : { type, status, reason: outcome.reason, message: outcome.message };
-    // Whoever waits knows nothing new of what was wrong before.
+    // While waiting, keep an existing True condition.
     const stands = (object: KubeObject) =>
       outcome.kind === "waiting" &&
       conditionsOf(object).some((condition) => condition.type === type && condition.status === "True");
@@ -261,7 +259,7 @@ const conditionsOf = (object: KubeObject) =>
   (object as { status?: { conditions?: (LooseCondition & { lastTransitionTime?: string })[] } }).status?.conditions ??
   [];
 
-/** The status patch that sets one condition of a list, or `undefined` when it says so already. */
+/** The status patch that sets one condition of a list, or `undefined` if nothing changes. */
 function withCondition(object: KubeObject, wanted: LooseCondition, now: number): Partial<KubeObject> | undefined {
   const conditions = conditionsOf(object);
   const before = conditions.find((condition) => condition.type === wanted.type);

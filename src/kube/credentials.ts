@@ -3,7 +3,7 @@ import type { Clock } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { Connection } from "./kubeconfig.ts";
 
-/** What a request is sent with. The object changes when, and only when, one of its values does. */
+/** The credentials of a request. The object changes if and only if one of its values does. */
 export interface Credentials {
   readonly connection: Connection;
   readonly token: string | undefined;
@@ -11,31 +11,30 @@ export interface Credentials {
 
 export interface CredentialsOptions {
   readonly connection: Connection;
-  /** Reads the connection again from where it came; absent: it never changes. */
+  /** Reads the connection again from its source; absent: it never changes. */
   readonly reread?: (() => Promise<Connection>) | undefined;
   readonly clock: Clock;
   readonly files: Pick<Files, "readText">;
-  /** Asks the connection's plug-in for a token. */
+  /** Requests a token from the exec plug-in of the connection. */
   readonly execToken: (exec: NonNullable<Connection["exec"]>, signal: AbortSignal) => Promise<string | undefined>;
 }
 
 export interface CredentialsKeeper {
-  /** Those to use now: read again from disk for every minute of use. */
+  /** The current credentials: read from disk at most once a minute. */
   current(signal: AbortSignal): Promise<Credentials>;
   /**
-   * Those that have taken the place of `used`, which the server or the handshake refused; `undefined` when nothing has.
+   * The credentials that replace `used`, which the server or the handshake refused; `undefined` if nothing has changed.
    */
   renewed(used: Credentials, signal: AbortSignal): Promise<Credentials | undefined>;
 }
 
-/** What lies on disk is looked at again after this time; refused credentials are looked at again at once. */
+/** How long credentials from disk are reused; refused credentials are read again at once. */
 const credentialsLifeMs = 60_000;
 
 /**
- * Keeps the credentials of a connection as they are on disk: token, client certificate and authorities are all replaced
- * there while a process runs. Which server a process speaks to never changes: a kubeconfig that has come to name
- * another is not followed. What cannot be read for the moment (a file that is being replaced) leaves everything as it
- * was.
+ * Keeps the credentials of a connection in sync with the disk, where token, client certificate and authorities may be
+ * replaced while the process runs. The server never changes: a kubeconfig that now names another server is not
+ * followed. A temporary read error (a file that is being replaced) changes nothing.
  */
 export function keepCredentials({
   connection,
@@ -79,7 +78,7 @@ export function keepCredentials({
     return held;
   }
 
-  /** One reader at a time; whoever comes meanwhile gets what it finds. */
+  /** One reader at a time; concurrent callers share its result. */
   function readOnce(signal: AbortSignal): Promise<Credentials> {
     reading ??= read(signal).finally(() => (reading = undefined));
     return reading;
@@ -90,7 +89,7 @@ export function keepCredentials({
       return held !== undefined && clock.monotonic() - readAt < credentialsLifeMs ? held : readOnce(signal);
     },
     async renewed(used, signal) {
-      // Somebody else's request may have been refused first, and what it found may be here already.
+      // Another request may have been refused first and have loaded the new credentials already.
       if (held !== undefined && held !== used) return held;
       const found = await readOnce(signal);
       return found === used ? undefined : found;

@@ -14,12 +14,12 @@ export interface EventNote {
 }
 
 export interface EventRecorder {
-  /** Never throws and never waits. Equal notes about one object become one event with a count. */
+  /** Never throws and never waits. Equal notes about one object become one Event with a count. */
   event(
     object: { readonly apiVersion: string; readonly kind: string; readonly metadata: KubeObject["metadata"] },
     note: EventNote,
   ): void;
-  /** Resolves when what was recorded so far has been sent or given up. */
+  /** Resolves when everything recorded so far has been sent or given up. */
   flush(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ interface Known {
   count: number;
 }
 
-/** Distinct events that are remembered for counting, and how many may wait to be sent. */
+/** Limits: distinct Events that are remembered for counting, and Events that wait to be sent. */
 const rememberedEvents = 512;
 const pendingEvents = 256;
 

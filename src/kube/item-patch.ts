@@ -9,9 +9,9 @@ const isFields = (value: unknown): value is Fields =>
 const escaped = (key: string) => key.replaceAll("~", "~0").replaceAll("/", "~1");
 
 /**
- * The JSON patch (RFC 6902) that gives an object the fields of `changed`, on the condition that it is still the version
- * that was read. Fields that `changed` does not name stay, and `null` takes one away. A list of as many items as before
- * is patched item by item: of a list of conditions only those are sent that say something else.
+ * The JSON patch (RFC 6902) that sets the fields of `changed`, provided that the object still has the version that was
+ * read. Fields absent from `changed` stay; `null` removes a field. A list of unchanged length is patched item by item:
+ * of a list of conditions, only the changed ones are sent.
  */
 export function itemPatch(
   object: { readonly metadata: { readonly resourceVersion?: string } },

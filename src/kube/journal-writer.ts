@@ -9,16 +9,16 @@ import { KubeError, isConflict } from "./kube-error.ts";
 
 /** When lines are sent to the API server. */
 export interface SendingRules {
-  /** How many milliseconds a line may wait, by itself. */
+  /** How many milliseconds a line of its own may wait. */
   readonly patienceMs: (line: JournalLine) => number;
-  /** Between two appends, at least. */
+  /** Minimum interval between two appends. */
   readonly gapMs: number;
 }
 
 /**
- * A node's journal: what an update came to is sent at its turning points (the target was seen, the machine is up again,
- * the end) and whatever failed at once; the reboot itself asks for it by `settle`. What lies between may wait, since it
- * comes with the next turning point. Outside of an update ten seconds are soon enough.
+ * A node's journal: sends failures and the turning points of an update (the target was seen, the machine is up again,
+ * the end) at once; the reboot flushes it by `settle`. Lines in between wait for the next turning point. Outside of an
+ * update, lines wait up to ten seconds.
  */
 export const nodeSending: SendingRules = {
   patienceMs({ chapter, path, mark, reason }) {
@@ -32,20 +32,20 @@ export const nodeSending: SendingRules = {
   gapMs: 1000,
 };
 
-/** The journal of a component that many nodes share: at most one append in ten seconds. */
+/** The journal of a component that serves many nodes: at most one append in ten seconds. */
 export const componentSending: SendingRules = { patienceMs: () => 10_000, gapMs: 10_000 };
 
 export interface JournalWriter {
   /**
-   * Takes lines in the order in which they were written, and sends the boundary lines of them when it is time. Never
-   * throws, never waits.
+   * Takes lines in the order in which they were written, and sends the boundary lines when due. Never throws, never
+   * waits.
    */
   offer(lines: readonly JournalLine[], patienceMs?: number): void;
-  /** Tries once to send what waits; resolves when that was tried, or when the signal aborts. */
+  /** Tries once to send the waiting lines; resolves after the attempt, or when the signal aborts. */
   send(signal: AbortSignal): Promise<void>;
-  /** Boundary lines that wait, and those that were given up because too many waited. */
+  /** Boundary lines that wait, and those that were dropped because too many waited. */
   readonly counts: { readonly waiting: number; readonly dropped: number };
-  /** Nothing is sent any more. */
+  /** Stops sending. */
   stop(): void;
 }
 
@@ -54,7 +54,7 @@ export interface JournalWriterOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Name of the MachineStateJournal. Whoever reads this did not make it: the operator does. */
+  /** Name of the MachineStateJournal. The operator creates it, never the writer. */
   readonly name: string;
   /** Field manager. */
   readonly owner: string;
@@ -62,20 +62,23 @@ export interface JournalWriterOptions {
 }
 
 const retry = { firstMs: 2000, lastMs: 60_000, spread: 0.2 };
-/** Between looks for a journal that nobody has made yet: it comes with the MachineConfigNode, or not at all. */
+/** Between checks for a journal that does not exist yet: it is created with the MachineConfigNode, or never. */
 const absent = { firstMs: 15_000, lastMs: 300_000, spread: 0.2 };
-/** Between tries of what the server refuses for a reason of its own, such as a right that is missing. */
+/** Between attempts after a persistent refusal, such as a missing permission. */
 const refusedMs = 300_000;
 const mostConflicts = 8;
-/** So many lines are sent before their time, and so many milliseconds after the last ones at the earliest. */
+/**
+ * This many waiting lines are sent before they are due, but not sooner than this many milliseconds after the last
+ * append.
+ */
 const mostLines = 100;
 const fullGapMs = 1000;
 
 /**
- * Appends lines to one MachineStateJournal: each boundary line once, by writer, boot and number, whatever is lost on
- * the way. The body holds new lines only, and the version that was read, so that a stale read is refused and read
- * again. A journal that is absent, a right that is missing and a server that is away are noted in the log: they are no
- * fault of anybody's work.
+ * Appends lines to one MachineStateJournal. Each boundary line, identified by writer, boot and number, is appended
+ * once, whatever requests are lost. The patch holds only new lines and the resourceVersion that was read, so a stale
+ * read fails and is repeated. An absent journal, a missing permission and an unavailable server are logged only; they
+ * do not fail the caller's work.
  */
 export function createJournalWriter({
   kube,
@@ -86,10 +89,10 @@ export function createJournalWriter({
   owner,
   rules,
 }: JournalWriterOptions): JournalWriter {
-  /** With the moment at which each has waited long enough, in monotonic milliseconds. */
+  /** With the time at which each line is due, in monotonic milliseconds. */
   let waiting: { readonly line: JournalLine; readonly dueAt: number }[] = [];
   let dropped = 0;
-  /** As the last answer left it; `undefined`: it has to be read. */
+  /** From the last answer; `undefined`: read it first. */
   let known: MachineStateJournal | undefined;
   let due: { readonly at: number; readonly cancel: () => void } | undefined;
   let notBefore = 0;
@@ -101,7 +104,7 @@ export function createJournalWriter({
 
   function plan(): void {
     if (stopped || waiting.length === 0) return;
-    // A large roll-out fills the ring in less time than that: what waits would be lost.
+    // A large roll-out fills the ring in less time: waiting lines would be lost.
     const isFull = waiting.length >= mostLines && failures === 0;
     const at = isFull
       ? Math.max(fullNotBefore, clock.monotonic())
@@ -150,7 +153,7 @@ export function createJournalWriter({
         forget();
         return "done";
       } catch (error) {
-        // Whatever became of it: the next look reads what is there.
+        // Whatever the result: the next attempt reads the current journal.
         known = undefined;
         if (!isConflict(error) || conflicts >= mostConflicts) throw error;
       }
@@ -198,7 +201,7 @@ export function createJournalWriter({
     return sending;
   }
 
-  /** Once for each kind of trouble, until it is over. */
+  /** Logs each kind of fault once, until it is over. */
   function note(kind: string, fields: Readonly<Record<string, unknown>>, message: string): void {
     if (told === kind) return;
     told = kind;
@@ -210,7 +213,7 @@ export function createJournalWriter({
       const now = clock.monotonic();
       for (const line of lines)
         if (line.level === "boundary") waiting.push({ line, dueAt: now + (patienceMs ?? rules.patienceMs(line)) });
-      // More than the ring holds would never be seen in it; the file has them all.
+      // The ring would drop more than this at once; the file has all lines.
       if (waiting.length > ringLimits.lines) {
         dropped += waiting.length - ringLimits.lines;
         waiting = waiting.slice(-ringLimits.lines);
@@ -220,7 +223,7 @@ export function createJournalWriter({
     async send(signal) {
       if (signal.aborted) return;
       const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-      // One that is under way may have begun without the newest lines.
+      // A send in progress may have started without the newest lines.
       await Promise.race([Promise.resolve(sending).then(() => trySending(signal)), aborted]);
     },
     get counts() {

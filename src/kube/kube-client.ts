@@ -38,14 +38,14 @@ export type WatchEvent<T> =
 
 export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
-  /** `true`: the server checks and answers, and stores nothing. */
+  /** `true`: dry run; the server validates and answers but stores nothing. */
   readonly dryRun?: boolean;
 }
 
 export interface ApplyOptions extends RequestOptions {
   /** Field manager: one per writer, from `names.fieldManagers`. */
   readonly owner: string;
-  /** Take fields over from other managers. Only for taking over from named legacy managers. */
+  /** Takes fields over from other managers. Only for named legacy managers. */
   readonly force?: boolean;
   readonly subresource?: "status";
 }
@@ -62,16 +62,16 @@ export interface DeleteOptions extends RequestOptions {
   readonly gracePeriodSeconds?: number;
 }
 
-/** Warnings that the server sent with an answer (`Warning` headers), without code and quotes. */
+/** Called with warnings of an answer (`Warning` headers), without code and quotes. */
 export type WarningListener = (warning: string) => void;
 
 /**
- * The API server, typed by `Resource`. Every method rejects with {@link KubeError} when the server says no and with
- * `MCO_KUBE_REQUEST_FAILED` when it cannot be reached. A server that is busy and says when to come back is obeyed
- * within the time of the request.
+ * The API server, typed by `Resource`. Every method rejects with {@link KubeError} if the server refuses and with
+ * `MCO_KUBE_REQUEST_FAILED` if it is unreachable. If a busy server sends `Retry-After`, the client retries within the
+ * time limit of the request.
  */
 export interface KubeClient {
-  /** `undefined` when there is no such object. */
+  /** `undefined` if the object does not exist. */
   get<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, options?: RequestOptions): Promise<T | undefined>;
   /** Follows `continue` to the end. */
   list<T extends KubeObject>(
@@ -101,19 +101,19 @@ export interface KubeClient {
     options?: RequestOptions & { readonly owner?: string; readonly subresource?: "status" },
   ): Promise<T>;
   patch<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, patch: Patch, options?: PatchOptions): Promise<T>;
-  /** Server-side apply: `object` names the fields that `owner` wants, and nothing else. */
+  /** Server-side apply: `object` contains exactly the fields that `owner` owns. */
   apply<T extends KubeObject>(
     resource: Resource<T>,
     object: DeepPartial<T> & { metadata: ObjectKey },
     options: ApplyOptions,
   ): Promise<T>;
-  /** Deleting what is not there is not an error. */
+  /** Deleting an absent object is not an error. */
   delete<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, options?: DeleteOptions): Promise<void>;
-  /** Evicts under disruption budgets. A budget that forbids it rejects with 429 (`isTooManyRequests`). */
+  /** Evicts under disruption budgets. If a budget forbids it, rejects with 429 (`isTooManyRequests`). */
   evict(pod: Pod, options?: RequestOptions & { readonly gracePeriodSeconds?: number }): Promise<void>;
-  /** A request outside the typed verbs. The answer's body as JSON, or as it is when it is plain text. */
+  /** A request outside the typed verbs. Returns the body as JSON, or as text if it is plain text. */
   request(request: HttpRequest, options?: RequestOptions): Promise<unknown>;
-  /** Lines of an answer as they come, for as long as it lasts: a log that is followed. */
+  /** Lines of a streamed answer as they arrive, such as a followed log. */
   lines(target: string, signal: AbortSignal): AsyncIterable<string>;
   /** The same client, but requests carry this signal unless they name their own. */
   within(signal: AbortSignal): KubeClient;
@@ -130,14 +130,14 @@ export interface KubeClientOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly userAgent: string;
-  /** A request that is no watch must be answered within this time. */
+  /** Time limit of requests other than watches. */
   readonly requestTimeoutMs?: number;
   readonly onWarning?: WarningListener;
 }
 
 const jsonType = "application/json";
 const patchTypes = { json: "application/json-patch+json", merge: "application/merge-patch+json" } as const;
-/** A page of a list. */
+/** Page size of lists. */
 const pageSize = 500;
 /** How often one request is sent at most. */
 const maxAttempts = 10;
@@ -192,7 +192,7 @@ async function* linesOf(body: HttpResponse["body"]): AsyncIterable<string> {
   }
 }
 
-/** Seconds of a `Retry-After` header; servers of Kubernetes send no dates. */
+/** Seconds of a `Retry-After` header; Kubernetes servers send no dates. */
 function retryAfterSeconds(headers: HttpResponse["headers"]): number | undefined {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined;
@@ -240,9 +240,8 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   }
 
   /**
-   * A server that says when to come back has done nothing with the request, so that any may be sent again: a few times,
-   * and only while the time for this request lasts. Everything else is for the caller, who knows whether it still wants
-   * it.
+   * A server that sends `Retry-After` has not processed the request, so any request can be retried: a few times, within
+   * its time limit. All other errors go to the caller, who knows whether the request still matters.
    */
   async function exchange(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown> {
     const endsAt = clock.monotonic() + timeoutMs;
@@ -271,7 +270,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     }
   }
 
-  /** The head of the answer must come as soon as any answer; what follows may take as long as it likes. */
+  /** The head of the answer has the usual time limit; the stream has none. */
   async function openWatch(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
     const opening = new AbortController();
     const cancel = clock.after(timeoutMs, () =>
@@ -336,13 +335,13 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
           try {
             page = (await send("GET", target, undefined, given)) as typeof page;
           } catch (error) {
-            // The history has moved on between two pages: once more, in one piece.
+            // The resource version expired between two pages: list again without paging.
             if (!isExpired(error) || next === undefined) throw error;
             [items, next, limit] = [[], undefined, undefined];
             continue;
           }
           for (const item of page.items) {
-            // Items of a list carry neither kind nor apiVersion where the server leaves them out.
+            // Some servers omit kind and apiVersion from list items.
             item.apiVersion ??= resource.apiVersion;
             item.kind ??= resource.kind;
             items.push(item);
@@ -467,12 +466,11 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
 }
 
 /**
- * Reads an object, lets `change` say what it should be, and writes the difference on the condition that nobody wrote in
- * between; on a conflict it reads again. `change` returns `undefined` when nothing is to be written.
- * For status lists that several writers share; everything else is server-side apply. `byItem`: only items of a list
- * that say something else are sent, which is for kinds that are not Kubernetes' own.
+ * Reads an object, lets `change` compute the new one, and writes the difference with optimistic locking; on a conflict
+ * it starts again. `change` returns `undefined` to write nothing. For status lists with several writers; everything
+ * else uses server-side apply. `byItem`: send only the changed items of a list, for kinds that are not Kubernetes' own.
  *
- * @returns the object as it is afterwards, or `undefined` when there is none.
+ * @returns the object afterwards, or `undefined` if it does not exist.
  */
 export async function updateObject<T extends KubeObject>(
   kube: KubeClient,

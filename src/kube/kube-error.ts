@@ -14,11 +14,11 @@ export interface KubeStatus {
   };
 }
 
-/** The API server answered, and said no. */
+/** A refusal by the API server. */
 export class KubeError extends McoError {
   readonly httpStatus: number;
   readonly status: KubeStatus;
-  /** When the server wants to be asked again; `undefined` when it did not say. */
+  /** When to retry, as requested by the server; `undefined` if it did not say. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -54,36 +54,36 @@ export const isExpired = (error: unknown): error is KubeError =>
   hasReason(error, "Expired", "Gone") || (error instanceof KubeError && error.httpStatus === 410);
 export const isInvalid = (error: unknown): error is KubeError => hasReason(error, "Invalid", "BadRequest");
 export const isForbidden = (error: unknown): error is KubeError => hasReason(error, "Forbidden", "Unauthorized");
-/** Whoever asks is not known, or not any more. */
+/** The credentials are not, or no longer, accepted. */
 export const isUnauthorized = (error: unknown): error is KubeError =>
   error instanceof KubeError && error.httpStatus === 401;
 export const isTooManyRequests = (error: unknown): error is KubeError =>
   error instanceof KubeError && error.httpStatus === 429;
 
 /**
- * A budget forbids an eviction: that is an answer, and no server under load (kubernetes/kubernetes
+ * A budget forbids an eviction: a valid answer, not an overloaded server (kubernetes/kubernetes
  * pkg/registry/core/pod/storage/eviction.go, v1.34).
  */
 const isDisruptionBudget = (error: KubeError) =>
   (error.status.details?.causes ?? []).some(({ reason }) => reason === "DisruptionBudget");
 
-/** The server cannot take the request for now: too many of them, or something of its own is wrong. */
+/** The server cannot serve the request for now: it is overloaded or has an internal error. */
 export const isBusy = (error: unknown): boolean =>
   error instanceof KubeError && ((error.httpStatus === 429 && !isDisruptionBudget(error)) || error.httpStatus >= 500);
 
 /**
- * The API server is away, busy, or does not know us for the moment, or somebody else was faster: asked again later, the
- * same may well succeed. Says nothing about the objects, so that no condition shows it as a fault of theirs.
+ * The API server is unavailable, busy or temporarily does not accept our credentials, or another writer was faster: a
+ * later retry may succeed. This says nothing about the objects, so no condition shows it as their fault.
  */
 export function isPassing(error: unknown): boolean {
   if (!(error instanceof McoError) || error.code !== "MCO_KUBE_REQUEST_FAILED") return false;
   return !(error instanceof KubeError) || isBusy(error) || [401, 408, 409].includes(error.httpStatus);
 }
 
-/** The least time in milliseconds to leave the server alone after `error`; 0 when it did not ask for any. */
+/** The minimum wait in milliseconds before a retry after `error`; 0 if the server did not request one. */
 export const retryAfterMs = (error: unknown): number => (error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
 
-/** `undefined` in place of a 404. */
+/** `undefined` instead of a 404. */
 export async function unlessNotFound<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;

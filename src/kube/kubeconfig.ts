@@ -2,7 +2,7 @@ import { parse } from "yaml";
 import { McoError } from "../api/errors.ts";
 import type { Files } from "../ports/files.ts";
 
-/** How to reach and speak to one API server. PEM texts, not paths. */
+/** Address and credentials of one API server. PEM texts, not paths. */
 export interface Connection {
   /** `https://host:port`, without a path. */
   readonly server: string;
@@ -10,7 +10,7 @@ export interface Connection {
   readonly certificate?: string;
   readonly key?: string;
   readonly token?: string;
-  /** Bound tokens are replaced on disk. */
+  /** A file, because bound tokens are replaced on disk. */
   readonly tokenFile?: string;
   readonly exec?: {
     readonly command: string;
@@ -20,7 +20,7 @@ export interface Connection {
   };
   readonly insecureSkipTlsVerify?: boolean;
   readonly tlsServerName?: string;
-  /** Which context of a kubeconfig this is. */
+  /** The context of the kubeconfig. */
   readonly context?: string;
   /** Namespace of the context. */
   readonly namespace?: string;
@@ -43,7 +43,7 @@ function fromBase64(value: string): string {
  * Reads a kubeconfig: certificates and keys inline or as files (relative to the kubeconfig), token, token file, exec
  * plug-in.
  *
- * @throws McoError `MCO_KUBECONFIG_INVALID` with what is missing.
+ * @throws McoError `MCO_KUBECONFIG_INVALID` and what is missing.
  */
 export async function readKubeconfig(
   files: Pick<Files, "readText">,
@@ -56,7 +56,7 @@ export async function readKubeconfig(
   try {
     config = (parse(source) ?? {}) as Kubeconfig;
   } catch (cause) {
-    // The parser's message may quote the file, and the file holds credentials: its position is enough.
+    // The parser's message may quote the file, which holds credentials: report the position only.
     const { linePos } = cause as { linePos?: readonly { line: number }[] };
     throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem: "it is not valid YAML", line: linePos?.[0]?.line });
   }

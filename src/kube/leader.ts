@@ -19,20 +19,20 @@ export interface LeaderOptions {
   readonly retrySeconds?: number;
 }
 
-/** Somebody who ends waits no longer than this until the lease is given back. */
+/** On shutdown, time limit for releasing the lease. */
 const giveBackMs = 2000;
 
 const microTime = (milliseconds: number) => `${new Date(milliseconds).toISOString().slice(0, 23)}000Z`;
 
-/** `lost`: somebody else holds it. `unknown`: nobody answered, or another write came in between. */
+/** `lost`: another candidate holds it. `unknown`: no answer, or a concurrent write. */
 type Attempt = "held" | "lost" | "unknown";
 
 /**
- * Runs `lead` while the lease is ours, and aborts its signal as soon as we may no longer be the leader: when somebody
- * else holds the lease, or when it was not renewed for `renewSeconds`, counted from before the last request that
- * renewed it was sent, whatever has become of later ones. When `lead` has ended because of that, waits for the lease
- * again. Returns when `signal` aborts or `lead` ends by itself; then the lease is given back at once.
- * The holder's clock is never compared with ours: a lease is over when it has not changed for its own duration.
+ * Runs `lead` while this process holds the lease. Aborts its signal when leadership may be lost: another candidate
+ * holds the lease, or the lease was not renewed for `renewSeconds`, measured from before the last successful renewal
+ * was sent. If `lead` ends for that reason, waits for the lease again. Returns when `signal` aborts or `lead` ends by
+ * itself, and then releases the lease at once. Never compares the holder's clock with ours: a lease expires when it has
+ * not changed for its own duration.
  */
 export async function whileLeader(
   options: LeaderOptions,
@@ -93,7 +93,7 @@ export async function whileLeader(
     return "held";
   }
 
-  /** An attempt that takes longer than the lease may go without renewal is of no use, even if it succeeds. */
+  /** A renewal that takes longer than `renewSeconds` is useless, even if it succeeds. */
   async function attempt(until: AbortSignal): Promise<Attempt> {
     const deadline = clock.deadline(renewMs, until);
     try {
@@ -107,10 +107,10 @@ export async function whileLeader(
     }
   }
 
-  // Spread, so that candidates of many processes do not ask at once.
+  // With jitter, so that candidates do not retry in step.
   const pause = (until: AbortSignal) => clock.sleep(jittered(random, retryMs, 0.1), until).catch(() => undefined);
 
-  /** Monotonic time before the request was sent that made the lease ours. */
+  /** Monotonic time before the last successful request was sent. */
   async function acquire(): Promise<number> {
     for (;;) {
       const sentAt = clock.monotonic();

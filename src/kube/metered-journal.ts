@@ -2,7 +2,7 @@ import type { SectionMeter } from "../core/metrics/section-meter.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Journal } from "../ports/journal.ts";
 
-/** The same scribe, with a meter that looks over its shoulder. */
+/** A journal that also feeds every line to a meter. */
 export function meteredJournal(journal: Journal, meter: SectionMeter, clock: Pick<Clock, "monotonic">): Journal {
   return {
     line(line) {

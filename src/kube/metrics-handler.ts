@@ -6,12 +6,9 @@ import type { Logger } from "../ports/logger.ts";
 
 export const metricsPath = "/metrics";
 
-/**
- * An answer of the API server about a caller holds for this long, so that scraping does not cost it a question each
- * time.
- */
+/** How long an authorization result is cached, so that scraping does not cost a review each time. */
 const verdictMs = 60_000;
-/** Callers that are remembered: enough for those that are meant, and bounded for those that try. */
+/** Cached callers: enough for legitimate ones, and bounded against attacks. */
 const mostVerdicts = 64;
 
 type Verdict = "allowed" | "unknownCaller" | "forbidden";
@@ -30,8 +27,8 @@ const refuse = (status: number, text: string): HttpResponse => ({
 });
 
 /**
- * Serves figures to whoever the API server says may read `/metrics`: the caller's bearer token is reviewed
- * (authentication.k8s.io/v1 TokenReview), and then asked about (authorization.k8s.io/v1 SubjectAccessReview).
+ * Serves metrics to callers that may read `/metrics`: reviews the caller's bearer token (authentication.k8s.io/v1
+ * TokenReview) and then its permission (authorization.k8s.io/v1 SubjectAccessReview).
  */
 export function metricsHandler(options: {
   readonly kube: KubeClient;

@@ -1,7 +1,7 @@
 /**
- * What is true after one pass over one object. The runtime turns it into the next pass, a log line and, where the
- * controller names a `degradedCondition`, that condition. What happened on the way is said by `report`. Thrown means:
- * try again with back-off.
+ * The result of one reconcile of one object. The runtime derives the next run, a log line and, if the controller names
+ * a `degradedCondition`, that condition. Use `report` for what happened on the way. A thrown error means: retry with
+ * back-off.
  */
 export type Outcome =
   | { readonly kind: "done"; readonly reconcileAfterSeconds?: number }
@@ -13,11 +13,11 @@ export type Outcome =
     }
   | { readonly kind: "stalled"; readonly reason: string; readonly message: string };
 
-/** Nothing is left to do until something changes, or until the given time. */
+/** Nothing to do until something changes, or until the given time. */
 export const done = (reconcileAfterSeconds?: number): Outcome =>
   reconcileAfterSeconds === undefined ? { kind: "done" } : { kind: "done", reconcileAfterSeconds };
 
-/** Something else has to happen first; looked at again after the given time at the latest. */
+/** Waits for something else; reconciled again after the given time at the latest. */
 export const waiting = (reason: string, message: string, reconcileAfterSeconds: number): Outcome => ({
   kind: "waiting",
   reason,
@@ -25,5 +25,5 @@ export const waiting = (reason: string, message: string, reconcileAfterSeconds: 
   reconcileAfterSeconds,
 });
 
-/** Only a change by somebody can help. */
+/** Only an external change can help. */
 export const stalled = (reason: string, message: string): Outcome => ({ kind: "stalled", reason, message });

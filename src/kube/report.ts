@@ -4,12 +4,12 @@ import type { Logger } from "../ports/logger.ts";
 import type { Journal } from "../ports/journal.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 
-/** Says what happened, once. Never throws and never waits. */
+/** Reports what happened, once. Never throws and never waits. */
 export type Report = (happening: Happening) => void;
 
 /**
- * The one place where a happening becomes what people and programs see of it: a journal line (and by it the metrics of
- * sections, which are measured on their way into the journal), an Event where the tables have one, and a log line.
+ * The one place that turns a report into visible effects: a journal line (which also feeds the section metrics), an
+ * Event if the tables have one, and a log line.
  */
 export function createReport({
   journal,
@@ -17,7 +17,7 @@ export function createReport({
   log,
 }: {
   readonly journal: Journal;
-  /** Absent in processes that have no object to speak about. */
+  /** Absent in processes without an object to attach Events to. */
   readonly events?: EventRecorder;
   readonly log: Logger;
 }): Report {
@@ -42,7 +42,7 @@ export function createReport({
   };
 }
 
-/** The Event that a line becomes; `undefined` for none. */
+/** The Event of a line; `undefined` for none. */
 function eventFormOf({
   book,
   chapter,

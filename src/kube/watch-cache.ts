@@ -7,9 +7,9 @@ import { isExpired, isNotFound, retryAfterMs } from "./kube-error.ts";
 
 export interface Change<T> {
   readonly key: string;
-  /** `undefined`: it is new to us. */
+  /** `undefined`: the object is new to the cache. */
   readonly before: T | undefined;
-  /** `undefined`: it is gone. */
+  /** `undefined`: the object was deleted. */
   readonly after: T | undefined;
 }
 
@@ -20,32 +20,32 @@ export interface WatchCacheOptions<T extends KubeObject> {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** What to keep of each object; the default keeps all but `managedFields`. Bounds memory. */
+  /** Transforms each object before it is stored, to bound memory; by default drops `managedFields`. */
   readonly keep?: (object: T) => T;
-  /** The server need not have the kind: a kind that it does not know has no objects, and is asked for now and then. */
+  /** The server may lack the kind: an unknown kind has no objects and is requested again from time to time. */
   readonly optional?: boolean;
   /** Index name → the values under which an object is found. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
 }
 
-/** A watch that says nothing for this long is taken for dead: servers send bookmarks about once a minute. */
+/** A watch without any event for this long is considered dead: servers send bookmarks about once a minute. */
 const stallMs = 150_000;
 
 /**
- * The wait before a watch is asked for again, which doubles while the server says nothing: also after an end in order,
- * since a server that goes down ends all watches of all processes at the same moment.
+ * The wait before a watch is restarted. It doubles while the server sends nothing, and applies after a regular end,
+ * too: a server that shuts down ends all watches of all processes at once.
  */
 const again = { firstMs: 200, lastMs: 10_000, spread: 0.5 };
-/** An attempt that took this long has put distance enough between itself and the next. */
+/** An attempt that lasted this long resets the wait. */
 const longAttemptMs = 10_000;
 
-/** How long a server that does not have an optional kind is left alone. */
+/** Wait between requests for an optional kind that the server lacks. */
 const absentMs = 30_000;
 
 /**
- * All objects of one kind, kept current by one watch: list, then watch with bookmarks, resumed where it ended after a
- * jittered, growing wait, listed again only after a 410. Readers get the cached objects themselves and must not change
- * them.
+ * All objects of one kind, kept current by one watch: list, then watch with bookmarks. The watch resumes after a
+ * growing wait with jitter, and lists again only after a 410. Readers get the cached objects themselves and must not
+ * modify them.
  */
 export class WatchCache<T extends KubeObject> {
   readonly resource: Resource<T>;
@@ -80,25 +80,25 @@ export class WatchCache<T extends KubeObject> {
     return this.#objects.size;
   }
 
-  /** Objects whose index function returned `value`. The index must have been declared. */
+  /** Objects whose index function returned `value`. The index must be declared. */
   byIndex(index: string, value: string): readonly T[] {
     const keys = this.#indexes.get(index)?.get(value);
     if (keys === undefined) return [];
     return [...keys].flatMap((key) => this.#objects.get(key) ?? []);
   }
 
-  /** Called for every change from now on, after the cache has it. Returns the way to stop it. */
+  /** Subscribes to all later changes; called after the cache is updated. Returns the function that unsubscribes. */
   onChange(listener: (change: Change<T>) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Milliseconds since the server last said anything on the watch; 0 before the first list. */
+  /** Milliseconds since the last event of the watch; 0 before the first list. */
   silentForMs(): number {
     return this.#heardAt === 0 ? 0 : this.#options.clock.monotonic() - this.#heardAt;
   }
 
-  /** Lists and watches until `signal` aborts. Never rejects: what fails is logged and tried again. */
+  /** Lists and watches until `signal` aborts. Never rejects: logs failures and retries. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#options;
     let resumeAt: string | undefined;
@@ -160,7 +160,7 @@ export class WatchCache<T extends KubeObject> {
   }
 
   async *#follow(resourceVersion: string, signal: AbortSignal): AsyncIterable<string> {
-    // A signal that aborted during the list tells nobody a second time.
+    // A signal that aborted during the list does not fire again.
     if (signal.aborted) return;
     const { kube, clock, random } = this.#options;
     const stall = new AbortController();

@@ -12,17 +12,16 @@ export interface WatchesOnDemandOptions<T extends KubeObject> {
   readonly random: Random;
   readonly log: Logger;
   readonly keep?: (object: T) => T;
-  /** How many run at once; whoever comes later has to ask the server now and then. */
+  /** Concurrent watches; callers beyond this limit have to poll. */
   readonly most: number;
-  /** Called when a watch has its first list, and after every change from then on. */
+  /** Called after the first list of a watch, and after every later change. */
   readonly onChange: (id: string) => void;
-  /** Ends all of them. */
+  /** Ends all watches. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Watches of parts of a kind that run only while somebody needs them, for kinds of which a cluster has too many objects
- * to hold them all.
+ * Watches of parts of a kind that run only while they are needed, for kinds with too many objects to cache them all.
  */
 export class WatchesOnDemand<T extends KubeObject> {
   readonly #options: WatchesOnDemandOptions<T>;
@@ -32,7 +31,7 @@ export class WatchesOnDemand<T extends KubeObject> {
     this.#options = options;
   }
 
-  /** Starts the watch of this id if it does not run, and there is room for it. */
+  /** Starts the watch of this id unless it runs already or the limit is reached. */
   open(id: string, selection: Selection): void {
     const { kube, resource, clock, random, log, keep, most, onChange, signal } = this.#options;
     if (signal.aborted || this.#open.has(id) || this.#open.size >= most) return;
@@ -68,7 +67,7 @@ export class WatchesOnDemand<T extends KubeObject> {
     void cache.run(stopping.signal);
   }
 
-  /** The objects as this watch knows them; `undefined` until its first list is in, or when it does not run. */
+  /** The objects of this watch; `undefined` before its first list, or if it does not run. */
   objects(id: string): readonly T[] | undefined {
     const entry = this.#open.get(id);
     return entry?.isSynced === true ? entry.cache.list() : undefined;
@@ -79,7 +78,7 @@ export class WatchesOnDemand<T extends KubeObject> {
     this.#open.delete(id);
   }
 
-  /** How many run. */
+  /** Number of running watches. */
   get size(): number {
     return this.#open.size;
   }

@@ -4,30 +4,30 @@ import { type Random, backedOff } from "../ports/random.ts";
 export interface WorkQueueOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** How many keys are worked on at once. */
+  /** Number of concurrent workers. */
   readonly workers: number;
-  /** Events of one key within this time become one run. */
+  /** Events of one key within this time cause a single run. */
   readonly coalesceMs?: number;
   /** First delay after a failure; doubles up to `maxRetryMs`. */
   readonly minRetryMs?: number;
   readonly maxRetryMs?: number;
-  /** Works on a key. Rejecting means: again, later. */
+  /** Processes a key. Rejecting means: retry later. */
   readonly work: (key: string) => Promise<{ readonly again?: { readonly afterMs: number } }>;
-  /** The least wait that a failure itself asks for, in milliseconds. */
+  /** The minimum wait that a failure requests, in milliseconds. */
   readonly notBeforeMs?: (error: unknown) => number;
   readonly onFailure: (key: string, error: unknown, retryInMs: number) => void;
 }
 
 interface Entry {
-  /** Monotonic time from which it may run; `undefined`: nothing is asked of it. */
+  /** Monotonic time of the next run; `undefined`: no run is due. */
   due: number | undefined;
   running: boolean;
   failures: number;
 }
 
 /**
- * Keys to look at. A key is worked on by one worker at a time; what is added while it runs makes it run once more.
- * The number of entries is the number of distinct keys, so the cluster bounds it.
+ * Keys to process. Each key has one worker at a time; a key added while it runs is run once more. There is one entry
+ * per distinct key, so the size of the cluster bounds the queue.
  */
 export class WorkQueue {
   readonly #options: Required<WorkQueueOptions>;
@@ -40,7 +40,7 @@ export class WorkQueue {
     this.#options = { coalesceMs: 250, minRetryMs: 100, maxRetryMs: 60_000, notBeforeMs: () => 0, ...options };
   }
 
-  /** Asks for a run of `key` after `afterMs` (the coalescing time when absent). An earlier request stands. */
+  /** Schedules `key` after `afterMs` (absent: the coalescing time). An earlier schedule stands. */
   add(key: string, afterMs: number = this.#options.coalesceMs): void {
     if (this.#stopped) return;
     const entry = this.#entries.get(key) ?? { due: undefined, running: false, failures: 0 };
@@ -57,7 +57,7 @@ export class WorkQueue {
     return size;
   }
 
-  /** Nothing starts after this; what runs, runs on. */
+  /** Starts nothing more; current runs go on. */
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
@@ -108,7 +108,7 @@ export class WorkQueue {
       entry.failures += 1;
       const { random, minRetryMs, maxRetryMs, notBeforeMs } = this.#options;
       const asked = Math.min(maxRetryMs, notBeforeMs(error));
-      // Never earlier than asked for, and not all at the very moment.
+      // Never earlier than requested, and with jitter.
       const retry = Math.round(
         Math.max(
           asked * (1 + 0.2 * random.next()),

@@ -1,14 +1,14 @@
-/** A pending call of {@link Clock.after}; calling it takes the call back, more than once is harmless. */
+/** Cancels a pending call of {@link Clock.after}. Calling it more than once is harmless. */
 export type CancelTimer = () => void;
 
 /**
- * Time, as a process sees it. Production reads the machine's; the simulation owns every tick.
- * Nothing outside `ports/node` reads a clock or sets a timer by any other means.
+ * The time of a process. Production reads the machine's clocks; the simulation controls every tick. Nothing outside
+ * `ports/node` reads a clock or sets a timer by other means.
  */
 export interface Clock {
   /** Wall time in milliseconds since the epoch. May jump. */
   now(): number;
-  /** Milliseconds since a start that is the same for all processes of one boot of the machine. Never goes back. */
+  /** Milliseconds since an origin that all processes of one boot share. Never goes back. */
   monotonic(): number;
   /** Calls `run` once, `milliseconds` from now. */
   after(milliseconds: number, run: () => void): CancelTimer;
@@ -28,7 +28,7 @@ export class DeadlineExceeded extends Error {
   override readonly name = "DeadlineExceeded";
 }
 
-/** Builds the derived verbs from the three primitive ones, so that every driver has the same rules. */
+/** Derives the compound functions from the three primitive ones, so that all drivers behave alike. */
 export function clockFrom(primitive: Pick<Clock, "now" | "monotonic" | "after">): Clock {
   return {
     ...primitive,

@@ -3,9 +3,9 @@ export interface Download {
   /** `https:` or `http:`. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** PEM; who vouches for the server, beside those that the machine believes in anyway. */
+  /** PEM: authorities to trust besides those of the machine. */
   readonly authorities: readonly string[];
-  /** The server begins to answer within this time. */
+  /** Time limit for the first byte of the answer. */
   readonly headersTimeoutMs: number;
   readonly maxBytes: number;
 }
@@ -17,5 +17,7 @@ export interface Downloaded {
   readonly body: Uint8Array;
 }
 
-/** Resolves with whatever the server answers; rejects when it cannot be reached, is not believed, or says too much. */
+/**
+ * Resolves with any answer of the server; rejects if the server is unreachable or untrusted, or the answer too long.
+ */
 export type Downloader = (what: Download, signal: AbortSignal) => Promise<Downloaded>;

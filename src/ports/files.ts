@@ -8,20 +8,20 @@ export interface FileStat {
   readonly modifiedMs: number;
 }
 
-/** The file system of the machine a process runs on. The machines that this suite manages are behind `Host` instead. */
+/** The file system of the machine that the process runs on. `Host` covers the machines that this suite manages. */
 export interface Files {
-  /** `undefined` when there is no such file; any other failure throws. */
+  /** `undefined` if the file does not exist; any other failure throws. */
   read(path: string): Promise<Uint8Array | undefined>;
   readText(path: string): Promise<string | undefined>;
-  /** Atomic and durable: temporary file, fsync, rename, fsync of the folder. Makes missing parents (0755). */
+  /** Atomic and durable: temporary file, fsync, rename, fsync of the folder. Creates missing parents (0755). */
   write(path: string, contents: string | Uint8Array, options?: { readonly mode?: number }): Promise<void>;
   append(path: string, contents: string, options?: { readonly mode?: number }): Promise<void>;
-  /** Of the path itself, not of what it links to; `undefined` when absent. */
+  /** The path itself; does not follow links. `undefined` if absent. */
   stat(path: string): Promise<FileStat | undefined>;
   /** Names in the folder, sorted; empty when the folder is absent. */
   list(path: string): Promise<readonly string[]>;
   makeDirectory(path: string, options?: { readonly mode?: number }): Promise<void>;
-  /** Whole trees too. Removing what is not there is not an error. */
+  /** Removes whole trees, too. Removing an absent path is not an error. */
   remove(path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   /** Replaces an existing link atomically. */

@@ -5,15 +5,15 @@ export interface ForwardOptions {
   readonly host: string;
   readonly port: number;
   /**
-   * Where a connection may be led, asked for each. The first one that takes it has it; every connection begins with the
-   * next one.
+   * Destinations of a connection, evaluated per connection. The first one that accepts it gets it; each new connection
+   * starts with the next destination.
    */
   readonly to: () => readonly { readonly host: string; readonly port: number }[];
   readonly log: Logger;
 }
 
 /**
- * Leads TCP connections on until `signal` aborts, without a look at what they carry; whoever takes one sees the address
- * that it came from. A connection that nobody takes is closed. Resolves when it listens.
+ * Forwards TCP connections until `signal` aborts, without reading them; the destination sees the forwarder's address.
+ * Closes a connection that no destination accepts. Resolves when listening.
  */
 export type Forward = (options: ForwardOptions, signal: AbortSignal) => Promise<{ readonly port: number }>;

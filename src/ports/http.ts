@@ -1,6 +1,6 @@
 /**
- * One HTTP exchange as data. The API server answers it, the client's transport asks it, and the composition root
- * joins the two over a socket, inside one process, or through the simulation's unreliable network.
+ * One HTTP exchange as data. The API server answers it and the client's transport sends it. The composition root
+ * connects the two over a socket, within one process, or through the simulation's unreliable network.
  */
 export interface HttpRequest {
   /** Upper case. */
@@ -16,7 +16,7 @@ export interface HttpResponse {
   readonly status: number;
   /** Names in lower case. A repeated header (`warning`) is a list. */
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
-  /** A stream for watches and followed logs: chunks as they come; ends when the iterator returns. */
+  /** A stream for watches and followed logs: yields chunks as they arrive, ends when the iterator returns. */
   readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array>;
 }
 

@@ -13,7 +13,7 @@ import type { Logger } from "./logger.ts";
 import type { Random } from "./random.ts";
 import type { Journal } from "./journal.ts";
 
-/** What every process is given: time, chance, and two ways to speak. */
+/** The environment of every process: time, randomness, log and journal. */
 export interface Ports {
   readonly clock: Clock;
   readonly random: Random;

@@ -2,21 +2,19 @@ import type { JournalEntry } from "../api/books/report-table.ts";
 
 export type { ReportLevel, JournalEntry } from "../api/books/report-table.ts";
 
-/** Writes story lines. Every process has one from its first line on, beside Clock, Random and Logger. */
+/** Writes journal lines. Every process has one from its start, beside Clock, Random and Logger. */
 export interface Journal {
   /** Never throws and never waits. */
   line(line: JournalEntry): void;
   /** Resolves once every boundary line is as durable as this driver can make it. Called before a reboot. */
   flush(signal?: AbortSignal): Promise<void>;
-  /** `dropped`: boundary lines that are in no journal. Absent where nobody collects lines. */
+  /** `dropped`: boundary lines that no journal has. Absent if nothing collects lines. */
   readonly counts?: { readonly dropped: number };
 }
 
-/** Where a scribe keeps lines, as text, before they are anywhere else. */
+/** Stores lines as text before they are sent anywhere else. */
 export interface LineStore {
-  /**
-   * Puts lines (without line feeds) behind those of a boot. `durable`: they survive a loss of power once this resolves.
-   */
+  /** Appends lines (without line feeds) to those of a boot. `durable`: they survive a power loss once this resolves. */
   append(
     boot: string,
     lines: readonly string[],
@@ -26,7 +24,8 @@ export interface LineStore {
 }
 
 /**
- * Keeps lines in memory: tests, simulation, and processes whose lines nobody collects yet. Bounded: oldest go first.
+ * Keeps lines in memory: for tests, the simulation, and processes whose lines are not collected yet. Bounded: drops the
+ * oldest lines first.
  */
 export function memoryJournal(limit = 10_000): Journal & { readonly lines: readonly JournalEntry[] } {
   const lines: JournalEntry[] = [];

@@ -4,11 +4,11 @@ export interface TlsFiles {
   /** PEM */
   readonly certificate: string;
   readonly key: string;
-  /** When given, clients may show certificates of this CA. */
+  /** If present, clients may present certificates of this CA. */
   readonly clientCa?: string;
 }
 
-/** Subject of the certificate that a client showed and that its CA vouches for. */
+/** Subject of the client's certificate, verified against the CA. */
 export interface ClientIdentity {
   readonly commonName: string;
   readonly organizations: readonly string[];
@@ -20,9 +20,7 @@ export type ServerHandler = (
   signal: AbortSignal,
 ) => Promise<HttpResponse>;
 
-/**
- * Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` says so. Resolves when it listens.
- */
+/** Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` is set. Resolves when listening. */
 export type Listen = (
   options: { readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles },
   handle: ServerHandler,
@@ -30,8 +28,8 @@ export type Listen = (
 ) => Promise<{ readonly port: number }>;
 
 /**
- * Serves HTTP without TLS until `signal` aborts, on a loopback address; elsewhere only where `network` says so, for
- * answers that anybody may have. Resolves when it listens.
+ * Serves HTTP without TLS until `signal` aborts, on a loopback address. Set `network` to serve elsewhere, for public
+ * answers only. Resolves when listening.
  */
 export type ListenPlain = (
   options: { readonly host: string; readonly port: number; readonly network?: boolean },
@@ -39,49 +37,46 @@ export type ListenPlain = (
   signal: AbortSignal,
 ) => Promise<{ readonly port: number }>;
 
-/** One request for a configuration; what it has of a body is refused before anybody sees it. */
+/** One request for a configuration; the listener refuses bodies. */
 export interface ConfigRequest {
   readonly method: string;
   /** As on the request line. */
   readonly target: string;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Address of who asks. */
+  /** Address of the client. */
   readonly from: string;
-  /** Subject of the certificate that was shown and that the authority for clients vouches for. */
+  /** Subject of the client's certificate, verified against the client authority. */
   readonly client: ClientIdentity | undefined;
 }
 
 export interface ConfigAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /**
-   * Handed over as it is, and never changed meanwhile. Absent: `content-length` of the headers stands for what was not
-   * asked for.
-   */
+  /** Sent as is and never modified. If absent, the `content-length` header gives the length (HEAD requests). */
   readonly body?: Uint8Array;
-  /** Called once: the answer was handed over to the network whole, or its connection broke before. */
+  /** Called once: when the network has taken the whole answer, or when the connection broke before that. */
   readonly onEnd?: (how: "whole" | "broken") => void;
 }
 
 /** Never rejects. */
 export type ConfigHandler = (request: ConfigRequest, signal: AbortSignal) => Promise<ConfigAnswer>;
 
-/** Bounds of a listener that anybody can reach. */
+/** Limits of a listener that everybody can reach. */
 export interface ConfigListenLimits {
   readonly connections: number;
   readonly connectionsOfOneSource: number;
-  /** Of a request's line and headers. */
+  /** For the request line and headers. */
   readonly headerBytes: number;
   readonly headers: number;
   /**
-   * From the connection, or from the last answer's end, to the end of a request's headers; the handshake has the same
-   * time.
+   * From the connection, or the end of the previous answer, to the end of the request headers; the handshake has the
+   * same limit.
    */
   readonly headersMs: number;
   /** Between two requests of a connection. */
   readonly idleMs: number;
-  /** For an answer to be taken, beside one second for each {@link leastBytesPerSecond}. */
+  /** For the client to receive an answer, plus one second for each {@link leastBytesPerSecond}. */
   readonly takeMs: number;
   readonly leastBytesPerSecond: number;
 }
@@ -93,7 +88,7 @@ export interface ConfigListenOptions {
   readonly tls: TlsFiles;
   readonly settings: { readonly minVersion: "TLSv1.2" | "TLSv1.3"; readonly ciphers: readonly string[] };
   readonly limits: ConfigListenLimits;
-  /** What was turned away before it was a request, in a word. */
+  /** Why a connection was refused before it was a request, as one word. */
   readonly onRefused: (why: string) => void;
 }
 
@@ -101,16 +96,16 @@ export interface ConfigListener {
   readonly port: number;
   readonly connections: number;
   /**
-   * From now on handshakes show this certificate; connections that there are stay. Throws where it is none, or its key
-   * is another's.
+   * Shows this certificate in later handshakes; existing connections stay. Throws if it is not a certificate, or if the
+   * key does not match.
    */
   swap(tls: TlsFiles): void;
-  /** Takes no more connections; answers under way have `graceMs` to end. Resolves when all connections are gone. */
+  /** Accepts no more connections; current answers have `graceMs` to end. Resolves when all connections are closed. */
   close(graceMs: number): Promise<void>;
 }
 
 /**
- * Serves configurations by HTTP/1.1 over TLS; on loopback addresses only, unless `network` says so. Resolves when it
- * listens.
+ * Serves configurations by HTTP/1.1 over TLS; on loopback addresses only, unless `network` is set. Resolves when
+ * listening.
  */
 export type ListenConfig = (options: ConfigListenOptions, handle: ConfigHandler) => Promise<ConfigListener>;

@@ -1,8 +1,8 @@
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**
- * Diagnostics for us, one JSON object a line: a constant message, with what varies beside it as fields.
- * People are told through conditions, events and the books instead. Never pass a secret.
+ * Diagnostics for developers, one JSON object per line: a constant message and variable fields. Users get conditions,
+ * events and the books instead. Never log a secret.
  */
 export interface Logger {
   debug(fields: LogFields, message: string): void;
@@ -13,7 +13,7 @@ export interface Logger {
   child(fields: LogFields): Logger;
 }
 
-/** Drops everything: for tests that look at results. */
+/** Drops everything: for tests that check results only. */
 export const silentLogger: Logger = {
   debug() {},
   info() {},

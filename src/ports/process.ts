@@ -1,13 +1,13 @@
 export interface SpawnOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** File that stdout and stderr are appended to; absent: they are thrown away. */
+  /** File to which stdout and stderr are appended; absent: they are discarded. */
   readonly logFile?: string;
-  /** Told what it writes to stdout and stderr, as it comes; in place of a file. */
+  /** Receives stdout and stderr as they arrive, instead of a file. */
   readonly onOutput?: (text: string) => void;
-  /** `true`: a pipe is held open as file descriptor 3, so that the child can tell when we are gone. */
+  /** `true`: holds a pipe open as file descriptor 3, so that the child notices when this process exits. */
   readonly lifeline?: boolean;
-  /** `true`: the child leads a process group of its own, and signals reach the whole group. */
+  /** `true`: the child leads its own process group, and signals reach the whole group. */
   readonly group?: boolean;
 }
 
@@ -19,9 +19,9 @@ export interface Exit {
 
 export interface Child {
   readonly pid: number;
-  /** Resolves when the process has ended, however it ended, and all that it wrote was told. */
+  /** Resolves when the process has ended, for any reason, and all of its output was delivered. */
   readonly exited: Promise<Exit>;
-  /** Signalling what has ended is not an error. */
+  /** Signalling a process that has ended is not an error. */
   kill(signal: "SIGTERM" | "SIGKILL" | "SIGSTOP" | "SIGCONT"): void;
 }
 
@@ -33,7 +33,7 @@ export interface RunResult extends Exit {
 /** Starting programs. */
 export interface Processes {
   spawn(command: string, args: readonly string[], options?: SpawnOptions): Child;
-  /** Runs to its end with bounded output (1 MiB each); aborting kills it. */
+  /** Runs a program to its end with bounded output (1 MiB each); aborting kills it. */
   run(
     command: string,
     args: readonly string[],

@@ -1,4 +1,4 @@
-/** Chance. Production asks the kernel; the simulation gives a seeded stream. */
+/** Randomness. Production asks the kernel; the simulation supplies a seeded stream. */
 export interface Random {
   /** A number in [0, 1). */
   next(): number;
@@ -13,7 +13,9 @@ export function jittered(random: Random, base: number, spread: number): number {
   return base * (1 - spread + 2 * spread * random.next());
 }
 
-/** The wait after the n-th failure in a row (from 1): doubles from `firstMs` up to `lastMs`, spread by ± `spread`. */
+/**
+ * The wait after the n-th consecutive failure (from 1): doubles from `firstMs` up to `lastMs`, spread by ± `spread`.
+ */
 export function backedOff(
   random: Random,
   failures: number,

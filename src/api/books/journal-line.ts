@@ -4,7 +4,7 @@ import { reportMarks, sectionOutcomes } from "./report-table.ts";
 
 const text = (maxLength: number, description: string) => Type.String({ maxLength, description });
 
-/** Who wrote a line: one sequence of numbers for each writer and boot. */
+/** The writer of a line: each writer and boot has its own sequence of numbers. */
 export const writerSchema = () =>
   Type.Object({
     component: text(63, "Part of the suite: daemon, first-boot, controller, operator, …"),
@@ -13,7 +13,7 @@ export const writerSchema = () =>
     version: Type.Optional(text(63, "Its version.")),
   });
 
-/** Up to where a writer's lines are known. */
+/** The last known line of a writer. */
 export const mark = () =>
   Type.Object({
     component: text(63, "The writer's component."),
@@ -21,10 +21,10 @@ export const mark = () =>
     boot: text(63, "Boot id of its machine, or uid of its pod."),
     seq: Type.Integer({ minimum: 0, description: "Number of its newest line of that boot." }),
   });
-/** Up to where a writer's lines are known. */
+/** The last known line of a writer. */
 export type JournalMark = Static<ReturnType<typeof mark>>;
 
-/** What a line and an entry of a chapter have in common. */
+/** The fields that a journal line and a chapter entry share. */
 export const lineFields = () => ({
   writer: writerSchema(),
   boot: text(63, "Boot id of the machine; of a pod its uid."),
@@ -77,5 +77,5 @@ export const journalLine = () =>
     run: Type.Optional(text(253, "Which instance of the chapter: a target's name or a uid.")),
     ...lineFields(),
   });
-/** One line of a journal: on disk a line of JSON, in the API an item of a MachineStateJournal. */
+/** One line of a journal: a line of JSON on disk, an item of a MachineStateJournal in the API. */
 export type JournalLine = Static<ReturnType<typeof journalLine>>;

@@ -26,7 +26,7 @@ export const MachineStateBook = defineResource({
       },
       { description: "What the book is about." },
     ),
-    /** RFC 3339 of when the subject was gone. */
+    /** RFC 3339: when the subject disappeared. */
     subjectGoneAt: Type.Optional(dateTime({ description: "When the subject was gone; absent: it is there." })),
     chapters: atomicList(
       Type.Object({

@@ -45,7 +45,7 @@ const entry = () =>
       Type.Boolean({ description: "Its clock does not fit to the others': it was placed by what caused it." }),
     ),
   });
-/** One line as a chapter keeps it. */
+/** One line as a chapter stores it. */
 export type ChapterEntry = Static<ReturnType<typeof entry>>;
 
 const chapterSpec = () =>

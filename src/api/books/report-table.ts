@@ -1,7 +1,7 @@
 /**
- * What the books can say, as closed tables: kinds of books, the chapters of each, the sections of each chapter, and the
- * reasons that a section may give. Whoever writes a line that is not in them does not compile; `docs/errors.md` and the
- * texts of alerts are made from them.
+ * Everything that can be reported, as closed tables: kinds of books, the chapters of each, the sections of each
+ * chapter, and the reasons of each section. A line that is not in them does not compile. `docs/errors.md` and the texts
+ * of alerts are generated from them.
  */
 
 /** How much a line matters: boundary lines open and close chapters and sections, and are never dropped. */
@@ -26,7 +26,7 @@ export type SectionOutcome = (typeof sectionOutcomes)[number];
 interface ReasonText {
   /** One sentence: what happened. */
   readonly means: string;
-  /** What a person does about it by default; empty: nothing. */
+  /** The default next action for a person; empty: none. */
   readonly next: string;
 }
 
@@ -34,8 +34,7 @@ const nothing = (means: string): ReasonText => ({ means, next: "" });
 const asks = (means: string, next: string): ReasonText => ({ means, next });
 
 /**
- * Every reason that a story line, a section, a chapter or a health condition gives, with its explanation and the
- * default next action.
+ * Every reason of a journal line, section, chapter or health condition, with its explanation and default next action.
  */
 export const reportReasons = {
   // a node's update
@@ -378,8 +377,8 @@ const interruptions = ["Interrupted", "UpdateFailed"] as const;
 type Sections = Readonly<Record<string, readonly ReportReason[]>>;
 
 /**
- * Book kind → chapter → section → its reasons, sections in the order in which they happen. A path that ends with `/*`
- * takes any last word in its place.
+ * Book kind → chapter → section → reasons; sections in the order in which they happen. A path that ends in `/*` matches
+ * any last word.
  */
 export const bookSections = {
   node: {
@@ -539,9 +538,8 @@ export const bookSections = {
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Sections>>>>;
 
 /**
- * Conditions of MachineConfiguration `cluster` that tell of the suite's health → their reasons. Where a part is named,
- * its name is in the reason: `SyncRBACFailing` is SyncFailing, `ChildNodesDown` is ChildDown, `RenderStalled` is
- * ChildStalled.
+ * Health conditions of MachineConfiguration `cluster` → their reasons. A reason may contain the name of a part:
+ * `SyncRBACFailing` is SyncFailing, `ChildNodesDown` is ChildDown, `RenderStalled` is ChildStalled.
  */
 export const healthReasons = {
   OperatorHealthy: [
@@ -601,7 +599,7 @@ export const healthReasons = {
 export type BookSections = typeof bookSections;
 export type BookKind = keyof BookSections;
 export const bookKinds = Object.keys(bookSections) as readonly BookKind[];
-/** `node/worker-0`; the cluster's book is called `cluster`. */
+/** `node/worker-0`; the book of the cluster is `cluster`. */
 export type BookName = BookNameOf<BookKind>;
 type BookNameOf<B extends BookKind> = B extends "cluster" ? "cluster" : `${B}/${string}`;
 
@@ -622,55 +620,55 @@ export interface ReportReference {
 }
 
 export interface ReportNext {
-  /** What is to be done, as one sentence. */
+  /** The next action, as one sentence. */
   readonly action: string;
-  /** Who does it: `administrator`, or a component. */
+  /** Responsible for the action: `administrator`, or a component. */
   readonly actor: string;
-  /** RFC 3339 of by when. */
+  /** RFC 3339: the deadline. */
   readonly by?: string;
 }
 
 interface ReportText {
-  /** Which instance of the chapter: a target's name or a uid. */
+  /** The instance of the chapter: the name of a target, or a uid. */
   readonly run?: string;
   readonly mark: ReportMark;
   readonly level: ReportLevel;
-  /** How the section ended, where the mark does not say it. */
+  /** How the section ended, unless the mark already says so. */
   readonly outcome?: SectionOutcome;
   readonly message: string;
-  /** In place of the reason's default. */
+  /** Overrides the default of the reason. */
   readonly next?: ReportNext;
   readonly data?: Readonly<Record<string, string | number | boolean>>;
   readonly refs?: readonly ReportReference[];
 }
 
-/** A line of one kind of book, without the name of the book. */
+/** A line of one kind of book, without the book's name. */
 export type JournalEntryIn<B extends BookKind> = LinesOfBook<B> & ReportText;
 export type JournalEntryOf<B extends BookKind> = { readonly book: BookNameOf<B> } & JournalEntryIn<B>;
 
 /**
- * One line of the story that the books tell. The scribe adds who wrote it, its sequence number and both clocks.
- * No secrets and no file contents: a line may be read by anyone who may read the object it speaks of.
+ * One report to the books. The journal adds the writer, the sequence number and both clocks. Never include secrets or
+ * file contents: everyone who may read the object may read its lines.
  */
 export type JournalEntry = { [B in BookKind]: JournalEntryOf<B> }[BookKind];
 
-/** The key of `sections` that a path is of, or `undefined`. */
+/** The key of `sections` that matches a path, or `undefined`. */
 export function sectionKeyOf(book: BookKind, chapter: string, path: string): string | undefined {
   const sections = (bookSections[book] as Readonly<Record<string, Sections>>)[chapter];
   if (sections === undefined) return undefined;
   if (sections[path] !== undefined) return path;
   const open = `${path.slice(0, path.lastIndexOf("/"))}/*`;
-  // What is behind the first word may have words of its own.
+  // The part behind the first word is free text.
   return sections[open] !== undefined
     ? open
     : Object.keys(sections).find((key) => key.endsWith("/*") && path.startsWith(key.slice(0, -1)));
 }
 
-/** Sections of a chapter in the order in which they happen; empty for a chapter that the tables do not have. */
+/** Sections of a chapter in the order in which they happen; empty for a chapter that the tables lack. */
 export const sectionsOf = (book: BookKind, chapter: string): readonly string[] =>
   Object.keys((bookSections[book] as Readonly<Record<string, Sections>>)[chapter] ?? {});
 
-/** The kind of a book by its name; `undefined` for what is no book's name. */
+/** The kind of a book, from its name; `undefined` if the name is not a book's. */
 export function bookKindOf(book: string): BookKind | undefined {
   if (book === "cluster") return "cluster";
   const slash = book.indexOf("/");
@@ -678,6 +676,6 @@ export function bookKindOf(book: string): BookKind | undefined {
   return kind !== "cluster" ? bookKinds.find((each) => each === kind) : undefined;
 }
 
-/** Explanation and default next action of a reason; a reason of a newer version is its own explanation. */
+/** Explanation and default next action of a reason; a reason of a newer version explains itself by its name. */
 export const reasonText = (reason: string): ReasonText =>
   (reportReasons as Readonly<Record<string, ReasonText>>)[reason] ?? { means: reason, next: "" };

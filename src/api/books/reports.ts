@@ -1,29 +1,29 @@
 /**
- * What becomes of a reported reason besides its journal line: the Event that `kubectl describe` shows. Together with
- * `stories.ts` this table is closed: `report` takes nothing that is in neither, and a reason with an Event cannot be
- * reported without the object that the Event is about.
+ * What a reported reason yields besides its journal line: the Event that `kubectl describe` shows. Like
+ * `report-table.ts`, this table is closed: `report` accepts only reasons from these two tables, and a reason with an
+ * Event must name the object of the Event.
  */
 import type { KubeObject } from "../schema/object.ts";
 import type { BookKind, JournalEntry, ReportReason } from "./report-table.ts";
 
 export interface EventForm {
   readonly type: "Normal" | "Warning";
-  /** CamelCase; users and scripts see it, so that it changes no more. */
+  /** CamelCase. Users and scripts depend on it, so it never changes. */
   readonly reason: string;
-  /** Only lines in books of this kind become an Event: the same reason is told of a pool and of its build. */
+  /** Only lines in books of this kind become an Event: a pool and its build report the same reason. */
   readonly in?: BookKind;
-  /** Only lines in this chapter become an Event: other chapters tell of the same by the way. */
+  /** Only lines in this chapter become an Event: other chapters mention the same reason. */
   readonly chapter?: string;
-  /** Only lines of this section become an Event: several sections can give the same reason. */
+  /** Only lines of this section become an Event: several sections may give the same reason. */
   readonly path?: string;
 }
 
 const normal = <const R extends string>(reason: R) => ({ type: "Normal", reason }) as const;
 const warning = <const R extends string>(reason: R) => ({ type: "Warning", reason }) as const;
-/** A trouble of a machine: its Event has the reason of the line that opens the chapter Degraded. */
+/** A fault of a machine: its Event has the reason of the line that opens the chapter Degraded. */
 const trouble = <const R extends string>(reason: R) => ({ ...warning(reason), in: "node", path: "Failed" }) as const;
 
-/** Reasons of journal lines → the Event that says the same. */
+/** Reasons of journal lines → the equivalent Event. */
 export const eventForms = {
   // controller
   TargetQuarantined: { ...warning("TargetQuarantined"), chapter: "Rollout" },
@@ -74,7 +74,7 @@ export const eventForms = {
   PoliciesNotMerged: trouble("PoliciesNotMerged"),
 } as const satisfies Partial<Readonly<Record<ReportReason, EventForm>>>;
 
-/** What happens and belongs to no chapter: an Event and a log line, and no journal line. */
+/** Reports that belong to no chapter: an Event and a log line, but no journal line. */
 export const notices = {
   // controller
   SelectingAll: "Warning",
@@ -90,7 +90,7 @@ export const notices = {
   RenderedConfigsRemoved: "Normal",
   RenderedConfigRestored: "Warning",
   NodeJoined: "Normal",
-  // controller: verdicts about requests for certificates, each as the verdict is; see `CsrReason` of core/join
+  // controller: verdicts on certificate requests, named like the verdict; see `CsrReason` of core/join
   NodeJoins: "Normal",
   NodeServes: "Normal",
   NodeRenews: "Normal",
@@ -141,7 +141,7 @@ export const notices = {
 } as const satisfies Readonly<Record<string, EventForm["type"]>>;
 export type Notice = keyof typeof notices;
 
-/** What an Event can be about. */
+/** The object of an Event. */
 export type EventSubject = Pick<KubeObject, "apiVersion" | "kind" | "metadata">;
 
 type Formed = typeof eventForms;
@@ -171,15 +171,12 @@ type AsksForSubject<L extends JournalEntry> = L["reason"] extends keyof Formed
     : false
   : false;
 
-/** The journal has the line already: only its Event and its log line are made. */
+/** The journal already has the line: only its Event and its log line are written. */
 interface Written {
   readonly isWritten?: boolean;
 }
 
-/**
- * A journal line with the object that its Event is about, where its reason has one; `undefined`: its Event is not due
- * this time.
- */
+/** A journal line with the object of its Event, if its reason has one; `undefined`: no Event this time. */
 export type ReportedLine = JournalEntry extends infer L
   ? L extends JournalEntry
     ? AsksForSubject<L> extends true
@@ -191,11 +188,11 @@ export type ReportedLine = JournalEntry extends infer L
 export interface ReportedNotice {
   readonly about: EventSubject;
   readonly notice: Notice;
-  /** In place of the type that the table gives. */
+  /** Overrides the type from the table. */
   readonly type?: EventForm["type"];
   /** One sentence: what happened. */
   readonly message: string;
 }
 
-/** One happening, said once; the runtime makes of it all that is made of such a thing. */
+/** One report; the runtime derives the journal line, the Event and the log line from it. */
 export type Happening = ReportedLine | ReportedNotice;

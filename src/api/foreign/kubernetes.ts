@@ -44,7 +44,7 @@ export type CustomResourceDefinition = CustomResourceManifest & {
   status?: { conditions?: { type: string; status: string }[] };
 };
 
-/** The kinds of Kubernetes itself that this suite reads or writes. */
+/** Kubernetes' own kinds that this suite reads or writes. */
 export const kubernetes = {
   Namespace: resource<Namespace>("v1", "Namespace", "namespaces", "Cluster"),
   Node: resource<Node>("v1", "Node", "nodes", "Cluster"),

@@ -2,8 +2,9 @@ import { configGroup, group } from "../names.ts";
 import { type KubeObject, resource } from "../schema/object.ts";
 
 /**
- * Kinds of OpenShift that the suite reads where a cluster has them, as far as it reads them: openshift/api config/v1
- * types_{infrastructure,network,dns,proxy,image,scheduling,cluster_operator,apiserver,tlssecurityprofile}.go (master).
+ * OpenShift kinds that the suite reads if the cluster has them, limited to the fields that it reads: openshift/api
+ * config/v1 types_{infrastructure,network,dns,proxy,image,scheduling,cluster_operator,apiserver,tlssecurityprofile}.go
+ * (master).
  */
 export interface Infrastructure extends KubeObject {
   readonly spec?: { readonly cloudConfig?: { readonly name?: string; readonly key?: string } };
@@ -59,7 +60,7 @@ export interface ApiServerConfig extends KubeObject {
   };
 }
 
-/** Everything of group config.openshift.io that there is one of is called `cluster`. */
+/** Singletons of group config.openshift.io are named `cluster`. */
 export const openshift = {
   Infrastructure: resource<Infrastructure>(`${configGroup}/v1`, "Infrastructure", "infrastructures", "Cluster"),
   Network: resource<Network>(`${configGroup}/v1`, "Network", "networks", "Cluster"),
@@ -68,7 +69,7 @@ export const openshift = {
   Image: resource<ImageConfig>(`${configGroup}/v1`, "Image", "images", "Cluster"),
   Scheduler: resource<SchedulerConfig>(`${configGroup}/v1`, "Scheduler", "schedulers", "Cluster"),
   APIServer: resource<ApiServerConfig>(`${configGroup}/v1`, "APIServer", "apiservers", "Cluster"),
-  /** Its own name is `version`. */
+  /** ClusterVersion is named `version`. */
   ClusterVersion: resource(`${configGroup}/v1`, "ClusterVersion", "clusterversions", "Cluster"),
   OSImageStream: resource(`${group}/v1`, "OSImageStream", "osimagestreams", "Cluster"),
   InternalReleaseImage: resource(`${group}/v1`, "InternalReleaseImage", "internalreleaseimages", "Cluster"),

@@ -86,7 +86,7 @@ export const MachineConfiguration = defineResource({
   rules: [{ rule: "self.metadata.name == 'cluster'", message: "the one MachineConfiguration is called cluster" }],
 });
 export type MachineConfiguration = ResourceOf<typeof MachineConfiguration>;
-/** Policies for files, units and SSH keys, as users write them and as the effective ones are published. */
+/** Policies for files, units and SSH keys, both as users write them and as the effective ones are published. */
 export type ClusterPolicies = NonNullable<
   NonNullable<NonNullable<MachineConfiguration["status"]>["nodeDisruptionPolicyStatus"]>["clusterPolicies"]
 >;

@@ -3,7 +3,8 @@ import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
 import { conditionList, dnsName, listMap, oneOf } from "../schema/schema.ts";
 
 /**
- * A reference with a sha256 digest. Nested repositories and loopback registries count, unlike in openshift/api (main).
+ * A reference with a sha256 digest. Unlike openshift/api (main), this accepts nested repositories and loopback
+ * registries.
  */
 export const digestReference = () =>
   Type.String({ minLength: 1, maxLength: 447, pattern: "^[^@]+@sha256:[a-f0-9]{64}$" });

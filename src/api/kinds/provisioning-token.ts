@@ -2,7 +2,7 @@ import Type from "typebox";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
 import { atomicList, dateTime, dnsName } from "../schema/schema.ts";
 
-/** How many of the machines that used a token last are named in its status. */
+/** How many machines the status lists: those that used the token last. */
 export const maxLastUsedBy = 10;
 
 export const ProvisioningToken = defineResource({

@@ -1,18 +1,18 @@
 import { timestampOf } from "./object.ts";
 
-/** A condition of whatever form: some kinds leave reason and message out, or have further times. */
+/** A condition of any form: some kinds omit reason and message, others add further times. */
 interface AnyCondition {
   readonly type?: string;
   readonly status?: string;
   readonly lastTransitionTime?: string | null | undefined;
 }
 
-/** A condition as its writer words it; when its status last changed follows from the one before. */
+/** A condition as its writer gives it; the transition time follows from the previous condition. */
 export type Worded<C extends AnyCondition> = Omit<C, "lastTransitionTime">;
 
 /**
- * A condition that takes the place of the one of its type: its last transition is the moment at which its status became
- * what it is. The condition before itself, when it says the same.
+ * A condition that replaces the previous one of its type and keeps its transition time while the status is the same.
+ * Returns the previous object if nothing changed.
  *
  * @param now milliseconds since the epoch.
  */
@@ -28,8 +28,7 @@ export function withTransition<C extends AnyCondition>(
 }
 
 /**
- * The conditions with one of them set, in the place of the one of its type or at the end. A condition that says the same
- * already stays the very object.
+ * Sets one condition: replaces the one of its type or appends it. An unchanged condition stays the same object.
  *
  * @param now milliseconds since the epoch.
  */

@@ -9,7 +9,7 @@ export interface Column {
   readonly type: "string" | "integer" | "date" | "boolean";
   readonly jsonPath: string;
   readonly description: string;
-  /** Columns above 0 are shown by `-o wide` only. */
+  /** Columns with a priority above 0 appear with `-o wide` only. */
   readonly priority?: number;
 }
 
@@ -26,7 +26,7 @@ export interface ResourceOptions<Spec extends TSchema, Status extends TSchema> {
   readonly version: string;
   readonly scope: "Cluster" | "Namespaced";
   readonly shortNames?: readonly string[];
-  /** One sentence: what an object of this kind says. */
+  /** One sentence: what an object of this kind describes. */
   readonly description: string;
   readonly spec: Spec;
   /** Absent: the kind has no status and no status subresource. */
@@ -40,7 +40,7 @@ export interface DefinedResource<T extends KubeObject> extends Resource<T> {
   readonly singular: string;
   readonly description: string;
   readonly schema: TObject;
-  /** The static type's run-time twin: the schema only, without the rules. */
+  /** The run-time check for the static type: schema only, without the CEL rules. */
   is(value: unknown): value is T;
   /** The CustomResourceDefinition manifest, deterministic. */
   crd(): CustomResourceManifest;
@@ -59,8 +59,8 @@ type Typed<Spec extends TSchema, Status extends TSchema> = KubeObject & {
 };
 
 /**
- * Defines a kind once: from this come the static type (`ResourceOf`), the run-time check (`is`), the CRD with its
- * rules, printer columns and short names (`crd`), and the reference page.
+ * Defines a kind once: the static type (`ResourceOf`), the run-time check (`is`), the CRD with its rules, printer
+ * columns and short names (`crd`), and the reference page all derive from it.
  */
 export function defineResource<Spec extends TSchema, Status extends TSchema = TObject>(
   options: ResourceOptions<Spec, Status>,

@@ -1,4 +1,4 @@
-/** What every Kubernetes object has. Field names and meaning: Kubernetes apimachinery meta/v1. */
+/** The fields of every Kubernetes object. Field names and meaning: Kubernetes apimachinery meta/v1. */
 export interface ObjectMeta {
   name: string;
   namespace?: string;
@@ -36,9 +36,7 @@ export interface LabelSelector {
   matchExpressions?: { key: string; operator: "In" | "NotIn" | "Exists" | "DoesNotExist"; values?: string[] }[];
 }
 
-/**
- * A condition as `metav1.Condition` has it; kinds of config.openshift.io v1 and pools leave `observedGeneration` out.
- */
+/** A condition like `metav1.Condition`; pools and kinds of config.openshift.io v1 omit `observedGeneration`. */
 export interface Condition {
   type: string;
   status: "True" | "False" | "Unknown";
@@ -48,7 +46,7 @@ export interface Condition {
   observedGeneration?: number;
 }
 
-/** A kind as clients need it: how its URL is built, and which type its objects have. */
+/** A kind as clients need it: URL parts and object type. */
 export interface Resource<T extends KubeObject = KubeObject> {
   readonly group: string;
   readonly version: string;
@@ -60,7 +58,7 @@ export interface Resource<T extends KubeObject = KubeObject> {
   readonly objectType?: T;
 }
 
-/** Names a kind that this suite reads or writes but does not define. */
+/** Declares a kind that this suite reads or writes but does not define. */
 export function resource<T extends KubeObject>(
   apiVersion: string,
   kind: string,
@@ -90,12 +88,12 @@ export function selectorMatches(
   return true;
 }
 
-/** Whether a selector is present but says nothing; pools refuse such a one. */
+/** Whether a selector is present but empty; pools refuse such a selector. */
 export function selectorIsEmpty(selector: LabelSelector): boolean {
   return Object.keys(selector.matchLabels ?? {}).length === 0 && (selector.matchExpressions ?? []).length === 0;
 }
 
-/** `ns/name`, or `name` of what has no namespace: the key of caches and queues. */
+/** `ns/name`, or `name` of a cluster-scoped object: the key of caches and queues. */
 export function keyOf(object: { readonly metadata: { readonly name: string; readonly namespace?: string } }): string {
   const { name, namespace } = object.metadata;
   return namespace === undefined || namespace === "" ? name : `${namespace}/${name}`;
@@ -120,5 +118,5 @@ export function controlledBy(owner: KubeObject): OwnerReference {
   };
 }
 
-/** A moment as objects carry it: RFC 3339 in UTC, to the second (apimachinery `metav1.Time`). */
+/** A time as objects store it: RFC 3339 in UTC, to the second (apimachinery `metav1.Time`). */
 export const timestampOf = (milliseconds: number): string => `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;

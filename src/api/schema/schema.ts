@@ -1,6 +1,6 @@
 import Type, { type Static, type TObject, type TSchema } from "typebox";
 
-/** One of a closed set of strings, in the only form a CRD accepts: `enum` with a `type`. */
+/** One of a closed set of strings, in the only form that CRDs accept: `enum` with a `type`. */
 export const oneOf = <const Values extends readonly string[]>(
   values: Values,
   options: { default?: Values[number]; description?: string } = {},
@@ -13,17 +13,17 @@ export const listMap = <Item extends TObject>(
   limits: { maxItems?: number; minItems?: number; description?: string } = {},
 ) => Type.Array(item, { ...limits, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys });
 
-/** A list that is replaced as a whole. */
+/** A list that is replaced as a whole (atomic). */
 export const atomicList = <Item extends TSchema>(
   item: Item,
   limits: { maxItems?: number; minItems?: number; description?: string } = {},
 ) => Type.Array(item, { ...limits, "x-kubernetes-list-type": "atomic" });
 
-/** A map with free keys. `Type.Record` would emit `patternProperties`, which a CRD cannot have. */
+/** A map with arbitrary keys. `Type.Record` would emit `patternProperties`, which CRDs refuse. */
 export const mapOf = <Value extends TSchema>(value: Value, options: { description?: string } = {}) =>
   Type.Unsafe<Record<string, Static<Value>>>({ type: "object", additionalProperties: value, ...options });
 
-/** An object whose fields are not ours to name: kept as it is. */
+/** An object with arbitrary fields, which are preserved. */
 export const anyObject = (options: { description?: string; nullable?: boolean } = {}) =>
   Type.Unsafe<Record<string, unknown>>({ type: "object", "x-kubernetes-preserve-unknown-fields": true, ...options });
 
@@ -37,7 +37,7 @@ export const intOrString = (options: { description?: string } = {}) =>
 export const dateTime = (options: { description?: string } = {}) =>
   Type.Unsafe<string>({ type: "string", format: "date-time", ...options });
 
-/** Bytes: base64 on the wire. */
+/** Bytes, base64-encoded on the wire. */
 export const bytes = (options: { description?: string; nullable?: boolean } = {}) =>
   Type.Unsafe<string>({ type: "string", format: "byte", ...options });
 
@@ -94,7 +94,7 @@ export const conditionList = (maxItems?: number) =>
     maxItems === undefined ? {} : { maxItems },
   );
 
-/** The older form of conditions: no limits on its texts, replaced as a whole. */
+/** The older form of conditions: texts without limits, list replaced as a whole. */
 export const looseConditionList = () =>
   atomicList(
     Type.Object({

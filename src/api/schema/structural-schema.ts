@@ -5,10 +5,10 @@ type Node = Record<string, unknown>;
 const unsupported = ["const", "$ref", "$defs", "$id", "patternProperties", "if", "then", "else"] as const;
 
 /**
- * Lowers a JSON Schema to the smaller dialect of CustomResourceDefinitions, or throws and says which node cannot be.
- * The API server drops `const` silently, refuses `patternProperties` and nodes without a type, and wants every key of
- * a list-map required or defaulted: all four are found here, while generating
- * (rules: kubernetes/apiextensions-apiserver pkg/apis/apiextensions/validation).
+ * Lowers a JSON Schema to the structural dialect of CustomResourceDefinitions; throws and names the node if that is not
+ * possible. The API server silently drops `const`, refuses `patternProperties` and nodes without a type, and requires
+ * every key of a list-map to be required or defaulted. This detects all four at generation time (rules:
+ * kubernetes/apiextensions-apiserver pkg/apis/apiextensions/validation).
  */
 export function structuralSchema(schema: TSchema, at = "$"): Node {
   const node: Node = { ...(schema as unknown as Node) };

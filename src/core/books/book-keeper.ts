@@ -14,7 +14,7 @@ import {
 import { isKnown, marksOf } from "./journal.ts";
 import { lineKey } from "./order-lines.ts";
 
-/** What has to be written of a book. */
+/** A pending write to a book. */
 export interface ChapterChange {
   /**
    * `open`: the chapter is new. `close`: it ended (and may be new as well). `turn`: whoever wrote it vanished, or
@@ -22,14 +22,14 @@ export interface ChapterChange {
    */
   readonly do: "open" | "close" | "turn";
   readonly chapter: Chapter;
-  /** There is no object of it yet. */
+  /** The object does not exist yet. */
   readonly isNew: boolean;
 }
 
-/** What is known of a book when somebody begins to keep it. */
+/** The known state of a book when a keeper starts. */
 export interface KeptBook {
   readonly chapters: readonly Chapter[];
-  /** Up to where lines are in chapters that were thrown away. */
+  /** The last lines in chapters that were deleted. */
   readonly through: readonly JournalMark[];
   readonly lastNumber: number;
   readonly counters: Readonly<Record<string, number>>;
@@ -38,13 +38,13 @@ export interface KeptBook {
 export const newBook: KeptBook = { chapters: [], through: [], lastNumber: 0, counters: {} };
 
 /**
- * Journals of components are sent every ten seconds at most: for this long after its last line an update waits for what
- * others have to say of it, in milliseconds.
+ * Components send their journals every ten seconds at most: an update waits this many milliseconds after its last line
+ * for the lines of other writers.
  */
 export const settleMs = 15_000;
-/** Late lines that wait for a chapter to stand in. */
+/** Late lines that wait for a chapter. */
 const mostWaiting = 50;
-/** Late lines that are remembered: journals offer them again for as long as their rings hold them. */
+/** Late lines that are remembered: journals repeat them while their rings hold them. */
 const mostLate = 1000;
 
 interface Announced {
@@ -53,8 +53,8 @@ interface Announced {
 }
 
 /**
- * Keeps one book: takes lines as they come, in any order and any number of times, and says what has to be written. A
- * chapter is written when it opens and when it closes, whatever happens in between.
+ * Keeps one book: accepts lines in any order and any number of times, and returns the pending writes. A chapter is
+ * written when it opens and when it closes, never in between.
  */
 export class BookKeeper {
   readonly book: string;
@@ -66,7 +66,7 @@ export class BookKeeper {
   readonly #announced = new Map<string, Announced[]>();
   readonly #counters: Record<string, number>;
   #lastNumber: number;
-  /** Lines that came late and stand in another chapter. */
+  /** Late lines that are stored in another chapter. */
   readonly #late = new Set<string>();
   #heardAt = 0;
   #missed = 0;
@@ -90,7 +90,7 @@ export class BookKeeper {
     return this.#lastNumber;
   }
 
-  /** Whether everything that was told is in closed chapters. */
+  /** Whether all lines are in closed chapters. */
   get isAtRest(): boolean {
     return this.#lines.length === 0;
   }
@@ -104,7 +104,7 @@ export class BookKeeper {
     return true;
   }
 
-  /** So many lines are known to be lost: the chapters that are open say so, or else the next one. */
+  /** Records that lines are known to be lost: open chapters say so, or else the next one. */
   miss(count: number): void {
     this.#missed += count;
   }
@@ -125,7 +125,7 @@ export class BookKeeper {
     }
   }
 
-  /** What has to be written now; the same again until `written` is told. */
+  /** The pending writes; unchanged until `written` is called. */
   look(now: number, pool?: string): readonly ChapterChange[] {
     let number = this.#lastNumber;
     const next = () => (number += 1);
@@ -144,10 +144,7 @@ export class BookKeeper {
     });
   }
 
-  /**
-   * In so many milliseconds a look may find something to write though nothing was heard; `undefined`: no such moment is
-   * known.
-   */
+  /** Milliseconds until a write may be due without new lines; `undefined`: none is scheduled. */
   nextLook(now: number): number | undefined {
     const drafts = this.#drafts();
     if (drafts.some(({ draft }) => draft.end !== undefined && !this.#allPoolsUpdated(draft, now)))
@@ -179,7 +176,7 @@ export class BookKeeper {
       this.#counters[counter] = (this.#counters[counter] ?? 0) + 1;
   }
 
-  /** The counters of the book as they are now: they never fall. */
+  /** The counters of the book; they never decrease. */
   get counters(): Readonly<Record<string, number>> {
     return this.#counters;
   }
@@ -220,7 +217,7 @@ export class BookKeeper {
     const has = (path: string, ...marks: readonly string[]) =>
       draft.lines.some(({ line }) => line.via === "told" && line.path === path && marks.includes(line.mark));
     const wasCordoned = has("Executed/Cordoned", "begin", "end");
-    // That it is over may be seen before those tell it who were there.
+    // An observer may report the end before the participants do.
     return (
       has("Updated", "end", "fail", "skip") &&
       has("Requested", "begin") &&
@@ -236,7 +233,7 @@ export class BookKeeper {
   #remember(chapter: Chapter, draft?: ChapterDraft): void {
     // Times of objects are whole seconds: a line within the last one is of the chapter that closed, not of the next.
     const endedAtMs = draft?.end?.at ?? Date.parse(chapter.endedAt ?? chapter.startedAt) + 999;
-    // What came late stands in it too, though it is of another.
+    // The chapter also has late lines of other chapters.
     const late =
       draft === undefined
         ? chapter.entries.filter((entry) => entry.late !== undefined)
@@ -276,7 +273,7 @@ export function merged(a: readonly JournalMark[], b: readonly JournalMark[]): re
   ).slice(-64);
 }
 
-/** A chapter that ended and waits for more to be told is open to those who read it. */
+/** Readers see a chapter that ended but waits for more lines as open. */
 function asOpen(record: ChapterRecord): ChapterRecord {
   const {
     endedAt: _endedAt,
@@ -311,8 +308,8 @@ export function oneLiner({
 const troubles: ReadonlySet<string> = new Set(["Degraded", "Lost", "Drift", "Blocked", "Rollback", "Revert"]);
 
 /**
- * The word for how the subject of a book is: what it is in, the worst first; else how the last chapter ended, when that
- * was not well.
+ * The state of a book's subject in one word: its current chapter, the worst first; otherwise the result of the last
+ * chapter if it failed.
  */
 export function healthWord(chapters: readonly Pick<Chapter, "chapter" | "state" | "outcome" | "number">[]): string {
   const open = chapters.filter(({ state }) => state !== "Closed");

@@ -3,11 +3,11 @@ import type { BookKind } from "../../api/books/report-table.ts";
 
 /** How long chapters of one kind of book are kept. */
 export interface Retention {
-  /** The newest so many closed chapters are kept, */
+  /** How many of the newest closed chapters are kept, */
   readonly chapters: number;
-  /** and none of them that ended longer ago than this. */
+  /** and the maximum age since their end. */
   readonly days: number;
-  /** How long a book is kept when what it is about is gone; absent: for ever. */
+  /** How long a book is kept after its subject has disappeared; absent: forever. */
   readonly daysAfterEnd?: number;
 }
 
@@ -18,22 +18,22 @@ export const defaultRetention: Readonly<Record<BookKind, Retention>> = {
   build: { chapters: 10, days: 90, daysAfterEnd: 30 },
 };
 
-/** What is looked at of a chapter. */
+/** The fields of a chapter that retention depends on. */
 export type KeptChapter = Pick<Chapter, "number" | "state" | "startedAt" | "endedAt" | "outcome">;
 
 const dayMs = 86_400_000;
 
 export type Pruning =
   | { readonly prune: "chapters"; readonly numbers: readonly number[] }
-  /** What the book is about has been gone for long enough. */
+  /** The subject of the book has been gone for long enough. */
   | { readonly prune: "book" };
 
 /**
- * Which chapters of a book are thrown away. Open ones never are, nor the newest that did not succeed: it is what
- * somebody will ask for.
+ * Which chapters of a book are deleted. Open chapters are never deleted, nor is the newest one that did not succeed: it
+ * is the one to investigate.
  *
  * @param now milliseconds since the epoch.
- * @param subjectGoneAt RFC 3339 of when the book's subject was gone; `undefined`: it is there.
+ * @param subjectGoneAt RFC 3339: when the book's subject disappeared; `undefined`: it exists.
  */
 export function pruneBook(
   chapters: readonly KeptChapter[],

@@ -4,20 +4,20 @@ import { type SectionOutcome, reasonText } from "../../api/books/report-table.ts
 import { durationText } from "./fold-book.ts";
 import { clockText, timeText } from "../text/time-text.ts";
 
-/** A chapter as somebody reads it: from the book, or folded from journals beyond what the book has. */
+/** A chapter for readers: from the book, or folded from journals beyond the stored chapters. */
 export type ReadChapter = Chapter & {
-  /** Whether a MachineStateChapter holds it as it stands here. */
+  /** Whether a MachineStateChapter holds exactly this content. */
   readonly kept: boolean;
 };
 
-/** Everything that can be read of one book. */
+/** Everything known of one book. */
 export interface ReadBook {
   readonly book: string;
   /** Oldest first. */
   readonly chapters: readonly ReadChapter[];
-  /** Number of the newest chapter that is no longer kept; 0: none was thrown away. */
+  /** Number of the newest deleted chapter; 0: none was deleted. */
   readonly prunedThrough: number;
-  /** Lines in the journal of this node that speak of something else, and count for nothing. */
+  /** Lines in this node's journal about another book; they are ignored. */
   readonly foreign: number;
 }
 
@@ -27,7 +27,7 @@ export interface BookTextOptions {
   /** Only the chapter of this number, with every line and detail. */
   readonly chapter?: number;
   readonly colours?: boolean;
-  /** Columns; lines are cut there. Whole lines when absent. */
+  /** Columns at which lines are cut; absent: lines are not cut. */
   readonly width?: number;
 }
 
@@ -47,9 +47,7 @@ const marks: Readonly<Record<SectionOutcome, readonly [mark: string, colour: Col
 };
 const running: readonly [string, Colour] = ["…", "yellow"];
 
-/**
- * Chapters that are shown with their sections when nobody asks for a certain one; those before them get a line each.
- */
+/** Chapters shown with their sections by default; earlier ones get one line each. */
 const shownInFull = 5;
 /** Sections of one kind (`Node/…`) that are shown in a row. */
 const shownInARow = 20;
@@ -145,7 +143,7 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
   }
 }
 
-/** What somebody who looks at a section wants to see beside how it began and ended: failures, tries, and notes. */
+/** The details of a section besides its start and end: failures, retries and notes. */
 const isNotable = (entry: ChapterEntry, section: ChapterSection) =>
   (entry.mark === "fail" || entry.mark === "retry" || (entry.mark === "note" && entry.level === "boundary")) &&
   !(entry.reason === section.reason && entry.msg === section.message);
@@ -232,7 +230,7 @@ function factLines({
   ];
 }
 
-/** Long rows of sections of one kind are cut, but for what failed or is under way. */
+/** Shortens long rows of sections of one kind, except for failed and current ones. */
 function foldRows(
   sections: readonly ChapterSection[],
 ): readonly ({ readonly section: ChapterSection } | { readonly more: number })[] {
@@ -256,7 +254,7 @@ export function lineText({ at, book, chapter, path, reason, msg, mark, next }: J
   return `${timeText(at)}  ${book}  ${chapter} ${path}${word}  ${reason}: ${said(reason, msg)}${mark === "fail" && next !== undefined ? ` What to do: ${next.action}` : ""}`;
 }
 
-/** The books that there are, with how each is: what `mco book` says without a name. */
+/** All books with their states: the output of `mco book` without a name. */
 export function booksText(
   books: readonly { readonly book: string; readonly health: string; readonly chapters: number }[],
 ): string {

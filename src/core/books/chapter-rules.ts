@@ -2,7 +2,7 @@ import type { BookSections } from "../../api/books/report-table.ts";
 
 /** When a chapter begins and ends. */
 export interface ChapterRule {
-  /** Sections of which a line may begin a new instance of the chapter; any section when absent. */
+  /** Sections whose lines may start a new instance of the chapter; absent: any section. */
   readonly opens?: readonly string[];
   /** Sections whose end closes it. `every`: any line that ends a section; `line`: it is one line long. */
   readonly closes: readonly string[] | "every" | "line";
@@ -10,7 +10,7 @@ export interface ChapterRule {
   readonly turns?: readonly string[];
   /** The same for their end: what was wrong is over, and a new period begins. */
   readonly recovers?: string;
-  /** Whoever writes it always goes on soon: one that is silent for an hour is abandoned. */
+  /** Its writer is never silent for long: the chapter is abandoned after an hour without a line. */
   readonly goesOn?: boolean;
 }
 

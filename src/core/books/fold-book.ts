@@ -13,47 +13,47 @@ import { chapterRule } from "./chapter-rules.ts";
 import { isKnown, jsonBytes, marksOf } from "./journal.ts";
 import { type PlacedLine, orderLines, writerKey } from "./order-lines.ts";
 
-/** A chapter's record before it has a place in its book. */
+/** A chapter's record without its number in a book. */
 export type ChapterRecord = Omit<Chapter, "number">;
 
-/** Lines that belong together: one instance of a chapter, as far as it was told. */
+/** Lines that belong together: one instance of a chapter, as far as it was reported. */
 export interface ChapterDraft {
   readonly chapter: string;
   readonly run: string;
   readonly lines: readonly DraftLine[];
-  /** How it ended; `undefined`: it goes on. */
+  /** How it ended; `undefined`: it is open. */
   readonly end: { readonly at: number; readonly outcome: SectionOutcome } | undefined;
 }
 
 export interface DraftLine extends PlacedLine {
-  /** The chapter that it belongs to, which was closed before it came. */
+  /** The chapter that the line belongs to, which was closed before the line arrived. */
   readonly late?: string;
-  /** It was seen from outside, and somebody who was there told of the same: it counts for nothing. */
+  /** An observer's line that a participant has reported, too: it is ignored. */
   readonly isShadow?: true;
 }
 
-/** A chapter that is closed: later lines of it are late. */
+/** A closed chapter: later lines of it are late. */
 export interface ClosedChapter {
   readonly chapter: string;
   readonly run: string;
   readonly endedAtMs: number;
   /** How a late line names it. */
   readonly name: string;
-  /** Up to where its lines are in it. */
+  /** The last lines in it. */
   readonly through: readonly JournalMark[];
 }
 
-/** A writer that says nothing for this long, in a chapter that goes on by itself, has vanished. */
+/** A writer that is silent for this long in a self-advancing chapter counts as vanished. */
 export const abandonedAfterMs = 3_600_000;
 /** UTF-8 bytes of a chapter at most, as JSON; the object around it takes the rest of 64 KiB. */
 export const chapterBytes = 60 * 1024;
 const mostEntries = 256;
 
 /**
- * The chapters of a book, from everything that was told of it: oldest first, the last ones may be open.
+ * Folds all lines of a book into chapters: oldest first, the last ones may be open.
  *
  * @param now milliseconds since the epoch.
- * @param closed chapters that are closed already: what they hold is left out.
+ * @param closed chapters that are closed already: their lines are excluded.
  */
 export function foldBook(
   book: string,
@@ -124,7 +124,7 @@ export function draftsOf(
     if (draft !== undefined && (draft.run !== run || (turns && draft.lines.length > 0))) {
       if (draft.run !== run && (!mayOpen || (before !== undefined && at < before.at))) {
         if (isRepetition(line)) continue;
-        // Of a run that is over, though another is under way.
+        // Belongs to a finished run, though another is under way.
         draft.lines.push({ ...placed, late: before?.name ?? nameOfRun({ chapter: line.chapter, run }) });
         continue;
       }
@@ -145,22 +145,19 @@ export function draftsOf(
     if (rule.closes === "line" || (endsSection(line) && (rule.closes === "every" || rule.closes.includes(key))))
       close(draft, at, endOutcome(line));
   }
-  // What is late and found no other home stays with what came last.
+  // A late line without a matching chapter stays with the newest one.
   made.at(-1)?.lines.push(...waiting);
   return made;
 }
 
-/**
- * That something was superseded, controllers and the machine may both tell: once it is over, the second has nothing to
- * add.
- */
+/** Controllers and the machine may both report that a run was superseded: ignore the second report. */
 export const isRepetition = ({ reason, mark }: Pick<JournalLine, "reason" | "mark">): boolean =>
   reason === "Superseded" && mark === "end";
 
 const endsSection = ({ mark }: JournalLine) => mark === "end" || mark === "fail" || mark === "skip";
 const sectionOfRun = ({ chapter, run, path }: JournalLine) => `${chapter}\n${run ?? ""}\n${path}`;
 
-/** Sections that somebody told of who was there, and those of which he told the end. */
+/** Sections that a participant reported, and those whose end it reported. */
 function toldSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
   const told = new Set<string>();
   for (const { line } of lines) {
@@ -180,7 +177,7 @@ function endOutcome(line: JournalLine): SectionOutcome {
   return line.mark === "fail" ? "Failed" : line.mark === "skip" ? "NotRequired" : "Succeeded";
 }
 
-/** A period of a component's life that ends failed as long as the last word was a failure. */
+/** A period of a component's life ends as failed if its last report was a failure. */
 const outcomeOfLife = (lines: readonly DraftLine[]): SectionOutcome =>
   lines.findLast(({ line }) => line.mark === "fail" || line.mark === "end" || line.mark === "begin")?.line.mark ===
   "fail"
@@ -202,7 +199,7 @@ interface Step {
   details: Record<string, string>;
 }
 
-/** Data that speaks of the chapter as a whole. */
+/** Data about the chapter as a whole. */
 const chapterData = new Set([
   "cause",
   "by",
@@ -235,7 +232,7 @@ export function chapterOf(
     (end === undefined ? undefined : own.findLast(({ line }) => line.mark === "end" || line.mark === "fail")?.line) ??
     own.at(-1)?.line ??
     first.line;
-  // While it goes on, what fails now is what matters.
+  // While the chapter is open, the current failure matters.
   const failing =
     end === undefined ? steps.findLast(({ outcome, isOpen }) => outcome === "Failed" && !isOpen) : undefined;
   const reason = end?.outcome === "Superseded" ? "Superseded" : (failing?.reason ?? lastWord.reason);
@@ -266,7 +263,7 @@ export function chapterOf(
     (kind === "node" && draft.chapter === "Update" && draft.run !== "" ? { config: draft.run } : undefined);
   const from = has("from");
   const ending = end === undefined ? undefined : own.findLast(({ at }) => at === end.at);
-  // What cut it short is a line of another chapter.
+  // The line that interrupted it belongs to another chapter.
   const durationMs =
     end === undefined
       ? undefined
@@ -323,7 +320,7 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
   const inTurn: Step[] = [];
   for (const placed of lines) {
     const { line } = placed;
-    // A later boot: the reboot that somebody waited for has happened.
+    // A later boot: the awaited reboot has happened.
     for (const step of inTurn) {
       const from = step.start.line;
       if (
@@ -369,7 +366,7 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
     step.message = line.msg;
     switch (line.mark) {
       case "begin":
-        // Two writers may tell of one beginning; after an end it is another try.
+        // Two writers may report one start; after an end it is a retry.
         if (!step.isOpen) {
           step.attempts += 1;
           step.isOpen = true;
@@ -399,8 +396,8 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
 }
 
 /**
- * The chapter is over. Where one step follows the other, what nobody told the end of has ended when the next one began;
- * what a whole chapter is about, such as a drift, ends with it.
+ * The chapter is over. In sequential chapters, a section without a reported end has ended when the next one started; a
+ * section about the whole chapter, such as a drift, ends with it.
  */
 function endSteps(steps: readonly Step[], end: NonNullable<ChapterDraft["end"]>, inTurn: boolean): void {
   for (const [index, step] of steps.entries()) {
@@ -440,7 +437,7 @@ function sectionOf(step: Step): ChapterSection {
   };
 }
 
-/** Within one boot of one writer by the clock that does not jump, otherwise by wall clocks. */
+/** By the monotonic clock within one boot of one writer, otherwise by wall clocks. */
 function durationOf(start: PlacedLine, end: PlacedLine, endAt: number): number {
   const sameClock = writerKey(start.line) === writerKey(end.line) && start.line.boot === end.line.boot;
   return sameClock ? end.line.mono - start.line.mono : endAt - start.at;
@@ -460,7 +457,7 @@ function entryOf({ line, late, skew }: DraftLine): ChapterEntry {
   return { ...rest, ...(late === undefined ? {} : { late }), ...(skew ? { skew } : {}) };
 }
 
-/** The lines of a chapter that was kept, to go on with. */
+/** The lines of a stored chapter, to continue it. */
 export function linesOfChapter(chapter: Pick<Chapter, "book" | "chapter" | "run" | "entries">): readonly JournalLine[] {
   return chapter.entries.flatMap(({ late, skew: _skew, ...entry }) =>
     late === undefined

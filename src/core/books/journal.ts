@@ -4,13 +4,13 @@ import type { MachineStateJournal } from "../../api/books/machine-state-journal.
 import { journals } from "../../api/names.ts";
 import type { ReportLevel, JournalEntry } from "../../api/books/report-table.ts";
 
-/** Who writes: one sequence of numbers for each writer and boot. */
+/** A writer: one sequence of numbers for each writer and boot. */
 export type JournalWriter = JournalLine["writer"];
 
-/** What the scribe adds to a line. */
+/** The fields that the journal adds to a line. */
 export interface LineStamp {
   readonly writer: JournalWriter;
-  /** Boot id of the machine; of a pod its uid. */
+  /** Boot id of the machine; for a pod, its uid. */
   readonly boot: string;
   readonly number: LineNumber;
   /** Milliseconds since the epoch. */
@@ -25,8 +25,8 @@ export interface LineNumber {
 }
 
 /**
- * The number of the next line: boundary lines are counted, so that one that is missing is missed; others hang on the
- * last of them.
+ * The number of the next line. Boundary lines are numbered, so that a missing one is noticed; other lines attach to the
+ * last boundary line.
  */
 export function numberAfter(last: LineNumber, level: ReportLevel): LineNumber {
   return level === "boundary" ? { seq: last.seq + 1 } : { seq: last.seq, sub: (last.sub ?? 0) + 1 };
@@ -46,7 +46,7 @@ export const jsonBytes = (value: unknown): number => utf8ToBytes(JSON.stringify(
 const clip = (text: string, length: number) =>
   text.length <= length ? text : `${text.slice(0, Math.max(0, length - 1))}…`;
 
-/** A line as it is kept, texts shortened until it is short enough. Secrets have been taken out of it before. */
+/** A line as it is stored, its texts shortened to the limit. Secrets are already redacted. */
 export function lineOf(line: JournalEntry, { writer, boot, number, at, mono }: LineStamp): JournalLine {
   const data = Object.entries(line.data ?? {}).map(([key, value]) => [key, String(value)] as const);
   const whole: JournalLine = {
@@ -75,7 +75,7 @@ export function lineOf(line: JournalEntry, { writer, boot, number, at, mono }: L
   return shortened(whole, diskLineBytes);
 }
 
-/** The same line in at most so many bytes: details go first, then the message is cut. */
+/** The same line within a byte limit: drops details first, then cuts the message. */
 export function shortened(line: JournalLine, limit: number): JournalLine {
   if (jsonBytes(line) <= limit) return line;
   let short: JournalLine = {
@@ -101,7 +101,7 @@ export function shortened(line: JournalLine, limit: number): JournalLine {
   return bare;
 }
 
-/** A line of a file of story lines; `undefined` where it is none, as one that was cut off. */
+/** Parses a line of a journal file; `undefined` if invalid, such as a truncated line. */
 export function journalLineIn(text: string): JournalLine | undefined {
   try {
     const line = JSON.parse(text) as Partial<JournalLine> | null;
@@ -129,7 +129,7 @@ export const markOf = ({ writer, boot, seq }: Pick<JournalLine, "writer" | "boot
   seq,
 });
 
-/** Up to where the lines of each writer and boot go, the newest writer last. */
+/** The last line of each writer and boot, the newest writer last. */
 export function marksOf(
   lines: Iterable<Pick<JournalLine, "writer" | "boot" | "seq">>,
   before: readonly JournalMark[] = [],
@@ -146,14 +146,14 @@ export function marksOf(
   return marks;
 }
 
-/** Whether a line is at or before what is known of its writer. */
+/** Whether a line is at or before the last known one of its writer. */
 export const isKnown = (marks: readonly JournalMark[], line: Pick<JournalLine, "writer" | "boot" | "seq">): boolean =>
   marks.some((mark) => isSame(mark, markOf(line)) && mark.seq >= line.seq);
 
 export interface Append {
   /** The journal afterwards. */
   readonly spec: MachineStateJournal["spec"];
-  /** The same as a JSON patch; whoever sends it adds the resourceVersion that was read. */
+  /** The same as a JSON patch; the sender adds the resourceVersion that was read. */
   readonly operations: readonly {
     readonly op: "add" | "remove" | "replace";
     readonly path: string;
@@ -164,11 +164,11 @@ export interface Append {
 }
 
 /**
- * Puts lines behind those of a journal, boundary lines only, each at most once by writer, boot and number. The oldest
- * leave when there are too many.
+ * Appends boundary lines to a journal, each at most once by writer, boot and number. Drops the oldest lines above the
+ * limit.
  *
- * @param lines in the order in which each of their writers wrote them.
- * @returns `undefined`: the journal has them all.
+ * @param lines in the order in which each writer wrote them.
+ * @returns `undefined`: the journal already has them all.
  */
 export function appendLines(
   before: MachineStateJournal["spec"] | undefined,
@@ -182,7 +182,7 @@ export function appendLines(
     added.push(shortened(line, objectLineBytes));
   }
   if (added.length === 0) return undefined;
-  // Of more than the ring holds the oldest never get in.
+  // Lines beyond the capacity of the ring are never added.
   let all = [...(before?.lines ?? []), ...added];
   let bytes = all.reduce((sum, line) => sum + jsonBytes(line) + 1, 0);
   let leave = 0;
@@ -210,11 +210,11 @@ export function appendLines(
 
 export const journalOfNode = (name: string): string => `${journals.nodePrefix}${name}`;
 
-/** The only book that a journal may have lines of, where there is one: a machine tells of itself. */
+/** The only book that a journal may report to, if restricted: a machine reports about itself. */
 export const bookOfJournal = (journal: string): string | undefined =>
   journal.startsWith(journals.nodePrefix) ? `node/${journal.slice(journals.nodePrefix.length)}` : undefined;
 
-/** Lines of journals that count, and how many do not: a node's journal that tells of another book. */
+/** Valid lines of journals, and the number of invalid ones: lines in a node's journal about another book. */
 export function admittedLines(journal: Pick<MachineStateJournal, "metadata" | "spec">): {
   readonly lines: readonly JournalLine[];
   readonly foreign: number;

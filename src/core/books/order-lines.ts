@@ -5,22 +5,22 @@ export interface PlacedLine {
   readonly line: JournalLine;
   /** Milliseconds since the epoch: its own clock, never before what the same writer said earlier. */
   readonly at: number;
-  /** Its clock does not fit: it was placed by what it follows from. */
+  /** Its clock is inconsistent: the line was placed by its cause. */
   readonly skew: boolean;
 }
 
-/** Clocks that differ by less are taken to agree, in milliseconds. */
+/** Clocks that differ by less count as equal, in milliseconds. */
 const toleranceMs = 1000;
 
 export const writerKey = ({ writer }: Pick<JournalLine, "writer">): string => `${writer.component}/${writer.instance}`;
-/** A line's own name: a line that is there twice is one. */
+/** Identifies a line, to drop duplicates. */
 export const lineKey = (line: Pick<JournalLine, "writer" | "boot" | "seq" | "sub">): string =>
   `${writerKey(line)}/${line.boot}/${line.seq}/${line.sub ?? 0}`;
 
 /**
- * The order of what several writers told. Of one writer by boot and number; boots in the order in which they are given,
- * which is the journal's. Between writers by their clocks, but no end before its beginning: such a one is placed behind
- * it and marked. Lines that are there twice count once.
+ * Orders the lines of several writers. Lines of one writer are ordered by boot and number; boots have the order of the
+ * input, which is the journal's. Lines of different writers are ordered by their clocks, but an end never precedes its
+ * start: such an end is moved behind the start and marked. Duplicates count once.
  */
 export function orderLines(lines: readonly JournalLine[]): readonly PlacedLine[] {
   const seen = new Set<string>();
@@ -87,11 +87,11 @@ function causesOf(placed: readonly PlacedLine[]): ReadonlyMap<PlacedLine, Placed
   return causes;
 }
 
-/** Puts ends that stand before their beginning, which another writer told, behind it. */
+/** Moves ends that precede their start, reported by another writer, behind it. */
 function causesFirst(placed: readonly PlacedLine[]): readonly PlacedLine[] {
   const causes = causesOf(placed);
   let moved = false;
-  // Whoever has one line moved has said all later ones after it.
+  // Moving a line moves all later lines of its writer.
   const least = new Map<string, number>();
   const fixed = placed.map((each): PlacedLine => {
     const writer = writerKey(each.line);

@@ -7,7 +7,7 @@ import type { ServedMachine } from "./judge-joins.ts";
 import { clockText } from "../text/time-text.ts";
 import type { Phase } from "./phase.ts";
 
-/** What something took before: the middle, and what nine of ten took at least and at most. Milliseconds. */
+/** Past durations: median, and the bounds that nine of ten reached and stayed below. Milliseconds. */
 export interface Spread {
   readonly count: number;
   readonly medianMs: number;
@@ -15,22 +15,22 @@ export interface Spread {
   readonly p90Ms: number;
 }
 
-/** One update of a machine that came to its end as it should; times in milliseconds from its beginning. */
+/** One successful update of a machine; times in milliseconds from its start. */
 interface PastUpdate {
   readonly wholeMs: number;
   readonly sections: ReadonlyMap<string, { readonly beganMs: number; readonly endedMs: number }>;
 }
 
-/** What the chapters of a pool tell of updates that are over. */
+/** What the chapters of a pool record about finished updates. */
 export interface Past {
   readonly updates: readonly PastUpdate[];
-  /** The pool's own chapters, oldest first: roll-outs, builds, what stood in their way. */
+  /** The pool's own chapters, oldest first: roll-outs, builds, obstacles. */
   readonly history: readonly Chapter[];
   /** Machines that were given a configuration of the pool to join with and have not joined in time. */
   readonly overdue?: readonly ServedMachine[];
 }
 
-/** The past of nothing: whoever has no chapters estimates nothing. */
+/** An empty past: without chapters nothing is estimated. */
 export const noPast: Past = { updates: [], history: [] };
 
 /**
@@ -63,7 +63,7 @@ export function pastOf(pool: string, updates: Iterable<Chapter>, history: readon
   return { updates: past, history };
 }
 
-/** Middle and edges of numbers; between two of them in proportion. `undefined`: there are none. */
+/** Median and bounds of numbers, interpolated linearly. `undefined`: there are none. */
 export function spreadOf(values: readonly number[]): Spread | undefined {
   if (values.length === 0) return undefined;
   const sorted = [...values].sort((a, b) => a - b);
@@ -99,14 +99,14 @@ export function spreads({ updates }: Past): {
   };
 }
 
-/** When something is likely to end. Milliseconds since the epoch. */
+/** An estimated end. Milliseconds since the epoch. */
 export interface Estimate {
   readonly likely: number;
   readonly earliest: number;
   readonly latest: number;
-  /** How many updates it rests on. */
+  /** The number of updates that the estimate is based on. */
   readonly of: number;
-  /** It has taken longer than any of them did. */
+  /** It has already taken longer than any of them. */
   readonly late: boolean;
 }
 

@@ -3,11 +3,11 @@ import { annotations } from "../../api/names.ts";
 import { buildName, repeatName } from "./build-key.ts";
 import { type BuildState, hasEnded, stateOfBuild } from "../config/build-phase.ts";
 
-/** How an image is come by, cheapest first. */
+/** How to obtain an image, cheapest first. */
 export const strategies = ["none", "reuse", "append", "build"] as const;
 export type Strategy = (typeof strategies)[number];
 
-/** Why a cheaper way was not taken. */
+/** Why a cheaper method was not chosen. */
 export interface TurnedDown {
   readonly strategy: Strategy;
   readonly because: string;
@@ -28,7 +28,7 @@ export interface PlanFacts {
   readonly current: string | undefined;
   /** All of the cluster. */
   readonly builds: readonly MachineOSBuild[];
-  /** A rebuild that was asked for is under way: what others made does not count. */
+  /** A requested rebuild is under way: images of other builds do not count. */
   readonly forced: boolean;
 }
 
@@ -48,10 +48,10 @@ export function imageOf(build: MachineOSBuild): string | undefined {
     : undefined;
 }
 
-/** Whether a build only takes what another one makes. */
+/** Whether a build only reuses another build's image. */
 export const isAttached = (build: MachineOSBuild): boolean => of(build, annotations.buildStrategy) === "reuse";
 
-/** Builds in an order that is the same whoever asks: oldest first. */
+/** Builds in a deterministic order: oldest first. */
 const inOrder = (builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =>
   [...builds].sort(
     (a, b) =>
@@ -59,13 +59,13 @@ const inOrder = (builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =
       (a.metadata.name < b.metadata.name ? -1 : 1),
   );
 
-/** How an image of a key is come by, and why not more cheaply. */
+/** How to obtain the image of a key, and why not more cheaply. */
 export function planBuild(facts: PlanFacts): BuildPlan {
   const turnedDown: TurnedDown[] = [];
   return planNone(facts, turnedDown) ?? planReuse(facts, turnedDown) ?? planMaking(facts, turnedDown);
 }
 
-/** The image that is rolled out; else says in `turnedDown` why it is not the one. */
+/** The image that is rolled out; otherwise records in `turnedDown` why it does not qualify. */
 function planNone(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | undefined {
   const { key, builds } = facts;
   const current = builds.find(({ metadata }) => metadata.name === facts.current);
@@ -96,7 +96,7 @@ function planNone(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | undef
   return undefined;
 }
 
-/** The image of another build; else says in `turnedDown` why there is none. */
+/** The image of another build; otherwise records in `turnedDown` why there is none. */
 function planReuse(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | undefined {
   const { key, builds, machineOSConfig } = facts;
   const same = inOrder(
@@ -137,7 +137,7 @@ function planReuse(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | unde
   return undefined;
 }
 
-/** An image of its own: a layer on one that exists, else steps that run. */
+/** A new image: a layer on an existing one, or else a full build. */
 function planMaking(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan {
   const { builds } = facts;
   if (facts.isBaseParent)
@@ -215,7 +215,7 @@ export function nextBuildName(facts: Pick<PlanFacts, "machineOSConfig" | "key" |
   return names[last + 1]?.name ?? names.at(-1)?.name ?? "";
 }
 
-/** Builds that take what another one makes and are still waiting for it. */
+/** Builds that wait for another build's image. */
 export const attachedTo = (name: string, builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =>
   builds.filter(
     (build) =>
@@ -224,7 +224,7 @@ export const attachedTo = (name: string, builds: readonly MachineOSBuild[]): rea
       build.metadata.deletionTimestamp === undefined,
   );
 
-/** Builds of a MachineOSConfig that run and are not wanted any more, whatever becomes of their runs. */
+/** Running builds of a MachineOSConfig that are obsolete, whatever the state of their runs. */
 export function superseded(
   machineOSConfig: string,
   wanted: string | undefined,

@@ -24,7 +24,7 @@ export interface PruneFacts {
     { readonly current: string | undefined; readonly image: string | undefined }
   >;
   /**
-   * Pullspecs by digest that anything names: nodes, MachineConfigNodes, what machines may boot back to, what is served,
+   * Pullspecs by digest that any object refers to: nodes, MachineConfigNodes, roll-back targets, served configs,
    * parents of running builds.
    */
   readonly used: Iterable<string>;
@@ -35,11 +35,11 @@ export interface PruneFacts {
 export type Kept = "current" | "inUse" | "running" | "pinned" | "recent" | "young";
 
 export interface PrunePlan {
-  /** Builds whose image may go, and from when on. */
+  /** Builds whose image may be deleted, and from when on. */
   readonly mark: readonly { readonly build: string; readonly after: string }[];
-  /** Builds that were marked and are needed again. */
+  /** Marked builds that are needed again. */
   readonly unmark: readonly string[];
-  /** An image goes with the last build that names its digest; builds without one go as they are. */
+  /** An image is deleted with the last build that names its digest; builds without a digest are deleted alone. */
   readonly remove: readonly { readonly build: MachineOSBuild; readonly image: string | undefined }[];
   readonly kept: ReadonlyMap<string, Kept>;
   /** When a look could find something new, though nothing else changes. */
@@ -50,7 +50,7 @@ export interface PrunePlan {
 const digestOf = (pullspec: string | undefined): string | undefined =>
   /@(sha256:[0-9a-f]{64})$/.exec(pullspec ?? "")?.[1];
 
-/** Builds that stay, and why. `ages`: when a build that is only too young to go may go. */
+/** Builds that stay, and why. `ages`: when a build that is only too young may be deleted. */
 function keptBuilds(
   facts: PruneFacts,
   rules: PruneRules,
@@ -87,7 +87,7 @@ function keptBuilds(
   return { kept, ages };
 }
 
-/** Which builds and images go. An image that anything uses stays, and so does every build that names its digest. */
+/** Which builds and images to delete. An image in use stays, and so does every build that names its digest. */
 export function prunePlan(facts: PruneFacts): PrunePlan {
   const rules = facts.rules ?? pruneRules;
   const used = new Set(

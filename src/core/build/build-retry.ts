@@ -17,11 +17,11 @@ export interface FailureRecord extends BuildFailure {
   readonly nextAction: string;
   /** How often each class was seen in this build. */
   readonly counts: Readonly<Partial<Record<FailureClass, number>>>;
-  /** Starts after failures that nobody is to blame for. */
+  /** Starts after infrastructure failures, which do not count. */
   readonly infrastructure: number;
   /** The pool's counter before and after this failure, where it counts; there until the next attempt is set. */
   readonly charge?: { readonly from: number; readonly to: number };
-  /** What follows, decided once, so that who was ended in the middle of it goes on with the same. */
+  /** The decision, stored once, so that an interrupted process continues with the same one. */
   readonly follows?:
     | { readonly do: "fail"; readonly reason: FailureClass; readonly message: string }
     | { readonly do: "again"; readonly at: string; readonly message: string };
@@ -55,7 +55,7 @@ export interface FailedAttempt {
   readonly chance: number;
 }
 
-/** What follows from a failed attempt: the end, or another one, which counts or not. */
+/** The consequence of a failed attempt: the end, or another attempt, which counts or not. */
 export function afterFailure({
   failure,
   before,

@@ -20,13 +20,13 @@ import { type RebuildStep, rebuildStep } from "./build-rebuild.ts";
 import { readRetries } from "./build-retry.ts";
 import { isNearlyDone } from "./build-state.ts";
 
-/** What a registry said of an image. */
+/** The registry's answer about an image. */
 export type ImageAnswer =
   | { readonly is: "image"; readonly labels: Readonly<Record<string, string>> }
   /** `denied`: whether there is one, the registry does not say. */
   | { readonly is: "absent" | "denied" | "unreachable"; readonly problem: string };
 
-/** Everything that decides what becomes of a pool's image, once its inputs are read. */
+/** Everything that decides about a pool's image, once its inputs are read. */
 export interface BuildView {
   readonly pool: Pick<MachineConfigPool, "metadata">;
   readonly config: Pick<MachineOSConfig, "metadata" | "status">;
@@ -34,13 +34,13 @@ export interface BuildView {
   readonly maxRetries: number;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Steps are run once inputs have been still for `ms`. `since`: when they last changed; both monotonic. */
+  /** Steps run once inputs have been stable for `ms`. `since`: the last change; both monotonic. */
   readonly still: { readonly since: number; readonly now: number; readonly ms: number };
   /** Answers of the registry in this pass, by pullspec. */
   readonly images: ReadonlyMap<string, ImageAnswer>;
-  /** Builds that nobody wants any more were dealt with in this pass. */
+  /** Obsolete builds were handled in this pass. */
   readonly isTidy: boolean;
-  /** What keeps steps from being run at all; `unknown`: not asked in this pass. */
+  /** What prevents steps from running; `unknown`: not checked in this pass. */
   readonly preflight: "unknown" | { readonly problem: BuildObstacle | undefined };
 }
 
@@ -52,7 +52,7 @@ export interface BuildObstacle {
 type StartPlan = Extract<BuildPlan, { readonly strategy: "append" | "build" }>;
 type ReusePlan = Extract<BuildPlan, { readonly strategy: "reuse" }>;
 
-/** The view lacks something: it is looked up or put in order, and the decision is taken again in the same pass. */
+/** The view is incomplete: look up or repair the missing part, then decide again in the same pass. */
 export type BuildQuestion =
   | { readonly do: "inspect"; readonly image: string }
   | { readonly do: "preflight"; readonly plan: BuildPlan }
@@ -81,30 +81,30 @@ export interface BuildWait {
   readonly reconcileAfterSeconds?: number;
 }
 
-/** What becomes of the image that is wanted. */
+/** The next step for the desired image. */
 export type BuildAction =
-  /** The image that is wanted is rolled out, and no build has to say so. */
+  /** The desired image is rolled out, and no build has to record it. */
   | { readonly do: "nothing"; readonly because: string }
   | BuildWait
-  /** Steps have to run, and inputs may change again. `since`: when they were last seen to change (monotonic). */
+  /** Steps have to run, but inputs may change again. `since`: their last observed change (monotonic). */
   | {
       readonly do: "holdStill";
       readonly since: number;
       readonly because: string;
       readonly reconcileAfterSeconds: number;
     }
-  /** The image that is wanted is made: it is published. */
+  /** The desired image is built: publish it. */
   | { readonly do: "publish"; readonly build: MachineOSBuild; readonly image: string }
-  /** No image comes of it, until a person does something. */
+  /** The build failed, and a person has to act. */
   | {
       readonly do: "giveUp";
       readonly reason: "BuildFailed" | "BuildInterrupted";
       readonly build: MachineOSBuild;
       readonly because: string;
     }
-  /** The registry lost the image of a build: no build is said to have made it. */
+  /** The registry lost the image of a build. */
   | { readonly do: "forget"; readonly image: string; readonly because: string }
-  /** The build of the image that is rolled out was deleted: it is made again, with that image. */
+  /** The build of the rolled-out image was deleted: recreate it with that image. */
   | { readonly do: "recall"; readonly image: string; readonly because: string }
   /** Another build has made the image. */
   | { readonly do: "reuse"; readonly plan: ReusePlan; readonly image: string }
@@ -123,7 +123,7 @@ export type BuildDecision =
 const noted = (object: { readonly metadata: MachineOSBuild["metadata"] }, annotation: string) =>
   object.metadata.annotations?.[annotation];
 
-/** How long a wait for a registry, and for what is missing to run steps, lasts at most. */
+/** Maximum wait for a registry, or for the prerequisites of steps. */
 const registrySeconds = 30;
 const preflightSeconds = 60;
 
@@ -134,7 +134,7 @@ const registryWait = (problem: string): BuildWait => ({
   reconcileAfterSeconds: registrySeconds,
 });
 
-/** What becomes of the image that a pool wants. */
+/** Decides about the image that a pool needs. */
 export function decideBuild(view: BuildView): BuildDecision {
   const opening = decideSeed(view);
   if (opening !== undefined) return opening.do === "wait" ? { ...opening, endsRebuild: undefined } : opening;

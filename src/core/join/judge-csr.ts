@@ -29,7 +29,7 @@ export interface CsrFacts {
 }
 
 export type CsrVerdict =
-  /** Somebody else's business. */
+  /** Not a request that the suite decides. */
   | { readonly verdict: "leave" }
   | { readonly verdict: "approve" | "deny" | "wait"; readonly reason: CsrReason; readonly message: string };
 
@@ -51,8 +51,8 @@ export const mostUnderWay = 100;
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
 /**
- * Whether a machine gets the certificate that it asks for. A machine that joins asks as the account of its pool
- * (`node-bootstrapper-<pool>`), and from then on as its node; requests of anybody else are left alone.
+ * Whether a machine gets the certificate that it requests. A joining machine requests it with the account of its pool
+ * (`node-bootstrapper-<pool>`), later as its node; other requests are ignored.
  */
 export function judgeCsr(facts: CsrFacts): CsrVerdict {
   const { requester, namespace, request } = facts;

@@ -5,7 +5,7 @@ import type { Owner } from "../../ignition/types.ts";
 import type { Change, Op } from "../config/change.ts";
 import { type NodeConfig, type WantedEntry, changesOf } from "../config/node-config.ts";
 
-/** What is at a path of a machine, as far as a plan needs to know. */
+/** What exists at a path of a machine, as far as a plan needs it. */
 export type ObservedEntry =
   | {
       readonly kind: "file";
@@ -18,21 +18,20 @@ export type ObservedEntry =
   | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
 
 /**
- * What was there before this suite first managed something, so that removal can restore it: also the list of what is
- * managed.
+ * The state before this suite first managed each item, so that removal can restore it; also the list of managed items.
  */
 export interface Originals {
-  /** Path → the entry that was there (contents base64), or `null` where nothing was. */
+  /** Path → the original entry (contents base64), or `null` if there was none. */
   readonly paths: Readonly<Record<string, OriginalEntry | null>>;
-  /** Of the paths where nothing was, those where an image of ours hides what the system itself would ship. */
+  /** Paths without an original entry where our image hides what the system itself would ship. */
   readonly hidden?: readonly string[];
-  /** Unit → its enablement before. */
+  /** Unit → its original enablement. */
   readonly enablement: Readonly<Record<string, string>>;
-  /** User → password hash before, `null` for none. */
+  /** User → original password hash, `null` for none. */
   readonly passwords: Readonly<Record<string, string | null>>;
-  /** Kernel arguments that the machine was born with. */
+  /** Kernel arguments from provisioning. */
   readonly kernelArguments: readonly string[];
-  /** Kernel arguments that an update of ours may have put there since the last one that was finished. */
+  /** Kernel arguments that our updates may have added since the last finished one. */
   readonly ownKernelArguments: readonly string[];
 }
 
@@ -47,24 +46,24 @@ export type OriginalEntry =
     }
   | { readonly kind: "link"; readonly target: string };
 
-/** The content of a machine as observed: files, units and accounts, and what is remembered of them. */
+/** The observed content of a machine: files, units and accounts, and their recorded originals. */
 export interface ObservedContent {
-  /** Every path that the previous config, the target or the originals name; absent ones are missing. */
+  /** Every path in the previous config, the target or the originals; absent paths are missing. */
   readonly entries: ReadonlyMap<string, ObservedEntry>;
   readonly enablement: ReadonlyMap<string, string>;
   readonly passwords: ReadonlyMap<string, string>;
   readonly users: ReadonlyMap<string, number>;
   readonly groups: ReadonlyMap<string, number>;
   readonly originals: Originals;
-  /** The configuration that the machine had before; `undefined` where nobody knows one. */
+  /** The previous configuration of the machine; `undefined` if unknown. */
   readonly previous: NodeConfig | undefined;
 }
 
-/** Makes files, units and accounts what they should be. */
+/** Steps that apply files, units and accounts. */
 export type ContentStep =
   | { readonly do: "makeFolder"; readonly path: string }
   | { readonly do: "writeEntries"; readonly paths: readonly string[] }
-  /** Puts back what was there before us, or removes. */
+  /** Restores the original, or removes. */
   | { readonly do: "restoreEntries"; readonly paths: readonly string[] }
   | { readonly do: "enableUnit" | "disableUnit" | "presetUnit"; readonly unit: string }
   | { readonly do: "setPassword"; readonly user: string };
@@ -72,7 +71,7 @@ export type ContentStep =
 export interface ContentGap {
   readonly changes: readonly Change[];
   readonly steps: readonly ContentStep[];
-  /** What is touched, so that it is remembered first. */
+  /** The affected items, so that their originals are recorded first. */
   readonly paths: readonly string[];
   readonly units: readonly string[];
   readonly users: readonly string[];
@@ -81,9 +80,9 @@ export interface ContentGap {
 const everything = () => true;
 
 /**
- * What has to be done so that the machine's files, units and accounts are those of the target.
+ * The steps that bring the machine's files, units and accounts to those of the target.
  *
- * @param only paths to look at; where it is given, units and accounts are left alone.
+ * @param only the paths to compare; if present, units and accounts are skipped.
  */
 export function contentGap(node: ObservedContent, target: NodeConfig, only?: (path: string) => boolean): ContentGap {
   const concerns = only ?? everything;
@@ -112,7 +111,7 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
       !isMask(node.originals.paths[path]) &&
       !isMask(observed)
     ) {
-      // Only "not masked" is asked for: what an earlier configuration put there is taken back.
+      // The target only requires "not masked": undo what an earlier configuration wrote there.
       if (isOriginal(observed, node.originals.paths[path])) continue;
       touched.push({ path, origin: wanted.origin, op: "delete" });
       restore.push(path);
@@ -159,7 +158,7 @@ interface UnitGap {
 
 const unitPath = (name: string) => `/etc/systemd/system/${name}`;
 
-/** What has to be done to units, before and after files are written. */
+/** Unit actions before and after files are written. */
 function unitGap(node: ObservedContent, target: NodeConfig, touched: readonly { readonly path: string }[]): UnitGap {
   const isRewritten = (name: string) => touched.some(({ path }) => path === unitPath(name));
   const gaps = [
@@ -176,30 +175,30 @@ function unitGap(node: ObservedContent, target: NodeConfig, touched: readonly { 
   };
 }
 
-/** A unit whose enablement the target decides. */
+/** A unit whose enablement the target defines. */
 function namedUnitGap(name: string, rewritten: boolean, node: ObservedContent, target: NodeConfig): Partial<UnitGap> {
   const wanted = target.enablement.get(name);
   const is = node.enablement.get(name) ?? "absent";
   const brings = target.entries.get(unitPath(name))?.kind === "file";
   const disable = { do: "disableUnit", unit: name } as const;
-  // Its old links would stay behind.
+  // Otherwise its old links would remain.
   const before = is === "enabled" && rewritten ? [disable] : [];
   // Its text goes; the next pass sees what is left.
   if (wanted === undefined || (rewritten && !brings)) return { before };
   const { enabled, installable } = wanted;
   const units = rewritten ? [] : [{ name, op: "update" } as const];
-  // A unit that is absent or masked can be enabled only when the target brings its text.
+  // A unit that is absent or masked can be enabled only if the target contains its text.
   const canEnable = is === "disabled" || rewritten || (brings && (is === "absent" || is === "masked"));
   if (enabled === true && installable && canEnable) return { before, after: [{ do: "enableUnit", unit: name }], units };
   if (enabled === false && is === "enabled") return rewritten ? { before } : { before: [disable], units };
-  // Where the previous configuration had decided it, the vendor's presets do again.
+  // If the previous configuration set it, return to the vendor's presets.
   const wasDecided = installable && node.previous?.enablement.get(name)?.enabled !== undefined;
   return enabled === undefined && (rewritten || wasDecided)
     ? { before, after: [{ do: "presetUnit", unit: name }], units }
     : { before };
 }
 
-/** A unit whose enablement was managed and is not any more: it becomes what it was. */
+/** A unit whose enablement is no longer managed: restores the original enablement. */
 function leftUnitGap(name: string, rewritten: boolean, node: ObservedContent, target: NodeConfig): Partial<UnitGap> {
   const was = node.originals.enablement[name];
   const is = node.enablement.get(name) ?? "absent";
@@ -208,7 +207,7 @@ function leftUnitGap(name: string, rewritten: boolean, node: ObservedContent, ta
   const enable = { do: "enableUnit", unit: name } as const;
   const units = [{ name, op: "delete" } as const];
   if (is === "enabled" && was !== "enabled") return { before: [disable], units };
-  // One that is about to be masked can be enabled only before that.
+  // Enable a unit before it is masked; later it is not possible.
   if (was === "enabled" && is === "disabled")
     return becomesMasked ? { before: [enable], units } : { after: [enable], units };
   return was === "enabled" && is === "enabled" && rewritten && !becomesMasked
@@ -290,7 +289,7 @@ export function isAsWanted(
 ): boolean {
   switch (wanted.kind) {
     case "absent":
-      // "Not masked" is content with any unit file that is no mask.
+      // Any unit file that is not a mask satisfies "not masked".
       return observed === undefined || (isUnmasking(wanted) && !isMask(observed));
     case "link":
       return observed?.kind === "link" && observed.target === wanted.target;
@@ -311,7 +310,7 @@ const isUnmasking = (wanted: WantedEntry) =>
 const isMask = (entry: ObservedEntry | OriginalEntry | null | undefined) =>
   entry?.kind === "link" && entry.target === "/dev/null";
 
-/** A name that the machine does not know counts as root's: the executor refuses it before it writes. */
+/** A name unknown to the machine counts as root's: the executor refuses it before it writes. */
 function idOf(owner: Owner, ids: ReadonlyMap<string, number>): number {
   return owner.id ?? (owner.name === undefined ? 0 : (ids.get(owner.name) ?? 0));
 }
@@ -328,7 +327,7 @@ function isOriginal(observed: ObservedEntry | undefined, original: OriginalEntry
   );
 }
 
-/** Where no configuration tells any more whose a path was, the path does. */
+/** If no configuration names the owner of a path any more, derive it from the path. */
 export function originOfPath(path: string): WantedEntry["origin"] {
   const match = /^\/etc\/systemd\/system\/([^/]+?)(?:\.d\/([^/]+))?$/.exec(path);
   return match?.[1] === undefined ? { kind: "file" } : { kind: "unit", name: match[1], part: match[2] ?? "contents" };

@@ -21,22 +21,22 @@ import type { HoldReason, MachineView, NoteChanges, PassCase, PassMemory, PassPl
 import { type NodePlan, driftOf, planNode } from "./plan-node.ts";
 import { type Wanted, readConfig, readTarget } from "./read-config.ts";
 
-/** Drift that returns so soon after it was put right is reported and not put right again. */
+/** Drift that returns this soon after a repair is only reported. */
 export const healAgainMs = 60_000;
 /** How long the operator may take to merge disruption policies before the machine reports it. */
 export const policiesPatienceMs = 120_000;
 
 /**
- * Decides what one pass of the daemon does next. The cases are asked in this order, and the first that applies is the
- * answer: what the machine is known to have, its boot, targets that it went back from, its target, and last the
- * comparison of both. A case that only prepares, or asks for more to be read, is followed by another decision on the
- * view that it leaves.
+ * Decides what one pass of the daemon does next. The cases are evaluated in this order, and the first that applies is
+ * the answer: the machine's recorded state, its boot, targets that it rolled back from, its target, and finally the
+ * comparison of both. A case that only prepares, or requires more data, is followed by another decision on the updated
+ * view.
  */
 export function decidePass(view: MachineView, memory: PassMemory): PassPlan {
   return decideKnown(view) ?? decideBoot(view, memory) ?? decideRefusals(view) ?? decideTarget(view, memory);
 }
 
-/** What the machine is known to have, and what its Node says of it. */
+/** The recorded state of the machine, and the state in its Node. */
 function decideKnown(view: MachineView): PassPlan | undefined {
   const { adoption, documents, forced, prepared } = view;
   if (adoption?.verdict === "unknown" && !forced)
@@ -58,7 +58,7 @@ function decideKnown(view: MachineView): PassPlan | undefined {
   };
 }
 
-/** Annotations that the config server gave the machine, and what the disk knows better than an old backup does. */
+/** Annotations from the config server, and records on disk that are newer than an old backup. */
 function correctionsFor(view: MachineView): NoteChanges {
   const has = notesOf(view);
   const { ledger, previous } = view.documents;
@@ -73,7 +73,7 @@ function correctionsFor(view: MachineView): NoteChanges {
   };
 }
 
-/** Whether the machine has just booted, is going down, or is to boot once more. */
+/** Whether the machine has just booted, is shutting down, or must boot once more. */
 function decideBoot(view: MachineView, memory: PassMemory): PassPlan | undefined {
   const { os, now, rebootPatienceSeconds: seconds, prepared } = view;
   const isOver = (since: number) => now - since >= seconds * 1000;
@@ -112,7 +112,7 @@ function tidyAfterBoot(view: MachineView, failure: string | undefined): PassCase
   };
 }
 
-/** Why the machine is about to boot once more, where applying its image's content wants it to. */
+/** Why the machine must boot once more, if applying its image's content requires it. */
 function restartReason({ settled: record, ledger }: MachineDocuments, bootId: string): string | undefined {
   if (record?.bootId !== bootId) return undefined;
   if (record.result === "rebooting")
@@ -122,7 +122,9 @@ function restartReason({ settled: record, ledger }: MachineDocuments, bootId: st
     : undefined;
 }
 
-/** Targets that the machine went back from: the force file, or removing them from the MachineConfigNode, lifts them. */
+/**
+ * Targets that the machine rolled back from: the force file, or removing them from the MachineConfigNode, clears them.
+ */
 function decideRefusals({ documents, forced, prepared, refusalsNamed }: MachineView): PassPlan | undefined {
   const { refused } = documents;
   if (refused.length === 0) return undefined;
@@ -133,12 +135,12 @@ function decideRefusals({ documents, forced, prepared, refusalsNamed }: MachineV
   return refusalsNamed ? undefined : { case: "forgetRefusals" };
 }
 
-/** What the machine is to have, before anything of it is compared. */
+/** The target of the machine, before any comparison. */
 interface Aim {
   readonly desired: string;
   readonly machineConfig: MachineConfig;
   readonly pair: ImagePair | undefined;
-  /** The desired target, where the machine went back from it: the machine keeps what it has. */
+  /** If the machine rolled back from the desired target, it keeps its current one. */
   readonly wentBack: RefusedTarget | undefined;
 }
 
@@ -155,7 +157,7 @@ function decideTarget(view: MachineView, memory: PassMemory): PassPlan {
     ({ config, image, content }) =>
       config === desired && samePair(asked, content === undefined ? undefined : { image, content }),
   );
-  // The machine keeps what it has until an administrator decides.
+  // The machine keeps its current target until an administrator decides.
   const kept = wentBack === undefined ? undefined : previous;
   if (kept === undefined && view.desired === undefined)
     return { case: "observe", what: { read: "config", name: desired } };
@@ -172,7 +174,7 @@ function decideTarget(view: MachineView, memory: PassMemory): PassPlan {
   return decideComparison(view, memory, { desired, machineConfig, pair, wentBack });
 }
 
-/** Everything that the machine and its target are compared by. */
+/** The inputs of the comparison of the machine and its target. */
 interface Comparison {
   readonly aim: Aim;
   readonly target: Wanted;
@@ -207,7 +209,7 @@ function decideComparison(view: MachineView, memory: PassMemory, aim: Aim): Pass
   return objectionTo(view, comparison) ?? decidePlan(view, memory, comparison);
 }
 
-/** Why the machine cannot take its target, found before anything is touched. */
+/** Why the machine cannot take its target, found before anything is changed. */
 function objectionTo(view: MachineView, { aim, target, observed }: Comparison): PassPlan | undefined {
   const { previous } = view.documents;
   const { machineConfig, pair } = aim;
@@ -219,7 +221,7 @@ function objectionTo(view: MachineView, { aim, target, observed }: Comparison): 
   const facts = view.compared?.facts ?? { sshFolder: undefined, freeBytes: undefined };
   const problems = judgeTarget(observed, target.config, facts);
   if (problems.length > 0) return refusePlan(view, aim.desired, describeProblems(problems));
-  // The image that the machine boots already says itself what it holds.
+  // The booted image already declares its content.
   const held = observed.payload === "image" ? "full" : "os-only";
   return pair !== undefined && pair.image === view.os.booted.image && pair.content !== held
     ? holdPlan(view, "ImageContentMismatch", contentMismatch(pair, held))
@@ -266,7 +268,7 @@ function bootFailure(
   return `after ${tried} reboots for ${describeTarget(target.config)} the machine still boots ${describeDeployment(booted, wanted)}${cause}`;
 }
 
-/** Another boot would not help: the machine goes back, or stays as it is where there is nothing to go back to. */
+/** Another boot would not help: the machine rolls back, or stays as it is if there is nothing to roll back to. */
 function decideGoingBack(
   { documents: { previous, refused } }: MachineView,
   { config }: Wanted,
@@ -291,7 +293,7 @@ function decideGoingBack(
   };
 }
 
-/** The machine differs from what it was proven to have, and the force file does not ask to overwrite that. */
+/** The machine drifted from its last verified state, and no force file allows overwriting that. */
 function decideDrift(view: MachineView, memory: PassMemory, { target, observed }: Comparison): PassPlan | undefined {
   if (observed.previous === undefined || !sameTarget(observed.previous, target.config) || observed.forced)
     return undefined;
@@ -315,7 +317,7 @@ function decideDrift(view: MachineView, memory: PassMemory, { target, observed }
     case: "reportDrift",
     event: memory.resumedBoot === view.os.bootId ? "ConfigDriftDetected" : "OnDiskStateValidationFailed",
     message,
-    // Nothing goes on until an administrator decides: a drain that was asked for is taken back.
+    // Everything waits for an administrator: withdraw a requested drain.
     annotations: {
       [annotations.state]: nodeStates.degraded,
       [annotations.reason]: message,
@@ -325,7 +327,7 @@ function decideDrift(view: MachineView, memory: PassMemory, { target, observed }
   };
 }
 
-/** The machine runs its image and is not what that holds. */
+/** The machine runs its image but differs from the image's content. */
 function unappliedPlan(
   { changes, path, cause }: NodePlan & { readonly verdict: "unsettled" },
   target: Wanted,
@@ -358,7 +360,7 @@ function decidePolicies(
   };
 }
 
-/** Nothing is done for a target that contradicts itself: a drain that was asked for is taken back. */
+/** A contradictory target is not applied: withdraws a requested drain. */
 export const holdPlan = (view: MachineView, reason: HoldReason, message: string): PassCase<"hold"> => ({
   case: "hold",
   reason,
@@ -366,7 +368,7 @@ export const holdPlan = (view: MachineView, reason: HoldReason, message: string)
   annotations: drainTakenBack(notesOf(view), view.documents.previous?.config.metadata.name ?? ""),
 });
 
-/** The machine cannot take its target. Nothing was touched: a drain that was asked for is taken back. */
+/** The machine cannot take its target. Nothing was changed: withdraws a requested drain. */
 function refusePlan(view: MachineView, desired: string, reason: string): PassCase<"refuse"> {
   const message = `${desired} cannot be applied: ${reason}`;
   return {

@@ -23,7 +23,7 @@ export interface LocalPayload extends Payload {
   readonly originals?: Originals;
 }
 
-/** Tries of one boot before settling is given up. */
+/** Attempts per boot to apply the image's content. */
 export const mostSettleTries = 3;
 
 /** File of a local payload in the daemon's own folder: named after the image's digest. */
@@ -32,7 +32,7 @@ export function localPayloadName(image: string): string {
   return `payload/${digest ?? `sha256:${bytesToHex(sha256(utf8ToBytes(image)))}`}.json`;
 }
 
-/** The payload as a configuration that can be compared with a machine: nothing of it is about the system itself. */
+/** The payload as a configuration that can be compared with a machine: without anything about the operating system. */
 export function settleTarget({ entries, units, accounts }: Payload): NodeConfig {
   const wanted = new Map(entries.map((entry) => [entry.path, wantedOf(entry)]));
   const textAt = (name: string) => {
@@ -79,7 +79,7 @@ function wantedOf(entry: PayloadEntry): WantedEntry {
   };
 }
 
-/** A machine as settling sees it: what the booted image ships at managed paths of /etc, beside its content. */
+/** The machine's state at boot: what the booted image ships at managed paths of /etc, beside its content. */
 export interface ImageContentView extends ObservedContent {
   readonly vendor: ReadonlyMap<string, OriginalEntry>;
   readonly active: ReadonlySet<string>;
@@ -87,9 +87,7 @@ export interface ImageContentView extends ObservedContent {
 
 export interface ImageContentPlan {
   readonly steps: readonly ContentStep[];
-  /**
-   * What is remembered before anything is changed: what is managed from now on, together with what was managed before.
-   */
+  /** Originals to record before any change: for the paths managed from now on and those managed before. */
   readonly remember: Pick<ContentGap, "paths" | "units" | "users">;
   /** What steps put back. */
   readonly originals: Originals;
@@ -110,12 +108,9 @@ const earlyReaders = [
   "/etc/NetworkManager/",
 ];
 
-/**
- * What has to be done so that the machine equals its payload, and what was managed before and is not any more is as if
- * it had never been.
- */
+/** The steps that bring the machine to its payload and restore items that are no longer managed to their originals. */
 export function planImageContent(view: ImageContentView, target: NodeConfig): ImageContentPlan {
-  // Where nobody remembers anything, what the system ships is what was there.
+  // Without recorded originals, what the system ships is the original.
   const shipped = Object.entries(view.originals.paths).flatMap(([path, original]) =>
     original === null && view.vendor.has(path) && !target.entries.has(path)
       ? [[path, view.vendor.get(path) ?? null] as const]
@@ -135,7 +130,7 @@ export function planImageContent(view: ImageContentView, target: NodeConfig): Im
   };
 }
 
-/** Whether something that runs has read a path, or a unit, before it was changed; a reboot lets it read it again. */
+/** Whether a running program has read a path or a unit before it was changed; a reboot makes it read the path again. */
 export function isReadEarly(what: string, active: ReadonlySet<string>): boolean {
   if (earlyReaders.some((path) => (path.endsWith("/") ? what.startsWith(path) : what === path))) return true;
   const origin = originOfPath(what);
@@ -166,7 +161,7 @@ function sameOriginal(a: OriginalEntry, b: OriginalEntry): boolean {
   return a.digest === b.digest && a.mode === b.mode && a.uid === b.uid && a.gid === b.gid;
 }
 
-/** The memory of a machine that has settled: of what is managed now. */
+/** The recorded originals after the content was applied: for the items managed now. */
 export function settledOriginals(
   originals: Originals,
   target: NodeConfig,

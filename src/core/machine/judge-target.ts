@@ -4,7 +4,7 @@ import type { NodeConfig, WantedEntry } from "../config/node-config.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
 import type { ObservedNode } from "./observed-node.ts";
 
-/** Why this machine cannot become a target, found before anything is touched. */
+/** Why this machine cannot take a target, found before anything is changed. */
 export interface TargetProblem {
   /** Field of the MachineConfig, or path on the machine. */
   readonly where: string;
@@ -12,7 +12,7 @@ export interface TargetProblem {
   readonly remedy: string;
 }
 
-/** What the machine has that decides about a target, beside what a plan looks at. */
+/** Facts about the machine that decide about a target, beside the inputs of a plan. */
 export interface MachineFacts {
   /** Owner of core's `.ssh` folder and the user's own number; `undefined` where there is no such folder or user. */
   readonly sshFolder: { readonly uid: number; readonly coreUid: number } | undefined;
@@ -24,8 +24,8 @@ export interface MachineFacts {
 const reserveBytes = 16 * 1024 * 1024;
 
 /**
- * All reasons why a machine cannot take a target: what it cannot change, accounts it does not have, a kernel in the
- * wrong FIPS mode, no space. Empty when nothing stands in the way. The daemon asks this before it drains.
+ * All reasons why a machine cannot take a target: immutable settings, missing accounts, a kernel in the wrong FIPS
+ * mode, no space. Empty if nothing prevents it. The daemon checks this before it drains.
  */
 export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: MachineFacts): readonly TargetProblem[] {
   return [
@@ -36,7 +36,7 @@ export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: Machi
   ];
 }
 
-/** What of kernel and system the machine cannot change. */
+/** Kernel and system settings that the machine cannot change. */
 function systemProblems({ can, fips }: ObservedNode, target: NodeConfig): readonly TargetProblem[] {
   const problems: TargetProblem[] = [];
   const refuse = (where: string, reason: string, remedy: string) => void problems.push({ where, reason, remedy });
@@ -135,7 +135,7 @@ function spaceProblems(node: ObservedNode, target: NodeConfig, { freeBytes }: Ma
 export const describeProblems = (problems: readonly TargetProblem[]): string =>
   problems.map(({ where, reason, remedy }) => `${where}: ${reason}; ${remedy}`).join("; ");
 
-/** Named owners that the machine does not know, in words. */
+/** Named owners that are unknown on the machine, in words. */
 export function unknownOwners(
   wanted: WantedEntry & { readonly kind: "file" },
   { users, groups }: Pick<ObservedNode, "users" | "groups">,

@@ -4,7 +4,7 @@ import type { ImagePair } from "./image-target.ts";
 import type { Ledger, ImageContentRecord } from "./observed-node.ts";
 import type { ContentMode } from "../config/node-config.ts";
 
-/** A target that this machine went back from. */
+/** A target that this machine rolled back from. */
 export interface RefusedTarget {
   readonly config: string;
   readonly image: string;
@@ -17,7 +17,7 @@ export interface RefusedTarget {
   readonly reported?: boolean;
 }
 
-/** The configuration that the machine has, whole, so that going back needs no API server. */
+/** The complete current configuration of the machine, so that a roll-back needs no API server. */
 export interface Previous {
   readonly config: MachineConfig;
   /** The image that it boots in place of the configuration's. */
@@ -26,13 +26,13 @@ export interface Previous {
   readonly proven: boolean;
 }
 
-/** What the daemon knows of its machine beyond what it can see: read once, written through, owned by one loop. */
+/** The daemon's recorded state of its machine: read once, written through, owned by one loop. */
 export interface MachineDocuments {
   readonly ledger: Ledger | undefined;
   readonly previous: Previous | undefined;
   readonly originals: Originals | undefined;
   readonly refused: readonly RefusedTarget[];
-  /** What the last settling came to. */
+  /** The result of the last application of the image's content. */
   readonly settled?: ImageContentRecord | undefined;
 }
 

@@ -24,7 +24,7 @@ export interface OsAbilities {
   readonly kernelTypes: readonly KernelType[];
 }
 
-/** The daemon's durable debts: written before the first change, closed last. */
+/** The daemon's ledger of unfinished work: written before the first change, closed last. */
 export interface Ledger {
   readonly v: 1;
   /** Rendered name that the update goes to. */
@@ -32,16 +32,14 @@ export interface Ledger {
   /** The image that it goes to, where that is another one than the configuration names, and what it holds. */
   readonly image?: string;
   readonly content?: ContentMode;
-  /** What the next boot was to be, where it was to be something else. */
+  /** The system that the next boot should start, if it is another one. */
   readonly deployment?: Deployment;
   /** Boot in which the debts were made; another boot has paid them. */
   readonly bootId: string;
   readonly owes: readonly Consequence[];
   /** RFC 3339. */
   readonly openedAt: string;
-  /**
-   * Boots in which a reboot was asked for, so that a machine that does not take its target is not rebooted for ever.
-   */
+  /** Boots in which a reboot was requested, so that a machine that does not take its target does not reboot forever. */
   readonly rebootsAsked?: readonly string[];
   /**
    * Why the machine could not be made equal to what it had booted: it was sent back to the system that it had before.
@@ -49,7 +47,7 @@ export interface Ledger {
   readonly failed?: { readonly path?: string; readonly cause: string };
 }
 
-/** The machine as observed: nothing here is what we believe we wrote. */
+/** The observed state of a machine, never the state that we assume we wrote. */
 export interface ObservedNode extends ObservedContent {
   readonly bootId: string;
   readonly booted: Deployment;
@@ -58,23 +56,21 @@ export interface ObservedNode extends ObservedContent {
   /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
   readonly fips: boolean | undefined;
   readonly ledger: Ledger | undefined;
-  /**
-   * The configuration that the machine was last proven to have, or started with; `undefined` on one that has neither.
-   */
+  /** The configuration that the machine was last verified to have, or started with; `undefined` if there is neither. */
   readonly previous: NodeConfig | undefined;
-  /** It has been in service with a configuration of ours: then it is drained before it is disrupted. */
+  /** The machine has been in service with our configuration, so it is drained before a disruption. */
   readonly inService: boolean;
-  /** Somebody asked to apply everything again (the force file). */
+  /** The force file requests a complete re-application. */
   readonly forced: boolean;
   /** The only control-plane machine: its pods have nowhere to go. */
   readonly onlyControlPlane: boolean;
   /** Where the system that runs finds at boot what the machine is to have; absent: the daemon writes it. */
   readonly payload?: "image" | "local" | undefined;
-  /** What the last settling came to. */
+  /** The result of the last application of the image's content. */
   readonly settled?: ImageContentRecord | undefined;
 }
 
-/** What a settling came to, for the daemon and for the next one. */
+/** The result of applying the image's content, for the daemon and for the next boot. */
 export interface ImageContentRecord {
   readonly v: 1;
   readonly bootId: string;

@@ -7,7 +7,7 @@ import { appendLines } from "../books/journal.ts";
 
 const chapter = "Bootstrap";
 
-/** What a bootstrap run came to, as story lines of the cluster's book. */
+/** The result of a bootstrap run, as journal lines of the cluster's book. */
 export function bootstrapLines(
   component: "operator" | "controller",
   made: Bootstrapped,

@@ -58,7 +58,7 @@ export interface Facts {
   readonly operatorNode: string;
 }
 
-/** Servers say something at least every minute; longer silence means that the view is old. */
+/** Servers report at least once a minute; longer silence means stale data. */
 const staleMs = 150_000;
 
 function answer<T>(facts: Pick<Facts, "now" | "heardAt">, value: T, because: Because): Answer<T> {
@@ -67,7 +67,7 @@ function answer<T>(facts: Pick<Facts, "now" | "heardAt">, value: T, because: Bec
   return { value, asOf: new Date(heardAt ?? now).toISOString(), freshness, because };
 }
 
-/** Facts from whole lists: what a command line or a test looks at once. */
+/** Facts from whole lists, for the command line and tests. */
 export function factsOf(
   objects: {
     readonly pools: readonly MachineConfigPool[];
@@ -95,7 +95,7 @@ export function factsOf(
   };
 }
 
-/** Facts from members that somebody keeps, without what only choosing machines needs. */
+/** Facts from cached members, without the data that only the selection of machines needs. */
 export function factsAbout(members: ClusterMembers, now: number): Facts {
   return {
     now,
@@ -108,7 +108,7 @@ export function factsAbout(members: ClusterMembers, now: number): Facts {
   };
 }
 
-/** Members of etcd as their pods show them. */
+/** Members of etcd, from their pods. */
 export function etcdMembers(pods: readonly Pod[]): readonly EtcdMember[] {
   return pods
     .filter(
@@ -122,7 +122,7 @@ export function etcdMembers(pods: readonly Pod[]): readonly EtcdMember[] {
     .sort((a, b) => (a.node < b.node ? -1 : 1));
 }
 
-/** Where the operator runs; empty when it cannot be seen. */
+/** The node that the operator runs on; empty if unknown. */
 export function operatorNodeOf(pods: readonly Pod[]): string {
   const running = pods.find(
     ({ metadata, status }) => metadata.deletionTimestamp === undefined && status?.phase === "Running",
@@ -130,7 +130,7 @@ export function operatorNodeOf(pods: readonly Pod[]): string {
   return running?.spec?.nodeName ?? "";
 }
 
-/** What a pool's own settings and the cluster as a whole ask of a roll-out. */
+/** The settings of a pool and of the whole cluster that control a roll-out. */
 export function rolloutPolicy(facts: Facts, pool: MachineConfigPool): RolloutPolicy {
   const { oneZoneAtATime, canary } = poolPolicy(pool).policy;
   const members = facts.members.members(pool.metadata.name);
@@ -158,10 +158,7 @@ function isNewBase(facts: Facts, members: PoolMembers): boolean {
   return true;
 }
 
-/**
- * Where all pools were opted in at once, those with the control plane get their first image when the others have
- * theirs.
- */
+/** If all pools were opted in at once, pools with the control plane get their first image after the others. */
 function workersFirst(facts: Facts, pool: MachineConfigPool, members: PoolMembers): RolloutPolicy["afterOthers"] {
   if (!members.image.byDefault || members.image.image === "") return undefined;
   const all = [...members.all()];
@@ -181,7 +178,7 @@ function workersFirst(facts: Facts, pool: MachineConfigPool, members: PoolMember
   };
 }
 
-/** Everything about one pool, with the machines that it would take now. `undefined`: there is no such pool. */
+/** All facts about one pool, with the machines that it would select now. `undefined`: the pool does not exist. */
 export function poolFacts(
   facts: Facts,
   name: string,
@@ -222,7 +219,7 @@ export function poolFacts(
   };
 }
 
-/** Why machines that have what the pool had last cannot be brought to what it wants. */
+/** Why machines with the pool's previous config cannot be brought to the desired one. */
 function irreconcilableOf({ machineConfig, storageOverrides }: Facts, pool: MachineConfigPool): readonly string[] {
   const [from, to] = [
     machineConfig(pool.status?.configuration?.name ?? ""),
@@ -248,7 +245,7 @@ export type NodePosition =
   | { readonly at: "Silent" }
   | { readonly at: "Leaving" };
 
-/** `undefined`: there is no such node. */
+/** `undefined`: the node does not exist. */
 export function nodePosition(facts: Facts, name: string): Answer<NodePosition> | undefined {
   const known = facts.members.node(name);
   if (known === undefined) return undefined;
@@ -281,7 +278,10 @@ interface Placed {
 
 const placed = (at: NodePosition, reason: string, message: string): Placed => ({ at, reason, message });
 
-/** Where a machine is that is at work, or cannot go on; `undefined`: it is neither, and its target says where it is. */
+/**
+ * The position of a machine that is updating or needs help; `undefined`: neither, so its target determines the
+ * position.
+ */
 function positionOfPhase({ phase, says, kubeletReason }: MemberFacts): Placed | undefined {
   const told = says === "" ? "" : `: ${says}`;
   switch (phase) {
@@ -335,7 +335,7 @@ const silentPosition = ({ daemonAwaySince }: MemberFacts): Placed =>
     `its daemon's pod has not been ready since ${daemonAwaySince}, so that nobody looks after the machine`,
   );
 
-/** Where a machine that is not at work stands towards the target of its pool. */
+/** The position of an idle machine relative to its pool's target. */
 function positionOnTarget(member: MemberFacts, members: PoolMembers): Placed {
   if (isUnderUpdate(member) && isDone(member))
     return placed({ at: "Completing" }, "Uncordoning", "it has its target and is being put back into service");
@@ -358,7 +358,7 @@ function positionOnTarget(member: MemberFacts, members: PoolMembers): Placed {
   );
 }
 
-/** What a node has and what it should have; empty texts: nothing. */
+/** The current and desired target of a node; empty texts: none. */
 export function nodePair(
   facts: Facts,
   name: string,
@@ -385,7 +385,7 @@ export function nodePair(
   );
 }
 
-/** Why a node that should get its pool's target does not get it now; `undefined`: it does, or it has it. */
+/** Why a node that should get its pool's target does not get it now; `undefined`: it does, or has it already. */
 export function nodeWait(
   facts: Facts,
   name: string,
@@ -405,9 +405,9 @@ export function nodeWait(
 }
 
 /**
- * Where a pool is on the way to its target. `undefined`: there is no such pool.
+ * The progress of a pool towards its target. `undefined`: the pool does not exist.
  *
- * @param past what updates before took; without it nothing is estimated
+ * @param past durations of earlier updates; without it nothing is estimated
  */
 export function poolProgressOf(facts: Facts, pool: string, past?: Past): Answer<PoolProgress> | undefined {
   const about = poolFacts(facts, pool);
@@ -422,7 +422,7 @@ export function poolProgressOf(facts: Facts, pool: string, past?: Past): Answer<
 
 export type MayOrNot = { readonly may: "Yes" } | { readonly may: "No"; readonly blockers: readonly PoolBlocker[] };
 
-/** Whether a pool may go on by itself, or what keeps it as a whole. */
+/** Whether a pool may proceed, or what stops it as a whole. */
 export function poolMayRollOut(facts: Facts, pool: string): Answer<MayOrNot> | undefined {
   const about = poolFacts(facts, pool);
   if (about === undefined) return undefined;
@@ -462,7 +462,7 @@ function mayOrNot(facts: Facts, pool: string, blockers: readonly PoolBlocker[]):
   });
 }
 
-/** What the renderer of a pool refuses; `undefined`: nothing. */
+/** Why the renderer refuses a pool; `undefined`: it does not. */
 export function renderRefusal(pool: MachineConfigPool): string | undefined {
   const condition = conditionOf(
     pool.status?.conditions as { type: string; status?: string; message?: string }[] | undefined,
@@ -471,7 +471,7 @@ export function renderRefusal(pool: MachineConfigPool): string | undefined {
   return condition?.status === "True" ? (condition.message ?? "") : undefined;
 }
 
-/** How many machines of a pool run a configuration (and, where one is named, an OS image). */
+/** How many machines of a pool run a configuration (and an OS image, if given). */
 export function poolIsAt(
   facts: Facts,
   pool: string,
@@ -513,7 +513,7 @@ export interface UpgradeBlocker {
   readonly remedy: string;
 }
 
-/** Whether the cluster may be brought to a new release, or what has to be put right first. */
+/** Whether the cluster may be upgraded to a new release, or what must be fixed first. */
 export function clusterMayUpgrade(
   facts: Facts,
 ): Answer<{ readonly may: "Yes" } | { readonly may: "No"; readonly blockers: readonly UpgradeBlocker[] }> {
@@ -582,7 +582,7 @@ export type ComponentHealth =
   | { readonly is: "Unhealthy"; readonly missing: number }
   | { readonly is: "Unknown" };
 
-/** @param component `undefined`: its object is not there. */
+/** @param component `undefined`: its object does not exist. */
 export function componentHealth(
   facts: Pick<Facts, "now" | "heardAt">,
   name: string,

@@ -14,7 +14,7 @@ interface Said {
 const sayingOf = (status: PoolStatusFields | undefined, type: string): Said | undefined =>
   conditionOf(status?.conditions as readonly Said[] | undefined, type);
 
-/** A state of a pool that a chapter of its book is about, before and after a change of its status. */
+/** A state of a pool that opens a chapter in its book, before and after a status change. */
 interface Turn {
   readonly was: boolean;
   readonly is: boolean;
@@ -25,11 +25,11 @@ interface Turn {
 const boundary = { level: "boundary" } as const;
 
 /**
- * What the book of a pool has to say about a change of its status: first what ended, then what began.
+ * The lines for the pool's book that follow from a change of its status: first what ended, then what began.
  *
  * @param pool as it was before.
  * @param after its new status.
- * @param causeOf what changed its target, and by whom, as data of a line; asked only where a roll-out begins.
+ * @param causeOf what changed its target, and the author, as data of a line; called only when a roll-out begins.
  */
 export function poolTurns(
   pool: MachineConfigPool,
@@ -44,7 +44,7 @@ export function poolTurns(
   );
   const ends = (turn: Turn | undefined) => (turn !== undefined && turn.was && !turn.is ? [turn.end] : []);
   const begins = (turn: Turn | undefined) => (turn !== undefined && turn.is && !turn.was ? [turn.begin] : []);
-  // A pool whose machines have the target already only looks so: a machine of it fails, or is new.
+  // A pool whose machines already have the target is not rolling out: one of its machines fails, or is new.
   const isBegun = startsRollout(before, after) && target !== from;
   return [
     ...((before?.conditions ?? []).length === 0 ? [created(after)] : []),
@@ -128,7 +128,7 @@ function finished(
   ];
 }
 
-/** The pool goes to a target: also to another one in the middle of a roll-out. */
+/** The pool moves to a target, possibly in the middle of a roll-out to another one. */
 export function rolloutBegins(
   pool: MachineConfigPool,
   cause: Readonly<Record<string, string>> = {},

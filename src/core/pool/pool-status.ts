@@ -14,7 +14,7 @@ const textLimit = 200;
 
 const clip = (text: string) => (text.length <= textLimit ? text : `${text.slice(0, textLimit - 1)}…`);
 
-/** What of a pool's object its status follows from: another writer's conditions among it, its own fields not. */
+/** The fields of a pool that determine its status: includes conditions of other writers, but not its own. */
 export function poolStatusInputs(pool: MachineConfigPool): readonly unknown[] {
   const { metadata, spec, status } = pool;
   const own = new Set<string>([types.updated, types.updating, types.nodeDegraded, types.degraded]);
@@ -27,7 +27,7 @@ export function poolStatusInputs(pool: MachineConfigPool): readonly unknown[] {
   ];
 }
 
-/** Whether a pool that stood still, or went elsewhere, is on its way to a target now. */
+/** Whether a pool that stood still, or had another target, now moves to a target. */
 export function startsRollout(before: PoolStatusFields | undefined, after: PoolStatusFields): boolean {
   const updating = (status: PoolStatusFields | undefined) =>
     conditionOf(status?.conditions as { type: string; status?: string }[] | undefined, types.updating)?.status ===
@@ -36,8 +36,8 @@ export function startsRollout(before: PoolStatusFields | undefined, after: PoolS
 }
 
 /**
- * The status of a pool from facts about its members. A machine that somebody else cordoned or that has just joined does
- * not make a pool outdated; it is named in the message. Conditions of other writers are kept as they are.
+ * The status of a pool, computed from facts about its members. A machine that was cordoned by another party, or that
+ * has just joined, does not make a pool outdated; the message names it. Conditions of other writers are preserved.
  */
 export function poolStatus(facts: PoolFacts): PoolStatusFields {
   const { pool, members, now } = facts;
@@ -60,7 +60,7 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
     rollout.updated ? rollout.message : "",
   );
   set(types.updating, rollout.updating, rollout.reason, rollout.updated ? "" : rollout.message);
-  // The reason and the wording of single nodes are what consoles and scripts know from the reference.
+  // Reason and wording for single nodes match the reference, because consoles and scripts know them.
   set(
     types.nodeDegraded,
     failed.length > 0,
@@ -99,7 +99,7 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
   };
 }
 
-/** Reasons of a roll-out that stands still and is not kept by a quarantine. */
+/** Reasons of a stalled roll-out without a quarantine. */
 const stops = ["BuildFailed", "BuildInterrupted", "CanaryFailed"] as const satisfies readonly WaitReason[];
 
 interface Rollout {
@@ -114,7 +114,7 @@ function rolloutOf(
   rendering: { readonly status?: string; readonly reason?: string; readonly message?: string } | undefined,
 ): Rollout {
   const { target, verdict, total, done } = progress;
-  // What its renderer waits for is said there with the condition False.
+  // A False condition carries what the renderer waits for.
   const awaits =
     rendering?.status !== "True" && (rendering?.message ?? "") !== ""
       ? `; rendering waits: ${rendering?.message ?? ""}`

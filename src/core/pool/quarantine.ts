@@ -2,31 +2,31 @@ import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations } from "../../api/names.ts";
 
-/** One target in a pool's annotation, as this suite writes it. What people write there has no `nodes`. */
+/** One target in a pool's annotation, as this suite writes it. Entries that people write have no `nodes`. */
 interface Quarantined {
   readonly config: string;
-  /** Absent: the one that the configuration names. */
+  /** Absent: the image that the configuration names. */
   readonly image?: string;
   readonly reason: string;
-  /** RFC 3339, of the first machine. */
+  /** RFC 3339: the first roll-back. */
   readonly at: string;
-  /** Machines that went back from it. */
+  /** Machines that rolled back from it. */
   readonly nodes: readonly string[];
 }
 
 export interface QuarantineStep {
-  /** What the pool's annotation should be: a text, `null` to remove it, `undefined` to leave it. */
+  /** The new annotation of the pool: a text, `null` to remove it, `undefined` to leave it. */
   readonly annotation: string | null | undefined;
-  /** Machines whose refusal the pool now knows: node → time of the refusal, to be noted on their MachineConfigNodes. */
+  /** Refusals that the pool has just recorded: node → time of the refusal, to be noted on the MachineConfigNode. */
   readonly tell: ReadonlyMap<string, string>;
-  /** Machines that should forget their refusal, because somebody has taken the quarantine away. */
+  /** Machines whose refusal is to be cleared, because the quarantine was removed from the annotation. */
   readonly remedy: readonly string[];
 }
 
 /**
- * What follows for a pool from targets that its machines went back from. A refusal that the pool does not know yet
- * quarantines the target; one that it knew, and that its annotation does not name any more, was lifted by somebody. A
- * new target ends what machines said of older ones.
+ * The consequences for a pool of targets that its machines rolled back from. A refusal that the pool has not recorded
+ * quarantines the target. A recorded refusal that the annotation no longer names was lifted by an administrator. A new
+ * target clears the refusals of older ones.
  */
 export function quarantineStep(
   target: string,
@@ -76,7 +76,7 @@ export function quarantineStep(
 
 type Entry = Readonly<Record<string, unknown>> & { readonly config: string };
 
-/** Entries of a JSON list: objects that name a config, or names alone. What cannot be read is no entry. */
+/** Entries of a JSON list: objects that name a config, or plain names. Unreadable entries are ignored. */
 function listOf(text: string | undefined): readonly Entry[] {
   if (text === undefined || text === "") return [];
   try {
@@ -94,8 +94,8 @@ function listOf(text: string | undefined): readonly Entry[] {
 }
 
 /**
- * Targets that a pool's `quarantined` annotation names: a JSON list of `{config}` objects or of names. What cannot be
- * read quarantines nothing.
+ * Targets in a pool's `quarantined` annotation: a JSON list of `{config}` objects or of names. An unreadable annotation
+ * quarantines nothing.
  */
 export const quarantinedTargets = (pool: Pick<MachineConfigPool, "metadata">): readonly string[] =>
   listOf(pool.metadata.annotations?.[annotations.quarantined]).map(({ config }) => config);
@@ -104,11 +104,11 @@ export const quarantinedTargets = (pool: Pick<MachineConfigPool, "metadata">): r
 export const isQuarantined = (pool: Pick<MachineConfigPool, "metadata">, config: string, image: string): boolean =>
   listOf(pool.metadata.annotations?.[annotations.quarantined]).some((entry) => isTarget(entry, config, image));
 
-/** An entry without an image speaks of all of them; with the stock OS it names what the configuration names. */
+/** An entry without an image applies to every image; on the stock OS it applies to the image of the configuration. */
 const isTarget = (entry: Entry, config: string, image: string) =>
   entry.config === config && (image === "" || ["", image].includes(textOf(entry["image"])));
 
-/** Targets that the machine of a MachineConfigNode went back from. */
+/** Targets that the machine of a MachineConfigNode rolled back from. */
 export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata">): readonly string[] =>
   listOf(metadata.annotations?.[annotations.refusedTargets]).map(({ config }) => config);
 

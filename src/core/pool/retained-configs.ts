@@ -9,7 +9,7 @@ import { poolOfRendered } from "../config/is-rendered.ts";
 import { defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
 import { quarantinedTargets, refusedTargetsOf } from "./quarantine.ts";
 
-/** One reason why a rendered config has to stay. */
+/** One reason to retain a rendered config. */
 export interface ConfigUse {
   readonly config: string;
   /** For people: `node worker-0 (currentConfig)`. */
@@ -24,7 +24,9 @@ const usesOf = (
     config === undefined || config === "" || config === notYetSet ? [] : [{ config, user: `${user} (${how})` }],
   );
 
-/** What a pool names: its target, what all of its machines have had last, and what it must not give to anybody. */
+/**
+ * The configs that a pool names: its target, the last config common to all its machines, and its quarantined targets.
+ */
 export const usesOfPool = (pool: MachineConfigPool): readonly ConfigUse[] =>
   usesOf(`pool ${pool.metadata.name}`, [
     ["target", pool.spec.configuration?.name],
@@ -41,7 +43,7 @@ export const usesOfNode = ({ metadata }: Node): readonly ConfigUse[] =>
     ]),
   );
 
-/** A MachineConfigNode names what its machine should have, has, and went back from. */
+/** A MachineConfigNode names the desired and current configs of its machine, and those that it rolled back from. */
 export const usesOfMachineConfigNode = ({ metadata, spec, status }: MachineConfigNode): readonly ConfigUse[] =>
   usesOf(`MachineConfigNode ${metadata.name}`, [
     ["spec", spec.configVersion.desired],
@@ -50,14 +52,14 @@ export const usesOfMachineConfigNode = ({ metadata, spec, status }: MachineConfi
     ...refusedTargetsOf({ metadata }).map((config) => ["refused", config] as const),
   ]);
 
-/** An image is built from the rendered config that its build names. */
+/** A build names the rendered config that its image is built from. */
 export const usesOfBuild = (build: MachineOSBuild): readonly ConfigUse[] =>
   usesOf(`${build.kind} ${build.metadata.name}`, [["spec", build.spec?.machineConfig?.name]]);
 
-/** What is to become of one rendered config, and why. */
+/** Whether one rendered config stays, and why. */
 export type Retention =
   | { readonly name: string; readonly keep: true; readonly because: "used"; readonly users: readonly string[] }
-  /** One of the last that the pool has had: somebody may want to go back to it. `place`: 1 is the newest. */
+  /** One of the pool's last configs, retained for a roll-back. `place`: 1 is the newest. */
   | {
       readonly name: string;
       readonly keep: true;
@@ -66,8 +68,8 @@ export type Retention =
       readonly of: number;
     }
   /**
-   * Nobody has used it for too short a time, of `quietSeconds`. `until`: in milliseconds since the epoch; `undefined`
-   * where the beginning is not known.
+   * Unused, but for less than `quietSeconds`. `until`: in milliseconds since the epoch; `undefined` if the start is
+   * unknown.
    */
   | {
       readonly name: string;
@@ -81,21 +83,22 @@ export type Retention =
 export interface RetentionFacts {
   /** Rendered configs of one pool. */
   readonly rendered: readonly MachineConfig[];
-  /** How many are kept for going back, and how long an unused one is left alone; of a pool that is gone, none are. */
+  /** How many are retained for a roll-back, and how long an unused one is retained; a deleted pool retains none. */
   readonly policy: { readonly retainedConfigs: number; readonly retentionQuietSeconds: number } | undefined;
-  /** Who uses a config, for people. */
+  /** The users of a config, for people. */
   readonly usersOf: (config: string) => readonly string[];
-  /** Since when nothing uses a config, in milliseconds since the epoch; `undefined`: not known, so that it stays. */
+  /** When a config became unused, in milliseconds since the epoch; `undefined`: unknown, so it is retained. */
   readonly unusedSince: (config: string) => number | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
 /**
- * Which rendered configs of a pool stay, and why, in the order in which those that go may go: oldest first.
+ * Which rendered configs of a pool are retained, and why. Those that may be deleted are in deletion order: oldest
+ * first.
  *
- * What anything names stays. Of the others the last few stay that the pool has had, for whoever wants to go back; then
- * a quiet time passes, since what refers to a config may come to be known later than the config is.
+ * A config that any object names is retained. Of the others, the pool's last few are retained for a roll-back; the rest
+ * stay for a quiet period, because a reference to a config may become visible later than the config.
  */
 export function retainedConfigs({ rendered, policy, usersOf, unusedSince, now }: RetentionFacts): readonly Retention[] {
   const { retainedConfigs: most, retentionQuietSeconds: quiet } = policy ?? {
@@ -115,7 +118,7 @@ export function retainedConfigs({ rendered, policy, usersOf, unusedSince, now }:
   };
   const ordered = rendered.toSorted(older);
   const used = new Map(ordered.map(({ metadata }) => [metadata.name, usersOf(metadata.name)]));
-  // What was rolled out comes after what never was: it is what one can go back to.
+  // Configs that were rolled out are retained before those that never were: they are the ones to roll back to.
   const unused = ordered.filter(({ metadata }) => used.get(metadata.name)?.length === 0);
   return ordered.map(({ metadata: { name } }): Retention => {
     const users = used.get(name) ?? [];
@@ -131,7 +134,10 @@ export function retainedConfigs({ rendered, policy, usersOf, unusedSince, now }:
   });
 }
 
-/** Why one rendered config stays, from whole lists: what a command line looks at once. `undefined`: it is none. */
+/**
+ * Why one rendered config is retained, computed from whole lists for the command line. `undefined`: not a rendered
+ * config.
+ */
 export function retentionOf(
   name: string,
   objects: {
@@ -170,7 +176,7 @@ const shown = 5;
 const listed = (items: readonly string[]) =>
   items.length <= shown ? items.join(", ") : `${items.slice(0, shown).join(", ")} and ${items.length - shown} more`;
 
-/** Why a rendered config stays, or that it goes, for people. */
+/** Why a rendered config is retained, or that it is deleted, for people. */
 export function describeRetention(retention: Retention): string {
   if (!retention.keep) return `nothing has used it since ${timestampOf(retention.unusedSince)}: it goes`;
   switch (retention.because) {
@@ -185,13 +191,12 @@ export function describeRetention(retention: Retention): string {
   }
 }
 
-/** Why a rendered config cannot be deleted, with what would help. */
+/** Why a rendered config cannot be deleted, with the remedy. */
 export const whyNotDeleted = (name: string, users: readonly string[]): string =>
   `${name} is in use by ${listed(users)}: machines could not be brought to it, or be compared with it, any more; bring them to another configuration first, and it is removed when nothing uses it (annotation ${annotations.retainedConfigs} of the pool)`;
 
 /**
- * The same config once more, without what the API server gave the one that is gone. An owner that is gone too is left
- * out.
+ * A copy of a deleted config, without the fields that the API server had set and without owners that no longer exist.
  */
 export function remade(config: MachineConfig, poolUid: string | undefined): MachineConfig {
   const { name, labels, annotations: said, ownerReferences, finalizers } = config.metadata;

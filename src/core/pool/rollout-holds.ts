@@ -3,48 +3,48 @@ import { type MemberFacts, isFailing, isUnderUpdate, isOutOfService, whyOutOfSer
 import type { ImageWaitReason } from "../config/image-pair.ts";
 import type { PoolMembers } from "./pool-members.ts";
 
-/** What of a pool decides about its roll-out. */
+/** The settings of a pool that control its roll-out. */
 export interface RolloutPool {
   readonly paused: boolean;
   readonly maxUnavailable: number | string | undefined;
-  /** Rendered configs that no healthy machine may be given. */
+  /** Rendered configs that no healthy machine may get. */
   readonly quarantined: readonly string[];
 }
 
-/** A member of the etcd cluster that the API server keeps everything in. */
+/** A member of the API server's etcd cluster. */
 export interface EtcdMember {
   readonly node: string;
   readonly ready: boolean;
 }
 
-/** What else holds for every machine of the cluster. */
+/** Facts that hold for every machine of the cluster. */
 export interface RolloutPolicy {
-  /** Healthy machines are taken only in the zone in which machines are away already. */
+  /** Healthy machines are selected only in a zone that already has unavailable machines. */
   readonly oneZoneAtATime: boolean;
-  /** Every control-plane machine of the cluster, whatever its pool. */
+  /** Every control-plane machine of the cluster, in any pool. */
   readonly controlPlane: Iterable<MemberFacts>;
-  /** Empty: etcd cannot be seen here. */
+  /** Empty: etcd is not visible. */
   readonly etcd: readonly EtcdMember[];
-  /** The node that the operator runs on; empty: not known. */
+  /** The node that the operator runs on; empty: unknown. */
   readonly operatorNode: string;
-  /** How many machines get the target before all others, and for how long they must keep well, in milliseconds. */
+  /** How many canary machines get the target first, and how long they must stay healthy, in milliseconds. */
   readonly canary?: { readonly count: number; readonly wellMs: number };
-  /** Why other pools come first; `undefined`: none does. */
+  /** Why other pools go first; `undefined`: none does. */
   readonly afterOthers?: { readonly message: string; readonly remedy: string } | undefined;
 }
 
-/** Who goes first with a new image, and how that went. */
+/** The canaries of a new image, and their results. */
 export interface CanaryFacts {
   readonly count: number;
-  /** Machines that were given the target. */
+  /** Canaries with the target. */
   readonly gone: readonly string[];
-  /** Those that have kept well for as long as was asked for. */
+  /** Canaries that stayed healthy for the required time. */
   readonly proven: readonly string[];
-  /** Those that cannot go on without help. */
+  /** Canaries that need help. */
   readonly failed: readonly string[];
   /**
-   * Milliseconds since the epoch of when the next of them will have kept well for long enough; `undefined`: not by time
-   * alone.
+   * Milliseconds since the epoch: when the next canary will have been healthy for long enough; `undefined`: time alone
+   * is not enough.
    */
   readonly provenAt: number | undefined;
 }
@@ -88,7 +88,7 @@ export type WaitReason =
   | "ZoneBusy"
   | "DrainSkipped";
 
-/** Reasons that no time takes away: somebody has to do something. */
+/** Reasons that do not end with time: an administrator must act. */
 const needPeople: ReadonlySet<WaitReason> = new Set([
   "BuildFailed",
   "BuildInterrupted",
@@ -99,18 +99,18 @@ const needPeople: ReadonlySet<WaitReason> = new Set([
   "EtcdUnhealthy",
 ]);
 
-/** Whether a wait ends by itself, or somebody has to end it. */
+/** Whether a wait ends by itself or an administrator must end it. */
 export const endsByItself = (reason: WaitReason): boolean => !needPeople.has(reason);
 
-/** What a machine that should get the target is to the roll-out. */
+/** The class of a machine that should get the target. */
 export type MachineClass =
   /** In service. */
   | "healthy"
-  /** In service: it was given the target, and its drain was given up for now. */
+  /** In service: it got the target, but its drain was suspended. */
   | "drainSkipped"
-  /** Out of service for whatever cause: the target may be its repair. */
+  /** Out of service for any cause: the target may repair it. */
   | "outOfService"
-  /** Nothing was applied to it, and nothing was asked of it. */
+  /** No configuration was applied to it or requested of it. */
   | "joining";
 
 export type Hold =
@@ -129,9 +129,9 @@ export type Hold =
 const [yes, no] = [true, false];
 
 /**
- * Which hold keeps which class of machines waiting, in the order in which the holds are asked. Taking a machine that is
- * out of service costs nothing: no budget, zone or canary keeps a repair back. A machine that joins starts with the stock
- * OS: the image of its pool is its next update.
+ * Which hold applies to which class of machine, in the order of evaluation. Selecting a machine that is out of service
+ * costs nothing: no budget, zone or canary delays a repair. A joining machine starts with the stock OS and gets the
+ * image of its pool with the next update.
  */
 export const holdTable: Readonly<Record<Hold, Readonly<Record<MachineClass, boolean>>>> = {
   paused: { healthy: yes, drainSkipped: yes, outOfService: yes, joining: yes },
@@ -152,11 +152,11 @@ export interface Held {
   readonly reason: WaitReason;
   readonly message: string;
   readonly remedy: string;
-  /** The hold keeps every other healthy machine behind this one back, too. */
+  /** The hold also stops every other healthy machine behind this one. */
   readonly all: boolean;
 }
 
-/** The first hold of its class that keeps a machine waiting; `undefined`: it may go now. */
+/** The first hold of its class that applies to a machine; `undefined`: it may update now. */
 export function holdOf(member: MemberFacts, is: MachineClass, turn: Turn): Held | undefined {
   for (const hold of Object.keys(holdTable) as Hold[]) {
     const held = holdTable[hold][is] ? rules[hold](member, turn, is) : undefined;
@@ -165,26 +165,26 @@ export function holdOf(member: MemberFacts, is: MachineClass, turn: Turn): Held 
   return undefined;
 }
 
-/** Whether a hold keeps the pool as a whole: nobody is in turn. */
+/** Whether a hold stops the whole pool, so that no machine is selected. */
 export const isPoolHeld = ({ pool, members, policy }: Turn): boolean =>
   pool.paused || members.image.awaits !== undefined || policy.afterOthers !== undefined;
 
-/** What the holds look at while the machines of a pool are chosen one after the other. */
+/** The state of the holds while the machines of a pool are selected one by one. */
 export class Turn {
   readonly pool: RolloutPool;
   readonly members: PoolMembers;
   readonly policy: RolloutPolicy;
   readonly now: number;
-  /** Out of service when the choice began, by name. */
+  /** Machines out of service at the start of the selection, by name. */
   readonly away: readonly MemberFacts[];
   readonly budget: { readonly max: number; readonly unavailable: number; readonly free: number };
   readonly canary: CanaryFacts | undefined;
   readonly controlPlane: readonly MemberFacts[];
-  /** Machines in service that were chosen. */
+  /** Selected machines in service. */
   readonly taken: MemberFacts[] = [];
-  /** Zones in which machines are away or were taken. */
+  /** Zones with unavailable or selected machines. */
   readonly zonesAway: Set<string>;
-  /** A machine of the control plane that was chosen. */
+  /** A selected machine of the control plane. */
   busyControlPlane: string | undefined;
 
   constructor(pool: RolloutPool, members: PoolMembers, policy: RolloutPolicy, max: number, now: number) {
@@ -206,10 +206,7 @@ export class Turn {
     this.zonesAway.add(member.zone);
   }
 
-  /**
-   * How many more machines may go before the others. One whose drain was given up counts among those that went, and
-   * needs no second place when it goes again.
-   */
+  /** How many more canaries may go. A machine whose drain was suspended keeps its place, so it needs no second one. */
   canaryPlaces(is: MachineClass): number {
     const { canary } = this;
     if (canary === undefined || canary.proven.length >= canary.count) return Number.POSITIVE_INFINITY;
@@ -223,7 +220,7 @@ type Rule = (member: MemberFacts, turn: Turn, is: MachineClass) => Held | undefi
 const one = (reason: WaitReason, message: string, remedy: string): Held => ({ reason, message, remedy, all: false });
 const all = (reason: WaitReason, message: string, remedy: string): Held => ({ reason, message, remedy, all: true });
 
-/** How each hold is judged, whatever the class of the machine. */
+/** How each hold is evaluated, for any class of machine. */
 const rules: Readonly<Record<Hold, Rule>> = {
   paused: (_, { pool }) =>
     pool.paused ? all("Paused", "the pool is paused", "set spec.paused of the pool to false") : undefined,

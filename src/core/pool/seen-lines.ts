@@ -5,7 +5,7 @@ import { conditionOf } from "../../api/schema/object.ts";
 import type { JournalEntryIn } from "../../api/books/report-table.ts";
 import { isReady, phaseOf } from "../books/phase.ts";
 
-/** What was last seen of a node: a few words, so that thousands cost little. */
+/** The last observed state of a node: kept small, because a cluster may have thousands of nodes. */
 export interface NodeSeen {
   readonly uid: string;
   readonly pool: string;
@@ -13,29 +13,29 @@ export interface NodeSeen {
   readonly current: string;
   readonly isDone: boolean;
   readonly isLost: boolean;
-  /** Condition → status, of those that speak for a section. */
+  /** Condition → status, for conditions that represent a section. */
   readonly statuses: Readonly<Record<string, string>>;
 }
 
-/** A line that follows from objects, and when what it tells of happened, in milliseconds since the epoch. */
+/** A line derived from objects, and the time of the change in milliseconds since the epoch. */
 export interface SeenLine {
   readonly line: JournalEntryIn<"node">;
   readonly at: number;
 }
 
 export interface NodeLook {
-  /** `undefined`: the node is gone. */
+  /** `undefined`: the node was deleted. */
   readonly seen: NodeSeen | undefined;
   readonly lines: readonly SeenLine[];
-  /** When to look again though nothing changes, in milliseconds. */
+  /** When to check again without a change, in milliseconds. */
   readonly reconcileAfterMs?: number;
 }
 
-/** A node whose kubelet is silent for longer than this without an announced reboot is lost. */
+/** A node counts as lost if its kubelet reports nothing for longer than this without an announced reboot. */
 export const lostAfterMs = 5 * 60_000;
 
 type Reason<P extends keyof typeof updates> = (typeof updates)[P];
-/** Condition → the section that it speaks for, with the reasons of its beginning and its end. */
+/** Condition → the section that it represents, with the reasons of its start and end. */
 const updates = {
   [types.updatePrepared]: { path: "Prepared", begin: undefined, end: "Planned" },
   [types.imagePulledFromRegistry]: { path: "Executed/ImagePulled", begin: "Pulling", end: "Pulled" },
@@ -48,14 +48,14 @@ const updates = {
 const speaking = Object.keys(updates) as readonly (keyof typeof updates)[];
 
 /**
- * What an onlooker can say of a node from its objects, without anybody telling: it came, it went, it changed pools, its
- * kubelet fell silent, and where it is in its update. The books take it where nobody who was there told of it.
+ * Derives lines from the objects of a node: it appeared, disappeared, changed pools, its kubelet stopped reporting, or
+ * its update advanced. The books use these lines where no writer reported the same first-hand.
  *
- * @param before what was seen last; `undefined`: it is seen for the first time.
- * @param node `undefined`: it is gone.
+ * @param before the last observed state; `undefined`: first observation.
+ * @param node `undefined`: deleted.
  * @param pool name of its pool; empty: it is in none.
  * @param now milliseconds since the epoch.
- * @param since when the onlooker began, in milliseconds since the epoch: what is older was there before.
+ * @param since when the observation began, in milliseconds since the epoch; older changes are ignored.
  */
 export function seeNode(
   before: NodeSeen | undefined,
@@ -91,7 +91,7 @@ export function seeNode(
 
 const boundary = { level: "boundary" } as const;
 
-/** A line, and when what it says happened, in milliseconds since the epoch; absent: now. */
+/** A line, and the time of the change in milliseconds since the epoch; absent: now. */
 interface Noted {
   readonly line: JournalEntryIn<"node">;
   readonly at?: number;
@@ -105,9 +105,9 @@ interface NodeState {
   readonly isDone: boolean;
   /** Its kubelet does not report, and no reboot was announced. */
   readonly isSilent: boolean;
-  /** Silent for so long that it counts as lost. */
+  /** The kubelet has not reported for so long that the node counts as lost. */
   readonly isLost: boolean;
-  /** Since when the kubelet has been as ready, or not, as it is; NaN: not known. */
+  /** Last transition of the kubelet's readiness; NaN: unknown. */
   readonly silentSince: number;
   readonly statuses: Readonly<Record<string, string>>;
 }
@@ -145,7 +145,7 @@ const deletedLine = (uid: string): JournalEntryIn<"node"> => ({
   run: uid,
 });
 
-/** That a node is new, or belongs to another pool than before. */
+/** Reports that a node is new, or changed its pool. */
 function joinLines(
   before: NodeSeen | undefined,
   node: Node,
@@ -200,7 +200,7 @@ function lostLines(before: NodeSeen | undefined, { isLost, isSilent, silentSince
   return [];
 }
 
-/** How far an update has come since `before`. */
+/** Progress of an update since `before`. */
 function updateLines(
   before: NodeSeen,
   machineConfigNode: MachineConfigNode | undefined,
@@ -233,7 +233,7 @@ function updateLines(
   ];
 }
 
-/** The line of one phase of an update, where its condition says something else than before. */
+/** The line of one phase of an update, if its condition has changed. */
 function phaseLines(
   type: (typeof speaking)[number],
   before: NodeSeen,

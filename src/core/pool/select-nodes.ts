@@ -13,37 +13,37 @@ import {
 
 export const plainPolicy: RolloutPolicy = { oneZoneAtATime: false, controlPlane: [], etcd: [], operatorNode: "" };
 
-/** Machines that should get the target and do not get it now, all for the same reason. */
+/** Machines that should get the target but wait, all for the same reason. */
 export interface Wait {
   readonly reason: WaitReason;
   /** A sentence without a final full stop. */
   readonly message: string;
-  /** What would let them go on. */
+  /** The remedy. */
   readonly remedy: string;
   readonly count: number;
-  /** The first of them, in the order in which they will get it. */
+  /** The first of them, in update order. */
   readonly first: readonly string[];
 }
 
 export interface Choice {
   readonly node: string;
-  /** `healthy`: takes one from the budget. The others were out of service already and cost nothing. */
+  /** `healthy`: uses one place of the budget. The others were already out of service and cost nothing. */
   readonly was: "healthy" | "outOfService" | "joining";
 }
 
 export interface NodeSelection {
-  /** In the order in which they should get the target. */
+  /** In update order. */
   readonly chosen: readonly Choice[];
-  /** Every other member that should get the target, by why it does not get it now. */
+  /** All other members that should get the target, grouped by the reason to wait. */
   readonly waits: readonly Wait[];
   readonly budget: { readonly max: number; readonly unavailable: number; readonly free: number };
-  /** Machines of the control plane that were moved behind the others because the operator runs there. */
+  /** Control-plane machines that were moved to the end because the operator runs there. */
   readonly deferred: readonly string[];
 }
 
 /**
- * How many machines of a pool may be out of service at once: 1 when nothing is said, never 0; percentages are rounded
- * down. Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
+ * How many machines of a pool may be unavailable at once: 1 by default, never 0; percentages are rounded down. Source:
+ * openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
  */
 export function budgetOf(maxUnavailable: number | string | undefined, members: number): number {
   const text = String(maxUnavailable ?? 1).trim();
@@ -52,20 +52,20 @@ export function budgetOf(maxUnavailable: number | string | undefined, members: n
   return Number.isInteger(count) && count > 0 ? count : 1;
 }
 
-/** How many machines a wait names where nobody asks for more. */
+/** Default number of machines that a wait names. */
 const namedInWait = 5;
 
 /**
- * Which members of a pool get its target now, and why the others have to wait.
+ * Which members of a pool get its target now, and why the others wait.
  *
- * A machine that is out of service already costs nothing: it may have its repair at any time. A healthy one is taken
- * only while fewer machines than the budget are out of service, for whatever cause. Of the control plane, whatever the
- * budget, one machine at a time is in our hands, and a healthy one is not taken while another is out of service or a
- * member of etcd elsewhere is not ready. The operator's own machine is the last of them.
+ * A machine that is already out of service costs nothing and may be repaired at any time. A healthy one is selected
+ * only while fewer machines than the budget are unavailable, for any cause. In the control plane, only one machine
+ * updates at a time, whatever the budget. A healthy one is not selected while another is out of service, or while an
+ * etcd member elsewhere is not ready. The operator's own machine goes last.
  *
- * The cost follows from how many machines are away, chosen or named, not from how many wait.
+ * The cost depends on how many machines are unavailable, selected or named, not on how many wait.
  *
- * A machine whose drain was given up serves, and comes after all others when its time is over.
+ * A machine whose drain was suspended is in service, and goes after all others when its wait is over.
  *
  * @param now milliseconds since the epoch.
  * @param named how many machines of each wait are named.
@@ -80,7 +80,7 @@ export function selectNodes(
   const turn = new Turn(pool, nodes, policy, budgetOf(pool.maxUnavailable, nodes.size), now);
   const waits = new Waits(named);
   const chosen: Choice[] = [];
-  /** @returns whether the hold keeps all healthy machines behind this one back. */
+  /** @returns whether the hold stops all healthy machines behind this one. */
   const judge = (member: MemberFacts, is: MachineClass, behind?: () => Behind): boolean => {
     const held = holdOf(member, is, turn);
     if (held === undefined) {
@@ -110,7 +110,7 @@ export function selectNodes(
   return { chosen, waits: waits.all(), budget: turn.budget, deferred };
 }
 
-/** Machines that a hold keeps back together; no more of them are read than are named. */
+/** Machines that one hold stops; reads no more of them than are named. */
 interface Behind {
   readonly members: Iterable<MemberFacts>;
   readonly count: number;
@@ -121,7 +121,7 @@ const isFirst = (member: MemberFacts) => isJoining(member) && member.desired ===
 const wasOf = (member: MemberFacts, is: MachineClass): Choice["was"] =>
   is === "healthy" || is === "drainSkipped" ? "healthy" : isJoining(member) ? "joining" : "outOfService";
 
-/** The same order, but the operator's own machine behind the others of the control plane. */
+/** The same order, with the operator's own machine last in the control plane. */
 function* operatorLast(
   members: Iterable<MemberFacts>,
   operatorNode: string,
@@ -144,7 +144,7 @@ function* following(first: MemberFacts, others: Iterable<MemberFacts>): Iterable
   yield* others;
 }
 
-/** Collects machines that wait by why they do. */
+/** Groups waiting machines by reason. */
 class Waits {
   readonly #groups = new Map<
     string,
@@ -156,7 +156,7 @@ class Waits {
     this.#named = named;
   }
 
-  /** @param members the first of `count`; no more of them are read than are named. */
+  /** @param members the first of `count`; reads no more of them than are named. */
   add({ reason, message, remedy }: Held, members: Iterable<MemberFacts>, count: number): void {
     if (count === 0) return;
     const id = `${reason} ${message}`;

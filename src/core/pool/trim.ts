@@ -7,8 +7,8 @@ import { lastWriter } from "../config/changed-sources.ts";
 import { kubeletVerdict } from "./member-facts.ts";
 
 /**
- * Of a node what decisions read: not its images, volumes and heartbeats, which are most of its size. Every watch of
- * nodes in one process keeps this.
+ * Trims a node to what decisions read: drops images, volumes and heartbeats, which are most of its size. Every watch of
+ * nodes in one process uses this.
  */
 export function trimNode({ apiVersion, kind, metadata, spec, status }: Node): Node {
   const { managedFields: _, ...kept } = metadata as Node["metadata"] & { readonly managedFields?: unknown };
@@ -32,8 +32,8 @@ export function trimNode({ apiVersion, kind, metadata, spec, status }: Node): No
 }
 
 /**
- * Of a MachineConfig everything, but of who wrote its fields only who did last. Every watch of MachineConfigs in one
- * process keeps this.
+ * Keeps a MachineConfig except for its managed fields, reduced to the last writer. Every watch of MachineConfigs in one
+ * process uses this.
  */
 export function trimMachineConfig(config: MachineConfig): MachineConfig {
   const writer = lastWriter(config);
@@ -56,8 +56,8 @@ export function trimMachineConfig(config: MachineConfig): MachineConfig {
 }
 
 /**
- * Of a build what its pool's target follows from: not its excerpts and texts, which are most of its size. Every watch
- * of builds in one process keeps this.
+ * Trims a build to what the target of its pool depends on: drops excerpts and texts, which are most of its size. Every
+ * watch of builds in one process uses this.
  */
 export function trimBuild(build: MachineOSBuild): MachineOSBuild {
   const { managedFields: _, annotations: notes, ...metadata } = build.metadata;
@@ -70,7 +70,7 @@ export function trimBuild(build: MachineOSBuild): MachineOSBuild {
   return { ...build, metadata: { ...metadata, ...(notes === undefined ? {} : { annotations: kept }) } };
 }
 
-/** What of a node anything is decided by: not the kubelet's heartbeats. Equal values need no new look. */
+/** The parts of a node that decisions depend on, without heartbeats. Equal values need no new reconcile. */
 export const relevantOfNode = ({ metadata, spec, status }: Node): readonly unknown[] => [
   metadata.uid,
   metadata.labels,
@@ -81,7 +81,7 @@ export const relevantOfNode = ({ metadata, spec, status }: Node): readonly unkno
   kubeletVerdict({ status: status ?? {} }),
 ];
 
-/** What of a MachineConfigNode anything is decided by. */
+/** The parts of a MachineConfigNode that decisions depend on. */
 export const relevantOfMachineConfigNode = ({ metadata, spec, status }: MachineConfigNode): readonly unknown[] => [
   spec,
   status?.conditions,
@@ -90,7 +90,7 @@ export const relevantOfMachineConfigNode = ({ metadata, spec, status }: MachineC
   metadata.annotations,
 ];
 
-/** Of a pod where it runs and whether it is ready. */
+/** Trims a pod to its node and its readiness. */
 export function trimReadiness({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = metadata;
   return {

@@ -20,7 +20,7 @@ export interface NodeStatus {
   readonly desired: string;
   readonly ready: boolean;
   readonly cordoned: boolean;
-  /** What it does, or why it waits; empty when there is nothing to say. */
+  /** The current action, or the reason to wait; may be empty. */
   readonly reason: string;
   /** RFC 3339 of the last change of phase, as far as the conditions tell. */
   readonly since: string;
@@ -41,7 +41,7 @@ export interface PoolStatus {
   readonly message: string;
 }
 
-/** How a part of the suite is, as the state process says. */
+/** The health of a part of the suite, from the state process. */
 export interface PartStatus {
   /** `Operator`, `Controller`, `Daemons`, `Server`, `Builder`, `StateKeeping`, `BootstrapComplete`. */
   readonly part: string;
@@ -121,7 +121,7 @@ function partsOf(machineConfigurations: readonly MachineConfiguration[]): readon
   });
 }
 
-/** Everything that a person wants to see of a cluster at one look, from live objects. */
+/** The status of a cluster at a glance, from live objects. */
 export function clusterStatus(facts: ClusterFacts): ClusterStatus {
   const byName = new Map(facts.machineConfigNodes.map((object) => [object.metadata.name, object]));
   return {
@@ -225,7 +225,7 @@ function operatorOf(operators: ClusterFacts["clusterOperators"]): ClusterStatus[
   };
 }
 
-/** Whether every pool has what it should have, and every one of `expected` machines is in one, ready. */
+/** Whether every pool has its target, and each of `expected` machines is in one, ready. */
 export function allPoolsUpdated({ operator, pools, nodes }: ClusterStatus, expected: number): boolean {
   return (
     operator?.available === true &&
@@ -236,7 +236,7 @@ export function allPoolsUpdated({ operator, pools, nodes }: ClusterStatus, expec
   );
 }
 
-/** A pool counts its machines a moment after the last of them has reported that it is done. */
+/** A pool updates its counts shortly after the last of its machines has reported that it is done. */
 const isUpdated = ({ updated, target, machines, updatedMachines, readyMachines }: PoolStatus) =>
   updated && target !== "" && updatedMachines === machines && readyMachines === machines;
 

@@ -38,7 +38,7 @@ import { type Retention, describeRetention } from "../pool/retained-configs.ts";
 import type { Wait } from "../pool/select-nodes.ts";
 import { endsByItself } from "../pool/rollout-holds.ts";
 
-/** What is going on with one thing, why, what comes next, and what a person should do about it. */
+/** The state of one object, its cause, what comes next, and what a person should do. */
 export interface Explanation {
   /** `pool/worker`, `node/worker-0`, `clusteroperator/machine-config`, `mc/99-worker-ssh`. */
   readonly subject: string;
@@ -49,11 +49,11 @@ export interface Explanation {
   /** One sentence. */
   readonly headline: string;
   readonly sections: readonly { readonly title: string; readonly lines: readonly string[] }[];
-  /** What happens by itself. */
+  /** What happens automatically. */
   readonly next: readonly string[];
-  /** What somebody should do; empty: nothing. */
+  /** The recommended action; empty: none. */
   readonly todo: readonly string[];
-  /** When it is likely to end, from what updates before took. */
+  /** The estimated end, based on earlier updates. */
   readonly likelyEnd?: {
     readonly likely: string;
     readonly earliest: string;
@@ -80,7 +80,7 @@ const section = (title: string, lines: readonly string[]) =>
       ];
 const from = <T>({ asOf, freshness, because }: Answer<T>) => ({ asOf, freshness, reason: because.reason });
 
-/** What would change on a machine on the way from one rendered config to another; secrets masked. */
+/** The changes on a machine from one rendered config to another; secrets masked. */
 function differences(before: MachineConfig | undefined, after: MachineConfig | undefined): readonly string[] {
   if (before === undefined || after === undefined || before.metadata.name === after.metadata.name) return [];
   return describeDiff(diffConfigs(before, after)).map(({ title }) => title);
@@ -105,7 +105,7 @@ const forPrograms = ({ likely, earliest, latest, of }: Estimate) => ({
   updates: of,
 });
 
-/** When machines and the whole are likely to be done; nothing where nothing is known of before. */
+/** Estimated ends of the machines and of the whole; empty without past data. */
 function likelyEnd({ eta, working }: PoolProgress, past: Past, now: number): readonly string[] {
   if (eta === undefined) return [];
   const { whole, sections } = spreads(past);
@@ -133,10 +133,7 @@ function likelyEnd({ eta, working }: PoolProgress, past: Past, now: number): rea
   ];
 }
 
-/**
- * What the pool's own book tells beside what its machines show: an image that is built or could not be, a machine that
- * goes first.
- */
+/** What the pool's own book adds to the state of its machines: an image build or its failure, a canary. */
 function historyOf(past: Past): {
   readonly sections: Explanation["sections"];
   readonly next: readonly string[];
@@ -174,9 +171,9 @@ function historyOf(past: Past): {
 }
 
 /**
- * `undefined`: there is no such pool.
+ * `undefined`: the pool does not exist.
  *
- * @param past what its chapters tell; without them it says the same of now, and estimates nothing
+ * @param past from its chapters; without them nothing is estimated
  */
 export function explainPool(facts: Facts, name: string, past: Past = noPast): Explanation | undefined {
   const answer = poolProgressOf(facts, name, past);
@@ -278,7 +275,7 @@ export function explainPool(facts: Facts, name: string, past: Past = noPast): Ex
   };
 }
 
-/** What a person should do about a node that needs one, by its position. */
+/** What a person should do about a node that needs help, by its position. */
 const nodeRemedies: Partial<Record<string, readonly string[]>> = {
   Degraded: [
     "put right what the message says; the daemon tries again by itself, and at once when its target changes",
@@ -385,7 +382,7 @@ export function explainNode(
   };
 }
 
-/** What the operator says of itself and what stands in the way of an upgrade. */
+/** What the operator reports about itself, and what prevents an upgrade. */
 export function explainClusterOperator(facts: Facts, operator: ClusterOperator): Explanation {
   const may = clusterMayUpgrade(facts);
   const conditions = operator.status?.conditions ?? [];

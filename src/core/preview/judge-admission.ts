@@ -9,7 +9,7 @@ import { poolOfRendered } from "../config/is-rendered.ts";
 import { whyNotDeleted } from "../pool/retained-configs.ts";
 import { validateMachineConfig } from "../config/validate-machine-config.ts";
 
-/** What the API server is told about an object that somebody wants to store. */
+/** The verdict for the API server about an object to be stored. */
 export type AdmissionVerdict =
   | { readonly verdict: "allowed"; readonly warnings: readonly string[] }
   | {
@@ -18,13 +18,13 @@ export type AdmissionVerdict =
       readonly causes: readonly { readonly field: string; readonly message: string }[];
       readonly warnings: readonly string[];
     }
-  /** Nothing is wrong with the object, but it must not go. */
+  /** The object is valid but must not be deleted. */
   | { readonly verdict: "forbidden"; readonly message: string; readonly warnings: readonly string[] };
 
 const sentence = ({ path, reason, remedy }: Problem) =>
   `${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`;
 
-/** Judges a MachineConfig by itself, with the very rules that rendering and the machines follow. */
+/** Validates a MachineConfig by itself, by the same rules as rendering and the machines. */
 export function judgeMachineConfig(config: Pick<MachineConfig, "metadata" | "spec">): AdmissionVerdict {
   return judged(`MachineConfig ${config.metadata.name}`, validateMachineConfig(config));
 }

@@ -26,7 +26,7 @@ import { type Refusal, type RenderInputs, type RenderWarning } from "../render/r
 import { ignitionOf, kernelTypes, validateMachineConfig } from "../config/validate-machine-config.ts";
 import type { ObservedNode } from "../machine/observed-node.ts";
 
-/** The objects that decide what machines should be. */
+/** The objects that determine the configuration of machines. */
 export interface ClusterObjects {
   readonly pools: readonly MachineConfigPool[];
   readonly machineConfigs: readonly MachineConfig[];
@@ -37,7 +37,7 @@ export interface ClusterObjects {
   readonly machineOSConfigs?: readonly MachineOSConfig[];
 }
 
-/** What one machine would go through. */
+/** The effects on one machine. */
 export interface NodeForecast {
   readonly node: string;
   readonly drains: boolean;
@@ -59,7 +59,7 @@ export type PoolForecast =
       readonly paused: boolean;
       readonly changes: readonly ConfigChange[];
       readonly because: readonly Because[];
-      /** What machines would refuse before they drain, though the pool renders. */
+      /** Why machines would refuse the config before a drain, although the pool renders. */
       readonly irreconcilable: readonly Irreconcilable[];
       readonly warnings: readonly RenderWarning[];
       readonly nodes: readonly NodeForecast[];
@@ -77,7 +77,7 @@ export interface ClusterForecast {
   readonly pools: readonly PoolForecast[];
 }
 
-/** The machine that holds exactly a configuration: what a plan starts from where no machine can be asked. */
+/** A machine that holds exactly one configuration: the start of a plan if no machine can be queried. */
 export function observedAs(
   config: NodeConfig,
   machine: { readonly image: string; readonly onlyControlPlane: boolean },
@@ -201,8 +201,8 @@ export function forecastOf(node: string, steps: readonly Step[]): NodeForecast {
 }
 
 /**
- * What would happen if the objects were `after` in place of `before`: which pools re-render, and what each of their
- * machines would go through. The machines' part is the very plan that the daemons will make.
+ * The effects of replacing the objects `before` by `after`: which pools re-render, and what happens to each of their
+ * machines. The daemons compute the machines' part with the same function.
  */
 export function planCluster(before: ClusterObjects, after: ClusterObjects): ClusterForecast {
   const findings = findingsOf(before, after);

@@ -40,7 +40,7 @@ export function redactText(text: string): string {
   return (known.includes("\n") ? maskLines(known.split("\n")) : [maskText(known)]).join("\n");
 }
 
-/** A story line with its texts and details redacted. */
+/** A journal line with its texts and details redacted. */
 export function redactLine<L extends Pick<JournalEntry, "message" | "data" | "next">>(line: L): L {
   const { data, next } = line;
   return {

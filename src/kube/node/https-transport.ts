@@ -10,7 +10,7 @@ import type { Connection } from "../kubeconfig.ts";
 
 export interface HttpsTransportOptions {
   readonly connection: Connection;
-  /** Reads the connection again from where it came: its token, certificates and authorities may have been replaced. */
+  /** Reads the connection again from its source: token, certificates and authorities may have been replaced. */
   readonly reread?: (() => Promise<Connection>) | undefined;
   readonly clock: Clock;
   readonly files: Pick<Files, "readText">;
@@ -18,7 +18,7 @@ export interface HttpsTransportOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Requests under way at once; watches have connections of their own. */
+/** Concurrent requests; watches have their own connections. */
 const maxRequestSockets = 32;
 
 export interface HttpsTransport {
@@ -31,23 +31,20 @@ interface Agents {
   readonly watches: HttpAgent;
 }
 
-/**
- * What a failed handshake is called: certificates that are not believed, on either side. Nothing was asked of the
- * server yet.
- */
+/** Error codes of a failed handshake: an untrusted certificate on either side. The server has not seen the request. */
 const handshakeFailure = /^(CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|ERR_SSL_|ERR_TLS_)/;
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
-/** A connection that was kept alive had been closed by the server when it was taken up again. */
+/** Error codes of a kept-alive connection that the server had closed before it was reused. */
 class StaleConnection extends Error {
   override readonly name = "StaleConnection";
 }
 
 /**
- * Speaks HTTP/1.1 over TLS with kept-alive connections. Short answers come whole, streams as they come. A request that
- * was refused for its credentials, or whose handshake failed, is sent once more when others lie on disk by now.
+ * Speaks HTTP/1.1 over TLS with keep-alive. Short answers come whole, streams as they arrive. A request whose
+ * credentials were refused, or whose handshake failed, is sent once more if the disk has new credentials.
  */
 export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
   const { connection, clock, files } = options;
@@ -69,7 +66,7 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
         })
       : new HttpAgent(limits);
 
-  /** Connections are made with the newest certificates; what runs on older ones runs on. */
+  /** New connections use the newest certificates; existing ones stay as they are. */
   function agentsFor(from: Connection): Agents {
     if (
       open !== undefined &&
@@ -83,7 +80,7 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
     open = {
       connection: from,
       requests: agentFor(from, { keepAlive: true, maxSockets: maxRequestSockets }),
-      // A watch keeps its connection for minutes: a process that watches many kinds must not wait for its own watches.
+      // A watch occupies its connection for minutes: a process with many watches must not block on them.
       watches: agentFor(from, { keepAlive: false, maxSockets: Infinity }),
     };
     return open;
@@ -156,9 +153,7 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
     });
   }
 
-  /**
-   * As {@link exchangeWith}; what only reads is sent again on a new connection when a kept one turned out to be closed.
-   */
+  /** Like {@link exchangeWith}; retries a read on a new connection if a kept-alive one turned out to be closed. */
   async function exchangeFresh(
     credentials: Credentials,
     request: HttpRequest,
@@ -168,7 +163,7 @@ export function httpsTransport(options: HttpsTransportOptions): HttpsTransport {
       try {
         return await exchangeWith(credentials, request, signal);
       } catch (error) {
-        // After a restart of the server every idle connection is such a one.
+        // After a restart of the server all idle connections are closed.
         if (!(error instanceof StaleConnection) || request.method !== "GET" || attempt > maxRequestSockets) throw error;
       }
     }

@@ -14,9 +14,9 @@ import type {
 import { identityOf, isLoopback } from "./https-listener.ts";
 import { headerLines } from "./header-lines.ts";
 
-/** How often connections are looked at that are late with their headers. */
+/** Interval of the check for connections that are late with their headers. */
 const lookMs = 1000;
-/** Bytes of a body that are encrypted at once: whoever reads slowly costs this much memory, and not the whole of it. */
+/** Bytes of a body that are encrypted at once: a slow reader costs this much memory, not the whole body. */
 const sliceBytes = 256 * 1024;
 
 const problem = (status: number, reason: string, message: string): string => {
@@ -26,7 +26,7 @@ const problem = (status: number, reason: string, message: string): string => {
   return `HTTP/1.1 ${status} ${words}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`;
 };
 
-/** Codes of Node's parser and of its clocks, and what they are to who asked. */
+/** Error codes of Node's parser and timers → the refusal. */
 function refusalOf(code: string | undefined): { readonly why: string; readonly answer: string } | undefined {
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
@@ -51,7 +51,7 @@ export const configListen: ListenConfig = async (options, handle) => {
   const { host, port, limits, settings, onRefused } = options;
   if (options.network !== true && !isLoopback(host))
     throw new Error(`refusing to listen on ${host}: not a loopback address`);
-  // Versions that no cipher was named for are not spoken either.
+  // Protocol versions without a listed cipher are disabled, too.
   const [has12, has13] = [false, true].map((is13) => settings.ciphers.some((name) => name.startsWith("TLS_") === is13));
   const versions = {
     minVersion: has12 === true ? settings.minVersion : "TLSv1.3",
@@ -78,7 +78,7 @@ export const configListen: ListenConfig = async (options, handle) => {
     connectionsCheckingInterval: Math.min(lookMs, limits.headersMs),
     noDelay: true,
   });
-  // Where Node leaves out what is above the count, one more shows that there are too many.
+  // Node drops the headers above the limit, so allow one more to detect an excess.
   server.maxHeadersCount = limits.headers + 1;
   server.maxConnections = limits.connections;
 
@@ -114,13 +114,13 @@ export const configListen: ListenConfig = async (options, handle) => {
       return;
     }
     onRefused(refusal.why);
-    // What is refused waits for nobody.
+    // Refusals do not wait.
     socket.end(refusal.answer, () => socket.destroy());
   });
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) =>
     void answer(incoming, outgoing, handle, options, { wantsClients, isClosing: () => isClosing });
   server.on("request", onRequest);
-  // Nobody is asked to send a body.
+  // The listener never requests a body.
   server.on("checkContinue", onRequest);
 
   await new Promise<void>((resolve, reject) => {
@@ -225,7 +225,7 @@ async function answer(
     outgoing.end(body);
     return;
   }
-  // Headers by themselves: together with the body they would be copied into one.
+  // Headers are written separately: together with the body they would be copied into one buffer.
   outgoing.flushHeaders();
   for (let at = 0; at < body.length && !outgoing.destroyed; at += sliceBytes) {
     if (at + sliceBytes >= body.length) outgoing.end(body.subarray(at));
@@ -233,7 +233,7 @@ async function answer(
   }
 }
 
-/** When there is room again, or nobody to make room for. */
+/** When there is room again, or the connection is closed. */
 const drained = (outgoing: ServerResponse) =>
   new Promise<void>((resolve) => {
     const done = () => {

@@ -4,7 +4,7 @@ import { rootCertificates } from "node:tls";
 import type { Downloaded, Downloader } from "../download.ts";
 import { headerLines } from "./header-lines.ts";
 
-/** Documents over Node.js; each on a connection of its own. */
+/** Downloads documents over Node.js; each on its own connection. */
 export const downloadDocument: Downloader = ({ url, headers, authorities, headersTimeoutMs, maxBytes }, signal) =>
   new Promise<Downloaded>((resolve, reject) => {
     const isSecure = url.startsWith("https:");

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Headers as Node.js gives them, one text for each name; what came several times is one list with commas. */
+/** Headers of Node.js with one text per name; repeated headers are joined with commas. */
 export const headerLines = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>

@@ -2,7 +2,7 @@ import { request } from "node:http";
 
 const bodyLimitBytes = 64 * 1024;
 
-/** Body of what a plain HTTP server on this machine answers with 200; any other answer rejects. */
+/** The body of a 200 answer from a plain HTTP server on this machine; any other answer rejects. */
 export function httpGet(url: string, signal: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     const outgoing = request(url, { signal, agent: false }, (incoming) => {

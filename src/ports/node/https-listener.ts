@@ -84,7 +84,7 @@ async function listening(
   return { port: (server.address() as AddressInfo).port };
 }
 
-/** HTTPS over Node.js; on loopback only, unless the caller asks for the network. */
+/** HTTPS over Node.js; on loopback only, unless `network` is set. */
 export const httpsListen: Listen = async (options, handle, signal) => {
   if (options.network !== true && !isLoopback(options.host))
     throw new Error(`refusing to listen on ${options.host}: not a loopback address`);
@@ -101,7 +101,7 @@ export const httpsListen: Listen = async (options, handle, signal) => {
   return listening(server, options, signal);
 };
 
-/** HTTP without TLS: on loopback, unless the caller asks for the network. */
+/** HTTP without TLS; on loopback, unless `network` is set. */
 export const httpListen: ListenPlain = async (options, handle, signal) => {
   if (options.network !== true && !isLoopback(options.host))
     throw new Error(`refusing to listen on ${options.host} without TLS: not a loopback address`);

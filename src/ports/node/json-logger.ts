@@ -6,11 +6,11 @@ type LogLevel = "debug" | "info" | "warn" | "error";
 export interface JsonLoggerOptions {
   readonly component: string;
   readonly node?: string;
-  /** What is written; a function is asked for every line. */
+  /** The minimum level; a function is evaluated for every line. */
   readonly level?: LogLevel | (() => LogLevel);
   /** `true`: one readable line each, for terminals. */
   readonly pretty?: boolean;
-  /** Takes out of a text what nobody may read in a log; texts are written as they are when absent. */
+  /** Redacts a text; if absent, texts are written unchanged. */
   readonly redact?: (text: string) => string;
 }
 
@@ -61,7 +61,7 @@ function wrap(writer: Writer, isWanted: (level: LogLevel) => boolean, redact: (t
   };
 }
 
-/** Errors become text with their causes; a log line is no place for object graphs. */
+/** Errors become text with their causes; log lines do not hold object graphs. */
 function plain(fields: LogFields, redact: (text: string) => string): LogFields {
   return Object.fromEntries(
     Object.entries(fields).map(([key, value]) => [
@@ -71,7 +71,7 @@ function plain(fields: LogFields, redact: (text: string) => string): LogFields {
   );
 }
 
-/** Deeper than any log line of ours; what refers to itself must come to an end. */
+/** Deeper than any log line of ours: bounds circular references. */
 const deepest = 8;
 
 function redacted(value: unknown, redact: (text: string) => string, depth = 0): unknown {

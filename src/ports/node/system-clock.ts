@@ -1,8 +1,8 @@
 import { type Clock, clockFrom } from "../clock.ts";
 
 /**
- * When this process began, in milliseconds since the machine booted (clock_gettime(2), CLOCK_MONOTONIC): two processes
- * of one boot agree about the time in between.
+ * When this process started, in milliseconds since boot (clock_gettime(2), CLOCK_MONOTONIC): two processes of one boot
+ * agree on times.
  */
 const beganMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 

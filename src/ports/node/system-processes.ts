@@ -11,7 +11,7 @@ function exitOf(child: ChildProcess): Promise<Exit> {
   });
 }
 
-/** What it started may hold its output open beyond its end: that is waited for only this long. */
+/** Descendants may hold the output open after the program ends: wait only this long. */
 const lastWordsMs = 500;
 
 async function endOf(child: ChildProcess): Promise<Exit> {

@@ -2,7 +2,7 @@ import { type AddressInfo, type Socket, connect, createServer } from "node:net";
 import { isLoopback } from "./https-listener.ts";
 import type { Forward } from "../forward.ts";
 
-/** A machine of this cluster that takes a connection takes it at once. */
+/** Connect timeout: a machine of this cluster accepts a connection at once. */
 const connectMs = 2000;
 
 /** TCP forwarding over Node.js. */
@@ -13,7 +13,7 @@ export const forward: Forward = async ({ host, port, to, log }, signal) => {
   const keep = (socket: Socket) => {
     open.add(socket);
     socket.once("close", () => open.delete(socket));
-    // What an error means its "close" does.
+    // The "close" handler covers errors.
     socket.on("error", () => socket.destroy());
     return socket;
   };
