@@ -387,18 +387,18 @@ function commitChange(
   before: KubeObject,
   object: KubeObject,
 ): Written | "raced" {
-  const shown = { object, json: JSON.stringify(object) };
+  const shown = () => ({ object, json: JSON.stringify(object) });
   if (isGone(object)) {
-    if (options.dryRun) return { live: shown, effect: "removed" };
+    if (options.dryRun) return { live: shown(), effect: "removed" };
     // Who took the last finalizer sees what was made of the object, with the version that was there; who watches, what
     // was stored.
     const commit = engine.live.remove(live.key, live.revision, live.object);
-    return commit.outcome === "written" ? { live: shown, effect: "removed" } : "raced";
+    return commit.outcome === "written" ? { live: shown(), effect: "removed" } : "raced";
   }
   // Nothing to write; but what was read must still be true when we say so.
   if (sameButTimes(before, object))
     return engine.live.get(live.key)?.revision === live.revision ? { live, effect: "unchanged" } : "raced";
-  if (options.dryRun) return { live: shown, effect: "updated" };
+  if (options.dryRun) return { live: shown(), effect: "updated" };
   const commit = engine.live.update(live.key, live.revision, inVersion(object, served.storedApiVersion));
   return commit.outcome === "written" ? { live: commit.live, effect: "updated" } : "raced";
 }
