@@ -19,7 +19,10 @@ help: ## list the targets
 node_modules/.installed: package.json package-lock.json
 	@echo "installing the packages of package-lock.json into node_modules/"
 	@npm ci --no-audit --no-fund --loglevel=error
-	@# The formatter is not in the lock file: 'npm ci' refuses one whose packages for other platforms a mirror lacks.
+	@touch $@
+
+# Not in the lock file: 'npm ci' refuses a formatter whose packages for other platforms a mirror lacks.
+$(FORMATTER)/.installed: node_modules/.installed
 	@npm install --prefix $(FORMATTER) --no-package-lock --no-audit --no-fund --loglevel=error oxfmt@0.79.0 >/dev/null
 	@touch $@
 
@@ -57,7 +60,7 @@ test-long: setup ## the long tests: faults, power cuts, planted bugs, real Ignit
 check: setup formatted types lint generated conforms ## form, types, lint, generated files and docs
 
 .PHONY: formatted
-formatted: setup
+formatted: setup $(FORMATTER)/.installed
 	@$(FORMATTER)/node_modules/.bin/oxfmt --check src test hack '*.ts' >/dev/null || { $(FORMATTER)/node_modules/.bin/oxfmt --list-different src test hack '*.ts'; echo "run 'make format'" >&2; exit 1; }
 	@echo "form: ok"
 
@@ -73,7 +76,7 @@ lint: setup
 	@echo "lint: ok"
 
 .PHONY: format
-format: setup ## format src, test and hack (120 columns)
+format: setup $(FORMATTER)/.installed ## format src, test and hack (120 columns)
 	@$(FORMATTER)/node_modules/.bin/oxfmt src test hack '*.ts'
 
 .PHONY: generate
