@@ -175,9 +175,9 @@ export class InvariantKeeper {
   readonly told = new Map<string, Map<string, JournalLine>>();
   readonly #lastTold = new Map<string, number>();
   /**
-   * How many choices, reboots, evictions and claims were looked at, choices in quarantine, in a pause, of a machine
-   * that was out of service, statuses that were worked out anew, versions of conditions, story lines and stories of
-   * updates: a check that never looks proves nothing.
+   * How often each check had something to judge: choices of machines (also in a quarantine, in a pause, and of a machine
+   * that was out of service), reboots, evictions, claims, pool statuses, versions of conditions, journal lines, and
+   * update chapters. A check with nothing to judge proves nothing.
    */
   readonly checks = {
     choices: 0,
@@ -190,7 +190,7 @@ export class InvariantKeeper {
     statuses: 0,
     conditions: 0,
     lines: 0,
-    bookSections: 0,
+    updates: 0,
   };
 
   /** How many processes that choose machines there were, so that a change of them is noticed. */
@@ -332,7 +332,7 @@ export class InvariantKeeper {
         { now: this.#kernel.clock.now() },
       ).findLast(({ chapter }) => chapter === "Update");
       if (node === undefined || last === undefined) continue;
-      this.checks.bookSections += 1;
+      this.checks.updates += 1;
       const target = annotation(node, annotations.currentConfig);
       // One that was taken back before anything was done is superseded by what the machine has; so is one that it went
       // back from.

@@ -1,3 +1,4 @@
+import type { InvariantKeeper } from "./invariants.ts";
 import { simulate } from "./simulation.ts";
 
 /** `SEED=n` runs one seed and prints its report; `SEEDS=n` runs that many in place of 12. */
@@ -10,7 +11,8 @@ export interface SeedsReport {
   readonly seeds: number;
   readonly events: number;
   readonly virtualHours: number;
-  readonly bookSections: readonly string[];
+  /** What happened in each seed that broke an invariant or failed. */
+  readonly histories: readonly string[];
   readonly accidents: Readonly<Record<string, number>>;
   readonly faults: Readonly<Record<string, number>>;
   readonly checks: Readonly<Record<string, number>>;
@@ -18,7 +20,7 @@ export interface SeedsReport {
 
 /** Runs every `step`-th seed from `first`; half of them with three control-plane machines. */
 export async function runSeeds(first: number, step: number): Promise<SeedsReport> {
-  const bookSections: string[] = [];
+  const histories: string[] = [];
   const accidents: Record<string, number> = {};
   const faults: Record<string, number> = {};
   const checks: Record<string, number> = {};
@@ -40,9 +42,9 @@ export async function runSeeds(first: number, step: number): Promise<SeedsReport
     for (const [name, count] of Object.entries(simulation.faults)) faults[name] = (faults[name] ?? 0) + count;
     for (const [name, count] of Object.entries(simulation.keeper.checks)) checks[name] = (checks[name] ?? 0) + count;
     if (simulation.keeper.violations.length > 0 || simulation.failures.length > 0 || wanted.one !== undefined)
-      bookSections.push(simulation.history());
+      histories.push(simulation.history());
   }
-  return { seeds, events, virtualHours: virtualMs / 3_600_000, bookSections, accidents, faults, checks };
+  return { seeds, events, virtualHours: virtualMs / 3_600_000, histories, accidents, faults, checks };
 }
 
 export function describeReport(report: SeedsReport): string {
@@ -89,9 +91,13 @@ const expected = {
     "statuses",
     "conditions",
     "lines",
-    "stories",
+    "updates",
   ],
-} as const;
+} as const satisfies {
+  readonly accidents: readonly string[];
+  readonly faults: readonly string[];
+  readonly checks: readonly (keyof InvariantKeeper["checks"])[];
+};
 
 /** What a run with faults did not have: a test that never meets its trouble proves nothing. */
 export function neverHappened(report: SeedsReport): readonly string[] {

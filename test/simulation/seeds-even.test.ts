@@ -7,8 +7,8 @@ test(
   async () => {
     const report = await runSeeds(0, 2);
     process.stdout.write(`simulation: ${describeReport(report)}\n`);
-    if (wanted.one !== undefined) process.stdout.write(`${report.bookSections.join("\n")}\n`);
-    else expect(report.bookSections).toEqual([]);
+    if (wanted.one !== undefined) process.stdout.write(`${report.histories.join("\n")}\n`);
+    else expect(report.histories).toEqual([]);
     if (report.seeds >= enoughSeeds) expect(neverHappened(report)).toEqual([]);
   },
 );
