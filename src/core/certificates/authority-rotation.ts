@@ -40,8 +40,8 @@ export function validityOfPem(pem: string | undefined): Validity | undefined {
 }
 
 /**
- * The certificates of some PEM texts that have not ended, each once, as one text. @param now milliseconds since the
- * epoch.
+ * The certificates of some PEM texts that have not ended, each once, as one text. A text that cannot be read adds
+ * nothing: nobody is asked to believe what two readers could read differently. @param now milliseconds since the epoch.
  */
 export function bundleOf(texts: readonly (string | undefined)[], now: number): string {
   const good = texts.flatMap((text) => certificatesOf(text ?? "")).filter(({ notAfter }) => Date.parse(notAfter) > now);

@@ -12,6 +12,7 @@ const asked: KubeletRequest["asked"] = {
   emailAddresses: [],
   uris: [],
   otherNames: 0,
+  otherAttributes: 0,
 };
 const usages = ["digital signature", "client auth"];
 const client = (more: Partial<KubeletRequest["asked"]> = {}, rest: Partial<KubeletRequest> = {}): KubeletRequest => ({
@@ -207,6 +208,7 @@ describe("judgeCsr", () => {
         emailAddresses: fc.constantFrom([], ["a@b"]),
         uris: fc.constant([]),
         otherNames: fc.constantFrom(0, 0, 1),
+        otherAttributes: fc.constantFrom(0, 0, 1),
       }),
     });
     const nodes = fc.constantFrom(undefined, node, joined, { ...joined, pool: "master", joinedPool: "master" });
