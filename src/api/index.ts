@@ -33,6 +33,8 @@ import { MachineOSConfig } from "./kinds/machine-os-config.ts";
 import { MachineStateBook } from "./books/machine-state-book.ts";
 import { MachineStateChapter } from "./books/machine-state-chapter.ts";
 import { MachineStateJournal } from "./books/machine-state-journal.ts";
+import { JoinPlace } from "./kinds/join-place.ts";
+import { NodeBinding } from "./kinds/node-binding.ts";
 import { ProvisioningToken } from "./kinds/provisioning-token.ts";
 
 /** Every kind that this suite defines, in CRD installation order. */
@@ -46,6 +48,8 @@ export const definedResources = [
   MachineOSConfig,
   MachineOSBuild,
   ProvisioningToken,
+  JoinPlace,
+  NodeBinding,
   MachineStateJournal,
   MachineStateBook,
   MachineStateChapter,
