@@ -20,6 +20,8 @@ const others = new Set<Fault["kind"]>(["refused", "conflict", "powerCut"]);
  */
 const done = ["after", "replyLost"] as const;
 const all = process.env["FAULTS"] === "all";
+/** Whether effects-even takes all of its scenarios. `make test` takes a quarter of them. */
+export const everyEvenScenario = all || process.env["MCO_LONG"] !== undefined;
 
 /** Everything that can happen to an effect: of a request, or of the machine. */
 export const kindsOf = (effect: string): readonly Fault["kind"][] => (/^[A-Z]+ /.test(effect) ? apiFaults : hostFaults);
