@@ -2,7 +2,8 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, fieldManagers, type machineOSConfigConditions } from "../api/names.ts";
-import { type Condition, conditionOf, timestampOf } from "../api/schema/object.ts";
+import { setCondition } from "../api/schema/conditions.ts";
+import type { Condition } from "../api/schema/object.ts";
 import { conditionsOfBuild, mayFollow } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
@@ -26,27 +27,13 @@ function withConditions(
   generation: number | undefined,
   now: number,
 ): readonly Condition[] | undefined {
-  let changed = false;
-  const next = [...(before ?? [])];
-  for (const want of wanted) {
-    const old = conditionOf(before, want.type);
-    const same =
-      old !== undefined &&
-      old.status === want.status &&
-      old.reason === want.reason &&
-      old.message === want.message &&
-      old.observedGeneration === generation;
-    if (same) continue;
-    changed = true;
-    const condition: Condition = {
-      ...want,
-      lastTransitionTime: old?.status === want.status ? old.lastTransitionTime : timestampOf(now),
-      ...(generation === undefined ? {} : { observedGeneration: generation }),
-    };
-    const at = next.findIndex(({ type }) => type === want.type);
-    if (at < 0) next.push(condition);
-    else next[at] = condition;
-  }
+  const generated = generation === undefined ? {} : { observedGeneration: generation };
+  const next = wanted.reduce<readonly Condition[]>(
+    (conditions, want) => setCondition<Condition>(conditions, { ...want, ...generated }, now),
+    before ?? [],
+  );
+  const changed =
+    next.length !== (before ?? []).length || next.some((condition, index) => condition !== before?.[index]);
   return changed ? next : undefined;
 }
 

@@ -3,6 +3,7 @@ import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/mach
 import { type SectionOutcome, reasonText } from "../../api/books/report-table.ts";
 import { durationText } from "./fold-book.ts";
 import { clockText, timeText } from "../text/time-text.ts";
+import { andMore } from "../text/list-text.ts";
 
 /** A chapter for readers: from the book, or folded from journals beyond the stored chapters. */
 export type ReadChapter = Chapter & {
@@ -92,7 +93,7 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
     const widest = Math.max(0, ...chapter.sections.map(({ path }) => path.length));
     const body = steps.flatMap((step) =>
       "more" in step
-        ? [`   ${" ".repeat(8)}  ${" ".repeat(7)}    and ${step.more} more`]
+        ? [`   ${" ".repeat(8)}  ${" ".repeat(7)}    ${andMore(step.more)}`]
         : sectionLines(step.section, chapter, began, Math.min(widest, 40)),
     );
     const folded = (chapter.folded ?? []).map(

@@ -1,5 +1,6 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { listText } from "../text/list-text.ts";
 
 /** A MachineConfig that makes the difference between what a pool had last and what it should have. */
 export interface ChangedSource {
@@ -74,10 +75,10 @@ export function changedSources(
 /** The same as the cause of a chapter; empty: not known. */
 export function causeOf(sources: readonly ChangedSource[]): { readonly cause?: string; readonly by?: string } {
   if (sources.length === 0) return {};
-  const shown = sources.slice(0, 5).map(({ name, what }) => `${name} ${what}`);
+  const shown = sources.map(({ name, what }) => `${name} ${what}`);
   const by = [...new Set(sources.flatMap((source) => source.by ?? []))];
   return {
-    cause: `MachineConfig ${shown.join(", ")}${sources.length > 5 ? ` and ${sources.length - 5} more` : ""}`,
+    cause: `MachineConfig ${listText(shown, 5)}`,
     ...(by.length === 0 ? {} : { by: by.slice(0, 5).join(", ") }),
   };
 }

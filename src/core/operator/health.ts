@@ -6,6 +6,7 @@ import type { ReportReason } from "../../api/books/report-table.ts";
 import { type ComponentFacts, type Facts, componentHealth, renderRefusal } from "../pool/pool-queries.ts";
 import { poolsUnderWay } from "./cluster-operator-status.ts";
 import { silentAfterMs } from "../pool/member-facts.ts";
+import { listText } from "../text/list-text.ts";
 
 /** Conditions of MachineConfiguration `cluster` that the health child keeps. */
 export const healthTypes = [
@@ -100,8 +101,7 @@ const camel = (text: string) =>
 
 const clip = (text: string, length: number = messageLength) =>
   text.length <= length ? text : `${text.slice(0, length - 1)}…`;
-const some = (names: readonly string[]) =>
-  `${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`;
+const some = (names: readonly string[]) => listText(names, 5);
 
 type Verdict = Omit<Told, "type">;
 const fine = (message: string, reason: ReportReason = "AsExpected"): Verdict => ({ status: "True", reason, message });

@@ -3,6 +3,7 @@ import { annotations, labels } from "../../api/names.ts";
 import { selectorMatches } from "../../api/schema/object.ts";
 import { parseDrainRequest } from "../machine/drain-requests.ts";
 import type { PoolPolicy, Protection } from "./pool-policy.ts";
+import { listText } from "../text/list-text.ts";
 
 /** Why a drain does not end: reasons of the condition Drained. */
 export const drainReasons = { blocked: "PodsBlocked", late: "DrainDeadlineExceeded", skipped: "DrainSkipped" } as const;
@@ -281,8 +282,7 @@ export function describeBlocked({ pod, by, why }: BlockedPod, budgets: readonly 
 const shown = 5;
 const nameOf = ({ metadata }: { readonly metadata: { readonly namespace?: string; readonly name: string } }) =>
   `${metadata.namespace ?? ""}/${metadata.name}`;
-const list = (items: readonly string[]) =>
-  items.length <= shown ? items.join(", ") : `${items.slice(0, shown).join(", ")} and ${items.length - shown} more`;
+const list = (items: readonly string[]) => listText(items, shown);
 
 export interface DrainProgress {
   /** How many pods had to go when it began. */

@@ -20,6 +20,7 @@ import type { MachineConfiguration } from "../../api/kinds/machine-configuration
 import type { PoolMembers } from "./pool-members.ts";
 import { selectNodes } from "./select-nodes.ts";
 import type { EtcdMember, RolloutPolicy, WaitReason } from "./rollout-holds.ts";
+import { listText } from "../text/list-text.ts";
 
 /** How current the facts are that an answer rests on. `Unknown`: not everything has been read even once. */
 export type Freshness = "Fresh" | "Stale" | "Unknown";
@@ -540,10 +541,10 @@ export function clusterMayUpgrade(
             {
               pool: name,
               reason: "DegradedPool",
-              message: `pool ${name}: ${failed
-                .slice(0, 3)
-                .map(({ node, says }) => `${node} is degraded (${says})`)
-                .join(", ")}${failed.length > 3 ? ` and ${failed.length - 3} more` : ""}`,
+              message: `pool ${name}: ${listText(
+                failed.map(({ node, says }) => `${node} is degraded (${says})`),
+                3,
+              )}`,
               remedy: `mco explain node/${failed[0]?.node ?? ""}`,
             },
           ]),

@@ -5,6 +5,7 @@ import { conditionOf } from "../../api/schema/object.ts";
 import { shortImage } from "../config/image-pair.ts";
 import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
 import type { WaitReason } from "./rollout-holds.ts";
+import { listText } from "../text/list-text.ts";
 
 export type PoolStatusFields = NonNullable<MachineConfigPool["status"]>;
 type PoolCondition = NonNullable<PoolStatusFields["conditions"]>[number];
@@ -187,13 +188,9 @@ function rolloutOf(
 const said = ({ node, phase, since, says }: Mover) =>
   `${node} ${phase}${since === "" ? "" : ` since ${since}`}${says === "" ? "" : ` (${clip(says)})`}`;
 
-const named = (first: readonly string[], count: number) =>
-  `${first.slice(0, shownNodes).join(", ")}${count > shownNodes ? ` and ${count - shownNodes} more` : ""}`;
+const named = (first: readonly string[], count: number) => listText(first, shownNodes, count);
 const listed = (items: readonly string[]) => named(items, items.length);
 
 function degradedMessage(failed: readonly Mover[]): string {
-  const shown = failed
-    .slice(0, shownNodes)
-    .map(({ node, says }) => `Node ${node} is reporting: ${JSON.stringify(says)}`);
-  return `${shown.join(", ")}${failed.length > shownNodes ? ` and ${failed.length - shownNodes} more` : ""}`;
+  return listed(failed.map(({ node, says }) => `Node ${node} is reporting: ${JSON.stringify(says)}`));
 }

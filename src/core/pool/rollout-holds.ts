@@ -2,6 +2,7 @@ import { annotations } from "../../api/names.ts";
 import { type MemberFacts, isFailing, isUnderUpdate, isOutOfService, whyOutOfService } from "./member-facts.ts";
 import type { ImageWaitReason } from "../config/image-pair.ts";
 import type { PoolMembers } from "./pool-members.ts";
+import { listText } from "../text/list-text.ts";
 
 /** The settings of a pool that control its roll-out. */
 export interface RolloutPool {
@@ -325,5 +326,4 @@ function noPlace({ away, taken, budget }: Turn): Held {
   );
 }
 
-const listed = (items: readonly string[]) =>
-  items.length <= 3 ? items.join(", ") : `${items.slice(0, 3).join(", ")} and ${items.length - 3} more`;
+const listed = (items: readonly string[]) => listText(items, 3);

@@ -37,6 +37,7 @@ import { type Mover, type PoolProgress, poolBlockers } from "../pool/pool-progre
 import { type Retention, describeRetention } from "../pool/retained-configs.ts";
 import type { Wait } from "../pool/select-nodes.ts";
 import { endsByItself } from "../pool/rollout-holds.ts";
+import { andMore, listText } from "../text/list-text.ts";
 
 /** The state of one object, its cause, what comes next, and what a person should do. */
 export interface Explanation {
@@ -63,8 +64,7 @@ export interface Explanation {
 }
 
 const shown = 10;
-const listed = (items: readonly string[], all: number = items.length) =>
-  `${items.slice(0, shown).join(", ")}${all > shown ? ` and ${all - Math.min(shown, items.length)} more` : ""}`;
+const listed = (items: readonly string[], all: number = items.length) => listText(items, shown, all);
 const moved = ({ node, phase, since, says }: Mover) =>
   `${node}: ${phase}${since === "" ? "" : ` since ${since}`}${says === "" ? "" : ` (${says})`}`;
 const waits = ({ reason, message, remedy, first, count }: Wait) =>
@@ -75,7 +75,7 @@ const section = (title: string, lines: readonly string[]) =>
     : [
         {
           title,
-          lines: lines.length <= shown ? lines : [...lines.slice(0, shown), `and ${lines.length - shown} more`],
+          lines: lines.length <= shown ? lines : [...lines.slice(0, shown), andMore(lines.length - shown)],
         },
       ];
 const from = <T>({ asOf, freshness, because }: Answer<T>) => ({ asOf, freshness, reason: because.reason });
