@@ -81,27 +81,50 @@ export function imageTargetOf(
   { config, builds, graceMs }: ImageFacts,
   now: number,
 ): ImageTarget {
+  if (switchOf(pool) === false) return stockTarget;
+  if (config === undefined) return targetWithoutConfig(pool, now);
+  const leaves = leavesAt(config, graceMs);
+  if (leaves !== undefined && leaves <= now) return stockTarget;
   const wanted = pool.spec.configuration?.name ?? "";
-  const asked = switchOf(pool);
-  if (asked === false) return stockTarget;
+  const pair = publishedPair(config, builds, wanted);
+  const wait =
+    leaves === undefined
+      ? waitForImage(pool.metadata.name, { config, builds, wanted, isPublished: pair !== undefined })
+      : {
+          reason: "OptOutGrace" as const,
+          message: `the MachineOSConfig ${config.metadata.name} is being deleted: machines go back to the stock OS after ${new Date(leaves).toISOString()}`,
+          remedy: "make the MachineOSConfig again to keep the images",
+        };
+  return { ...(pair ?? { ...stockTarget, byDefault: isByDefault(config) }), awaits: wait };
+}
+
+const isByDefault = ({ metadata }: MachineOSConfig) =>
+  metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
+
+/** The target of a pool without a MachineOSConfig: it was deleted, or has not been made yet, or nobody wants images. */
+function targetWithoutConfig(pool: Pick<MachineConfigPool, "metadata" | "spec">, now: number): ImageTarget {
   const kept = keepsImagesUntil(pool);
-  if (config === undefined && kept !== undefined && kept > now)
+  if (kept !== undefined && kept > now)
     return waits(
       "OptOutGrace",
       `the MachineOSConfig was deleted: machines go back to the stock OS after ${new Date(kept).toISOString()}`,
       "make the MachineOSConfig again to keep the images",
     );
-  if (config === undefined)
-    return asked === true
-      ? waits(
-          "WaitingForBuild",
-          "the pool has opted in to images, and its MachineOSConfig is not there yet",
-          "see the pod machine-os-builder and the ConfigMap on-cluster-build-config",
-        )
-      : stockTarget;
-  const byDefault = config.metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
-  const leaves = leavesAt(config, graceMs);
-  if (leaves !== undefined && leaves <= now) return stockTarget;
+  return switchOf(pool) === true
+    ? waits(
+        "WaitingForBuild",
+        "the pool has opted in to images, and its MachineOSConfig is not there yet",
+        "see the pod machine-os-builder and the ConfigMap on-cluster-build-config",
+      )
+    : stockTarget;
+}
+
+/** The image that the MachineOSConfig publishes, if one build made it from the configuration that the pool wants. */
+function publishedPair(
+  config: MachineOSConfig,
+  builds: readonly MachineOSBuild[],
+  wanted: string,
+): ImageTarget | undefined {
   const published = builds.find(({ metadata }) => metadata.name === config.status?.machineOSBuild?.name);
   const image = published?.status?.digestedImagePushSpec ?? "";
   const isPublished =
@@ -110,69 +133,73 @@ export function imageTargetOf(
     published.spec.machineConfig.name === wanted &&
     image === config.status?.currentImagePullSpec &&
     isDigestPullspec(image);
-  const notes = published?.metadata.annotations ?? {};
-  const pair: ImageTarget | undefined = isPublished
-    ? {
-        image,
-        content: notes[annotations.imageContent] === "full" ? "full" : "os-only",
-        awaits: undefined,
-        base: baseOf(published),
-        byDefault,
-      }
-    : undefined;
-  const wait = (reason: ImageWaitReason, message: string, remedy: string): ImageTarget => ({
-    ...(pair ?? { ...stockTarget, byDefault }),
-    awaits: { reason, message, remedy },
-  });
+  if (!isPublished) return undefined;
+  return {
+    image,
+    content: published.metadata.annotations?.[annotations.imageContent] === "full" ? "full" : "os-only",
+    awaits: undefined,
+    base: baseOf(published),
+    byDefault: isByDefault(config),
+  };
+}
 
-  if (leaves !== undefined)
-    return wait(
-      "OptOutGrace",
-      `the MachineOSConfig ${config.metadata.name} is being deleted: machines go back to the stock OS after ${new Date(leaves).toISOString()}`,
-      "make the MachineOSConfig again to keep the images",
-    );
-  const invalid = conditionOf(config.status?.conditions, machineOSConfigConditions.inputsValid);
-  if (pair === undefined && invalid?.status === "False")
-    return wait(
-      "BuildFailed",
-      `no image can be built from what was given: ${invalid.message}`,
-      `mend the MachineOSConfig ${config.metadata.name}`,
-    );
+/** What the machines of a pool wait for before they get an image; `undefined`: the published one is current. */
+function waitForImage(
+  pool: string,
+  {
+    config,
+    builds,
+    wanted,
+    isPublished,
+  }: {
+    readonly config: MachineOSConfig;
+    readonly builds: readonly MachineOSBuild[];
+    readonly wanted: string;
+    readonly isPublished: boolean;
+  },
+): ImageWait | undefined {
+  const inputs = conditionOf(config.status?.conditions, machineOSConfigConditions.inputsValid);
+  if (!isPublished && inputs?.status === "False")
+    return {
+      reason: "BuildFailed",
+      message: `no image can be built from what was given: ${inputs.message}`,
+      remedy: `mend the MachineOSConfig ${config.metadata.name}`,
+    };
   const forTarget = builds.filter(({ spec }) => spec.machineConfig.name === wanted);
   const running = forTarget.find((build) => !hasEnded(stateOfBuild(build)));
   if (running !== undefined)
-    return wait(
-      "WaitingForBuild",
-      `the image of ${wanted} is being made: ${describeBuild(running)}`,
-      `it goes on when ${running.metadata.name} is done: mco build status`,
-    );
-  if (pair !== undefined) return pair;
+    return {
+      reason: "WaitingForBuild",
+      message: `the image of ${wanted} is being made: ${describeBuild(running)}`,
+      remedy: `it goes on when ${running.metadata.name} is done: mco build status`,
+    };
+  if (isPublished) return undefined;
   const last = newest(forTarget);
-  const explain = last === undefined ? "" : `mco build explain ${pool.metadata.name}`;
-  if (last !== undefined && isTrue(last, types.failed))
-    return wait(
-      "BuildFailed",
-      `the image of ${wanted} could not be built: ${describeBuild(last)}`,
-      `${explain} says what to do; then set the annotation ${annotations.rebuildImage} of the pool`,
-    );
-  if (
-    last !== undefined &&
-    isTrue(last, types.interrupted) &&
-    last.metadata.annotations?.[annotations.nextAttemptAt] === undefined
-  ) {
-    const reason = conditionOf(last.status?.conditions, types.interrupted)?.reason ?? "";
-    if (reason !== "Superseded")
-      return wait(
-        "BuildInterrupted",
-        `the build of the image of ${wanted} was ended: ${describeBuild(last)}`,
-        `${explain} says what to do`,
-      );
-  }
-  return wait(
-    "WaitingForBuild",
-    `the image of ${wanted} has to be built first`,
-    "it goes on when the image is built: mco build status",
+  return (
+    (last === undefined ? undefined : waitAfter(last, wanted, `mco build explain ${pool}`)) ?? {
+      reason: "WaitingForBuild",
+      message: `the image of ${wanted} has to be built first`,
+      remedy: "it goes on when the image is built: mco build status",
+    }
   );
+}
+
+/** What the newest build leaves to an administrator; `undefined`: another build follows by itself. */
+function waitAfter(last: MachineOSBuild, wanted: string, explain: string): ImageWait | undefined {
+  if (isTrue(last, types.failed))
+    return {
+      reason: "BuildFailed",
+      message: `the image of ${wanted} could not be built: ${describeBuild(last)}`,
+      remedy: `${explain} says what to do; then set the annotation ${annotations.rebuildImage} of the pool`,
+    };
+  const isRetried = last.metadata.annotations?.[annotations.nextAttemptAt] !== undefined;
+  const isSuperseded = conditionOf(last.status?.conditions, types.interrupted)?.reason === "Superseded";
+  if (!isTrue(last, types.interrupted) || isRetried || isSuperseded) return undefined;
+  return {
+    reason: "BuildInterrupted",
+    message: `the build of the image of ${wanted} was ended: ${describeBuild(last)}`,
+    remedy: `${explain} says what to do`,
+  };
 }
 
 const waits = (reason: ImageWaitReason, message: string, remedy: string): ImageTarget => ({

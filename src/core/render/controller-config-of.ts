@@ -110,49 +110,81 @@ function asBytes(text: string): string {
  * @param before what ControllerConfig says now.
  */
 export function controllerConfigOf(sources: ClusterSources, before: Spec | undefined): ControllerConfigOf {
-  const { infrastructure, network, dns, proxy, release } = sources;
-  const present: Readonly<Record<SourceKind, KubeObject | undefined>> = {
-    Infrastructure: infrastructure,
-    Network: network,
-    DNS: dns,
-    Proxy: proxy,
-    Image: sources.image,
-  };
-  const awaited = sourceKinds.filter((kind) => sources.kinds.has(kind) && present[kind] === undefined);
-  if (awaited.length > 0)
-    return { verdict: "waiting", message: `waiting for ${awaited.map((kind) => `${kind}/cluster`).join(", ")}` };
-  const root = rootCa(sources);
-  const current = servingCa(sources);
-  const serving = current ?? before?.kubeAPIServerServingCAData;
-  if (root === undefined || serving === undefined)
-    return { verdict: "waiting", message: `waiting for the ConfigMap kube-root-ca.crt in ${namespace}` };
-
-  const networkPart = network === undefined ? plainNetwork(sources, before) : networkOf(network, before);
-  if (networkPart === undefined)
-    return { verdict: "waiting", message: "waiting for a service network in Network/cluster" };
+  const required = requiredFields(sources, before);
+  if (required.verdict === "waiting") return required;
   const trust = trustBundle(sources, before);
   const cloud = cloudOf(sources, before);
   const registries = registryBundles(sources, before);
-  const platform = infrastructure === undefined ? undefined : platformOf(infrastructure);
-  const status = proxy?.status ?? {};
   const spec: Spec = {
-    ...networkPart,
+    ...required.fields,
     ...cloud.fields,
-    ...(platform === undefined ? {} : { platform: platform.toLowerCase() }),
-    kubeAPIServerServingCAData: serving,
-    rootCAData: root,
+    ...clusterFields(sources),
     additionalTrustBundle: trust.data,
     ...registries.fields,
     pullSecret: { kind: "Secret", namespace: config, name: "pull-secret" },
     ...(sources.internalRegistryPullSecret === undefined
       ? {}
       : { internalRegistryPullSecret: base64(sources.internalRegistryPullSecret) }),
-    images: { machineConfigOperator: sources.suiteImage },
-    baseOSContainerImage: release.baseOSContainerImage,
-    ...(release.baseOSExtensionsContainerImage === ""
-      ? {}
-      : { baseOSExtensionsContainerImage: release.baseOSExtensionsContainerImage }),
-    releaseImage: sources.releaseImage,
+    ...imageFields(sources),
+  };
+  return {
+    verdict: "known",
+    spec,
+    problems: [
+      ...trust.problems,
+      ...cloud.problems,
+      ...registries.problems,
+      ...(servingCa(sources) === undefined
+        ? [`the ConfigMap ${sourceMaps.clientCa} has no ca-bundle.crt: kubelets keep the authority that they have`]
+        : []),
+    ],
+  };
+}
+
+/** Authorities and the network: the fields without which no machine can join; waits while a source is missing. */
+function requiredFields(
+  sources: ClusterSources,
+  before: Spec | undefined,
+):
+  | {
+      readonly verdict: "known";
+      readonly fields: NetworkFields & Pick<Spec, "kubeAPIServerServingCAData" | "rootCAData">;
+    }
+  | Extract<ControllerConfigOf, { readonly verdict: "waiting" }> {
+  const { infrastructure, network, dns, proxy, image } = sources;
+  const present: Readonly<Record<SourceKind, KubeObject | undefined>> = {
+    Infrastructure: infrastructure,
+    Network: network,
+    DNS: dns,
+    Proxy: proxy,
+    Image: image,
+  };
+  const awaited = sourceKinds.filter((kind) => sources.kinds.has(kind) && present[kind] === undefined);
+  if (awaited.length > 0)
+    return { verdict: "waiting", message: `waiting for ${awaited.map((kind) => `${kind}/cluster`).join(", ")}` };
+  const root = rootCa(sources);
+  const serving = servingCa(sources) ?? before?.kubeAPIServerServingCAData;
+  if (root === undefined || serving === undefined)
+    return { verdict: "waiting", message: `waiting for the ConfigMap kube-root-ca.crt in ${namespace}` };
+  const networkPart = network === undefined ? plainNetwork(sources, before) : networkOf(network, before);
+  if (networkPart === undefined)
+    return { verdict: "waiting", message: "waiting for a service network in Network/cluster" };
+  return {
+    verdict: "known",
+    fields: { ...networkPart, kubeAPIServerServingCAData: serving, rootCAData: root },
+  };
+}
+
+/** What the kinds of config.openshift.io say of the cluster as a whole; null or absent on plain Kubernetes. */
+function clusterFields({
+  infrastructure,
+  dns,
+  proxy,
+}: ClusterSources): Pick<Spec, "platform" | "proxy" | "infra" | "dns"> {
+  const platform = infrastructure === undefined ? undefined : platformOf(infrastructure);
+  const status = proxy?.status ?? {};
+  return {
+    ...(platform === undefined ? {} : { platform: platform.toLowerCase() }),
     proxy: Object.values(status).some((value) => value !== "") ? { ...status } : null,
     infra:
       infrastructure === undefined
@@ -165,17 +197,15 @@ export function controllerConfigOf(sources: ClusterSources, before: Spec | undef
           }),
     dns: dns === undefined ? null : embedded(dns, {}),
   };
+}
+
+function imageFields({ release, suiteImage, releaseImage }: ClusterSources) {
+  const extensions = release.baseOSExtensionsContainerImage;
   return {
-    verdict: "known",
-    spec,
-    problems: [
-      ...trust.problems,
-      ...cloud.problems,
-      ...registries.problems,
-      ...(current === undefined
-        ? [`the ConfigMap ${sourceMaps.clientCa} has no ca-bundle.crt: kubelets keep the authority that they have`]
-        : []),
-    ],
+    images: { machineConfigOperator: suiteImage },
+    baseOSContainerImage: release.baseOSContainerImage,
+    ...(extensions === "" ? {} : { baseOSExtensionsContainerImage: extensions }),
+    releaseImage,
   };
 }
 

@@ -120,80 +120,21 @@ const encoderLength = (text: string): number => {
  * Source of the rules: openshift/machine-config-operator pkg/controller/{render,common} (main).
  */
 export function renderPool(inputs: RenderInputs): RenderResult {
-  const { controllerConfig, pool, stream } = inputs;
   const members = inMergeOrder(inputs.members);
   const refusals = [...refusalsOfMembers(members, inputs)];
   if (refusals.length > 0) return { verdict: "refused", refusals };
 
-  const merged = mergeIgnition(
-    members.map((member) => {
-      const ignition = ignitionOf(member);
-      return { name: member.metadata.name, config: ignition?.verdict === "valid" ? ignition.config : undefined };
-    }),
-  );
-  const cluster: ClusterValues = {
-    osImageURL: stream?.osImage ?? controllerConfig.spec.baseOSContainerImage ?? "",
-    baseOSExtensionsContainerImage:
-      stream?.extensionsImage ?? controllerConfig.spec.baseOSExtensionsContainerImage ?? "",
-  };
-  const osImage = fieldRules.osImageURL.merge(members, cluster);
-  const kernel = fieldRules.kernelType.merge(members);
-  const [imageBy, kernelBy] = [osImage.by, kernel.by];
-  const spec: RenderedSpec = {
-    osImageURL: osImage.value,
-    baseOSExtensionsContainerImage: fieldRules.baseOSExtensionsContainerImage.merge(members, cluster).value,
-    config: canonical(merged.config) as unknown as Record<string, unknown>,
-    kernelArguments: fieldRules.kernelArguments.merge(members, cluster).value,
-    extensions: fieldRules.extensions.merge(members, cluster).value,
-    fips: fieldRules.fips.merge(members).value,
-    kernelType: kernel.value,
-  };
+  const parts = mergedParts(members, inputs);
+  const { spec, merged, cluster } = parts;
   const refused = (refusal: Refusal): RenderResult => ({ verdict: "refused", refusals: [refusal] });
-  if (kernelBy !== undefined && spec.extensions.includes("kernel-devel")) {
-    const by = members.find((member) => member.spec?.extensions?.includes("kernel-devel"));
-    return refused({
-      code: "KernelDevel",
-      reason: `the extension kernel-devel does not go with the kernel type ${spec.kernelType} of ${kernelBy.metadata.name}`,
-      ...(by === undefined ? {} : { member: by.metadata.name }),
-      path: "spec.extensions",
-      remedy: "take one of the two away",
-    });
-  }
-  const name = renderedName(pool.metadata.name, spec);
+  const kernel = kernelConflict(members, parts);
+  if (kernel !== undefined) return refused(kernel);
+  const name = renderedName(inputs.pool.metadata.name, spec);
   if (name.verdict === "refused")
     return refused({ code: "Unhashable", reason: name.reason, ...culpritOfText(members) });
-
-  const overridden = spec.osImageURL !== cluster.osImageURL;
-  const streamName = pool.spec?.osImageStream?.name ?? "";
-  if (overridden && streamName !== "") {
-    return refused({
-      code: "StreamAndImage",
-      reason: `the pool follows the OS image stream ${streamName}, and ${imageBy?.metadata.name ?? "a member"} sets an osImageURL of its own`,
-      ...(imageBy === undefined ? {} : { member: imageBy.metadata.name }),
-      path: "spec.osImageURL",
-      remedy: "take spec.osImageStream off the pool, or osImageURL off the MachineConfig",
-    });
-  }
-  const release = controllerConfig.metadata?.annotations?.[annotations.releaseImageVersion];
-  const owner: KubeObject = {
-    apiVersion: pool.apiVersion ?? "machineconfiguration.openshift.io/v1",
-    kind: pool.kind ?? "MachineConfigPool",
-    metadata: pool.metadata,
-  };
-  const config: MachineConfig & { readonly spec: RenderedSpec } = {
-    apiVersion: "machineconfiguration.openshift.io/v1",
-    kind: "MachineConfig",
-    metadata: {
-      name: name.name,
-      annotations: {
-        [annotations.generatedByController]: inputs.generatorVersion ?? "",
-        [annotations.releaseImageVersion]: release ?? "",
-        ...(overridden ? { [annotations.osImageURLOverridden]: "true" } : {}),
-      },
-      ownerReferences: [controlledBy(owner)],
-    },
-    spec,
-  };
+  const stream = streamConflict(inputs, parts);
+  if (stream !== undefined) return refused(stream);
+  const config = renderedObject(name.name, inputs, parts);
   const sizeBytes = encoderLength(JSON.stringify(config));
   if (sizeBytes > maxRenderedBytes) {
     return refused({
@@ -223,9 +164,107 @@ export function renderPool(inputs: RenderInputs): RenderResult {
       return fieldOrigins;
     },
     get warnings() {
-      warnings ??= warningsOf({ members, merged, overriddenBy: overridden ? imageBy : undefined, sizeBytes });
+      warnings ??= warningsOf({
+        members,
+        merged,
+        overriddenBy: overrides(parts) ? parts.imageBy : undefined,
+        sizeBytes,
+      });
       return warnings;
     },
+  };
+}
+
+/** What the members say together, and which of them decide the image and the kernel. */
+interface MergedParts {
+  readonly spec: RenderedSpec;
+  readonly merged: ReturnType<typeof mergeIgnition>;
+  readonly cluster: ClusterValues;
+  readonly imageBy: MachineConfigInput | undefined;
+  readonly kernelBy: MachineConfigInput | undefined;
+}
+
+function mergedParts(
+  members: readonly MachineConfigInput[],
+  { controllerConfig, stream }: Pick<RenderInputs, "controllerConfig" | "stream">,
+): MergedParts {
+  const merged = mergeIgnition(
+    members.map((member) => {
+      const ignition = ignitionOf(member);
+      return { name: member.metadata.name, config: ignition?.verdict === "valid" ? ignition.config : undefined };
+    }),
+  );
+  const cluster: ClusterValues = {
+    osImageURL: stream?.osImage ?? controllerConfig.spec.baseOSContainerImage ?? "",
+    baseOSExtensionsContainerImage:
+      stream?.extensionsImage ?? controllerConfig.spec.baseOSExtensionsContainerImage ?? "",
+  };
+  const osImage = fieldRules.osImageURL.merge(members, cluster);
+  const kernel = fieldRules.kernelType.merge(members);
+  const spec: RenderedSpec = {
+    osImageURL: osImage.value,
+    baseOSExtensionsContainerImage: fieldRules.baseOSExtensionsContainerImage.merge(members, cluster).value,
+    config: canonical(merged.config) as unknown as Record<string, unknown>,
+    kernelArguments: fieldRules.kernelArguments.merge(members, cluster).value,
+    extensions: fieldRules.extensions.merge(members, cluster).value,
+    fips: fieldRules.fips.merge(members).value,
+    kernelType: kernel.value,
+  };
+  return { spec, merged, cluster, imageBy: osImage.by, kernelBy: kernel.by };
+}
+
+/** Whether a member replaces the cluster's OS image. */
+const overrides = ({ spec, cluster }: MergedParts): boolean => spec.osImageURL !== cluster.osImageURL;
+
+function kernelConflict(members: readonly MachineConfigInput[], { spec, kernelBy }: MergedParts): Refusal | undefined {
+  if (kernelBy === undefined || !spec.extensions.includes("kernel-devel")) return undefined;
+  const by = members.find((member) => member.spec?.extensions?.includes("kernel-devel"));
+  return {
+    code: "KernelDevel",
+    reason: `the extension kernel-devel does not go with the kernel type ${spec.kernelType} of ${kernelBy.metadata.name}`,
+    ...(by === undefined ? {} : { member: by.metadata.name }),
+    path: "spec.extensions",
+    remedy: "take one of the two away",
+  };
+}
+
+function streamConflict({ pool }: RenderInputs, parts: MergedParts): Refusal | undefined {
+  const { imageBy } = parts;
+  const streamName = pool.spec?.osImageStream?.name ?? "";
+  if (!overrides(parts) || streamName === "") return undefined;
+  return {
+    code: "StreamAndImage",
+    reason: `the pool follows the OS image stream ${streamName}, and ${imageBy?.metadata.name ?? "a member"} sets an osImageURL of its own`,
+    ...(imageBy === undefined ? {} : { member: imageBy.metadata.name }),
+    path: "spec.osImageURL",
+    remedy: "take spec.osImageStream off the pool, or osImageURL off the MachineConfig",
+  };
+}
+
+function renderedObject(
+  name: string,
+  { controllerConfig, generatorVersion, pool }: RenderInputs,
+  parts: MergedParts,
+): MachineConfig & { readonly spec: RenderedSpec } {
+  const owner: KubeObject = {
+    apiVersion: pool.apiVersion ?? "machineconfiguration.openshift.io/v1",
+    kind: pool.kind ?? "MachineConfigPool",
+    metadata: pool.metadata,
+  };
+  return {
+    apiVersion: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfig",
+    metadata: {
+      name,
+      annotations: {
+        [annotations.generatedByController]: generatorVersion ?? "",
+        [annotations.releaseImageVersion]:
+          controllerConfig.metadata?.annotations?.[annotations.releaseImageVersion] ?? "",
+        ...(overrides(parts) ? { [annotations.osImageURLOverridden]: "true" } : {}),
+      },
+      ownerReferences: [controlledBy(owner)],
+    },
+    spec: parts.spec,
   };
 }
 
