@@ -416,8 +416,8 @@ async function empty(node: Node, context: Context, watchSet: WatchSet): Promise<
     verdict.do === "force"
       ? [verdict.kept, [...round.leaving, ...verdict.pods.map(({ pod }) => pod)]]
       : [round.blocked, round.leaving];
-  const told = describeDrain({ pods: began.pods, blocked, leaving, budgets, now: clock.now() });
-  const message = `${told}${verdict.do === "force" ? unforcedText(verdict.kept) : ""}`;
+  const described = describeDrain({ pods: began.pods, blocked, leaving, budgets, now: clock.now() });
+  const message = `${described}${verdict.do === "force" ? unforcedText(verdict.kept) : ""}`;
   if (verdict.do === "skip")
     return skip(node, { request, deadlineSeconds: drain.deadlineSeconds ?? 0, message }, context, watchSet);
 
@@ -491,8 +491,8 @@ async function reportProgress(
     blocked.map(({ pod }) => pod.metadata.uid),
     leaving.filter((pod) => whyStuck(pod, clock.now()) !== undefined).map(({ metadata }) => metadata.uid),
   ]);
-  const told = watchSet.told.get(name);
-  if (told?.what !== what || clock.monotonic() - told.at >= progressMs) {
+  const last = watchSet.told.get(name);
+  if (last?.what !== what || clock.monotonic() - last.at >= progressMs) {
     watchSet.told.set(name, { what, at: clock.monotonic() });
     await say(name, [cordonedPhase(name), { type: types.drained, status: "Unknown", reason, message }], context);
   }
@@ -623,10 +623,10 @@ async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promi
     if (error.httpStatus === 409) return { verdict: "leaving", pod };
     const { httpStatus } = error;
     const causes = (error.status.details?.causes ?? []).flatMap(({ message }) => message ?? []);
-    const said =
+    const answer =
       isTooManyRequests(error) && causes.length > 0 ? causes.join(" ") : (error.status.message ?? error.message);
-    const byBudget = httpStatus === 429 || (httpStatus === 500 && /more than one PodDisruptionBudget/.test(said));
-    return { verdict: "blocked", pod, by: byBudget ? "pdb" : httpStatus === 500 ? "failed" : "refused", why: said };
+    const byBudget = httpStatus === 429 || (httpStatus === 500 && /more than one PodDisruptionBudget/.test(answer));
+    return { verdict: "blocked", pod, by: byBudget ? "pdb" : httpStatus === 500 ? "failed" : "refused", why: answer };
   }
 }
 

@@ -84,10 +84,10 @@ async function pairWith(
   if (image === undefined || image === "") return undefined;
   const { booted } = await host.os.status(signal);
   const desired = desiredImageOf(notes);
-  const said = desired.verdict === "image" && desired.pair.image === image ? desired.pair.content : "os-only";
+  const stated = desired.verdict === "image" && desired.pair.image === image ? desired.pair.content : "os-only";
   return {
     image,
-    content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : said,
+    content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : stated,
   };
 }
 

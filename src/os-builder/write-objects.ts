@@ -167,7 +167,7 @@ export async function writeBuildState(
       )
         return undefined;
       // Both times are written once.
-      const moments = Object.fromEntries(
+      const times = Object.fromEntries(
         Object.entries(more).filter(
           ([field]) => !((field === "buildStart" || field === "buildEnd") && object.status?.[field] !== undefined),
         ),
@@ -177,13 +177,13 @@ export async function writeBuildState(
         now.reason === state.reason &&
         now.message === state.message &&
         object.status?.conditions !== undefined &&
-        Object.keys(moments).length === 0;
+        Object.keys(times).length === 0;
       if (same) return undefined;
       written = true;
       const conditions = [
         ...conditionsOfBuild(state, object.status?.conditions as readonly Condition[] | undefined, clock.now()),
       ];
-      return { status: { builder: { imageBuilderType: "Job" }, ...moments, conditions } } as Partial<MachineOSBuild>;
+      return { status: { builder: { imageBuilderType: "Job" }, ...times, conditions } } as Partial<MachineOSBuild>;
     },
     { subresource: "status", owner: fieldManagers.osBuilder, cached: build, signal },
   );

@@ -100,7 +100,7 @@ export function draftsOf(
   };
 
   const ordered = orderLines(lines);
-  const told = toldSections(ordered);
+  const reported = reportedSections(ordered);
   for (const placed of ordered) {
     const { line, at } = placed;
     if (
@@ -112,7 +112,7 @@ export function draftsOf(
     const key = sectionKeyOf(kind, line.chapter, line.path) ?? line.path;
     let draft = open.get(line.chapter);
     const run = line.run ?? draft?.run ?? "";
-    if (line.via === "seen" && told.has(`${sectionOfRun(line)}\n${endsSection(line) ? "end" : "any"}`)) {
+    if (line.via === "seen" && reported.has(`${sectionOfRun(line)}\n${endsSection(line) ? "end" : "any"}`)) {
       if (draft?.run === run) draft.lines.push({ ...placed, isShadow: true });
       continue;
     }
@@ -158,14 +158,14 @@ const endsSection = ({ mark }: JournalLine) => mark === "end" || mark === "fail"
 const sectionOfRun = ({ chapter, run, path }: JournalLine) => `${chapter}\n${run ?? ""}\n${path}`;
 
 /** Sections that a participant reported, and those whose end it reported. */
-function toldSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
-  const told = new Set<string>();
+function reportedSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
+  const reported = new Set<string>();
   for (const { line } of lines) {
     if (line.via !== "told") continue;
-    told.add(`${sectionOfRun(line)}\nany`);
-    if (endsSection(line)) told.add(`${sectionOfRun(line)}\nend`);
+    reported.add(`${sectionOfRun(line)}\nany`);
+    if (endsSection(line)) reported.add(`${sectionOfRun(line)}\nend`);
   }
-  return told;
+  return reported;
 }
 
 const nameOfRun = ({ chapter, run }: { readonly chapter: string; readonly run: string }) =>

@@ -11,7 +11,7 @@ import type { ContentMode } from "./node-config.ts";
 
 export type ImageWaitReason = "WaitingForBuild" | "BuildFailed" | "BuildInterrupted" | "OptOutGrace";
 
-/** Why no machine of a pool can be given its target now. */
+/** Why no machine of a pool can get its target now. */
 export interface ImageWait {
   readonly reason: ImageWaitReason;
   readonly message: string;
@@ -25,7 +25,7 @@ export interface ImageTarget {
   /** What the image holds of the configuration. */
   readonly content: ContentMode;
   readonly awaits: ImageWait | undefined;
-  /** Digest of what the image was built on; empty: nobody knows. */
+  /** Digest of the base image; empty: unknown. */
   readonly base: string;
   /** The pool was opted in together with all others. */
   readonly byDefault: boolean;
@@ -40,13 +40,13 @@ export const stockTarget: ImageTarget = {
 };
 export const sameImageTarget = (a: ImageTarget, b: ImageTarget): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** What is known of a pool's images. */
+/** Known facts about a pool's images. */
 export interface ImageFacts {
   /** The MachineOSConfig that decides about the pool. */
   readonly config: MachineOSConfig | undefined;
   /** MachineOSBuilds of it. */
   readonly builds: readonly MachineOSBuild[];
-  /** Milliseconds that the deletion of a MachineOSConfig has no consequences for machines. */
+  /** Milliseconds after the deletion of a MachineOSConfig during which machines keep their images. */
   readonly graceMs: number;
 }
 
@@ -59,13 +59,13 @@ export const isDigestPullspec = (image: string): boolean => digestPullspec.test(
  */
 export function leavesAt({ metadata }: Pick<MachineOSConfig, "metadata">, graceMs: number): number | undefined {
   if (metadata.deletionTimestamp === undefined) return undefined;
-  // What this suite made goes because somebody turned the switch.
+  // The suite created this one for the switch: the switch was turned off.
   return Date.parse(metadata.deletionTimestamp) + (isMaterialised({ metadata }) ? 0 : graceMs);
 }
 
 /**
- * Until when machines keep their images though the MachineOSConfig is gone, in milliseconds since the epoch: who
- * deleted it by mistake makes it again.
+ * Until when machines keep their images although the MachineOSConfig is deleted, in milliseconds since the epoch:
+ * time to recreate one that was deleted by mistake.
  */
 export function keepsImagesUntil({ metadata }: Pick<MachineConfigPool, "metadata">): number | undefined {
   const until = Date.parse(metadata.annotations?.[annotations.optOutAfter] ?? "");
@@ -73,8 +73,8 @@ export function keepsImagesUntil({ metadata }: Pick<MachineConfigPool, "metadata
 }
 
 /**
- * The image that every machine of a pool should boot, or why there is none to give: only what one MachineOSBuild says
- * together makes a pair of configuration and image.
+ * The image that every machine of a pool should boot, or why it gets none: only a single MachineOSBuild pairs a
+ * configuration with an image.
  */
 export function imageTargetOf(
   pool: Pick<MachineConfigPool, "metadata" | "spec">,
@@ -101,7 +101,7 @@ export function imageTargetOf(
 const isByDefault = ({ metadata }: MachineOSConfig) =>
   metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
 
-/** The target of a pool without a MachineOSConfig: it was deleted, or has not been made yet, or nobody wants images. */
+/** The target of a pool without a MachineOSConfig: it was deleted, or has not been created yet, or the pool is not opted in. */
 function targetWithoutConfig(pool: Pick<MachineConfigPool, "metadata" | "spec">, now: number): ImageTarget {
   const kept = keepsImagesUntil(pool);
   if (kept !== undefined && kept > now)
@@ -209,7 +209,7 @@ const waits = (reason: ImageWaitReason, message: string, remedy: string): ImageT
 const isTrue = (build: Pick<MachineOSBuild, "status">, type: string) =>
   conditionOf(build.status?.conditions, type)?.status === "True";
 
-/** In a few words where a build is. */
+/** The state of a build in a few words. */
 export function describeBuild({ metadata, status }: MachineOSBuild): string {
   const speaking = (status?.conditions ?? []).find((condition) => condition.status === "True");
   return speaking === undefined
@@ -217,7 +217,7 @@ export function describeBuild({ metadata, status }: MachineOSBuild): string {
     : `${metadata.name} ${speaking.type} (${speaking.reason})${speaking.message === "" ? "" : `: ${speaking.message}`}`;
 }
 
-/** The one that was made last. */
+/** The build that was created last. */
 export function newest(builds: readonly MachineOSBuild[]): MachineOSBuild | undefined {
   const at = ({ metadata }: MachineOSBuild) => metadata.creationTimestamp ?? "";
   return builds.reduce<MachineOSBuild | undefined>(
@@ -229,20 +229,20 @@ export function newest(builds: readonly MachineOSBuild[]): MachineOSBuild | unde
   );
 }
 
-/** Digest of what the image of a build stands on. */
+/** Digest of the base image of a build. */
 export function baseOf({ metadata }: Pick<MachineOSBuild, "metadata">): string {
   const base = readComponents(metadata.annotations?.[annotations.keyInputs])?.["base"];
   return typeof base === "string" ? base : "";
 }
 
-/** The image that the annotations of a node name. There are two names for it: ours, and an older one. */
+/** The image in the annotations of a node, which have two keys for it: ours, and an older one. */
 export type NamedImage =
   | { readonly verdict: "none" }
   | { readonly verdict: "image"; readonly image: string }
-  /** The two names say different things. */
+  /** The two annotations disagree. */
   | { readonly verdict: "conflicting"; readonly image: string; readonly older: string };
 
-/** The image that a node has, or is to have, as its annotations say. An empty value counts as absent. */
+/** The current or desired image of a node, from its annotations. An empty value counts as absent. */
 export function namedImage(notes: Readonly<Record<string, string>>, of: "desired" | "current"): NamedImage {
   const [image = "", older = ""] =
     of === "desired"
@@ -254,7 +254,7 @@ export function namedImage(notes: Readonly<Record<string, string>>, of: "desired
 }
 
 /**
- * A text to compare and to show: empty for no image, the pullspec of one, and of a conflict both, which equals no
+ * A text for comparison and display: empty for no image, the pullspec of one, and both of a conflict, which equals no
  * pullspec.
  */
 export function imageText(named: NamedImage): string {
@@ -268,7 +268,7 @@ export function imageText(named: NamedImage): string {
   }
 }
 
-/** Every image that is named: of a conflict both, since either may be what the machine runs. */
+/** Every named image: both of a conflict, since the machine may run either. */
 export function imagesNamed(named: NamedImage): readonly string[] {
   switch (named.verdict) {
     case "none":
@@ -280,7 +280,7 @@ export function imagesNamed(named: NamedImage): readonly string[] {
   }
 }
 
-/** What a node is told of its image, in the same patch as its configuration: all four keys, or none of them. */
+/** A node's annotations for its desired image, which go into the same patch as its desired configuration. */
 export function imageAnnotations(
   { image, content }: Pick<ImageTarget, "image" | "content">,
   node: Pick<Node, "metadata">,

@@ -14,9 +14,9 @@ import type { Change, Op } from "./change.ts";
 export interface NodeConfig {
   /** Name of the rendered configuration. */
   readonly name: string;
-  /** Path → what should be there: files, unit files, drop-ins, masks, SSH keys. */
+  /** Path → desired entry: files, unit files, drop-ins, masks, SSH keys. */
   readonly entries: ReadonlyMap<string, WantedEntry>;
-  /** Unit → whether it should be enabled; units of which the config says nothing are absent. */
+  /** Unit → whether it should be enabled; absent for units that the config does not mention. */
   readonly enablement: ReadonlyMap<string, WantedEnablement>;
   /** User → password hash. */
   readonly passwords: ReadonlyMap<string, string>;
@@ -29,7 +29,7 @@ export interface NodeConfig {
   readonly extensionsImage: string;
   readonly kernelType: KernelType;
   readonly fips: boolean;
-  /** What only a machine that starts with this configuration follows: later nobody looks at it. */
+  /** Parts that only a machine that starts with this configuration follows. */
   readonly provisioningOnly: ProvisioningOnly;
   /** Present where the OS image was built for this configuration: what of it the image holds. */
   readonly imageContent?: ContentMode;
@@ -39,15 +39,15 @@ export interface ProvisioningOnly {
   readonly folders: ReadonlyMap<string, FolderOwner>;
   /** Path → target of a symbolic link. */
   readonly links: ReadonlyMap<string, string>;
-  /** Path → what is added behind what the machine has there. */
+  /** Path → text to append to the machine's own file. */
   readonly appends: ReadonlyMap<string, Appended>;
-  /** What this suite does not carry out, in words for people. */
+  /** Parts that this suite does not apply, for people. */
   readonly ignored: readonly string[];
 }
 
 export interface Appended {
   readonly contents: Uint8Array;
-  /** `undefined`: what the file has, 0644 for a new one. */
+  /** `undefined`: the mode of the existing file, 0644 for a new one. */
   readonly mode: number | undefined;
   readonly user: Owner;
   readonly group: Owner;
@@ -62,10 +62,10 @@ export type WantedEntry = { readonly origin: Origin } & (
       readonly user: Owner;
       readonly group: Owner;
       readonly folder?: FolderOwner;
-      /** Content with whatever is there. */ readonly ifAbsent?: true;
+      /** Any existing entry will do. */ readonly ifAbsent?: true;
     }
   | { readonly kind: "link"; readonly target: string }
-  /** Nothing may be there: an emptied drop-in, or a unit that may not be masked. */
+  /** The path must not exist: an emptied drop-in, or a unit that must not be masked. */
   | { readonly kind: "absent" }
 );
 
@@ -75,14 +75,14 @@ export interface FolderOwner {
   readonly group: Owner;
 }
 
-/** Which part of a config an entry comes from; decides which policy speaks of it. */
+/** Which part of a config an entry comes from; decides which policy applies. */
 export type Origin =
   | { readonly kind: "file" }
   | { readonly kind: "unit"; readonly name: string; readonly part: string }
   | { readonly kind: "sshKeys"; readonly user: string };
 
 export interface WantedEnablement {
-  /** `undefined`: what the vendor's presets say. */
+  /** `undefined`: by the vendor's presets. */
   readonly enabled: boolean | undefined;
   /** `false`: the unit's own text has no [Install] section, so that enabling it has no meaning. */
   readonly installable: boolean;
@@ -219,7 +219,7 @@ function filesOf(files: NonNullable<NonNullable<IgnitionConfig["storage"]>["file
   return { verdict: "decoded", entries, appends };
 }
 
-/** Empty for a unit that is masked, or of which the config says nothing about enabling it. */
+/** Empty for a masked unit, and where the config neither enables the unit nor has its text. */
 function enablementOf(unit: Unit): readonly (readonly [string, WantedEnablement])[] {
   const hasContents = unit.contents !== undefined && unit.contents !== "";
   if (unit.mask === true || (unit.enabled === undefined && !hasContents)) return [];
@@ -261,7 +261,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
-/** Sections that need Ignition itself, before there is a system that runs. */
+/** Sections that only Ignition can apply, before the system runs. */
 function ignoredParts(ignition: IgnitionConfig | undefined): readonly string[] {
   const { storage, passwd } = ignition ?? {};
   return [
@@ -274,7 +274,7 @@ function ignoredParts(ignition: IgnitionConfig | undefined): readonly string[] {
   ];
 }
 
-/** What a machine has before it was given anything. */
+/** The configuration of a machine that has none yet. */
 export const emptyNodeConfig: NodeConfig = {
   name: "",
   entries: new Map(),
@@ -365,8 +365,8 @@ function passwordChanges(from: ReadonlyMap<string, string>, to: ReadonlyMap<stri
 }
 
 /**
- * Changes of kernel and OS between two configurations. An empty OS image says nothing and is no change; nor is another
- * order of the same kernel arguments, which no deployment would follow.
+ * Changes of kernel and OS between two configurations. An empty OS image is no change; nor is another order of
+ * the same kernel arguments, which no deployment would follow.
  */
 export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change[] {
   return [
@@ -388,5 +388,5 @@ export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change
 
 export type KernelType = "default" | "realtime" | "64k-pages";
 
-/** What an image holds of a configuration: all of it, or only what nothing else can bring. */
+/** What an image holds of a configuration: all of it, or only the operating system. */
 export type ContentMode = "full" | "os-only";

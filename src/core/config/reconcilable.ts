@@ -34,8 +34,8 @@ type Config = Pick<MachineConfig, "metadata" | "spec">;
 const judged = new WeakMap<object, WeakMap<object, Map<string, readonly Irreconcilable[]>>>();
 
 /**
- * Whether a running machine can follow from one configuration to another: what keeps it from doing so, but for what the
- * administrator has allowed; empty when it can. `undefined`: the configuration is not known, and nothing can be said.
+ * Whether a running machine can follow from one configuration to another: the obstacles, except those that the
+ * administrator has allowed; empty when it can, and for an unknown configuration (`undefined`).
  * The renderer, the plan, the node controller and the answers decide by this function, which no caller asks without the
  * overrides; the daemon passes them to `reconcile` itself. Two specs are compared once: they must not be changed in
  * place.
@@ -65,7 +65,7 @@ const newMachines = "add a machine that starts with this config instead, or leav
 /**
  * What keeps a machine with `from` from becoming `to` while it runs; empty when nothing does.
  *
- * All findings are given, not only the first, in the order in which the reference looks. `rule: "ours"` are the ones
+ * Returns all findings, not only the first, in the order of the reference's checks. `rule: "ours"` are the ones
  * for which the daemon refuses a new target before it drains: the reference accepts them and then applies nothing.
  * Source of the rules: openshift/machine-config-operator pkg/controller/common/reconcile.go (main).
  */
@@ -93,7 +93,7 @@ export function reconcile(from: Config, to: Config, options: ReconcileOptions = 
   };
   const before = parse(from);
   const after = parse(to);
-  // Only the new config is judged: the old one rules the machine already, whatever later rules say of it.
+  // Only the new config is judged: the machine already has the old one, whatever later rules would refuse.
   if (after !== undefined) refuseAll(to, judgeIgnition(after));
   if (found.length > 0) return found;
   if (before === undefined || after === undefined) return found;

@@ -270,13 +270,13 @@ export function neverAllows({ spec, status, metadata }: PodDisruptionBudget): st
 export function describeBlocked({ pod, by, why }: BlockedPod, budgets: readonly PodDisruptionBudget[]): string {
   const covering = by === "pdb" ? budgetsOf(pod, budgets) : [];
   if (covering.length === 0) return `pod ${nameOf(pod)} (${why})`;
-  const told = covering.map((budget) => {
+  const described = covering.map((budget) => {
     const { status } = budget;
     const never = neverAllows(budget);
     const counts = `allowed disruptions ${status?.disruptionsAllowed ?? 0}, ${status?.currentHealthy ?? 0} healthy of ${status?.desiredHealthy ?? 0} needed`;
     return `PodDisruptionBudget ${nameOf(budget)} (${counts}${never === undefined ? "" : `; it can never allow one: ${never}, so that only more replicas or another budget help`})`;
   });
-  return `pod ${nameOf(pod)} by ${told.join(" and ")}${covering.length > 1 ? ", of which the eviction API takes only one" : ""}`;
+  return `pod ${nameOf(pod)} by ${described.join(" and ")}${covering.length > 1 ? ", of which the eviction API takes only one" : ""}`;
 }
 
 const shown = 5;

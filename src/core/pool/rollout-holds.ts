@@ -61,12 +61,16 @@ export function canaryFacts(
     members.isUpdated(member.name) && member.kubeletReady && member.cordoned === "no" && member.since !== ""
       ? Date.parse(member.since)
       : undefined;
-  const moments = gone.map((member) => ({ name: member.name, since: wellSince(member) }));
-  const coming = moments.flatMap(({ since }) => (since !== undefined && now - since < wellMs ? [since + wellMs] : []));
+  const recoveries = gone.map((member) => ({ name: member.name, since: wellSince(member) }));
+  const coming = recoveries.flatMap(({ since }) =>
+    since !== undefined && now - since < wellMs ? [since + wellMs] : [],
+  );
   return {
     count: Math.min(count, members.size),
     gone: gone.map(({ name }) => name).sort(),
-    proven: moments.flatMap(({ name, since }) => (since !== undefined && now - since >= wellMs ? [name] : [])).sort(),
+    proven: recoveries
+      .flatMap(({ name, since }) => (since !== undefined && now - since >= wellMs ? [name] : []))
+      .sort(),
     failed: gone
       .filter(isFailing)
       .map(({ name }) => name)
