@@ -6,9 +6,9 @@ export interface FieldOrigin {
   readonly field: MergedFieldName;
   /** For lists: the item. */
   readonly value: string;
-  /** Name of a member, or "cluster" for what no member says. */
+  /** Name of a member, or "cluster" where no member sets the field. */
   readonly from: string;
-  /** Other values that members had given and that do not stand, in merge order. */
+  /** Overridden values of other members, in merge order. */
   readonly overrode: readonly { readonly member: string; readonly value: string }[];
 }
 
@@ -20,7 +20,7 @@ export type MergedFieldName =
   | "fips"
   | "kernelType";
 
-/** What the cluster says where no member does. */
+/** The cluster's values, for fields that no member sets. */
 export interface ClusterValues {
   readonly osImageURL: string;
   readonly baseOSExtensionsContainerImage: string;
@@ -31,14 +31,14 @@ type Members = readonly MachineConfigInput[];
 interface FieldRule<T> {
   /** A sentence without a final full stop. */
   readonly rule: string;
-  /** The value that stands, and the member that gives it where one alone does. `members` are in merge order. */
+  /** The merged value, and the member that sets it if only one does. `members` are in merge order. */
   merge(members: Members, cluster: ClusterValues): { readonly value: T; readonly by?: MachineConfigInput };
-  /** What a member says of the field, as texts. */
+  /** A member's values of the field, as texts. */
   valuesOf(member: MachineConfigInput): readonly string[];
 }
 
 /**
- * The order in which members merge: what later ones say wins. Groups follow one another; in each, names are in byte
+ * The order in which members merge: later ones win. Groups follow one another; in each, names are in byte
  * order.
  */
 export const mergeOrder: readonly {

@@ -17,7 +17,7 @@ import { renderedName } from "./rendered-name.ts";
 import { type MachineConfigInput, ignitionOf, validateMachineConfig } from "../config/validate-machine-config.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
 
-/** What a pool's rendered config is made from. */
+/** The inputs of a pool's rendered config. */
 export interface RenderInputs {
   readonly pool: Pick<MachineConfigPool, "metadata"> & {
     readonly apiVersion?: string;
@@ -30,11 +30,11 @@ export interface RenderInputs {
     readonly metadata?: Partial<ControllerConfig["metadata"]>;
     readonly spec: { readonly baseOSContainerImage?: string; readonly baseOSExtensionsContainerImage?: string };
   };
-  /** Images of the pool's OS stream, where one applies; they stand in for the ControllerConfig's. */
+  /** Images of the pool's OS stream, where one applies; they replace the ControllerConfig's. */
   readonly stream?: { readonly osImage: string; readonly extensionsImage: string };
   /**
-   * What this suite writes into `generated-by-controller-version`. Members that carry another one are not ready and
-   * make the pool wait; without it they are not looked at.
+   * The value of `generated-by-controller-version` for this version. Members with another value are outdated and make
+   * the pool wait; without this field the check is skipped.
    */
   readonly generatorVersion?: string;
 }
@@ -60,7 +60,7 @@ export interface Refusal {
   readonly remedy?: string;
 }
 
-/** Something that renders and deserves a look. */
+/** A finding that does not prevent rendering. */
 export interface RenderWarning {
   readonly code: "ImageOverridden" | "ImageByTag" | "NearlyTooLarge" | "Conflict" | "Finding";
   readonly reason: string;
@@ -113,7 +113,7 @@ const encoderLength = (text: string): number => {
 };
 
 /**
- * Merges a pool's MachineConfigs into its rendered config, or says why not.
+ * Merges a pool's MachineConfigs into its rendered config, or returns why it cannot.
  *
  * Pure and repeatable: the same members give the same name, byte for byte the reference's. Members that were rendered
  * before are not parsed again as long as their objects are the same.
@@ -175,7 +175,7 @@ export function renderPool(inputs: RenderInputs): RenderResult {
   };
 }
 
-/** What the members say together, and which of them decide the image and the kernel. */
+/** The merged members, and those of them that decide the image and the kernel. */
 interface MergedParts {
   readonly spec: RenderedSpec;
   readonly merged: ReturnType<typeof mergeIgnition>;
@@ -332,7 +332,7 @@ function errorsFrom(member: MachineConfigInput): readonly Problem[] {
   return isClean ? [] : validateMachineConfig(member).filter(({ severity }) => severity === "error");
 }
 
-/** A member's spec as far as it takes part: unknown fields may nest without end and are left out. */
+/** The part of a member's spec that is rendered: without unknown fields, which may nest without limit. */
 function readPart(member: MachineConfigInput): object {
   const ignition = ignitionOf(member);
   return { ...member.spec, config: ignition?.verdict === "valid" ? ignition.config : {} };
