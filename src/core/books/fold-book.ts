@@ -330,7 +330,7 @@ function timesOf({
   return { durationMs, duration: durationText(durationMs), ...unavailable };
 }
 
-/** Why the chapter is where it is, and what to do: by the current failure, else by the line that ended it, else the last. */
+/** Reason, message and next action: of the current failure, else of the line that ended the chapter, else of the last. */
 function verdictOf({
   draft: { end },
   own,

@@ -22,8 +22,9 @@ export interface MachineCertificates {
 }
 
 /**
- * Files that only the certificate writer owns: their contents in a MachineConfig are as old as that MachineConfig, so no
- * plan writes or compares them. Same as the reference: openshift/machine-config-operator pkg/daemon/daemon.go (main).
+ * Files that only the certificate writer owns: their contents in a MachineConfig are as old as that MachineConfig, so
+ * no plan writes or compares them. Same as the reference: openshift/machine-config-operator pkg/daemon/daemon.go
+ * (main).
  */
 export const certificatePaths: ReadonlySet<string> = new Set([
   hostPaths.kubeletCa,

@@ -25,7 +25,8 @@ const caTrust = "coreos-update-ca-trust.service";
 const localRegistry = "iri-registry.service";
 
 /**
- * The policies without any of the user's. Source: openshift/machine-config-operator pkg/apihelpers/apihelpers.go (main).
+ * The policies without any of the user's. Source: openshift/machine-config-operator pkg/apihelpers/apihelpers.go
+ * (main).
  */
 export const defaultPolicies: EffectivePolicies = {
   files: [
@@ -113,8 +114,8 @@ export interface PolicyContext {
 /**
  * The consequences of changes under node disruption policies.
  *
- * Every matching rule is listed, also those that a reboot covers. Changes without a policy reboot the machine; kernel, OS
- * image, extensions and FIPS always do. Without changes the result is empty.
+ * Every matching rule is listed, also those that a reboot covers. Changes without a policy reboot the machine; kernel,
+ * OS image, extensions and FIPS always do. Without changes the result is empty.
  */
 export function consequencesOf(
   changes: readonly Change[],

@@ -101,7 +101,7 @@ export function imageTargetOf(
 const isByDefault = ({ metadata }: MachineOSConfig) =>
   metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
 
-/** The target of a pool without a MachineOSConfig: it was deleted, or has not been created yet, or the pool is not opted in. */
+/** The target of a pool without a MachineOSConfig: deleted, not created yet, or the pool is not opted in. */
 function targetWithoutConfig(pool: Pick<MachineConfigPool, "metadata" | "spec">, now: number): ImageTarget {
   const kept = keepsImagesUntil(pool);
   if (kept !== undefined && kept > now)

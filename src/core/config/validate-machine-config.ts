@@ -42,8 +42,8 @@ export function ignitionOf(config: Pick<MachineConfig, "spec">): ParsedIgnition 
 
 /**
  * The problems of a single MachineConfig. Errors are exactly those for which the render controller refuses it; warnings
- * are parts that render and then do not do what their author expects: admission and plan show them, the daemon refuses some
- * of them before it disturbs the machine (`reconcilable.ts`).
+ * are parts that render and then do not do what their author expects: admission and plan show them, the daemon refuses
+ * some of them before it disturbs the machine (`reconcilable.ts`).
  *
  * `role`: the role as the caller knows it, while the object does not carry its label yet.
  */

@@ -75,8 +75,8 @@ export const sourceMaps = {
   bootstrapped: "kube-system/bootstrap",
   rootCa: "kube-system/root-ca",
   /**
-   * Published by every Kubernetes API server: kubernetes/kubernetes pkg/controlplane/controller/clusterauthenticationtrust
-   * (v1.34).
+   * Published by every Kubernetes API server: kubernetes/kubernetes
+   * pkg/controlplane/controller/clusterauthenticationtrust (v1.34).
    */
   authentication: "kube-system/extension-apiserver-authentication",
   serverCa: `${namespace}/machine-config-server-ca`,
@@ -103,8 +103,8 @@ function asBytes(text: string): string {
 
 /**
  * The spec that the operator writes into ControllerConfig. Its sources are the objects of config.openshift.io where the
- * cluster serves these kinds, else objects of plain Kubernetes; a field without a source keeps its default. A field with
- * an unreadable source keeps its value: a broken bundle must neither hold back a rotation of certificates nor roll
+ * cluster serves these kinds, else objects of plain Kubernetes; a field without a source keeps its default. A field
+ * with an unreadable source keeps its value: a broken bundle must neither hold back a rotation of certificates nor roll
  * machines.
  *
  * @param before the present spec of ControllerConfig.
@@ -435,8 +435,8 @@ export function isCompleted(config: ControllerConfig): boolean {
 }
 
 /**
- * Why the template controller cannot generate the base configurations of the newest generation; `undefined`: it does not
- * report a failure.
+ * Why the template controller cannot generate the base configurations of the newest generation; `undefined`: it does
+ * not report a failure.
  */
 export function failureOf(config: ControllerConfig): string | undefined {
   const { status } = config;
