@@ -13,6 +13,7 @@ import { admitImage, pullImage } from "../registry/pull-image.ts";
 import { registryClient } from "../registry/registry-client.ts";
 import type { PullSettings } from "../host/directory/pull-settings.ts";
 import { type ImagesInUse, type TreeRecord, askFor, recordOf, treeIn } from "./tree-record.ts";
+import { orUndefined } from "../ports/absent-file.ts";
 
 export interface WantedTree {
   readonly image: string;
@@ -104,15 +105,6 @@ async function settle(own: string, tree: string, record: TreeRecord): Promise<vo
 
 /** A name for what only this process needs; {@link removeOrphans} removes it when the process is gone. */
 const ownName = async (folder: string) => join(folder, `${part}${await processIdentity()}-${systemRandom.uuid()}`);
-
-async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
-}
 
 /**
  * Removes pulled trees that no machine has and that nothing requested within the grace period. The note is removed

@@ -14,6 +14,7 @@ import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
 import { journalsOf, readFolder, readStoredBooks } from "../read-stored-books.ts";
+import { listText } from "../../core/text/list-text.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
@@ -96,9 +97,7 @@ export async function showBook(
   // A follower may start before the first line exists.
   if (read.chapters.length === 0 && storedBooks.books.length === 0 && !follows) {
     const others = booksOn(await find()).filter((name) => bookKindOf(name) === bookKindOf(book));
-    io.err(
-      `mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${others.slice(0, 20).join(", ")}${others.length > 20 ? ` and ${others.length - 20} more` : ""}`}\n`,
-    );
+    io.err(`mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${listText(others, 20)}`}\n`);
     return exitCodes.failed;
   }
   if (chapter !== undefined && !read.chapters.some(({ number }) => number === chapter)) {

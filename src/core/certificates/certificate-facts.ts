@@ -1,9 +1,9 @@
 import { decodeContents } from "../../ignition/data-url.ts";
 import { type Element, children, elementAt, nameOf, partsOf } from "./der.ts";
 
-/** What is read of a certificate: enough to say whose it is and until when it is good. */
+/** Facts about a certificate: its subject, its issuer and its validity period. */
 export interface CertificateFacts {
-  /** Distinguished names as RFC 2253 writes them, the most special part first: `CN=a,O=b`. */
+  /** Distinguished names in RFC 2253 form, the most specific part first: `CN=a,O=b`. */
   readonly subject: string;
   readonly signer: string;
   /** Of the subject; empty where it has none. */
@@ -13,16 +13,16 @@ export interface CertificateFacts {
   readonly notAfter: string;
 }
 
-/** One block of a PEM text, as it stands there. */
+/** One block of a PEM text, unchanged. */
 export interface PemBlock {
   readonly label: string;
-  /** From `-----BEGIN` to the end of the line `-----END`, with a line feed behind it. */
+  /** From `-----BEGIN` to the end of the line `-----END`, followed by a line feed. */
   readonly text: string;
-  /** `undefined`: what stands between the lines is no base64. */
+  /** `undefined`: the text between the lines is not base64. */
   readonly der: Uint8Array | undefined;
 }
 
-/** All blocks of a PEM text, of whatever label; what stands between them is left out. */
+/** All blocks of a PEM text, whatever their label; text between them is dropped. */
 export function pemBlocks(text: string): readonly PemBlock[] {
   return [...text.matchAll(/-----BEGIN ([^\n-]+)-----\r?\n([\s\S]*?)-----END \1-----/g)].map(
     ([whole, label = "", body = ""]) => ({
@@ -44,7 +44,7 @@ export interface BundledCertificate extends CertificateFacts {
   readonly pem: string;
 }
 
-/** The certificates of a bundle that can be read, in its order; other blocks, and broken ones, are passed over. */
+/** The readable certificates of a bundle, in its order; other blocks and broken ones are skipped. */
 export function certificatesOf(bundle: string): readonly BundledCertificate[] {
   return pemBlocks(bundle).flatMap(({ label, der, text }) => {
     const facts = label === "CERTIFICATE" && der !== undefined ? certificateFacts(der) : undefined;
@@ -54,7 +54,7 @@ export function certificatesOf(bundle: string): readonly BundledCertificate[] {
 
 const tags = { version: 0xa0, utcTime: 0x17 } as const;
 
-/** RFC 5280, 4.1.2.5: years of two digits are those from 1950 to 2049. */
+/** RFC 5280, 4.1.2.5: two-digit years range from 1950 to 2049. */
 function timeOf(element: Element | undefined): string | undefined {
   const text = String.fromCharCode(...(element?.contents ?? []));
   const [, year = "", rest = ""] =
@@ -66,16 +66,16 @@ function timeOf(element: Element | undefined): string | undefined {
 }
 
 /**
- * Reads an X.509 certificate as far as facts about it are shown; nothing is verified.
+ * Reads facts from an X.509 certificate for display; it verifies nothing.
  *
  * @param der RFC 5280, section 4.1.
- * @returns `undefined` for what is no certificate.
+ * @returns `undefined` if the bytes are not a certificate.
  */
 export function certificateFacts(der: Uint8Array): CertificateFacts | undefined {
   const certificate = elementAt(der, 0);
   const [body] = children(certificate?.contents ?? new Uint8Array());
   const fields = children(body?.contents ?? new Uint8Array());
-  // The version is left out of certificates of version 1.
+  // Certificates of version 1 omit the version.
   const [, , issuer, validity, subject] = fields[0]?.tag === tags.version ? fields.slice(1) : fields;
   const [from, until] = children(validity?.contents ?? new Uint8Array());
   const notBefore = timeOf(from);

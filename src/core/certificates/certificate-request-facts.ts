@@ -3,9 +3,9 @@ import { pemBlocks } from "./certificate-facts.ts";
 import { decodeContents, textOf } from "../../ignition/data-url.ts";
 import { type Element, children, elementAt, partsOf } from "./der.ts";
 
-/** What a request for a certificate asks for, and what its signature is over. */
+/** What a certificate request asks for, and the bytes that its signature covers. */
 export interface CertificateRequestFacts {
-  /** Of the subject, in its order; more than one is unusual, and whoever trusts the subject looks. */
+  /** Of the subject, in its order; several are unusual, and code that trusts the subject must check for them. */
   readonly commonNames: readonly string[];
   readonly organizations: readonly string[];
   readonly dnsNames: readonly string[];
@@ -13,7 +13,7 @@ export interface CertificateRequestFacts {
   readonly ipAddresses: readonly string[];
   readonly emailAddresses: readonly string[];
   readonly uris: readonly string[];
-  /** How many names of other kinds it asks for. */
+  /** Number of requested names of other kinds. */
   readonly otherNames: number;
   /** SubjectPublicKeyInfo, in DER. */
   readonly publicKey: Uint8Array;
@@ -38,8 +38,8 @@ const tags = { sequence: 0x30, bitString: 0x03, octetString: 0x04, attributes: 0
 const nameTags = { email: 0x81, dns: 0x82, uri: 0x86, ip: 0x87 } as const;
 
 /**
- * Reads `spec.request` of a CertificateSigningRequest: PEM of a PKCS #10 request (RFC 2986) in base64. Nothing is
- * verified.
+ * Reads `spec.request` of a CertificateSigningRequest: PEM of a PKCS #10 request (RFC 2986) in base64. It
+ * verifies nothing.
  */
 export function readCertificateRequest(base64: string): CertificateRequestReading {
   const contents = decodeContents({ source: `data:;base64,${base64}` });
@@ -53,7 +53,7 @@ export function readCertificateRequest(base64: string): CertificateRequestReadin
 
 const none = new Uint8Array();
 
-/** @param der CertificationRequest, RFC 2986, 4.2. `undefined` for what is none. */
+/** @param der CertificationRequest, RFC 2986, 4.2. `undefined` if the bytes are no request. */
 export function certificateRequestFacts(der: Uint8Array): CertificateRequestFacts | undefined {
   const request = elementAt(der, 0);
   if (request?.tag !== tags.sequence || request.end !== der.length) return undefined;
@@ -80,7 +80,7 @@ export function certificateRequestFacts(der: Uint8Array): CertificateRequestFact
     uris: named(nameTags.uri),
     otherNames: asked.filter(({ tag }) => !known.has(tag)).length,
     publicKey: publicKey.whole,
-    // The first byte of a bit string counts the bits of its last one that do not belong to it.
+    // The first byte of a bit string counts the unused bits of its last byte.
     signature: {
       algorithm: bytesToHex(children(algorithm?.contents ?? none)[0]?.contents ?? none),
       over: info.whole,
@@ -89,7 +89,7 @@ export function certificateRequestFacts(der: Uint8Array): CertificateRequestFact
   };
 }
 
-/** GeneralNames of every extension that asks for some. */
+/** GeneralNames of all subjectAltName extensions in the request. */
 function alternativeNames(attributes: Element): readonly Element[] {
   const extensions = children(attributes.contents)
     .map(({ contents }) => children(contents))
@@ -99,13 +99,13 @@ function alternativeNames(attributes: Element): readonly Element[] {
   return extensions.flatMap(({ contents }) => {
     const [type, ...rest] = children(contents);
     if (bytesToHex(type?.contents ?? none) !== oids.subjectAltName) return [];
-    // Between them may stand whether the extension is critical.
+    // The critical flag may stand between them.
     const value = rest.find(({ tag }) => tag === tags.octetString);
     return children(elementAt(value?.contents ?? none, 0)?.contents ?? none);
   });
 }
 
-/** RFC 5952 for the longer ones; what has another length than an address stays visible as what it is. */
+/** IPv6 in RFC 5952 form; bytes of any other length are shown unchanged. */
 function addressText(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join(".");
   if (bytes.length !== 16) return `0x${bytesToHex(bytes)}`;
