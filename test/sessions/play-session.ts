@@ -1,11 +1,9 @@
 import { definedResources } from "../../src/api/index.ts";
 import { Api, type ApiTarget } from "../contract/api-target.ts";
-import { notWithin } from "../support/not-within.ts";
 import { editorScript, type Kubectl, type KubectlTarget } from "../support/kubectl.ts";
+import { untilSeen } from "../support/until-seen.ts";
 import { recordable } from "./recordable.ts";
 import type { Session, Step } from "./sessions.ts";
-
-const patienceMs = 60_000;
 
 /** Makes what every session finds: our kinds, served and described, and the namespaces. */
 export async function prepareServer(target: ApiTarget, namespaces: readonly string[]): Promise<void> {
@@ -14,21 +12,17 @@ export async function prepareServer(target: ApiTarget, namespaces: readonly stri
     const made = await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", resource.crd());
     if (made.status !== 201) throw new Error(made.text);
   }
-  const until = performance.now() + patienceMs;
-  for (const { group, version, plural, kind } of definedResources) {
-    for (;;) {
-      const served = (await api.get(`/apis/${group}/${version}/${plural}`)).status;
-      const document = await api.get(`/openapi/v3/apis/${group}/${version}`);
-      if (served === 200 && document.text.includes(`"kind":"${kind}"`)) break;
-      if (performance.now() > until)
-        throw notWithin(patienceMs / 1000, `${plural} are served and described`, {
-          served,
-          status: document.status,
-          text: document.text,
-        });
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
+  for (const { group, version, plural, kind } of definedResources)
+    await untilSeen(
+      `${plural} are served and described`,
+      async () => {
+        const served = (await api.get(`/apis/${group}/${version}/${plural}`)).status;
+        const { status, text } = await api.get(`/openapi/v3/apis/${group}/${version}`);
+        return { served, status, text };
+      },
+      ({ served, text }) => served === 200 && text.includes(`"kind":"${kind}"`),
+      { seconds: 60 },
+    );
   for (const name of namespaces) {
     const made = await api.post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     if (made.status !== 201) throw new Error(made.text);

@@ -483,7 +483,7 @@ describe("scheduling", () => {
   });
 
   test("a full node takes no more, and a place that becomes free is taken", async () => {
-    const { kube, until, untilAll } = await startCluster({ nodes: [{ status: { allocatable: { pods: "1" } } }] });
+    const { kube, until } = await startCluster({ nodes: [{ status: { allocatable: { pods: "1" } } }] });
     await kube.create(kubernetes.Pod, pod("first"));
     await until(kubernetes.Pod, { name: "first", namespace }, (object) => object !== undefined && podIsReady(object));
     await kube.create(kubernetes.Pod, pod("second"));
