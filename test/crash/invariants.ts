@@ -15,7 +15,7 @@ import { readingsOf } from "./subjects.ts";
 import type { CrashHarness, Scenario } from "./crash-harness.ts";
 import type { Ledger } from "../../src/core/machine/observed-node.ts";
 
-/** What holds whatever kills the daemon and whenever. */
+/** What holds no matter what kills the daemon, and when. */
 export const invariants = {
   whole: "with no ledger open, the machine holds exactly the configuration that it was last proven to have",
   named:
@@ -43,7 +43,7 @@ export interface Violation {
   readonly what: string;
 }
 
-/** The daemon's own files, of which configurations say nothing. */
+/** The daemon's own files, which no configuration names. */
 const isOwn = (path: string) =>
   path.startsWith("/etc/machine-config-daemon/") ||
   path.startsWith(`${hostPaths.stateFolder}/`) ||
@@ -51,12 +51,12 @@ const isOwn = (path: string) =>
 const isEnablementLink = (path: string) => path.startsWith(`${unitFolder}/`) && /\.(wants|requires)\/[^/]+$/.test(path);
 const annotation = (node: Node, key: string) => node.metadata.annotations?.[key] ?? "";
 
-/** What a keeper has to know of the past of a machine. */
+/** What a keeper needs to know about the past of a machine. */
 export interface Past {
-  /** The machine before it was given anything, and after people changed it. */
+  /** The machine before its first configuration, and after people changed it. */
   readonly tree: ReadonlyMap<string, string>;
   readonly kernelArguments: readonly string[];
-  /** Managed paths that a person has changed since the daemon last settled. */
+  /** Managed paths that a person has changed since the daemon was last in sync. */
   readonly handMade: ReadonlySet<string>;
   /** Targets of ledgers since none was open. */
   readonly inFlight: ReadonlySet<string>;
@@ -67,7 +67,7 @@ interface Documents {
   readonly previous: MachineConfig | undefined;
 }
 
-/** What a keeper sees of the machine that it watches, and of what happens to it. */
+/** What a keeper sees of its machine, and of what happens to it. */
 export interface Watched extends Pick<
   CrashHarness,
   | "subject"
@@ -86,10 +86,10 @@ export interface Watched extends Pick<
   phase(type: string): string | undefined;
 }
 
-/** Watches one machine from outside, at every effect, and writes down every breach. */
+/** Watches one machine from outside, at every effect, and records every breach. */
 export class Keeper {
   readonly violations: Violation[] = [];
-  /** How often each invariant was looked at: one that is never looked at proves nothing. */
+  /** How often each invariant was checked: one that is never checked proves nothing. */
   readonly looks: Partial<Record<Invariant, number>> = {};
   readonly #harness: Watched;
   #base: ReadonlyMap<string, string> = new Map();
@@ -101,7 +101,7 @@ export class Keeper {
     this.#harness = harness;
   }
 
-  /** @param past of a machine that was given something before. */
+  /** @param past of a machine that already had a configuration. */
   async begin(past: Past | undefined): Promise<void> {
     this.#base = past?.tree ?? (await this.#harness.subject.tree());
     this.#baseArguments =
@@ -127,7 +127,7 @@ export class Keeper {
     this.looks[invariant] = (this.looks[invariant] ?? 0) + 1;
   }
 
-  /** A person changes the machine: a path that nobody manages belongs to the machine from now on. */
+  /** A person changes the machine: an unmanaged path belongs to the machine from now on. */
   async handMade(path: string): Promise<void> {
     const managed = (await this.#documents()).previous;
     if (nodeConfig(managed).entries.has(path)) this.#handMade.add(path);
@@ -152,7 +152,7 @@ export class Keeper {
     };
   }
 
-  /** Before the daemon does something to its machine. */
+  /** Before an effect of the daemon on its machine. */
   async before(effect: string, args: readonly unknown[]): Promise<void> {
     const verb = effect.split(" ", 1)[0] ?? "";
     const [first] = args;
@@ -216,7 +216,7 @@ export class Keeper {
       this.violated("reboots", `it reboots to ${ledger.target} while ${drainOf(node)}`);
   }
 
-  /** After something was done to the machine, by whomever. */
+  /** After a change of the machine, no matter who made it. */
   async after(): Promise<void> {
     const tree = await this.#harness.subject.tree();
     const { ledger, previous } = await this.#documents();
@@ -243,8 +243,8 @@ export class Keeper {
       ...[...this.#inFlight].map((name) => nodeConfig(this.#harness.configs.get(name))),
     ];
     for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
-      // A daemon that was killed in the middle of a pass leaves unfinished names; once the ledger is closed there may
-      // be none.
+      // A daemon that was killed in the middle of a pass leaves temporary files; once the ledger is closed, none may
+      // remain.
       if (/\/\.mco-[0-9a-f]{16}$/.test(path)) continue;
       if (
         isOwn(path) ||
@@ -266,7 +266,7 @@ export class Keeper {
     }
   }
 
-  /** 5: what every service read is what is there, and that holds whenever nothing is owed. */
+  /** 5: every service has read the files that are on the disk, whenever nothing is owed. */
   async #checkReadings(tree: ReadonlyMap<string, string>): Promise<void> {
     for (const service of this.#harness.scenario.services ?? []) {
       this.#look("debts");
@@ -282,7 +282,7 @@ export class Keeper {
     }
   }
 
-  /** What the machine lacks of a configuration or has beside it; `undefined` when it holds it wholly. */
+  /** What the machine lacks of a configuration, or has beside it; `undefined` when it matches wholly. */
   async #differenceFrom(tree: ReadonlyMap<string, string>, config: NodeConfig): Promise<string | undefined> {
     const { subject, never } = this.#harness;
     const { booted } = await subject.host.os.status(never);
@@ -320,7 +320,7 @@ export class Keeper {
     return undefined;
   }
 
-  /** The machine's own files under another OS: defaults that nobody changed are the other one's. */
+  /** The machine's own files under another OS: unchanged defaults are those of the other OS. */
   #baseOn(image: string): ReadonlyMap<string, string> {
     const base = new Map(this.#base);
     for (const { etc } of Object.values(images))
@@ -341,7 +341,7 @@ export class Keeper {
     for (const [name, { enabled }] of config.enablement) {
       for (const link of links) if (link.endsWith(`/${name}`)) links.delete(link);
       const text = textOf(name);
-      // No preset of these images disables anything: what a configuration leaves to them is enabled.
+      // No preset of these images disables anything: units that a configuration leaves to presets are enabled.
       if (enabled !== false && text !== undefined) for (const { path } of installLinks(name, text)) links.add(path);
     }
     return links;
@@ -392,7 +392,7 @@ export class Keeper {
       );
   }
 
-  /** What daemons wrote for people and for us. */
+  /** What daemons wrote for users and for developers. */
   said(where: string, lines: readonly unknown[]): void {
     for (const line of lines)
       this.#checkSecret(
@@ -419,7 +419,8 @@ export class Keeper {
     const [onDisk, inJournal] = [disk.map(name), journal.map(name)];
     if (new Set(inJournal).size < inJournal.length)
       this.violated("books", `the journal has a line twice: ${inJournal.join(", ")}`);
-    // The ring forgets old lines, and so does whoever reads the disk back: what both can have must be the same.
+    // The ring drops old lines, and so does a daemon that reads the disk back: the lines that both can have must be
+    // equal.
     const boots = new Set([...all.map(({ boot }) => boot), (await subject.host.os.status(never)).bootId]);
     const comparable = journal.filter(({ boot }) => boots.has(boot)).map(name);
     const expected = journal.length < ringLimits.lines ? onDisk : onDisk.slice(-comparable.length);
@@ -442,7 +443,7 @@ export class Keeper {
         this.violated("books", `${name(line)} follows ${name(before)}`);
     }
     const last = settled ? foldBook(book, journal, { now }).findLast(({ chapter }) => chapter === "Update") : undefined;
-    // One that was taken back before anything was done is superseded by what the machine has.
+    // A target that was withdrawn before any effect is superseded by what the machine has.
     const isWell =
       last?.outcome === "Succeeded" ||
       (last?.outcome === "Superseded" && last.run !== annotation(this.#harness.node, annotations.currentConfig));
@@ -453,7 +454,7 @@ export class Keeper {
       );
   }
 
-  /** The end of a run: everything has settled, or did not in time. */
+  /** The end of a run: everything is at rest, or was not in time. */
   async end(
     settled: boolean,
     expected:
@@ -480,7 +481,8 @@ export class Keeper {
       this.violated("cordon", cordoned ? "it is still cordoned" : "somebody's cordon is gone");
     if (expected !== undefined) {
       const reboots = this.#harness.reboots - expected.reboots;
-      // What a reboot by hand pays without faults may be left to one of the daemon's own with them.
+      // Debts that a manual reboot pays in a run without faults may be left to a reboot of the daemon in a run with
+      // them.
       if (reboots > expected.cuts + this.#harness.handReboots)
         this.violated("reboots", `${reboots} more reboots than without faults, with ${expected.cuts} power cuts`);
       for (const [service, before] of Object.entries(expected.disturbances)) {
@@ -531,7 +533,7 @@ const drainOf = (node: Node) =>
 const ids: Readonly<Record<string, number>> = { root: 0, core: 1000 };
 const idOf = (owner: { readonly id?: number; readonly name?: string }) => owner.id ?? ids[owner.name ?? "root"] ?? 0;
 
-/** An absent wish is content with an absent path only. */
+/** An absent path matches only absent content. */
 function isAsWanted(has: string | undefined, wanted: WantedEntry | undefined): boolean {
   switch (wanted?.kind) {
     case undefined:

@@ -15,7 +15,7 @@ const titled = (part: string): Scenario => {
   return found;
 };
 
-/** A host of which some verbs do something else. */
+/** A host with some verbs replaced. */
 function instead(
   host: Host,
   verbs: { readonly [G in "files" | "units" | "os" | "users" | "ledger" | "books"]?: Partial<Host[G]> },
@@ -50,7 +50,7 @@ const base = {
   entry: { kind: "file", contents: new TextEncoder().encode("too early"), mode: 0o644, uid: 0, gid: 0 },
 } as const;
 
-/** One careless change or more for each invariant. Without `crash` a run without faults must find it. */
+/** One or more careless changes for each invariant. Without `crash`, a run without faults must find the change. */
 const bugs: readonly {
   readonly invariant: Invariant;
   readonly bug: string;
@@ -419,7 +419,7 @@ describe("a planted bug is found", () => {
     },
   );
 
-  test("every invariant has one", () => {
+  test("every invariant has a planted bug", () => {
     expect([...new Set(bugs.map(({ invariant }) => invariant))].sort()).toEqual(Object.keys(invariants).sort());
   });
 });

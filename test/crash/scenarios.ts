@@ -6,7 +6,7 @@ const registries = "/etc/containers/registries.conf";
 const registry = (name: string) => `[[registry]]\nprefix = "${name}"\nlocation = "${name}"\n`;
 
 const target = (name: string): Happening => ({ what: `target ${name}`, happens: (harness) => harness.target(name) });
-/** A target that comes while an update is under way: once `effect` was done, or an update is over before that. */
+/** A target that comes during an update: after `effect`, or when an update is over before that. */
 const targetAfter = (effect: RegExp, name: string): Happening => ({
   what: `target ${name} after ${effect.source}`,
   when: (harness) => harness.effects.some((one) => effect.test(one)),
@@ -56,7 +56,7 @@ const everything: Content = {
   kernelArguments: ["quiet", "mitigations=off nosmt"],
 };
 
-/** Histories of one machine, each until all updates are done. Titles say what happens to it. */
+/** Histories of one machine, each until all updates are done. The title says what happens to the machine. */
 export const scenarios: readonly Scenario[] = [
   {
     title: "a machine joins with files, units, keys, a password and kernel arguments",
