@@ -5,7 +5,7 @@ import { untilSeen } from "../support/until-seen.ts";
 import { recordable } from "./recordable.ts";
 import type { Session, Step } from "./sessions.ts";
 
-/** Makes what every session finds: our kinds, served and described, and the namespaces. */
+/** Prepares a server for sessions: our kinds, served and described, and the namespaces. */
 export async function prepareServer(target: ApiTarget, namespaces: readonly string[]): Promise<void> {
   const api = new Api(target);
   for (const resource of definedResources) {
@@ -26,7 +26,7 @@ export async function prepareServer(target: ApiTarget, namespaces: readonly stri
   for (const name of namespaces) {
     const made = await api.post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     if (made.status !== 201) throw new Error(made.text);
-    // What a controller makes; some servers have made it already.
+    // A controller makes it; some servers have it already.
     await api.post(`/api/v1/namespaces/${name}/serviceaccounts`, {
       apiVersion: "v1",
       kind: "ServiceAccount",
@@ -35,7 +35,7 @@ export async function prepareServer(target: ApiTarget, namespaces: readonly stri
   }
 }
 
-/** Types the commands of a session, and gives what a person would have seen, without what is different every time. */
+/** Types the commands of a session, and returns what a user would see, without what differs every time. */
 export async function playSession(
   session: Session,
   kubectl: Kubectl,
@@ -73,7 +73,7 @@ async function perform(
       code === 0 ? "" : `(exit code ${code})\n`,
     ].join("");
   }
-  // A watch: what is changed meanwhile is typed when its first line has come, and it ends after its time.
+  // A watch: the commands that run meanwhile are typed when its first line has come; it ends after its time.
   const { promise: begun, resolve } = Promise.withResolvers<void>();
   const watching = kubectl(args, { ...options, onOutput: () => resolve() });
   await begun;

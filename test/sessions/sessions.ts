@@ -11,7 +11,7 @@ export interface Step {
   readonly meanwhile?: readonly (readonly string[])[];
 }
 
-/** What somebody types, one command after the other, in a namespace of the session's name. */
+/** What a user types, one command after the other, in a namespace of the session's name. */
 export interface Session {
   readonly name: string;
   readonly title: string;
