@@ -92,7 +92,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     return result.out;
   }
 
-  /** A namespace of the test's own. */
+  /** A namespace for one test. */
   async function namespace(): Promise<string> {
     const name = `kubectl-${count++}`;
     await ok(["create", "namespace", name]);
@@ -249,7 +249,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
       `apiVersion: v1\nkind: List\nitems:\n- ${yaml.deployment("d").trim().replaceAll("\n", "\n  ").replace("replicas", field)}\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: c}\n`;
     const typo = await kubectl(["-n", n, "apply", "-f", "-"], { input: list("replica") });
     expect(typo.err).toContain('strict decoding error: unknown field "spec.replica"');
-    // The item that was in order went through the first time.
+    // The valid item went through the first time.
     expect(await ok(["-n", n, "apply", "-f", "-"], { input: list("replicas") })).toBe(
       "deployment.apps/d created\nconfigmap/c unchanged\n",
     );
