@@ -224,7 +224,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     );
   });
 
-  test("apply --server-side takes over from client-side apply, and tells of conflicts", async () => {
+  test("apply --server-side takes over from client-side apply, and reports conflicts", async () => {
     const n = await namespace();
     expect(await ok(["-n", n, "apply", "--server-side", "-f", "-"], { input: yaml.deployment("d") })).toBe(
       "deployment.apps/d serverside-applied\n",

@@ -54,7 +54,7 @@ export interface Scenario {
   readonly happenings: readonly Happening[];
   readonly policies?: UserPolicies;
   readonly onlyControlPlane?: boolean;
-  readonly cordonedBySomebody?: boolean;
+  readonly cordonedByPerson?: boolean;
   /** The machine drifts, and waits for people. */
   readonly drifts?: boolean;
   /** Services that read the files of this scenario. */
@@ -402,7 +402,7 @@ export class CrashHarness {
     }
     this.keeper.said("a log line", this.#logged);
     this.keeper.said(
-      "a story line",
+      "a journal line",
       this.#journals.flatMap(({ lines }) => lines),
     );
     if (this.#options.books !== undefined) {

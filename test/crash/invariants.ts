@@ -27,7 +27,7 @@ export const invariants = {
   claims: "currentConfig never names what the disk does not hold",
   cordon: "a cordon of somebody else stays, and ours goes",
   own: "a daemon writes to its own node's objects only",
-  secrets: "no content, key or hash is in a request, a log or a story",
+  secrets: "no content, key or hash is in a request, a log or a journal",
   converges: "once nothing goes wrong any more, the machine is on the newest target and says so",
   patient: "what fails is tried again with growing pauses",
   quiet: "a settled machine is left alone",
@@ -90,7 +90,7 @@ export interface Watched extends Pick<
 export class Keeper {
   readonly violations: Violation[] = [];
   /** How often each invariant was checked: one that is never checked proves nothing. */
-  readonly looks: Partial<Record<Invariant, number>> = {};
+  readonly checks: Partial<Record<Invariant, number>> = {};
   readonly #harness: Watched;
   #base: ReadonlyMap<string, string> = new Map();
   #baseArguments: readonly string[] = [];
@@ -123,8 +123,8 @@ export class Keeper {
     this.violations.push({ invariant, what: `${what} (after ${this.#harness.effects.slice(-3).join(", ")})` });
   }
 
-  #look(invariant: Invariant): void {
-    this.looks[invariant] = (this.looks[invariant] ?? 0) + 1;
+  #checked(invariant: Invariant): void {
+    this.checks[invariant] = (this.checks[invariant] ?? 0) + 1;
   }
 
   /** A person changes the machine: an unmanaged path belongs to the machine from now on. */
@@ -171,14 +171,14 @@ export class Keeper {
           ? [String(first)]
           : [];
     if (paths.length > 0 && paths.every(isOwn)) return;
-    this.#look("ledgerFirst");
+    this.#checked("ledgerFirst");
     const { ledger, previous } = await this.#documents();
     if (ledger === undefined) this.violated("ledgerFirst", `${effect} without a ledger`);
     if (verb === "os.reboot") await this.#rebooting(ledger, previous);
   }
 
   async #opening(ledger: Ledger): Promise<void> {
-    this.#look("drainFirst");
+    this.#checked("drainFirst");
     const { ledger: open, previous } = await this.#documents();
     const { node, scenario } = this.#harness;
     const inService = previous !== undefined && scenario.onlyControlPlane !== true;
@@ -197,7 +197,7 @@ export class Keeper {
   }
 
   async #rebooting(ledger: Ledger | undefined, previous: MachineConfig | undefined): Promise<void> {
-    this.#look("reboots");
+    this.#checked("reboots");
     const { node, scenario, subject, never } = this.#harness;
     const { bootId } = await subject.host.os.status(never);
     if (ledger?.owes.some(({ kind }) => kind === "reboot") !== true || ledger.bootId !== bootId)
@@ -223,7 +223,7 @@ export class Keeper {
     if (ledger === undefined) {
       if (this.#inFlight.size > 0) this.#handMade.clear();
       this.#inFlight.clear();
-      this.#look("whole");
+      this.#checked("whole");
       const difference = await this.#differenceFrom(tree, nodeConfig(previous));
       if (difference !== undefined)
         this.violated(
@@ -233,7 +233,7 @@ export class Keeper {
       await this.#checkReadings(tree);
       return;
     }
-    this.#look("named");
+    this.#checked("named");
     this.#inFlight.add(ledger.target);
     if (!this.#harness.everDesired.has(ledger.target))
       this.violated("named", `the ledger names ${ledger.target}, which the machine was never given`);
@@ -269,7 +269,7 @@ export class Keeper {
   /** 5: every service has read the files that are on the disk, whenever nothing is owed. */
   async #checkReadings(tree: ReadonlyMap<string, string>): Promise<void> {
     for (const service of this.#harness.scenario.services ?? []) {
-      this.#look("debts");
+      this.#checked("debts");
       const { read } = await this.#harness.subject.service(service);
       const there = readingsOf(tree, service);
       for (const path of new Set([...Object.keys(read), ...Object.keys(there)])) {
@@ -349,7 +349,7 @@ export class Keeper {
 
   /** What a daemon sends to the API server. */
   async sending(method: string, target: string, body: string): Promise<void> {
-    this.#look("own");
+    this.#checked("own");
     const name = this.#harness.nodeName;
     const path = target.replace(/\?.*/, "");
     const mine =
@@ -365,7 +365,7 @@ export class Keeper {
       this.violated("cordon", `the daemon writes ${Object.keys(rest).join(", ")} of its Node`);
     const claimed = metadata?.annotations?.[annotations.currentConfig];
     if (typeof claimed !== "string") return;
-    this.#look("claims");
+    this.#checked("claims");
     const { ledger, previous } = await this.#documents();
     const config = this.#harness.configs.get(claimed);
     const difference =
@@ -380,7 +380,7 @@ export class Keeper {
   }
 
   #checkSecret(where: string, text: string): void {
-    this.#look("secrets");
+    this.#checked("secrets");
     if (
       text.includes(canary) ||
       text.includes(encodeURIComponent(canary)) ||
@@ -409,11 +409,11 @@ export class Keeper {
 
   /** The machine's journal on its disk, and the part of it that reached the API server. */
   async books(journal: readonly JournalLine[], settled: boolean, now: number): Promise<void> {
-    this.#look("books");
+    this.#checked("books");
     const { nodeName, subject, never } = this.#harness;
     const book = `node/${nodeName}`;
     const all = await linesOnDisk(subject.host, nodeName, never);
-    this.said("a story line", [...all, ...journal]);
+    this.said("a journal line", [...all, ...journal]);
     const disk = all.filter((line) => line.level === "boundary" && line.book === book);
     const name = ({ writer, boot, seq }: JournalLine) => `${writer.component} ${boot.slice(0, 8)} ${seq}`;
     const [onDisk, inJournal] = [disk.map(name), journal.map(name)];
@@ -467,7 +467,7 @@ export class Keeper {
       | undefined,
   ): Promise<void> {
     const { node, scenario, subject } = this.#harness;
-    for (const invariant of ["converges", "quiet", "patient"] as const) this.#look(invariant);
+    for (const invariant of ["converges", "quiet", "patient"] as const) this.#checked(invariant);
     const { ledger } = await this.#documents();
     const has = (key: string) => annotation(node, key);
     const history = `${this.#harness.history}, ledger ${ledger?.target ?? "closed"}`;
@@ -475,9 +475,9 @@ export class Keeper {
     else if (has(annotations.reason) !== "" || (this.#harness.phase("Updated") ?? "True") !== "True")
       this.violated("converges", `it settled, and says ${history}, Updated ${this.#harness.phase("Updated")}`);
     await this.after();
-    this.#look("cordon");
+    this.#checked("cordon");
     const cordoned = node.spec?.unschedulable === true;
-    if (settled && cordoned !== (scenario.cordonedBySomebody === true))
+    if (settled && cordoned !== (scenario.cordonedByPerson === true))
       this.violated("cordon", cordoned ? "it is still cordoned" : "somebody's cordon is gone");
     if (expected !== undefined) {
       const reboots = this.#harness.reboots - expected.reboots;
@@ -495,7 +495,7 @@ export class Keeper {
       }
     }
     if (scenario.leavesNothing === true && settled) {
-      this.#look("residue");
+      this.#checked("residue");
       const tree = await subject.tree();
       for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
         if (

@@ -403,7 +403,7 @@ export class KilledMachine implements Watched {
     const isEnd = ({ path, run, chapter }: JournalLine) =>
       (path === "Updated" && run === target) || (chapter === "Degraded" && path === "Failed");
     await this.until(
-      `the story of ${target}`,
+      `the journal of ${target}`,
       () =>
         this.#journal.at(-1) !== undefined &&
         this.#journal.some(isEnd) &&

@@ -65,7 +65,7 @@ test(
     const { counts, keeper } = machine;
     const secrets = keeper.violations.filter(({ invariant }) => invariant === "secrets");
     process.stdout.write(
-      `real kills: ${counts.kills} kills, ${counts.targets} targets, ${counts.reboots} reboots (${counts.cutReboots} of them cut short), ${counts.cuts} power cuts, ${counts.wentBack} times gone back, ${keeper.looks.whole ?? 0} whole and ${keeper.looks.named ?? 0} unfinished machines seen, ${mixed.length} mixed\n`,
+      `real kills: ${counts.kills} kills, ${counts.targets} targets, ${counts.reboots} reboots (${counts.cutReboots} of them cut short), ${counts.cuts} power cuts, ${counts.wentBack} times gone back, ${keeper.checks.whole ?? 0} whole and ${keeper.checks.named ?? 0} unfinished machines seen, ${mixed.length} mixed\n`,
     );
     expect([...mixed, ...secrets]).toEqual([]);
   },

@@ -65,7 +65,7 @@ class MachineFixture {
       });
       const kube = this.#client(api);
       for (const resource of [MachineConfig, MachineConfigNode, MachineConfiguration, MachineStateJournal])
-        await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "arena" });
+        await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "fixture" });
       await kube.create(MachineConfiguration, {
         apiVersion: MachineConfiguration.apiVersion,
         kind: "MachineConfiguration",

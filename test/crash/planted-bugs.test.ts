@@ -183,7 +183,7 @@ const bugs: readonly {
   },
   {
     invariant: "reboots",
-    bug: "a reboot that nobody announced",
+    bug: "a reboot without an announcement",
     scenario: "a changed file drains",
     plant: { transport: withBody((body) => body.replace('"Rebooting"', '""')) },
   },
@@ -241,8 +241,8 @@ const bugs: readonly {
   },
   {
     invariant: "cordon",
-    bug: "the daemon lifts whatever cordon there is",
-    scenario: "somebody has cordoned",
+    bug: "the daemon removes any cordon",
+    scenario: "a person has cordoned",
     plant: {
       transport: withBody((body, { target }) =>
         target.startsWith("/api/v1/nodes/") && body.includes('"Done"')
@@ -320,7 +320,7 @@ const bugs: readonly {
   },
   {
     invariant: "quiet",
-    bug: "every look writes a note",
+    bug: "every pass writes a note",
     scenario: "registries.conf changes",
     plant: {
       host: (host) =>

@@ -43,16 +43,16 @@ export interface Tally {
   runs: number;
   /** Faults that really happened: a run whose fault never came proves nothing. */
   faults: number;
-  readonly looks: Record<string, number>;
+  readonly checks: Record<string, number>;
   readonly found: string[];
 }
 
-export const newTally = (): Tally => ({ scenarios: 0, effects: 0, runs: 0, faults: 0, looks: {}, found: [] });
+export const newTally = (): Tally => ({ scenarios: 0, effects: 0, runs: 0, faults: 0, checks: {}, found: [] });
 
 export function count(tally: Tally, harness: CrashHarness): void {
   tally.runs += 1;
-  for (const [invariant, looks] of Object.entries(harness.keeper.looks))
-    tally.looks[invariant] = (tally.looks[invariant] ?? 0) + looks;
+  for (const [invariant, checks] of Object.entries(harness.keeper.checks))
+    tally.checks[invariant] = (tally.checks[invariant] ?? 0) + checks;
   tally.faults += harness.faultsMet;
   const [first] = harness.keeper.violations;
   if (first !== undefined) tally.found.push(`${harness.description}: ${first.invariant}: ${first.what}`);
@@ -128,9 +128,9 @@ export async function everyFaultOfBooks(scenario: Scenario, subject: MakeSubject
 }
 
 /** One summary line for the test output. */
-export function describeTally(what: string, { scenarios, effects, runs, faults, looks, found }: Tally): string {
-  const total = Object.values(looks).reduce((sum, count) => sum + count, 0);
-  return `${what}: ${scenarios} scenarios, ${effects} effects, ${runs} runs, ${faults} faults, ${total} checks of ${Object.keys(looks).length} invariants, ${found.length} violations\n`;
+export function describeTally(what: string, { scenarios, effects, runs, faults, checks, found }: Tally): string {
+  const total = Object.values(checks).reduce((sum, count) => sum + count, 0);
+  return `${what}: ${scenarios} scenarios, ${effects} effects, ${runs} runs, ${faults} faults, ${total} checks of ${Object.keys(checks).length} invariants, ${found.length} violations\n`;
 }
 
 /** A test for each scenario; prints a summary. */

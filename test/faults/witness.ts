@@ -44,7 +44,7 @@ export class Witness {
   readonly wrongs: string[] = [];
   readonly #cluster: TestCluster;
   readonly #stopping = new AbortController();
-  readonly #away = new Set<string>();
+  readonly #unavailable = new Set<string>();
   readonly #running: Promise<void>[] = [];
 
   constructor(cluster: TestCluster) {
@@ -93,10 +93,12 @@ export class Witness {
       node.spec?.unschedulable === true ||
       annotation(node, annotations.currentConfig) !== annotation(node, annotations.desiredConfig)
     )
-      this.#away.add(name);
-    else this.#away.delete(name);
-    if (this.#away.size > 1)
-      this.wrongs.push(`more machines are away than maxUnavailable allows: ${[...this.#away].join(", ")}`);
+      this.#unavailable.add(name);
+    else this.#unavailable.delete(name);
+    if (this.#unavailable.size > 1)
+      this.wrongs.push(
+        `more machines are unavailable than maxUnavailable allows: ${[...this.#unavailable].join(", ")}`,
+      );
   }
 
   #mustNotBeTrue(

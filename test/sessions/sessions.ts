@@ -272,7 +272,7 @@ export const sessions: readonly Session[] = [
   },
   {
     name: "books",
-    title: "books and chapters: columns, labels, and a closed chapter that nobody can change",
+    title: "books and chapters: columns, labels, and a closed chapter, which cannot change",
     steps: [
       file("create", JSON.stringify(book)),
       file("create", JSON.stringify(chapter(1, "Drift", "Open"))),

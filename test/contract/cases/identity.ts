@@ -316,7 +316,7 @@ export const identityCases = exchanges([
     },
   },
   {
-    title: "nobody can be another",
+    title: "an anonymous user cannot impersonate another",
     call: who({ "impersonate-user": "system:anonymous" }),
     status: 403,
     message:

@@ -35,7 +35,7 @@ const gone = (api: Api, path: string) => eventually(async () => expect((await ap
 export const ownersCases: readonly ContractCase[] = [
   ...([["Background"], ["Foreground"], [undefined]] as readonly (readonly [Propagation | undefined])[]).map(
     ([propagationPolicy]): ContractCase => ({
-      title: `what is owned goes with its owner: ${propagationPolicy ?? "as nobody said how"}`,
+      title: `a dependent is deleted with its owner: ${propagationPolicy ?? "by default"}`,
       async run(api, namespace) {
         const one = await owner(api, namespace);
         const child = await owned(api, namespace, "child", [ownerReference(one)]);
