@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { sourceFiles } from "./source-files.ts";
 
-/** A question that one function decides, and how a second place that decides it would look. */
+/** A question that one function decides, and a pattern for a second place that decides it. */
 interface Rule {
   readonly title: string;
   readonly forbids: RegExp;
   /** Files or folders that may. */
   readonly except: readonly string[];
-  /** What the rule must find, so that it cannot stop looking. */
+  /** What the rule must find, so that it cannot stop working unnoticed. */
   readonly finds: readonly string[];
   readonly leaves: readonly string[];
 }
@@ -16,7 +16,7 @@ const rules: readonly Rule[] = [
   {
     title: "what a rendered name is, and whether a MachineConfig is rendered, core/config/is-rendered.ts decides",
     forbids: /startsWith\(["'`]rendered|\^rendered-/,
-    // It shortens what it shows.
+    // It shortens names for display.
     except: ["src/core/config/is-rendered.ts", "src/cli/draw-status.ts"],
     finds: ['!config.metadata.name.startsWith("rendered-") &&', "/^rendered-(.+)-[0-9a-f]{32}$/.exec(run)"],
     leaves: ["name: `rendered-${pool}-${hash}`,", "!isRendered(config, pools)"],
