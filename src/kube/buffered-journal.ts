@@ -115,7 +115,7 @@ class LineBuffer implements BufferedJournal {
     try {
       if (this.#isTaken(line)) this.#write(line);
     } catch (error) {
-      this.#options.log.warn({ error, path: line.path, reason: line.reason }, "a story line could not be written");
+      this.#options.log.warn({ error, path: line.path, reason: line.reason }, "a journal line could not be written");
     }
   }
 
@@ -132,7 +132,7 @@ class LineBuffer implements BufferedJournal {
         deadline.cancel();
       }
     } catch (error) {
-      log.warn({ error }, "story lines are not all sent");
+      log.warn({ error }, "journal lines are not all sent");
     }
   }
 
@@ -147,7 +147,7 @@ class LineBuffer implements BufferedJournal {
   }
 
   stop(): void {
-    this.#stopping.abort(new Error("the scribe has stopped"));
+    this.#stopping.abort(new Error("the journal has stopped"));
     this.#memory.cancelRetry?.();
     this.#memory.cancelMinute?.();
     this.#options.sender?.stop();
@@ -245,7 +245,7 @@ class LineBuffer implements BufferedJournal {
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       if (!memory.isTroubled)
-        log.warn({ error, waiting: memory.queue.length }, "story lines cannot be written to the disk; they wait");
+        log.warn({ error, waiting: memory.queue.length }, "journal lines cannot be written to the disk; they wait");
       memory.isTroubled = true;
       memory.cancelRetry ??= clock.after(storeRetryMs, () => {
         memory.cancelRetry = undefined;

@@ -200,7 +200,7 @@ class LineSender implements JournalWriter {
         this.#note(
           "absent",
           { journal: name },
-          "the journal is not there yet: story lines wait for the operator to make it",
+          "the MachineStateJournal does not exist yet; lines wait until the operator creates it",
         );
       } else memory.logged = "";
     } catch (error) {
@@ -211,7 +211,7 @@ class LineSender implements JournalWriter {
         this.#note(
           refused ? "refused" : "away",
           { error, journal: name, waiting: memory.waiting.length },
-          "story lines are not in their journal yet; they wait",
+          "journal lines could not be sent yet; they wait",
         );
     } finally {
       memory.sending = undefined;

@@ -11,6 +11,8 @@ import { readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { runMachine } from "../run-machine.ts";
 
+const verbs = "list, add, fail, recover, reboot or power-cut";
+
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
     args,
@@ -21,26 +23,27 @@ export async function run(args: readonly string[]): Promise<number> {
   const layout = layoutOf(resolve(values.dir));
   switch (verb) {
     case "run":
-      if (name === undefined || values.index === undefined) throw usageError("host run wants NAME --index N");
+      if (name === undefined || values.index === undefined)
+        throw usageError("host run needs a machine name and an index: mco host run NAME --index N");
       return runMachine(layout, name, Number(values.index));
     case "list":
       return list(layout, values.json === true);
     case "add":
       if (name === undefined || !/^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$/.test(name))
-        throw usageError("host add wants the name of a pool");
+        throw usageError("host add needs the name of a pool: mco host add POOL");
       return add(layout, name, values.json === true);
     case "fail":
     case "recover":
     case "reboot":
     case "power-cut": {
-      if (name === undefined) throw usageError(`host ${verb} wants the name of a machine`);
+      if (name === undefined) throw usageError(`host ${verb} needs the name of a machine: mco host ${verb} NAME`);
       const record = await runningCluster(systemFiles, layout);
       if (record?.hosts.some((host) => host.name === name) === false)
-        throw usageError(`there is no machine "${name}"; 'mco host list' shows them`);
+        throw usageError(`machine "${name}" does not exist; 'mco host list' shows all machines`);
       return ask(layout, `${layout.host(name)}/control.sock`, verb, `mco host ${verb}`, values.json === true);
     }
     default:
-      throw usageError(verb === undefined ? "what should be done?" : `there is no verb "${verb}"`);
+      throw usageError(verb === undefined ? `name a verb: ${verbs}` : `unknown verb "${verb}"; use ${verbs}`);
   }
 }
 
