@@ -76,8 +76,7 @@ export interface ApiServer {
 const defaultIssuer = "https://kubernetes.default.svc";
 
 /**
- * Kubernetes' API over a store. Reads no clock and sets no timer but through `clock`; no I/O but through what is passed
- * in.
+ * Kubernetes' API over a store. Reads the clock and sets timers only through `clock`; does I/O only through its options.
  */
 export function createApiServer(options: ApiServerOptions): ApiServer {
   const { store, clock, random, log } = options;
@@ -220,7 +219,7 @@ class EmbeddedServer implements ApiServer {
   }
 }
 
-/** Groups of built-in kinds answer for themselves what they have not; custom ones leave it to the last handler. */
+/** Groups of built-in kinds answer for resources that they do not serve; custom groups leave that to the last handler. */
 function handledGroup(group: string): boolean {
   return builtinDefinitions.some((definition) => definition.group === group);
 }

@@ -36,7 +36,7 @@ export interface UpOptions extends Ports {
   readonly pid: number;
   readonly portIsFree: (host: string, port: number) => Promise<boolean>;
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
-  /** Resolves when the registry answers, and has what machines are born from. */
+  /** Resolves when the registry answers and holds the images that machines start from. */
   readonly afterRegistry: (registry: ClusterRegistry, signal: AbortSignal) => Promise<void>;
   /** Resolves when the API server answers, and has what the operator needs. */
   readonly afterApiServer: (
@@ -46,11 +46,11 @@ export interface UpOptions extends Ports {
     signal: AbortSignal,
   ) => Promise<void>;
   readonly forward: Forward;
-  /** Resolves when a machine that is about to start has a Node with the roles that it may not give itself. */
+  /** Resolves when a machine that is about to start has a Node with the roles that it must not give itself. */
   readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
   /**
-   * The pointer that an empty machine begins with, with a token for this machine alone; tokens that it had before are
-   * good no more. `undefined` where the cluster has no config server: then its machines are born with credentials.
+   * The pointer that an empty machine begins with, with a token for this machine alone; its earlier tokens
+   * become invalid. `undefined` if the cluster has no config server: its machines then begin with credentials.
    */
   readonly issuePointer: (host: HostRecord, signal: AbortSignal) => Promise<string | undefined>;
   readonly onProgress: (line: string) => void;

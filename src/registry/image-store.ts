@@ -56,13 +56,13 @@ export interface ImageStore {
    * are left out.
    */
   readFiles(image: string, paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, Uint8Array>>;
-  /** What other images are made from. */
+  /** An image as the parent of other images. */
   parentOf(image: string, signal: AbortSignal): Promise<ParentImage>;
   /** As {@link publish}, on an image of a registry. */
   append(request: AppendRequest, signal: AbortSignal): Promise<{ readonly digest: string }>;
   /**
-   * Makes an image from a parent and pushes it: one manifest, with the parent's layers as they are and ours on top.
-   * What the registry has already is not sent. The same parent and addition give the same digest, so that it is safe to
+   * Makes an image from a parent and pushes it: one manifest, with the parent's layers as they are and the new layer on top.
+   * Skips blobs that the registry already has. The same parent and addition give the same digest, so that it is safe to
    * repeat.
    */
   publish(parent: ParentImage, addition: Addition, signal: AbortSignal): Promise<{ readonly digest: string }>;
@@ -250,7 +250,7 @@ class RegistryImages implements ImageStore {
     return { digest: manifest.digest };
   }
 
-  /** Brings a layer to the registry: mounted where it lies beside, else streamed through. */
+  /** Copies a layer to the target: mounts it from the same registry, or streams it. */
   async #bring(layer: ParentLayer, target: Repository, signal: AbortSignal): Promise<void> {
     const { digest, size } = layer.descriptor;
     if (await this.#pusher.hasBlob(target, digest, signal)) return;
@@ -292,7 +292,7 @@ class RegistryImages implements ImageStore {
     );
   }
 
-  /** Asks every place that may have an image, in order; the failure is that of the last one. */
+  /** Tries every source of an image in order; rejects with the last failure. */
   async #atSources<T>(
     image: string,
     work: (place: Repository, reference: ImageReference) => Promise<T>,
@@ -326,7 +326,7 @@ class RegistryImages implements ImageStore {
     );
   }
 
-  /** The bytes of a layer; where the connection breaks, they go on from there. */
+  /** The bytes of a layer; a broken connection is resumed where it broke. */
   async *#layerAt(
     place: Repository,
     { digest, sizeBytes }: Descriptor,
@@ -416,8 +416,7 @@ const mismatch = ({ host, path }: Repository, digest: string) =>
   });
 
 /**
- * A registry that answers that it takes nothing now is not asked again at once: whoever wants the image waits longer
- * than we would.
+ * Does not retry a registry that refuses for now: the caller retries later, after a longer delay.
  */
 async function onlyBrokenLines(work: () => Promise<void>): Promise<void> {
   try {

@@ -19,8 +19,8 @@ import type { StreamedBody, WireResponse } from "./wire.ts";
 export type { RegistryClientOptions, Repository } from "./registry-exchange.ts";
 
 /**
- * The OCI distribution protocol. Failures are `MCO_IMAGE_*` whose facts say whether trying again can help
- * (`retryable`), what was being done (`action`: pull, push or delete), and where a registry answered, its `status`.
+ * The OCI distribution protocol. Failures are `MCO_IMAGE_*` whose facts say whether a retry can help
+ * (`retryable`), what the client was doing (`action`: pull, push or delete), and where a registry answered, its `status`.
  */
 export interface RegistryClient {
   /** @param name a tag or a digest; the caller checks the digest. */
@@ -40,7 +40,7 @@ export interface RegistryClient {
   ): Promise<{ readonly from: number; readonly chunks: AsyncIterable<Uint8Array> }>;
   hasBlob(repository: Repository, digest: string, signal: AbortSignal): Promise<boolean>;
   putBlob(repository: Repository, digest: string, bytes: Uint8Array | StreamedBody, signal: AbortSignal): Promise<void>;
-  /** Makes a blob of another repository of the same registry one of this; `false` where the registry does not. */
+  /** Mounts a blob from another repository of the same registry; `false` if the registry does not mount it. */
   mountBlob(repository: Repository, digest: string, from: Repository, signal: AbortSignal): Promise<boolean>;
   putManifest(
     repository: Repository,
@@ -54,7 +54,7 @@ export interface RegistryClient {
     digest: string,
     signal: AbortSignal,
   ): Promise<"deleted" | "absent" | "unsupported">;
-  /** Begins an upload and takes it back: nothing is stored. Rejects where the registry would not take one. */
+  /** Begins an upload and cancels it: nothing is stored. Rejects if the registry refuses the upload. */
   tryPush(repository: Repository, signal: AbortSignal): Promise<void>;
   /** Tags of a repository; the first ones where there are many. */
   tags(repository: Repository, signal: AbortSignal): Promise<readonly string[]>;
@@ -287,7 +287,7 @@ class DistributionClient implements RegistryClient {
     return { status: 202, place };
   }
 
-  /** Takes an upload back. One that stays is the registry's to clear away, so nothing depends on its answer. */
+  /** Cancels an upload. The registry cleans up uploads that remain, so the response does not matter. */
   async #endUpload(repository: Repository, place: URL | undefined, signal: AbortSignal): Promise<void> {
     if (place !== undefined)
       await discard(await this.#pushed(repository, { method: "DELETE", target: place, headers: {} }, signal));

@@ -22,7 +22,7 @@ export interface RegistryClientOptions {
 export interface Repository {
   readonly host: string;
   readonly path: string;
-  /** Plain HTTP and unverified TLS will do. */
+  /** Plain HTTP and unverified TLS are allowed. */
   readonly insecure: boolean;
 }
 
@@ -35,7 +35,7 @@ const partBytes = 256 * 1024;
 /** Limits of the registry's message about a rejected push. */
 const maxSaidCharacters = 200;
 /**
- * How long a token is used that does not say how long it lasts. Source: distribution docs/spec/auth/token.md (main).
+ * Lifetime of a token that does not state its own. Source: distribution docs/spec/auth/token.md (main).
  */
 const tokenSeconds = 60;
 
@@ -62,8 +62,7 @@ interface Authorization {
 }
 
 /**
- * Requests to registries, with what a registry wants to see of the client: finds how a registry is reached, answers its
- * challenges and follows its redirects. Endpoints and tokens are kept for as long as the client lives.
+ * Sends requests to registries: finds how to reach a registry, answers its challenges and follows its redirects. Endpoints and tokens are kept for as long as the client lives.
  */
 export class RegistryExchange {
   readonly #options: RegistryClientOptions;
@@ -113,8 +112,7 @@ export class RegistryExchange {
   }
 
   /**
-   * Plain HTTP is spoken only with this machine itself and where registries.conf puts up with it; and only after TLS
-   * was tried.
+   * Uses plain HTTP only for this machine itself and where registries.conf allows it, and only after TLS failed.
    */
   async #findEndpoint(host: string, insecure: boolean, signal: AbortSignal): Promise<Endpoint> {
     const authorities = await this.#options.certificates(host);
@@ -133,7 +131,7 @@ export class RegistryExchange {
     }
   }
 
-  /** As {@link send}, with what the registry wants to see of us, and following where it points. */
+  /** Sends a request with the authorization that the registry asks for, and follows its redirects. */
   async exchange(
     repository: Repository,
     action: Action,
@@ -160,7 +158,7 @@ export class RegistryExchange {
     }
   }
 
-  /** Only the registry itself is shown who we are: wherever it sends us, we come without. */
+  /** Follows redirects. Only the registry itself gets the authorization; redirect targets do not. */
   async #follow(
     endpoint: Endpoint,
     { target, ...request }: Ask,
@@ -275,7 +273,7 @@ export async function readBody(response: WireResponse, limit: number, what: stri
   return Buffer.concat(chunks);
 }
 
-/** Reads what is left, so that the connection can be used again, or closes it when that is much. */
+/** Drains a body so that the connection can be reused; closes the connection if the body is large. */
 export async function discard(response: WireResponse): Promise<Uint8Array> {
   const kept: Uint8Array[] = [];
   let size = 0;
@@ -286,7 +284,7 @@ export async function discard(response: WireResponse): Promise<Uint8Array> {
       kept.push(chunk);
     }
   } catch (error) {
-    if (!(error instanceof McoError)) throw error; // The status has said what matters.
+    if (!(error instanceof McoError)) throw error; // The status is what matters.
   }
   return Buffer.concat(kept);
 }
@@ -383,7 +381,7 @@ const inParts = (bytes: Uint8Array): StreamedBody => ({
 const basic = ({ user, password }: Extract<Credentials, { kind: "password" }>) =>
   `Basic ${Buffer.from(`${user}:${password}`, "utf8").toString("base64")}`;
 
-/** The error code of a registry's answer, and nothing else of it: the message may quote anything. */
+/** The error code of a registry's response only: the message may quote anything. */
 export function codeIn(body: Uint8Array): { readonly says?: string } {
   try {
     const code = (
@@ -391,7 +389,7 @@ export function codeIn(body: Uint8Array): { readonly says?: string } {
     )?.errors?.[0]?.code;
     return typeof code === "string" && /^[A-Z_]{1,40}$/.test(code) ? { says: code } : {};
   } catch {
-    return {}; // Not every server in between answers with JSON.
+    return {}; // Proxies may answer without JSON.
   }
 }
 

@@ -12,15 +12,15 @@ export interface RequestOutcome {
   readonly is: "served" | "notModified" | "described" | "refused" | "broken" | "health";
   readonly status: number;
   readonly reason: string;
-  /** Address of who asked. */
+  /** Address of the client. */
   readonly requester: string;
-  /** As it was asked for; empty where none was. */
+  /** The requested pool; empty if the request names none. */
   readonly pool: string;
   readonly config: string;
   readonly version: string;
   readonly sizeBytes: number;
   readonly durationMs: number;
-  /** By what it was let in. */
+  /** How the client was authenticated. */
   readonly by: string;
 }
 
@@ -30,7 +30,7 @@ export interface AnswerRequestOptions {
   readonly limits: Limits;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What keeps it from serving; empty: nothing. Shown to anybody. */
+  /** What keeps the server from serving; empty: nothing. Visible to every client. */
   readonly unready: () => readonly string[];
   /**
    * Problems that keep single pools from being served, with the number of affected pools; the server is unready only if
@@ -112,7 +112,7 @@ function denied({ status, reason, message }: AccessRefusal): ConfigAnswer {
   return problem(status, reason, message, status === 401 ? { headers: { "www-authenticate": "Bearer" } } : {});
 }
 
-/** A refusal, with what there is to say of it. */
+/** A refusal and its reason. */
 interface Refused {
   readonly is: "refused";
   readonly answer: ConfigAnswer;
@@ -137,7 +137,7 @@ const refusal = (answer: ConfigAnswer, reason: string, config?: string): Refused
 
 type OutcomeOf = (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" | "status" | "reason">) => void;
 
-/** Answers requests for configurations: who asks, for what, in which form, and why not. */
+/** Answers requests for configurations: authenticates the client, finds the configuration, and chooses its form. */
 export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
   const { clock, log, onOutcome } = options;
   return async (request) => {

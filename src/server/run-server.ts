@@ -31,14 +31,14 @@ export interface RunServerOptions extends Ports {
   readonly port: number;
   readonly network?: boolean;
   readonly tls: { readonly paths: TlsPaths; readonly settings: TlsSettings };
-  /** Without TLS, and only to say that the process is alive; nowhere when absent. */
+  /** A port without TLS that only reports liveness; absent: none. */
   readonly plain?: {
     readonly listen: ListenPlain;
     readonly host: string;
     readonly port: number;
     readonly network?: boolean;
   };
-  /** Where metrics are served; nowhere when absent. */
+  /** Where metrics are served; absent: not at all. */
   readonly metrics?: {
     readonly kube: KubeClient;
     readonly listen: Listen;
@@ -50,14 +50,14 @@ export interface RunServerOptions extends Ports {
   readonly limits?: Partial<RequestLimits>;
   readonly connections?: Partial<ConfigListenLimits>;
   readonly mostCacheBytes?: number;
-  /** `false`: answers are made for each request, to measure what keeping them is worth. */
+  /** `false`: renders each response anew, to measure the benefit of the cache. */
   readonly keeps?: boolean;
   readonly graceMs?: number;
-  /** Told once, when it listens. */
+  /** Called once, when the server listens. */
   readonly onListening?: (listening: { readonly port: number; readonly answers: ResponseCache }) => void;
 }
 
-/** Limits of what reaches the port, from any client. */
+/** Limits of connections to the port, from any client. */
 export const defaultConnections: ConfigListenLimits = {
   connections: 4096,
   connectionsOfOneSource: 2048,
@@ -68,15 +68,15 @@ export const defaultConnections: ConfigListenLimits = {
   takeMs: 30_000,
   leastBytesPerSecond: 16 * 1024,
 };
-/** What answers under way have to end when the process stops. */
+/** How long responses in progress may take when the process stops. */
 const defaultGraceMs = 10_000;
 const listenAgainMs = 5000;
-/** A certificate that ends sooner than this is spoken of, once a day. */
+/** A certificate that expires sooner than this is reported once a day. */
 const expiringMs = 7 * 86_400_000;
 const dayMs = 86_400_000;
 
 /**
- * Runs the config server until `signal` aborts: machines that join are given the configuration of their pool. Above 60
+ * Runs the config server until `signal` aborts: it serves joining machines the configuration of their pool. Above 60
  * lines, because it is the one place that shows in which order the parts start and stop.
  */
 export async function runServer(options: RunServerOptions, signal: AbortSignal): Promise<void> {

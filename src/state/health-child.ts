@@ -233,7 +233,7 @@ async function observeHealth(
   };
 }
 
-/** When leases were last seen to change; the holder's clock is not ours. */
+/** When leases last changed, by this process's clock: the holder's clock may differ. */
 class LeaseObserver {
   readonly #seen = new Map<string, { readonly version: string; readonly at: number }>();
 
@@ -377,7 +377,7 @@ class TransitionWriter {
       at,
       mono: clock.monotonic(),
     };
-    // Chapter and reason are of one row of the table above, which the tables of stories have: a test compares them.
+    // Chapter and reason come from one row of the table above; a test compares it with the table of reports.
     tell({
       ...lineOf({ book: "cluster", level: "boundary", ...line } as JournalEntryOf<"cluster">, stamp),
       via: "seen",

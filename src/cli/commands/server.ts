@@ -26,7 +26,7 @@ import { version } from "../version.ts";
 
 /**
  * Names and defaults are the reference's: openshift/machine-config-operator cmd/machine-config-server (main). Its plain
- * port serves configurations; ours is absent, or only reports liveness.
+ * port serves configurations; this server has none, or one that only reports liveness.
  */
 const flags = {
   kubeconfig: { type: "string" },

@@ -107,7 +107,7 @@ export function requestOf(
       return { verb, json };
     case "revoke":
       if (names.length === 0) throw usageError("name the tokens to revoke: mco token revoke ID …");
-      // Whoever has only the token may give that: its first half is the id.
+      // Accepts the whole token too: its first half is the id.
       return { verb, ids: names.map((name) => name.split(".")[0] ?? name), json };
     default:
       throw usageError(

@@ -20,9 +20,9 @@ export interface EnterOptions extends Ports {
   readonly address: string;
   /** The files of the machine, by the machine's own paths. */
   readonly files: Pick<Files, "readText" | "write" | "remove">;
-  /** `reread`: gives what is to be shown from now on. */
+  /** `reread` returns the credentials to use from now on. */
   readonly connect: (connection: Connection, reread?: () => Promise<Connection>) => KubeClient;
-  /** PEM: who vouches for those who may read logs. */
+  /** PEM: the authority of clients that may read logs. */
   readonly clientCa: string;
 }
 

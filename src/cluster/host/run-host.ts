@@ -17,9 +17,9 @@ export interface HostOptions extends Ports {
   readonly files: Files;
   readonly processes: Processes;
   readonly machine: Machine;
-  /** Puts a system on the machine, where it has none. */
+  /** Installs a system on a machine that has none. */
   readonly install: (report: Tell, signal: AbortSignal) => Promise<void>;
-  /** What waits for nothing but the system, before the kubelet starts; it may ask for a reboot. */
+  /** Runs before the kubelet starts, once the system is up; it may ask for a reboot. */
   readonly beforeKubelet: (signal: AbortSignal) => Promise<void>;
   /**
    * Makes the machine a member of the cluster, or finds that it is one. `lost`: it has to be installed anew for that.
@@ -27,7 +27,7 @@ export interface HostOptions extends Ports {
   readonly enter: (report: Tell, signal: AbortSignal) => Promise<KubeClient | "lost">;
   /** Certificate of its log server, once its Node identifies the machine. */
   readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
-  /** Taints that the Node begins with. */
+  /** Initial taints of the Node. */
   readonly taints: readonly Taint[];
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
   readonly listen: Listen;

@@ -20,8 +20,7 @@ export interface RegistryServerOptions {
 }
 
 /**
- * While there is such a file in its folder, the registry answers pushes with its text: a status, and what to say. For
- * drills.
+ * While this file exists in its folder, the registry refuses pushes with the file's status and message. For drills.
  */
 export const refusePushesFile = "refuse-pushes";
 
@@ -146,7 +145,7 @@ class RegistryServer {
   #refused(request: RegistryRequest, who: Access, path: string, right: Right): RegistryResponse | undefined {
     if (who.verdict === "yes" && who.grant(path, right)) return undefined;
     const scope = `repository:${path}:${right === "push" ? "pull,push" : right}`;
-    // A token may be for less than its user may: another one can be asked for. A password cannot.
+    // A token may cover less than its user's rights, so the client may ask for another one; a password covers all.
     const isFinal = who.verdict === "yes" && /^basic /i.test(request.headers["authorization"] ?? "");
     return isFinal ? errorOf(403, "DENIED", `this user may not ${right} here`) : this.#challenge(request, scope);
   }
@@ -200,7 +199,7 @@ class RegistryServer {
     return empty(201, { location: `/v2/${path}/manifests/${digest}`, "docker-content-digest": digest });
   }
 
-  /** A digest goes with all of its tags; its blobs go when nothing else has them. */
+  /** Deletes a manifest with all of its tags; its blobs are deleted when nothing else uses them. */
   async #deleteManifest(path: string, digest: string): Promise<RegistryResponse> {
     await this.#files.remove(this.#manifestOf(path, digest));
     for (const tag of await this.#files.list(`${this.#repositoryAt(path)}/_tags`))
