@@ -29,19 +29,19 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     { positionals: true },
   );
-  if (positionals.length > 1) throw usageError("one book at a time");
+  if (positionals.length > 1) throw usageError("name one book only");
   const [book] = positionals;
   if (book !== undefined && bookKindOf(book) === undefined)
     throw usageError(
       `"${book}" is no book: write ${bookKinds.map((kind) => (kind === "cluster" ? kind : `${kind}/NAME`)).join(", ")}`,
     );
   if (book === undefined && (values.follow === true || values.chapter !== undefined))
-    throw usageError("say which book");
+    throw usageError("name a book: node/NAME, pool/NAME, build/NAME or cluster");
   const chapter = values.chapter === undefined ? undefined : countOf(values.chapter, "--chapter", 1, 1e9);
   const json = values.json === true;
   const io = processIo();
   if (values.from !== undefined) {
-    if (values.follow === true) throw usageError("--from reads what is there: it cannot be followed");
+    if (values.follow === true) throw usageError("--follow needs a cluster: --from reads files once");
     const storedBooks = await readFolder(systemFiles, values.from);
     const find: FindStoredBooks = () => Promise.resolve(storedBooks);
     return book === undefined
