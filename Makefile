@@ -52,9 +52,9 @@ test-kubernetes: setup ## run contract, differential, session, fault and scenari
 	@$(BIN)/vitest run --config vitest.kubernetes.config.ts $(ARGS)
 
 .PHONY: test-long
-test-long: setup ## the long tests: faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect, 300 seeds of the simulation (SEEDS=n)
-	@MCO_LONG=1 SEEDS=$${SEEDS:-300} $(BIN)/vitest run test/faults test/simulation test/crash/power-cuts test/crash/rpm-ostree test/crash/journal test/scenario/crash test/contract/over-tls test/differential/ignition src/daemon/killed-at-start src/daemon/killed-with-images $(ARGS)
-	@MCO_LONG=1 FAULTS=all $(BIN)/vitest run test/crash/effects $(ARGS)
+test-long: setup ## the long tests: scenarios, faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect (FAULTS=some: a choice), 300 seeds of the simulation (SEEDS=n)
+	@MCO_LONG=only SEEDS=$${SEEDS:-300} $(BIN)/vitest run --exclude 'test/crash/effects-*' $(ARGS)
+	@MCO_LONG=only FAULTS=$${FAULTS:-all} $(BIN)/vitest run test/crash/effects $(ARGS)
 
 .PHONY: check
 check: setup formatted types lint generated conforms ## form, types, lint, generated files and docs

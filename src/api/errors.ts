@@ -4,115 +4,115 @@
  */
 export const errorCodes = {
   MCO_HOST_COMMAND_FAILED: {
-    meaning: "Something that the machine was asked to do did not work.",
-    remedy: "Read the cause; the daemon tries again with growing delays.",
+    meaning: "An operation on the machine failed.",
+    remedy: "Read the cause; the daemon retries with increasing delays.",
   },
   MCO_HOST_IMAGE_UNKNOWN: {
-    meaning: "The machine cannot get the operating system image that it should have.",
+    meaning: "The machine cannot pull the operating system image of its configuration.",
     remedy: "Check the image reference in osImageURL and that the machine's registry has it.",
   },
   MCO_IGNITION_REFUSED: {
-    meaning: "A machine cannot be made what its first configuration says.",
-    remedy: "Read the reason: it names the part; mend the MachineConfig that brings it and add the machine again.",
+    meaning: "The first configuration of a machine cannot be applied.",
+    remedy: "Read the reason, which names the part; correct its MachineConfig and add the machine again.",
   },
   MCO_IGNITION_FETCH_FAILED: {
-    meaning: "The configuration of a machine that joins cannot be fetched.",
+    meaning: "A joining machine cannot fetch its configuration.",
     remedy:
-      "Read the reason: the config server, its certificate, or the token that the machine shows; the machine tries again.",
+      "Read the reason, and check the config server, its certificate and the token of the machine; the machine retries.",
   },
   MCO_HOST_READ_ONLY: {
     meaning: "A path below /usr belongs to the OS image and cannot be written.",
     remedy: "Put the file below /etc or /var, or into the OS image.",
   },
   MCO_IMAGE_UNREACHABLE: {
-    meaning: "A registry cannot be reached, or broke off.",
+    meaning: "A registry cannot be reached, or closed the connection.",
     remedy:
-      "Check the registry, its name and its certificate (/etc/docker/certs.d); what was fetched so far is kept for the next try.",
+      "Check the registry, its name and its certificate (/etc/docker/certs.d); the next try continues with what has been downloaded.",
   },
   MCO_IMAGE_UNAUTHORIZED: {
-    meaning: "A registry does not give the image to this machine.",
+    meaning: "A registry denies this machine access to the image.",
     remedy: "Check the entry for the registry in the pull secret.",
   },
   MCO_IMAGE_ABSENT: {
     meaning: "A registry does not have the image or a part of it.",
-    remedy: "Check the image reference, and that the image was pushed whole.",
+    remedy: "Check the image reference, and that the push of the image completed.",
   },
   MCO_IMAGE_DIGEST_MISMATCH: {
-    meaning: "A registry gave other bytes than the digest asks for.",
-    remedy: "Do not use that registry or mirror until it is known why; push the image again.",
+    meaning: "A registry delivered content that does not match its digest.",
+    remedy: "Do not use that registry or mirror until the cause is known; push the image again.",
   },
   MCO_IMAGE_REFUSED: {
     meaning: "The machine's own policy (policy.json, registries.conf) forbids the image.",
-    remedy: "Read the scope and the requirement that are named; sign the image, or change the policy.",
+    remedy: "Read the scope and the requirement; sign the image, or change the policy.",
   },
   MCO_IMAGE_INVALID: {
-    meaning: "What an image is made of, or called by, cannot be used.",
-    remedy: "Read the problem that is named; build the image again, or correct its reference.",
+    meaning: "The contents of an image, or its reference, are invalid.",
+    remedy: "Read the problem; build the image again, or correct its reference.",
   },
   MCO_BUILD_CONTEXT_INVALID: {
-    meaning: "The files that tell a build what to make are not whole.",
-    remedy: "This is a bug, or somebody changed the build's ConfigMaps: ask for a rebuild.",
+    meaning: "The input files of a build are incomplete.",
+    remedy: "This is a bug, or the build's ConfigMaps were changed: request a rebuild.",
   },
   MCO_BUILD_INPUT_MISSING: {
-    meaning: "Something that an image is to be built with is not there, or cannot be read.",
-    remedy: "Bring back the object that is named; the build goes on by itself.",
+    meaning: "An input of an image build is missing or cannot be read.",
+    remedy: "Restore the object that is named; the build then continues by itself.",
   },
   MCO_BUILD_RUN_ENDING: {
-    meaning: "A run of the same build is still being ended.",
-    remedy: "Nothing: it is tried again as soon as that is over.",
+    meaning: "An earlier run of the same build is still being stopped.",
+    remedy: "Nothing: the build retries when that run has stopped.",
   },
   MCO_REGISTRY_USERS_INVALID: {
     meaning: "The file with the registry's users cannot be read.",
-    remedy: "Remove it: `mco up` makes another, with new passwords.",
+    remedy: "Remove it: `mco up` writes a new one, with new passwords.",
   },
   MCO_KUBE_REQUEST_FAILED: {
     meaning: "The API server refused a request or could not be reached.",
-    remedy: "Read the reason and the message that come with it; the request is tried again where that can help.",
+    remedy: "Read the reason and the message; the request is retried where that can help.",
   },
   MCO_KUBECONFIG_INVALID: {
-    meaning: "The kubeconfig cannot be read or names something that it does not hold.",
+    meaning: "The kubeconfig cannot be read, or refers to an entry that it does not contain.",
     remedy: "Check the path in KUBECONFIG or --kubeconfig and the context named there.",
   },
   MCO_POD_VOLUME: {
-    meaning: "A volume of a pod cannot be made on its host.",
+    meaning: "A volume of a pod cannot be created on its host.",
     remedy: "Create the object that the volume names, or mark it optional.",
   },
   MCO_CHAPTER_CLOSED: {
-    meaning: "A chapter of a book that is closed was to be changed.",
+    meaning: "A write would have changed a closed chapter of a book.",
     remedy:
-      "Nothing: the state process reads the book again. If it comes again and again, see whether two of them run.",
+      "Nothing: the state process reads the book again. If the error persists, check whether two state processes run.",
   },
   MCO_CLUSTER_RUNNING: {
     meaning: "A cluster already runs in this folder.",
-    remedy: "Use it, end it with `mco down`, or choose another folder with --dir.",
+    remedy: "Use it, stop it with `mco down`, or choose another folder with --dir.",
   },
   MCO_POOL_ABSENT: {
-    meaning: "There is no pool of this name for a machine to join.",
-    remedy: "Name one that is there ('kubectl get mcp' lists them), or make it first.",
+    meaning: "No pool of this name exists for a machine to join.",
+    remedy: "Name an existing pool ('kubectl get mcp' lists them), or create the pool first.",
   },
   MCO_CLUSTER_ABSENT: {
     meaning: "No cluster runs in this folder.",
     remedy: "Start one with `mco up`, or name its folder with --dir.",
   },
   MCO_CLUSTER_API_SERVER: {
-    meaning: "The cluster in this folder was made with another API server.",
+    meaning: "The cluster in this folder was created with another API server.",
     remedy:
-      "Start it with the --api-server it was made with, remove it with `mco down --purge`, or choose another folder with --dir.",
+      "Start it with the same --api-server, remove it with `mco down --purge`, or choose another folder with --dir.",
   },
   MCO_KUBERNETES_ABSENT: {
     meaning: "The programs of Kubernetes that `--api-server kubernetes` starts are not on this machine.",
     remedy: "Run `hack/kubernetes build`, or name a folder with them in MCO_KUBERNETES_BINARIES.",
   },
   MCO_CLUSTER_START_FAILED: {
-    meaning: "A process of the cluster did not come up.",
-    remedy: "Read the log that is named; `mco down` ends what was started.",
+    meaning: "A process of the cluster did not start.",
+    remedy: "Read the log that is named; `mco down` stops what was started.",
   },
   MCO_TOUR_STUCK: {
-    meaning: "What the tour of images waited for did not come.",
-    remedy: "`mco build status` and `mco explain pool/worker` say where it stands; the cluster is still up.",
+    meaning: "The tour of images waited for a step that did not complete.",
+    remedy: "`mco build status` and `mco explain pool/worker` show the state; the cluster is still up.",
   },
   MCO_MANIFEST_INVALID: {
-    meaning: "A manifest cannot be read or is no Kubernetes object.",
+    meaning: "A manifest cannot be read or is not a Kubernetes object.",
     remedy: "Correct the file and document that are named.",
   },
   MCO_USAGE: {
@@ -121,7 +121,7 @@ export const errorCodes = {
   },
   MCO_LEDGER_NEWER: {
     meaning: "A newer version of the daemon wrote this machine's ledger.",
-    remedy: "Run that version or a newer one on the machine; this one touches nothing.",
+    remedy: "Run that version or a newer one on the machine; this version changes nothing.",
   },
   MCO_LEDGER_UNREADABLE: {
     meaning: "A document that the daemon keeps on its machine cannot be read.",
@@ -129,22 +129,22 @@ export const errorCodes = {
       "Look at the file that is named below /var/lib/machine-config-daemon; without ledger.json the daemon plans from what it observes, without previous.json it takes the machine over anew.",
   },
   MCO_PACKAGES_MISSING: {
-    meaning: "The machine runs without packages of an extension that it should have.",
-    remedy: "Check that the extensions image holds the packages; `rpm -q` on the machine shows what is there.",
+    meaning: "The machine lacks packages of an extension in its configuration.",
+    remedy: "Check that the extensions image holds the packages; `rpm -q` on the machine shows what is installed.",
   },
   MCO_SETTLE_FAILED: {
-    meaning: "A machine could not be made equal to what its image, or the payload that was laid down for it, holds.",
+    meaning: "The contents of a machine's image, or of its payload, could not be applied to the machine.",
     remedy:
-      "Read the path and the cause; on the machine, the systemd journal of machine-config-settle tells every try.",
+      "Read the path and the cause; on the machine, the systemd journal of machine-config-settle shows every attempt.",
   },
   MCO_SERVICE_FAILED: {
-    meaning: "A service was reloaded or restarted and has failed.",
+    meaning: "A service failed after it was reloaded or restarted.",
     remedy:
-      "Look at the unit on the machine (systemctl status, its journal); the daemon tries again, and what is on the disk stays.",
+      "Look at the unit on the machine (systemctl status, its journal); the daemon retries and leaves the files on disk as they are.",
   },
   MCO_OWNER_UNKNOWN: {
-    meaning: "A file is to belong to a user or group that the machine does not have.",
-    remedy: "Give the owner by number, or create the account first.",
+    meaning: "The owner of a file is a user or group that does not exist on the machine.",
+    remedy: "Specify the owner by number, or create the account first.",
   },
   MCO_OWNERSHIP_CLASH: {
     meaning: "Two controllers of one process declare that they write the same field.",
@@ -164,10 +164,10 @@ export const errorCodes = {
   },
   MCO_SERVER_CERTIFICATE: {
     meaning: "The config server's certificate, its key or the authority of its clients cannot be used.",
-    remedy: "Check that the files that are named hold PEM and belong together.",
+    remedy: "Check that the named files contain PEM and belong together.",
   },
   MCO_LISTEN_REFUSED: {
-    meaning: "The API server does not listen there.",
+    meaning: "The API server refuses to listen on this address.",
     remedy: "Use an address of the loopback network (127.0.0.0/8 or ::1) and a free port.",
   },
 } as const satisfies Record<string, { readonly meaning: string; readonly remedy: string }>;

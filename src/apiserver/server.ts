@@ -24,51 +24,22 @@ import {
 import { catalogOf } from "./schema/kinds/catalog.ts";
 import { certificateRequester, signerRights } from "./admission/certificate-requests.ts";
 import { customResources } from "./requests/custom-resources.ts";
-import { deleteObject } from "./requests/deletes.ts";
-import { apiDocuments } from "./documents.ts";
+import { type ApiDocuments, apiDocuments } from "./documents.ts";
+import { attributesOf, ResourceRequests, selectorValue, type ServerParts } from "./resource-requests.ts";
 import type { Engine } from "./requests/engine.ts";
 import { expireEvents } from "./storage/event-expiry.ts";
 import { defaultHistory, type HistoryLimits, liveObjects } from "./storage/live-objects.ts";
 import { nodeAuthorizer } from "./access/node-authorizer.ts";
-import { checkPatchType, patchObject } from "./requests/patch-object.ts";
-import { bindPod, evictPod, type LogSource, podLog } from "./requests/pods.ts";
+import { type LogSource } from "./requests/pods.ts";
 import { rbacIndex } from "./access/rbac-index.ts";
-import { getObject, listObjects, selectionOf, watchObjects } from "./requests/reads.ts";
-import { negotiate, objectResponse, representation } from "./http/representation.ts";
-import { bodyObject, duplicateFields } from "./http/request-body.ts";
-import { parseTarget, type ResourceTarget } from "./http/request-target.ts";
-import { reviews } from "./requests/reviews.ts";
+import { representation } from "./http/representation.ts";
+import { parseTarget } from "./http/request-target.ts";
 import { roleEscalation } from "./admission/role-escalation.ts";
-import { serveScale } from "./requests/scale.ts";
 import { builtinDefinitions } from "./schema/kinds/builtin-kinds.ts";
-import type { AccessAttributes, UserInfo, Served } from "./schema/contract.ts";
+import type { AccessAttributes, UserInfo } from "./schema/contract.ts";
 import { tokenIssuer, type TokenKeys } from "./access/service-account-tokens.ts";
-import {
-  groupResource,
-  internalError,
-  jsonResponse,
-  methodNotAllowed,
-  notFound,
-  notServed,
-  pageNotFound,
-  Refusal,
-  success,
-  unforeseen,
-} from "./schema/status.ts";
+import { internalError, notServed, pageNotFound, Refusal, unforeseen } from "./schema/status.ts";
 import type { Store } from "./storage/store.ts";
-import { requestToken } from "./requests/token-request.ts";
-import { readDeleteOptions, readWriteOptions } from "./http/write-options.ts";
-import {
-  checkIdentity,
-  createObject,
-  decode,
-  mayCreateByUpdate,
-  modifyObject,
-  nameless,
-  type WriteContext,
-  type Written,
-} from "./requests/writes.ts";
-import type { Exchange } from "./access/exchange.ts";
 import { nodeRestriction } from "./admission/node-restriction.ts";
 
 export interface ApiServerOptions {
@@ -105,8 +76,7 @@ export interface ApiServer {
 const defaultIssuer = "https://kubernetes.default.svc";
 
 /**
- * Kubernetes' API over a store. Reads no clock and sets no timer but through `clock`; no I/O but through what is passed
- * in.
+ * Kubernetes' API over a store. Reads the clock and sets timers only through `clock`; does I/O only through its options.
  */
 export function createApiServer(options: ApiServerOptions): ApiServer {
   const { store, clock, random, log } = options;
@@ -154,13 +124,58 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   bootstrap(engine, options.bootstrap ?? {});
   custom.start(engine);
   expireEvents(live, clock);
+  return new EmbeddedServer({ engine, access, rbac, authentication, tokens, logs: options.logs }, documents);
+}
 
-  async function respond(
+class EmbeddedServer implements ApiServer {
+  readonly #parts: ServerParts;
+  readonly #resources: ResourceRequests;
+  readonly #documents: ApiDocuments;
+
+  constructor(parts: ServerParts, documents: ApiDocuments) {
+    this.#parts = parts;
+    this.#resources = new ResourceRequests(parts);
+    this.#documents = documents;
+  }
+
+  async handle(request: HttpRequest, peer: Peer, signal: AbortSignal): Promise<HttpResponse> {
+    const exchange = { user: anonymous, signal, warnings: [] as string[] };
+    let response: HttpResponse;
+    try {
+      const outcome = await this.#respond(request, peer, exchange);
+      response = outcome instanceof Refusal ? outcome.response() : outcome;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.#parts.engine.log.error(
+        {
+          method: request.method,
+          target: request.target,
+          error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+        },
+        "request failed",
+      );
+      response = internalError(error instanceof Error ? error.message : String(error)).response();
+    }
+    if (exchange.warnings.length > 0)
+      response = { ...response, headers: { ...response.headers, warning: warningHeaders(exchange.warnings) } };
+    return request.method === "HEAD" ? { ...response, body: "" } : response;
+  }
+
+  as(user: UserInfo): HttpHandler {
+    return (request, signal) => this.handle(request, { user }, signal);
+  }
+
+  close(): void {
+    for (const watch of this.#parts.engine.watches.keys()) watch.end();
+  }
+
+  async #respond(
     request: HttpRequest,
     peer: Peer,
     exchange: { user: UserInfo; signal: AbortSignal; warnings: string[] },
   ): Promise<HttpResponse | Refusal> {
-    const user = authenticate(request, peer, authentication);
+    const { access, engine } = this.#parts;
+    const user = authenticate(request, peer, this.#parts.authentication);
     if (user instanceof Refusal) return user;
     exchange.user = user;
     const other = impersonated(request);
@@ -173,283 +188,40 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     }
     const target = parseTarget(request.method, request.target);
     if (target instanceof Refusal) return target;
-    if (target.form === "path") {
-      const attributes: AccessAttributes = {
-        user: exchange.user,
-        verb: request.method.toLowerCase(),
-        group: "",
-        resource: "",
-        subresource: "",
-        namespace: "",
-        name: "",
-        path: target.path,
-      };
-      if (!access.allows(attributes)) return accessDenied(attributes);
-      return (
-        documents.answer(request, target.path) ??
-        (/^\/(?:api|apis\/[^/]+)\/[^/]+\/?$/.test(target.path) &&
-        handledGroup(target.path.startsWith("/api/") ? "" : (target.path.split("/")[2] ?? ""))
-          ? notServed()
-          : pageNotFound())
-      );
-    }
+    if (target.form === "path") return this.#document(request, exchange.user, target.path);
     const attributes = attributesOf(exchange.user, target);
     if (!access.allows(attributes, selectorValue(target, "spec.nodeName"))) return accessDenied(attributes);
-    const served = catalog.find(target.group, target.version, target.resource);
+    const served = engine.catalog.find(target.group, target.version, target.resource);
     if (served === undefined) return handledGroup(target.group) ? notServed() : pageNotFound();
-    return serve(request, served, target, exchange);
+    return this.#resources.serve(request, served, target, exchange);
   }
 
-  /** Groups of built-in kinds answer for themselves what they have not; custom ones leave it to the last handler. */
-  function handledGroup(group: string): boolean {
-    return builtinDefinitions.some((definition) => definition.group === group);
-  }
-
-  async function serve(
-    request: HttpRequest,
-    served: Served,
-    target: ResourceTarget,
-    exchange: Exchange,
-  ): Promise<HttpResponse | Refusal> {
-    const { definition } = served;
-    const { verb, subresource } = target;
-    const allowed =
-      subresource === "" ? definition.verbs : definition.subresources.find(({ name }) => name === subresource)?.verbs;
-    if (allowed === undefined) return definition.custom ? notFound(definition, target.name) : notServed();
-    if (!allowed.includes(verb)) return methodNotAllowed();
-    if (target.name === "" && (verb === "update" || verb === "patch")) return methodNotAllowed();
-    const inNamespace = target.namespace !== "" && served.stored !== "namespaces";
-    const wholeCluster = verb === "list" || verb === "watch";
-    if (
-      definition.namespaced
-        ? !inNamespace && !wholeCluster && target.resource !== "localsubjectaccessreviews"
-        : inNamespace
-    )
-      return definition.custom ? pageNotFound() : notServed();
-
-    switch (verb) {
-      case "get": {
-        if (subresource === "log") return podLog(contextOf(served, target, exchange), options.logs);
-        if (subresource === "scale") return serveScale(contextOf(served, target, exchange), request);
-        return getObject(engine, served, target, request);
-      }
-      case "list":
-        return listObjects(engine, served, target, request);
-      case "watch":
-        return watchObjects(engine, served, target, request, exchange.signal);
-      case "create":
-        return create(request, served, target, exchange);
-      case "update":
-      case "patch":
-        return change(request, served, target, exchange);
-      case "delete":
-        return remove(request, served, target, exchange);
-      case "deletecollection":
-        return removeAll(request, served, target, exchange);
-    }
-  }
-
-  function contextOf(served: Served, target: ResourceTarget, exchange: Exchange): WriteContext {
-    return {
-      engine,
-      exchange,
-      served,
-      target,
-      options: { manager: "unknown", dryRun: false, fieldValidation: "Ignore", force: false },
+  /** Discovery, OpenAPI, health and other paths that are no resources. */
+  #document(request: HttpRequest, user: UserInfo, path: string): HttpResponse | Refusal {
+    const attributes: AccessAttributes = {
+      user,
+      verb: request.method.toLowerCase(),
+      group: "",
+      resource: "",
+      subresource: "",
+      namespace: "",
+      name: "",
+      path,
     };
-  }
-
-  async function create(
-    request: HttpRequest,
-    served: Served,
-    target: ResourceTarget,
-    exchange: Exchange,
-  ): Promise<HttpResponse | Refusal> {
-    const writeOptions = readWriteOptions(request, target.query, "CreateOptions");
-    if (writeOptions instanceof Refusal) return writeOptions;
-    const context: WriteContext = { engine, exchange, served, target, options: writeOptions };
-    switch (target.subresource) {
-      case "eviction":
-        return evictPod(context, request);
-      case "binding":
-        return bindPod(context, request);
-      case "token":
-        return requestToken(context, request, tokens);
-      case "":
-        break;
-      default:
-        return methodNotAllowed();
-    }
-    if (target.name !== "") return methodNotAllowed();
-    const body = bodyObject(request, served.definition.kind);
-    if (body instanceof Refusal) return body;
-    const review = reviews[groupResource(served.definition)];
-    if (review !== undefined) {
-      const status = review(body, exchange.user, target.namespace, { authorizer: access, rbac, authentication });
-      if (status instanceof Refusal) return status;
-      return jsonResponse(201, {
-        kind: served.definition.kind,
-        apiVersion: served.apiVersion,
-        metadata: body["metadata"] ?? { creationTimestamp: null },
-        ...("spec" in body ? { spec: body["spec"] } : {}),
-        status,
-      });
-    }
-    const object = checkIdentity(context, body);
-    if (object instanceof Refusal) return object;
-    const undecodable = decode(context, object, "body", duplicateFields(request));
-    if (undecodable !== undefined) return undecodable;
-    return answer(served, target, request, await createObject(context, object, "track"));
-  }
-
-  async function change(
-    request: HttpRequest,
-    served: Served,
-    target: ResourceTarget,
-    exchange: Exchange,
-  ): Promise<HttpResponse | Refusal> {
-    if (target.verb === "patch" && target.subresource !== "scale") {
-      const unsupported = checkPatchType(served, request);
-      if (unsupported !== undefined) return unsupported;
-    }
-    const writeOptions = readWriteOptions(
-      request,
-      target.query,
-      target.verb === "patch" ? "PatchOptions" : "UpdateOptions",
-    );
-    if (writeOptions instanceof Refusal) return writeOptions;
-    const mayCreate = (): Refusal | undefined => {
-      const attributes = { ...attributesOf(exchange.user, target), verb: "create" };
-      return access.allows(attributes) ? undefined : accessDenied(attributes);
-    };
-    const context: WriteContext = { engine, exchange, served, target, options: writeOptions, mayCreate };
-    if (target.subresource === "scale") return serveScale(context, request);
-    if (target.verb === "patch") return answer(served, target, request, await patchObject(context, request));
-    const body = bodyObject(request, served.definition.kind);
-    if (body instanceof Refusal) return body;
-    const object = checkIdentity(context, body);
-    if (object instanceof Refusal) return object;
-    if ((object.metadata.name ?? "") === "") return nameless(target);
-    const undecodable = decode(context, object, "body", duplicateFields(request));
-    if (undecodable !== undefined) return undecodable;
-    const written = await modifyObject(context, () => structuredClone(object), "decoded");
-    if (written instanceof Refusal && written.code === 404 && target.subresource === "" && mayCreateByUpdate(served)) {
-      const refusal = mayCreate();
-      if (refusal !== undefined) return refusal;
-      if ((object.metadata.name ?? target.name) !== target.name) return written;
-      object.metadata.name = target.name;
-      delete object.metadata.resourceVersion;
-      return answer(served, target, request, await createObject(context, object, "track"));
-    }
-    return answer(served, target, request, written);
-  }
-
-  function answer(
-    served: Served,
-    target: ResourceTarget,
-    request: HttpRequest,
-    written: Written | Refusal,
-  ): HttpResponse | Refusal {
-    if (written instanceof Refusal) return written;
-    const format = negotiate(request.headers["accept"], target.query);
-    if (format instanceof Refusal) return format;
-    return objectResponse(
-      written.effect === "created" ? 201 : 200,
-      engine.show.object(served, written.live, format),
-      format,
+    if (!this.#parts.access.allows(attributes)) return accessDenied(attributes);
+    return (
+      this.#documents.answer(request, path) ??
+      (/^\/(?:api|apis\/[^/]+)\/[^/]+\/?$/.test(path) &&
+      handledGroup(path.startsWith("/api/") ? "" : (path.split("/")[2] ?? ""))
+        ? notServed()
+        : pageNotFound())
     );
   }
+}
 
-  function deletionBody(request: HttpRequest): Record<string, unknown> | undefined | Refusal {
-    if (request.body === undefined || request.body.length === 0) return undefined;
-    return bodyObject(request);
-  }
-
-  async function remove(
-    request: HttpRequest,
-    served: Served,
-    target: ResourceTarget,
-    exchange: Exchange,
-  ): Promise<HttpResponse | Refusal> {
-    const body = deletionBody(request);
-    if (body instanceof Refusal) return body;
-    const deleteOptions = readDeleteOptions(body, target.query);
-    if (deleteOptions instanceof Refusal) return deleteOptions;
-    const written = await deleteObject(engine, exchange, served, target, deleteOptions);
-    if (written instanceof Refusal) return written;
-    // Of a pod that went at once the caller still learns what it was: `ReturnDeletedObject` of the real server's pod
-    // store.
-    if (written.effect === "removed" && served.stored !== "pods")
-      return jsonResponse(200, success(served.definition, target.name, written.live.object.metadata.uid));
-    const shown = answer(served, target, request, written);
-    return deleteOptions.cascades && written.effect !== "removed" && !(shown instanceof Refusal)
-      ? { ...shown, status: 202 }
-      : shown;
-  }
-
-  async function removeAll(
-    request: HttpRequest,
-    served: Served,
-    target: ResourceTarget,
-    exchange: Exchange,
-  ): Promise<HttpResponse | Refusal> {
-    const selection = selectionOf(served, target);
-    if (selection instanceof Refusal) return selection;
-    const body = deletionBody(request);
-    if (body instanceof Refusal) return body;
-    const deleteOptions = readDeleteOptions(body, target.query);
-    if (deleteOptions instanceof Refusal) return deleteOptions;
-    const format = negotiate(request.headers["accept"], target.query);
-    if (format instanceof Refusal) return format;
-    const chosen = live
-      .list(served.stored, served.definition.namespaced ? target.namespace : undefined)
-      .filter(selection.matches);
-    for (const { key } of chosen) {
-      const written = await deleteObject(
-        engine,
-        exchange,
-        served,
-        { namespace: key.namespace, name: key.name, subresource: "", inCollection: true },
-        deleteOptions,
-      );
-      if (written instanceof Refusal && written.code !== 404) return written;
-    }
-    return objectResponse(
-      200,
-      engine.show.list(served, chosen, { resourceVersion: String(live.revision()) }, format),
-      format,
-    );
-  }
-
-  const server: ApiServer = {
-    async handle(request, peer, signal) {
-      const exchange = { user: anonymous, signal, warnings: [] as string[] };
-      let response: HttpResponse;
-      try {
-        const outcome = await respond(request, peer, exchange);
-        response = outcome instanceof Refusal ? outcome.response() : outcome;
-      } catch (error) {
-        if (signal.aborted) throw error;
-        log.error(
-          {
-            method: request.method,
-            target: request.target,
-            error: error instanceof Error ? (error.stack ?? error.message) : String(error),
-          },
-          "request failed",
-        );
-        response = internalError(error instanceof Error ? error.message : String(error)).response();
-      }
-      if (exchange.warnings.length > 0)
-        response = { ...response, headers: { ...response.headers, warning: warningHeaders(exchange.warnings) } };
-      return request.method === "HEAD" ? { ...response, body: "" } : response;
-    },
-    as: (user) => (request, signal) => server.handle(request, { user }, signal),
-    close() {
-      for (const watch of engine.watches.keys()) watch.end();
-    },
-  };
-  return server;
+/** Groups of built-in kinds answer for resources that they do not serve; custom groups leave that to the last handler. */
+function handledGroup(group: string): boolean {
+  return builtinDefinitions.some((definition) => definition.group === group);
 }
 
 /** Bytes of all warnings together, as `k8s.io/apiserver pkg/endpoints/filters/warning.go (master)` bounds them. */
@@ -466,27 +238,4 @@ function warningHeaders(texts: readonly string[]): readonly string[] {
     headers.push(line);
   }
   return headers;
-}
-
-function attributesOf(user: UserInfo, target: ResourceTarget): AccessAttributes {
-  const { verb, group, resource, subresource, namespace } = target;
-  const collection = verb === "list" || verb === "watch" || verb === "deletecollection";
-  return {
-    user,
-    verb,
-    group,
-    resource,
-    subresource,
-    namespace,
-    name: target.name === "" && collection ? (selectorValue(target, "metadata.name") ?? "") : target.name,
-  };
-}
-
-/** The value that a field selector demands of a field. */
-function selectorValue({ query }: ResourceTarget, field: string): string | undefined {
-  for (const term of (query.get("fieldSelector") ?? "").split(",")) {
-    const [name, value] = term.split(/==?/, 2);
-    if (name === field && value !== undefined && !term.includes("!=")) return value;
-  }
-  return undefined;
 }

@@ -91,7 +91,7 @@ export async function bootstrap(
     store: folderStore(journalFolder, component),
   });
   const report = createReport({ journal, log: silentLogger });
-  const tell = async (lines: readonly JournalEntryIn<"cluster">[]) => {
+  const writeLines = async (lines: readonly JournalEntryIn<"cluster">[]) => {
     for (const line of lines) report({ book: "cluster", ...line });
     await journal.flush();
   };
@@ -107,7 +107,7 @@ export async function bootstrap(
         });
   const say = (object: object) =>
     process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Bootstrap", ...object })}\n`);
-  if (made.verdict === "made" || values["journal-dir"] !== undefined) await tell(bootstrapLines(component, made));
+  if (made.verdict === "made" || values["journal-dir"] !== undefined) await writeLines(bootstrapLines(component, made));
   if (made.verdict === "refused") {
     if (values.json === true) say({ verdict: made.verdict, problems: made.problems, notes });
     else
@@ -119,7 +119,7 @@ export async function bootstrap(
   const files = [...made.files];
   // The controller comes last: it transfers all earlier reports to the cluster.
   if (component === "controller") {
-    await tell([handOverLine(await linesIn(journalFolder))]);
+    await writeLines([handOverLine(await linesIn(journalFolder))]);
     files.push(bootstrapJournal(await linesIn(journalFolder)));
   }
   for (const { path, object } of files) {

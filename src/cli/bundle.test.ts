@@ -44,10 +44,10 @@ describe("what the Containerfile puts into the image", () => {
   });
 
   test.for([
-    ["machine-config-operator", "mco operator: the operator knows two verbs: start and bootstrap"],
-    ["machine-config-controller", "mco controller: the controller knows two verbs: start and bootstrap"],
+    ["machine-config-operator", "mco operator: name a verb: start or bootstrap"],
+    ["machine-config-controller", "mco controller: name a verb: start or bootstrap"],
     ["machine-config-daemon", "mco daemon:"],
-    ["machine-config-server", "mco server: the config server knows two verbs: start and bootstrap"],
+    ["machine-config-server", "mco server: name a verb: start or bootstrap"],
     ["machine-state-controller", "mco state:"],
   ] as const)("%s is that process", ([name, says]) => {
     const { status, stderr } = run(name, "stop");

@@ -13,6 +13,7 @@ import { admitImage, pullImage } from "../registry/pull-image.ts";
 import { registryClient } from "../registry/registry-client.ts";
 import type { PullSettings } from "../host/directory/pull-settings.ts";
 import { type ImagesInUse, type TreeRecord, askFor, recordOf, treeIn } from "./tree-record.ts";
+import { orUndefined } from "../ports/absent-file.ts";
 
 export interface WantedTree {
   readonly image: string;
@@ -64,7 +65,7 @@ export async function fetchTree(
     const own = await ownName(folder);
     try {
       const owners = await unpackLayers(pulled.layers, store, own, signal);
-      await settle(own, tree, {
+      await publishTree(own, tree, {
         v: 1,
         digests: pulled.indexDigest === undefined ? [pulled.digest] : [pulled.digest, pulled.indexDigest],
         blobs: pulled.blobs,
@@ -83,7 +84,7 @@ export async function fetchTree(
 }
 
 /** Puts a tree in its place, in one step; the note that it is whole comes last. */
-async function settle(own: string, tree: string, record: TreeRecord): Promise<void> {
+async function publishTree(own: string, tree: string, record: TreeRecord): Promise<void> {
   for (;;) {
     try {
       await rename(own, tree);
@@ -104,15 +105,6 @@ async function settle(own: string, tree: string, record: TreeRecord): Promise<vo
 
 /** A name for what only this process needs; {@link removeOrphans} removes it when the process is gone. */
 const ownName = async (folder: string) => join(folder, `${part}${await processIdentity()}-${systemRandom.uuid()}`);
-
-async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
-}
 
 /**
  * Removes pulled trees that no machine has and that nothing requested within the grace period. The note is removed
@@ -140,17 +132,17 @@ async function removeUnused(folder: string, inUse: ImagesInUse, clock: Clock): P
       (await isUsed(tree))
     )
       continue;
-    const away = await ownName(folder);
+    const doomed = await ownName(folder);
     if (noted) {
-      if ((await orUndefined(rename(tree + note, away).then(() => true))) === undefined) continue; // Another process removes it.
-      if ((await isRecent(away, "mtimeMs")) || (await isUsed(tree))) {
-        await rename(away, tree + note);
+      if ((await orUndefined(rename(tree + note, doomed).then(() => true))) === undefined) continue; // Another process removes it.
+      if ((await isRecent(doomed, "mtimeMs")) || (await isUsed(tree))) {
+        await rename(doomed, tree + note);
         continue;
       }
     }
-    await orUndefined(rename(tree, `${away}-tree`));
-    await rm(`${away}-tree`, { recursive: true, force: true });
-    await rm(away, { force: true });
+    await orUndefined(rename(tree, `${doomed}-tree`));
+    await rm(`${doomed}-tree`, { recursive: true, force: true });
+    await rm(doomed, { force: true });
   }
 }
 

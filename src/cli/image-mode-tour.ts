@@ -14,7 +14,7 @@ import { stateOfBuild } from "../core/config/build-phase.ts";
 export interface TourOptions {
   readonly kube: KubeClient;
   readonly clock: Clock;
-  readonly tell: (line: string) => void;
+  readonly print: (line: string) => void;
   /** Host and port of the registry. */
   readonly registry: string;
   /** Makes the registry refuse every push; `undefined`: as usual. */
@@ -39,8 +39,8 @@ const patienceMs = 300_000;
  * @throws McoError `MCO_TOUR_STUCK`: something did not come.
  */
 export async function imageModeTour(options: TourOptions, signal: AbortSignal): Promise<void> {
-  const { kube, tell } = options;
-  const step = (text: string) => tell(`\n== ${text}`);
+  const { kube, print } = options;
+  const step = (text: string) => print(`\n== ${text}`);
   const patchPool = (notes: Readonly<Record<string, string | null>>) =>
     kube.patch(
       MachineConfigPool,
@@ -76,14 +76,14 @@ export async function imageModeTour(options: TourOptions, signal: AbortSignal): 
     },
     { owner },
   );
-  tell(`kubectl get machineosconfig ${pool}; kubectl get pods -n ${namespace} -l k8s-app=${objects.osBuilder}`);
+  print(`kubectl get machineosconfig ${pool}; kubectl get pods -n ${namespace} -l k8s-app=${objects.osBuilder}`);
   await until(
     options,
     "the builder's pod",
     async () => (await builderPods(kube)).find(({ status }) => status?.phase === "Running"),
     signal,
   );
-  tell("the builder runs, in a pod of its own");
+  print("the builder runs, in a pod of its own");
   await untilBooted(options, signal);
 
   step("a build fails: the registry refuses the next push");
@@ -108,11 +108,11 @@ export async function imageModeTour(options: TourOptions, signal: AbortSignal): 
     "the build to fail",
     async () => (await buildsOfTarget(kube)).find((build) => stateOfBuild(build).phase === "Failed"),
     signal,
-    tellBuilds(options),
+    printBuilds(options),
   );
   const failure = readFailure(failed.metadata.annotations?.[annotations.buildFailure]);
-  tell(`${failure?.class ?? ""}: ${failure?.cause ?? stateOfBuild(failed).message}`);
-  tell(`no machine was touched; mco build explain ${pool}, kubectl describe machineosbuild ${failed.metadata.name}`);
+  print(`${failure?.class ?? ""}: ${failure?.cause ?? stateOfBuild(failed).message}`);
+  print(`no machine was touched; mco build explain ${pool}, kubectl describe machineosbuild ${failed.metadata.name}`);
 
   step("the cause is gone, and a rebuild is asked for by annotation");
   await options.refusePushes(undefined);
@@ -128,7 +128,7 @@ export async function imageModeTour(options: TourOptions, signal: AbortSignal): 
         : undefined,
     signal,
   );
-  tell(`the annotation ${annotations.rebuildImage} is gone: the rebuild has ended`);
+  print(`the annotation ${annotations.rebuildImage} is gone: the rebuild has ended`);
 
   step("the pool opts out: an explicit no");
   await patchPool({ [annotations.layeringEnabled]: "false" });
@@ -140,7 +140,7 @@ export async function imageModeTour(options: TourOptions, signal: AbortSignal): 
       return state.updated && state.images.every((image) => image === "") ? state : undefined;
     },
     signal,
-    tellPool(options),
+    printPool(options),
   );
   await until(
     options,
@@ -148,7 +148,7 @@ export async function imageModeTour(options: TourOptions, signal: AbortSignal): 
     async () => ((await builderPods(kube)).length === 0 ? true : undefined),
     signal,
   );
-  tell(
+  print(
     "every machine runs the stock OS again, and the builder is gone; its images are kept while the MachineOSConfig stays",
   );
 }
@@ -183,10 +183,10 @@ async function poolState(kube: KubeClient) {
 
 /** Every machine of the pool runs the image that is rolled out. */
 async function untilBooted(options: TourOptions, signal: AbortSignal): Promise<void> {
-  const { kube, clock, tell } = options;
+  const { kube, clock, print } = options;
   const began = clock.monotonic();
-  const builds = tellBuilds(options);
-  const pools = tellPool(options);
+  const builds = printBuilds(options);
+  const pools = printPool(options);
   const done = await until(
     options,
     "machines on the new image",
@@ -210,18 +210,18 @@ async function untilBooted(options: TourOptions, signal: AbortSignal): Promise<v
       await pools();
     },
   );
-  tell(
+  print(
     `${done.machines} machines boot ${shortImage(done.image)}, ${durationText(clock.monotonic() - began)} after it was asked for`,
   );
 }
 
-function tellBuilds({ kube, tell }: TourOptions): () => Promise<void> {
-  const told = new Map<string, string>();
+function printBuilds({ kube, print }: TourOptions): () => Promise<void> {
+  const printed = new Map<string, string>();
   return async () => {
     for (const build of (await kube.list(MachineOSBuild)).items) {
       const text = `${shortened(describeBuild(build))} [${build.metadata.annotations?.[annotations.buildStrategy] ?? "to be planned"}]`;
-      if (told.get(build.metadata.name) !== text) tell(`   ${text}`);
-      told.set(build.metadata.name, text);
+      if (printed.get(build.metadata.name) !== text) print(`   ${text}`);
+      printed.set(build.metadata.name, text);
     }
   };
 }
@@ -235,13 +235,13 @@ function shortened(text: string): string {
   return short.length <= longestLine ? short : `${short.slice(0, longestLine - 1)}…`;
 }
 
-function tellPool({ kube, tell }: TourOptions): () => Promise<void> {
-  let told = "";
+function printPool({ kube, print }: TourOptions): () => Promise<void> {
+  let printed = "";
   return async () => {
     const { says } = await poolState(kube);
     const text = shortened(says);
-    if (text !== told && text !== "") tell(`   ${text}`);
-    told = text;
+    if (text !== printed && text !== "") print(`   ${text}`);
+    printed = text;
   };
 }
 

@@ -22,6 +22,7 @@ import {
 } from "../../test/support/registry/pull-harness.ts";
 import { authJson, settings } from "../../test/support/registry/settings.ts";
 import { gzippedLayer, tarOf } from "../../test/support/registry/tar-builder.ts";
+import { untilSeen } from "../../test/support/until-seen.ts";
 import type { TestRegistry } from "../../test/support/registry/test-registry.ts";
 
 const never = new AbortController().signal;
@@ -323,12 +324,17 @@ describe("processes", () => {
         ({ size }) => size,
         () => 0,
       );
-    const arrived = async () =>
-      (await Promise.all((await readdir(partial).catch(() => [])).map(sizeOf))).includes(half);
-    while (!(await arrived())) {
-      if (first.exitCode !== null) throw new Error("the process ended by itself");
-      await systemClock.sleep(10);
-    }
+    const arrived = async () => ({
+      sizes: await Promise.all((await readdir(partial).catch(() => [])).map(sizeOf)),
+      exitCode: first.exitCode,
+    });
+    await untilSeen(
+      "half of the layer has arrived",
+      arrived,
+      ({ sizes, exitCode }) => exitCode !== null || sizes.includes(half),
+      { everyMs: 10 },
+    );
+    expect(first.exitCode).toBe(null);
     first.kill("SIGKILL");
     expect(await exitOf(first)).toBe(null);
     expect(await failure(imageTrees(folder).treeOf(image, never))).toMatchObject({ code: "MCO_HOST_IMAGE_UNKNOWN" });

@@ -15,7 +15,7 @@ async function main(): Promise<void> {
     process.exit(0);
   }
   if (command === undefined) {
-    process.stderr.write(`mco: there is no command "${verb}"\n\n${overview(process.stderr.columns)}`);
+    process.stderr.write(`mco: unknown command "${verb}"\n\n${overview(process.stderr.columns)}`);
     process.exit(exitCodes.usage);
   }
   if (args.includes("--help") || args.includes("-h")) {

@@ -92,7 +92,7 @@ export function parseDocuments(text: string, file: string): readonly ReadDocumen
     ...(line === undefined ? {} : { line }),
   });
   const tooDeep = `it nests deeper than ${maxDepth} levels`;
-  // Brackets nest in a text as long as it is deep: the parser would recurse before anybody can count.
+  // Brackets nest in a text as long as it is deep: the parser would recurse before the depth can be checked.
   if (nestsTooDeep(text)) return [refusal(1, tooDeep)];
   const lines = new LineCounter();
   let documents: readonly Document.Parsed[];

@@ -1,4 +1,4 @@
-/** Names of the reference's programs, and the process of ours that each is. */
+/** Names of the reference's programs, and the process of this suite that replaces each. */
 const programs: Readonly<Record<string, string>> = {
   "machine-config-operator": "operator",
   "machine-config-controller": "controller",

@@ -21,7 +21,7 @@ export interface ProcessOptions {
 export const processIdentity = (component: string): string =>
   `${process.env["HOSTNAME"] ?? hostname()}_${component}_${systemRandom.uuid()}`;
 
-/** Of this process: what it was started with, until somebody asks for another one. */
+/** The log level of this process: the one it was started with, until another one is requested. */
 let logLevel: "info" | "debug" = process.env["MCO_LOG_LEVEL"] === "debug" ? "debug" : "info";
 
 /**

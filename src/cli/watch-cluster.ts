@@ -67,7 +67,7 @@ export async function watchCluster(
   signal.removeEventListener("abort", onAbort);
 }
 
-/** One look at the cluster. */
+/** One reading of the cluster. */
 export async function lookAtCluster(kube: KubeClient, place: ClusterPlace = {}): Promise<ClusterStatus> {
   const none = { items: [] };
   const [pools, nodes, machineConfigNodes, clusterOperators, machineConfigurations, controllerConfigs] =

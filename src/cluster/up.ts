@@ -36,7 +36,7 @@ export interface UpOptions extends Ports {
   readonly pid: number;
   readonly portIsFree: (host: string, port: number) => Promise<boolean>;
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
-  /** Resolves when the registry answers, and has what machines are born from. */
+  /** Resolves when the registry answers and holds the images that machines start from. */
   readonly afterRegistry: (registry: ClusterRegistry, signal: AbortSignal) => Promise<void>;
   /** Resolves when the API server answers, and has what the operator needs. */
   readonly afterApiServer: (
@@ -46,11 +46,11 @@ export interface UpOptions extends Ports {
     signal: AbortSignal,
   ) => Promise<void>;
   readonly forward: Forward;
-  /** Resolves when a machine that is about to start has a Node with the roles that it may not give itself. */
+  /** Resolves when a machine that is about to start has a Node with the roles that it must not give itself. */
   readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
   /**
-   * The pointer that an empty machine begins with, with a token for this machine alone; tokens that it had before are
-   * good no more. `undefined` where the cluster has no config server: then its machines are born with credentials.
+   * The pointer that an empty machine begins with, with a token for this machine alone; its earlier tokens
+   * become invalid. `undefined` if the cluster has no config server: its machines then begin with credentials.
    */
   readonly issuePointer: (host: HostRecord, signal: AbortSignal) => Promise<string | undefined>;
   readonly onProgress: (line: string) => void;
@@ -95,7 +95,7 @@ export async function runningCluster(files: Files, layout: Layout): Promise<Clus
 
 /**
  * Brings a one-machine cluster up and keeps its processes alive until `signal` aborts: API server, cluster controllers,
- * one process for each host. What it finds of an earlier run in the folder, it continues.
+ * one process for each host. If the folder has the record of an earlier run, it continues that cluster.
  *
  * @param onReady called once, when everything has been started.
  */
@@ -104,79 +104,197 @@ export async function runCluster(
   signal: AbortSignal,
   onReady: (record: ClusterRecord) => void,
 ): Promise<void> {
-  const { files, layout, clock, log, processes } = options;
+  const { files, layout } = options;
   const live = await runningCluster(files, layout);
   if (live !== undefined)
     throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
   const earlier = await readRecord(files, layout);
 
   const addresses = addressesOf(earlier?.network ?? (await freeNetwork(options)));
-  let hosts: HostRecord[] = [...(earlier?.hosts ?? hostsFor(options))];
   await files.makeDirectory(layout.logs);
   const credentials = await clusterCredentials({ ...options, addresses });
   const imageMode = options.imageMode || earlier?.imageMode === true;
   const registry = imageMode ? await clusterRegistry({ ...options, addresses }) : undefined;
 
-  const supervised = new Map<string, Child>();
-  const startTimes = new Map<string, string>();
-  const loops: Promise<void>[] = [];
-  const stopping = new AbortController();
+  const hosts = [...(earlier?.hosts ?? hostsFor(options))];
+  const supervisor = new Supervisor({ ...options, addresses, credentials, registry }, hosts);
+  const onAbort = () => supervisor.stopping.abort(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    onReady(await supervisor.start());
+    await new Promise<void>((resolve) => {
+      const stopping = supervisor.stopping.signal;
+      if (stopping.aborted) resolve();
+      else stopping.addEventListener("abort", () => resolve(), { once: true });
+    });
+  } finally {
+    await supervisor.stop();
+  }
+}
 
-  async function writeRecord(): Promise<ClusterRecord> {
+interface SupervisorOptions extends UpOptions {
+  readonly addresses: Addresses;
+  readonly credentials: ClusterCredentials;
+  /** In image mode. */
+  readonly registry: ClusterRegistry | undefined;
+}
+
+/** What the supervisor remembers while the cluster runs. */
+interface SupervisorMemory {
+  hosts: readonly HostRecord[];
+  /** The current process of each name, and its start time. */
+  readonly processes: Map<string, { readonly child: Child; readonly startTime: string }>;
+  /** One for each process that is kept alive; resolves when the cluster stops. */
+  readonly loops: Promise<void>[];
+  /** Everything has been started: from now on every restart is recorded. */
+  ready: boolean;
+}
+
+/** Starts the cluster's processes, starts each again when it ends, and records them. */
+class Supervisor {
+  readonly stopping = new AbortController();
+  readonly #options: SupervisorOptions;
+  readonly #memory: SupervisorMemory;
+
+  constructor(options: SupervisorOptions, hosts: readonly HostRecord[]) {
+    this.#options = options;
+    this.#memory = { hosts, processes: new Map(), loops: [], ready: false };
+  }
+
+  /** @returns the record, once everything has been started. */
+  async start(): Promise<ClusterRecord> {
+    const { files, layout, credentials, registry, onProgress } = this.#options;
+    // The authorities that the whole cluster trusts for the API server: at first the cluster's own, and more while it
+    // is replaced.
+    if ((await files.stat(layout.trustedAuthorities)) === undefined)
+      await files.write(layout.trustedAuthorities, credentials.authority.certificate);
+    onProgress(`API server at ${credentials.serverUrl}`);
+    await this.#writeRecord();
+    if (registry !== undefined) {
+      onProgress(`registry at ${registry.host}`);
+      this.#supervise("registry", ["registry", "--dir", layout.directory]);
+      await this.#options.afterRegistry(registry, this.stopping.signal);
+    }
+    await this.#startApi();
+    if (this.#memory.hosts.length > 0) onProgress(`starting ${this.#memory.hosts.map(({ name }) => name).join(", ")}`);
+    for (const host of this.#memory.hosts) await this.#startHost(host);
+    await this.#forwardConfigServers();
+    await this.#options.serveControl((verb, argument) => this.#control(verb, argument), this.stopping.signal);
+    this.#memory.ready = true;
+    return this.#writeRecord();
+  }
+
+  async stop(): Promise<void> {
+    const { files, layout } = this.#options;
+    this.stopping.abort(new Error("the cluster stops"));
+    for (const rank of stopRanks)
+      await stopAll(
+        [...this.#memory.processes].filter(([name]) => stopRank(name) === rank).map(([, { child }]) => child),
+        this.#options,
+      );
+    await Promise.all(this.#memory.loops);
+    const last = await readRecord(files, layout);
+    if (last !== undefined)
+      await files.write(
+        layout.record,
+        JSON.stringify({ ...last, processes: [], supervisor: { pid: 0, startTime: "" } }, undefined, 2),
+      );
+  }
+
+  /** The API server and its controllers: our own, or Kubernetes' programs. */
+  async #startApi(): Promise<void> {
+    const { apiServer, layout, addresses, credentials, registry } = this.#options;
+    const afterApiServer = () => this.#options.afterApiServer(credentials, registry, addresses, this.stopping.signal);
+    if (apiServer.kind === "embedded") {
+      this.#supervise("apiserver", ["apiserver", "--dir", layout.directory]);
+      await afterApiServer();
+      this.#supervise("cluster-controllers", ["cluster-controllers", "--dir", layout.directory]);
+      return;
+    }
+    const parts = await kubernetesProcesses({ ...this.#options, binaries: apiServer.binaries });
+    // Its programs know no lifeline: the kernel ends them with us (prctl(2) PR_SET_PDEATHSIG).
+    const start = ({ name, program, args }: (typeof parts)[number]) =>
+      this.#keepAlive(name, "setpriv", ["--pdeathsig", "TERM", "--", program, ...args]);
+    for (const part of parts.filter(({ name }) => servers.has(name))) start(part);
+    await afterApiServer();
+    for (const part of parts.filter(({ name }) => !servers.has(name))) start(part);
+  }
+
+  /** One address for the config servers of all control-plane machines, as a load balancer gives it. */
+  async #forwardConfigServers(): Promise<void> {
+    const { addresses, log, forward } = this.#options;
+    const configServers = () =>
+      this.#memory.hosts
+        .filter(({ pool }) => pool === "master")
+        .map(({ index }) => ({ host: addresses.host(index), port: ports.configServer }));
+    await forward(
+      { host: addresses.configServer, port: ports.configServer, to: configServers, log },
+      this.stopping.signal,
+    );
+  }
+
+  async #writeRecord(): Promise<ClusterRecord> {
+    const { files, layout, version, apiServer, addresses, registry, pid } = this.#options;
     const record: ClusterRecord = {
       v: 1,
-      version: options.version,
-      apiServer: options.apiServer.kind,
+      version,
+      apiServer: apiServer.kind,
       network: addresses.network,
-      ...(imageMode ? { imageMode } : {}),
-      supervisor: { pid: options.pid, startTime: (await startTimeOf(files, options.pid)) ?? "" },
-      processes: [...supervised].map(([name, { pid }]) => ({ name, pid, startTime: startTimes.get(name) ?? "" })),
-      hosts,
+      ...(registry === undefined ? {} : { imageMode: true }),
+      supervisor: { pid, startTime: (await startTimeOf(files, pid)) ?? "" },
+      processes: [...this.#memory.processes].map(([name, { child, startTime }]) => ({
+        name,
+        pid: child.pid,
+        startTime,
+      })),
+      hosts: this.#memory.hosts,
     };
     await files.write(layout.record, JSON.stringify(record, undefined, 2));
     return record;
   }
 
   /** Starts a process of this program, and again whenever it ends, until the cluster stops. */
-  function supervise(name: string, args: readonly string[]): void {
-    const [program = "", ...leading] = options.program;
-    keepAlive(name, program, [...leading, ...args]);
+  #supervise(name: string, args: readonly string[]): void {
+    const [program = "", ...leading] = this.#options.program;
+    this.#keepAlive(name, program, [...leading, ...args]);
   }
 
-  function keepAlive(name: string, program: string, args: readonly string[]): void {
-    loops.push(
-      (async () => {
-        let backoff = firstBackoffMs;
-        while (!stopping.signal.aborted) {
-          const began = clock.monotonic();
-          const child = processes.spawn(program, args, {
-            env: { ...options.environment, MCO_LIFELINE: "3" },
-            logFile: `${layout.logs}/${name}.log`,
-            lifeline: true,
-            group: true,
-          });
-          supervised.set(name, child);
-          startTimes.set(name, (await startTimeOf(files, child.pid)) ?? "");
-          if (ready) await writeRecord();
-          const exit = await child.exited;
-          if (stopping.signal.aborted) return;
-          if (clock.monotonic() - began > 60_000) backoff = firstBackoffMs;
-          log.warn({ name, ...exit, againInMs: backoff }, "process ended");
-          await clock.sleep(backoff, stopping.signal).catch(() => undefined);
-          backoff = Math.min(backoff * 2, lastBackoffMs);
-        }
-      })(),
-    );
+  #keepAlive(name: string, program: string, args: readonly string[]): void {
+    this.#memory.loops.push(this.#restartForever(name, program, args));
   }
 
-  let ready = false;
-  async function startHost(host: HostRecord): Promise<void> {
+  async #restartForever(name: string, program: string, args: readonly string[]): Promise<void> {
+    const { clock, environment, files, layout, log, processes } = this.#options;
+    const stopping = this.stopping.signal;
+    let backoff = firstBackoffMs;
+    while (!stopping.aborted) {
+      const began = clock.monotonic();
+      const child = processes.spawn(program, args, {
+        env: { ...environment, MCO_LIFELINE: "3" },
+        logFile: `${layout.logs}/${name}.log`,
+        lifeline: true,
+        group: true,
+      });
+      this.#memory.processes.set(name, { child, startTime: "" });
+      this.#memory.processes.set(name, { child, startTime: (await startTimeOf(files, child.pid)) ?? "" });
+      if (this.#memory.ready) await this.#writeRecord();
+      const exit = await child.exited;
+      if (stopping.aborted) return;
+      if (clock.monotonic() - began > 60_000) backoff = firstBackoffMs;
+      log.warn({ name, ...exit, againInMs: backoff }, "process ended");
+      await clock.sleep(backoff, stopping).catch(() => undefined);
+      backoff = Math.min(backoff * 2, lastBackoffMs);
+    }
+  }
+
+  async #startHost(host: HostRecord): Promise<void> {
+    const { files, layout, credentials, addresses } = this.#options;
     await files.makeDirectory(layout.host(host.name));
     if (host.joins !== true) {
       await hostCredentials(files, layout, credentials, { name: host.name, address: addresses.host(host.index) });
-      await options.registerMachine(host, stopping.signal);
+      await this.#options.registerMachine(host, this.stopping.signal);
     }
-    supervise(`host-${host.name}`, [
+    this.#supervise(`host-${host.name}`, [
       "host",
       "run",
       host.name,
@@ -187,120 +305,56 @@ export async function runCluster(
     ]);
   }
 
-  async function writePointer(host: HostRecord): Promise<boolean> {
-    const pointer = await options.issuePointer(host, stopping.signal);
-    if (pointer !== undefined) await files.write(pointerPath(layout.host(host.name)), pointer, { mode: 0o600 });
-    return pointer !== undefined;
-  }
-
-  async function addHost(pool: string): Promise<HostRecord> {
-    const prefix = pool === "master" ? "master" : pool;
-    const number =
-      Math.max(
-        -1,
-        ...hosts
-          .filter(({ name }) => name.startsWith(`${prefix}-`))
-          .map(({ name }) => Number(name.slice(prefix.length + 1))),
-      ) + 1;
-    const begun: HostRecord = {
-      name: `${prefix}-${number}`,
-      pool,
-      index: Math.max(-1, ...hosts.map(({ index }) => index)) + 1,
-    };
-    // Its name and its address are reserved from now on, even if others are added meanwhile.
-    hosts = [...hosts, begun];
-    try {
-      const host: HostRecord = (await writePointer(begun)) ? { ...begun, joins: true } : begun;
-      hosts = hosts.map((other) => (other === begun ? host : other));
-      // Recorded before it is started: after a crash, the next process finds it.
-      await writeRecord();
-      await startHost(host);
-      await writeRecord();
-      return host;
-    } catch (error) {
-      hosts = hosts.filter(({ name }) => name !== begun.name);
-      throw error;
-    }
-  }
-
-  const control: ControlHandler = async (verb, argument) => {
+  async #control(verb: string, argument: string): ReturnType<ControlHandler> {
     switch (verb) {
       case "add-host":
-        return addHost(argument);
+        return this.#addHost(argument);
       case "issue-pointer": {
-        const host = hosts.find(({ name, joins }) => name === argument && joins === true);
+        const host = this.#memory.hosts.find(({ name, joins }) => name === argument && joins === true);
         if (host === undefined) throw new Error(`no machine "${argument}" joins`);
-        return { issued: await writePointer(host) };
+        return { issued: await this.#writePointer(host) };
       }
       default:
         throw new Error(`the supervisor does not know "${verb}"`);
     }
-  };
-
-  const onAbort = () => stopping.abort(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    // Whom everybody in the cluster believes to be the API server: at first the cluster's own authority, and more while
-    // it is replaced.
-    if ((await files.stat(layout.trustedAuthorities)) === undefined)
-      await files.write(layout.trustedAuthorities, credentials.authority.certificate);
-    options.onProgress(`API server at ${credentials.serverUrl}`);
-    await writeRecord();
-    if (registry !== undefined) {
-      options.onProgress(`registry at ${registry.host}`);
-      supervise("registry", ["registry", "--dir", layout.directory]);
-      await options.afterRegistry(registry, stopping.signal);
-    }
-    if (options.apiServer.kind === "kubernetes") {
-      const parts = await kubernetesProcesses({
-        ...options,
-        binaries: options.apiServer.binaries,
-        addresses,
-        credentials,
-      });
-      // Its programs know no lifeline: the kernel ends them with us (prctl(2) PR_SET_PDEATHSIG).
-      const start = ({ name, program, args }: (typeof parts)[number]) =>
-        keepAlive(name, "setpriv", ["--pdeathsig", "TERM", "--", program, ...args]);
-      for (const part of parts.filter(({ name }) => servers.has(name))) start(part);
-      await options.afterApiServer(credentials, registry, addresses, stopping.signal);
-      for (const part of parts.filter(({ name }) => !servers.has(name))) start(part);
-    } else {
-      supervise("apiserver", ["apiserver", "--dir", layout.directory]);
-      await options.afterApiServer(credentials, registry, addresses, stopping.signal);
-      supervise("cluster-controllers", ["cluster-controllers", "--dir", layout.directory]);
-    }
-    if (hosts.length > 0) options.onProgress(`starting ${hosts.map(({ name }) => name).join(", ")}`);
-    for (const host of hosts) await startHost(host);
-    // One address for the config servers of all control-plane machines, as a load balancer gives it.
-    const configServers = () =>
-      hosts
-        .filter(({ pool }) => pool === "master")
-        .map(({ index }) => ({ host: addresses.host(index), port: ports.configServer }));
-    await options.forward(
-      { host: addresses.configServer, port: ports.configServer, to: configServers, log },
-      stopping.signal,
-    );
-    await options.serveControl(control, stopping.signal);
-    ready = true;
-    onReady(await writeRecord());
-    await new Promise<void>((resolve) =>
-      stopping.signal.aborted ? resolve() : stopping.signal.addEventListener("abort", () => resolve(), { once: true }),
-    );
-  } finally {
-    stopping.abort(new Error("the cluster stops"));
-    for (const rank of stopRanks)
-      await stopAll(
-        [...supervised].filter(([name]) => stopRank(name) === rank).map(([, child]) => child),
-        options,
-      );
-    await Promise.all(loops);
-    const last = await readRecord(files, layout);
-    if (last !== undefined)
-      await files.write(
-        layout.record,
-        JSON.stringify({ ...last, processes: [], supervisor: { pid: 0, startTime: "" } }, undefined, 2),
-      );
   }
+
+  async #addHost(pool: string): Promise<HostRecord> {
+    const begun = nextHost(this.#memory.hosts, pool);
+    // Its name and its address are reserved from now on, even if others are added meanwhile.
+    this.#memory.hosts = [...this.#memory.hosts, begun];
+    try {
+      const host: HostRecord = (await this.#writePointer(begun)) ? { ...begun, joins: true } : begun;
+      this.#memory.hosts = this.#memory.hosts.map((other) => (other === begun ? host : other));
+      // Recorded before it is started: after a crash, the next process finds it.
+      await this.#writeRecord();
+      await this.#startHost(host);
+      await this.#writeRecord();
+      return host;
+    } catch (error) {
+      this.#memory.hosts = this.#memory.hosts.filter(({ name }) => name !== begun.name);
+      throw error;
+    }
+  }
+
+  async #writePointer(host: HostRecord): Promise<boolean> {
+    const { files, layout } = this.#options;
+    const pointer = await this.#options.issuePointer(host, this.stopping.signal);
+    if (pointer !== undefined) await files.write(pointerPath(layout.host(host.name)), pointer, { mode: 0o600 });
+    return pointer !== undefined;
+  }
+}
+
+/** A machine with the next free number of its pool, and the next free address. */
+function nextHost(hosts: readonly HostRecord[], pool: string): HostRecord {
+  const numbers = hosts
+    .filter(({ name }) => name.startsWith(`${pool}-`))
+    .map(({ name }) => Number(name.slice(pool.length + 1)));
+  return {
+    name: `${pool}-${Math.max(-1, ...numbers) + 1}`,
+    pool,
+    index: Math.max(-1, ...hosts.map(({ index }) => index)) + 1,
+  };
 }
 
 async function stopAll(children: readonly Child[], options: Pick<UpOptions, "clock">): Promise<void> {

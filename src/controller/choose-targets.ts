@@ -10,7 +10,9 @@ import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { quarantineStep } from "../core/pool/quarantine.ts";
 import type { Context } from "../kube/controller.ts";
 import { type Shared, describeNode, taintsOf } from "./mark-members.ts";
-import { type NodeChanges, type Written, eachAtOnce } from "./node-writes.ts";
+import { type NodeChanges, type Written, writesAtOnce } from "./node-writes.ts";
+import { eachAtOnce } from "../ports/each-at-once.ts";
+import { listText } from "../core/text/list-text.ts";
 
 /** What choosing remembers between two passes. */
 export class ChoiceMemory {
@@ -46,7 +48,7 @@ export async function giveTargets(
   const given: Given = { pool: name, target, image: pair.image, because };
   let result: Written = "written";
   const nodes: string[] = [];
-  await eachAtOnce(selection.chosen, async ({ node: chosen, was }) => {
+  await eachAtOnce(selection.chosen, writesAtOnce, async ({ node: chosen, was }) => {
     const node = cluster.node(chosen)?.node;
     if (node === undefined) return;
     const changes = targetChanges(node, target, imageAnnotations(pair, node), topology);
@@ -143,14 +145,13 @@ function reportGiven(
 ): void {
   const [first] = given;
   if (first === undefined) return;
-  const more = given.length > 5 ? ` and ${given.length - 5} more` : "";
   report({
     about: pool,
     notice: "SetDesiredConfig",
     message:
       given.length === 1
         ? `Targeted node ${first} to MachineConfig ${target}`
-        : `Set target for ${given.length} nodes to MachineConfig ${target}: ${given.slice(0, 5).join(", ")}${more}`,
+        : `Set target for ${given.length} nodes to MachineConfig ${target}: ${listText(given, 5)}`,
   });
 }
 

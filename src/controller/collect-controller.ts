@@ -22,6 +22,7 @@ import { type Caches, type Context, type Controller, type Watch, watching } from
 import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 import { trimBuild, trimMachineConfig, trimNode } from "../core/pool/trim.ts";
+import { listText } from "../core/text/list-text.ts";
 
 /** The controller notices within this time that a config has lost its last user. */
 const reconcileAfterSeconds = 300;
@@ -210,12 +211,10 @@ async function remove(
   }
   if (removed.length === 0 || pool === undefined) return;
   const kept = (because: string) => verdicts.filter((verdict) => verdict.keep && verdict.because === because).length;
-  const shown =
-    removed.length <= 5 ? removed.join(", ") : `${removed.slice(0, 5).join(", ")} and ${removed.length - 5} more`;
   report({
     about: pool,
     notice: "RenderedConfigsRemoved",
-    message: `Removed ${removed.length} rendered ${removed.length === 1 ? "config" : "configs"} that nothing uses: ${shown}; kept: ${kept("used")} in use, ${kept("recent")} for going back`,
+    message: `Removed ${removed.length} rendered ${removed.length === 1 ? "config" : "configs"} that nothing uses: ${listText(removed, 5)}; kept: ${kept("used")} in use, ${kept("recent")} for going back`,
   });
 }
 

@@ -30,6 +30,8 @@ import { updateObject } from "../kube/kube-client.ts";
 import { KubeError, isNotFound, isPassing, isTooManyRequests } from "../kube/kube-error.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
+import { eachAtOnce } from "../ports/each-at-once.ts";
+import { parseDrainRequest } from "../core/machine/drain-requests.ts";
 
 /** A blocked eviction is tried again after this time, or as soon as a pod or budget changes. */
 const retrySeconds = 5;
@@ -165,21 +167,19 @@ function rest(name: string, { pods, budgets, blocked, told }: WatchSet): void {
   if (blocked.size === 0) budgets.close(allBudgets);
 }
 
-/** Limits how many of the waiting requests start at once. */
-async function each<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  let next = 0;
-  const worker = async () => {
-    for (;;) {
-      const index = next;
-      next += 1;
-      const item = items[index];
-      if (item === undefined) return;
-      results[index] = await work(item);
+/** Asks for every pod; an eviction that fails keeps no other pod back, and is thrown at the end. */
+async function evictEach(pods: readonly Pod[], context: Context, dryRun = false): Promise<readonly Evicted[]> {
+  const failures: unknown[] = [];
+  const results = await eachAtOnce(pods, requestsAtOnce, async (pod) => {
+    try {
+      return [await evict(pod, context, dryRun)];
+    } catch (error) {
+      failures.push(error);
+      return [];
     }
-  };
-  await Promise.all(Array.from({ length: Math.min(requestsAtOnce, items.length) }, worker));
-  return results;
+  });
+  if (failures.length > 0) throw failures[0];
+  return results.flat();
 }
 
 const podsOn = async (name: string, { kube, signal }: Context): Promise<readonly Pod[]> =>
@@ -192,7 +192,9 @@ async function budgetsFor(
 ): Promise<readonly PodDisruptionBudget[]> {
   const namespaces = [...new Set(blocked.flatMap(({ pod }) => pod.metadata.namespace ?? []))].sort();
   return (
-    await each(namespaces, (namespace) => kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal }))
+    await eachAtOnce(namespaces, requestsAtOnce, (namespace) =>
+      kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal }),
+    )
   ).flatMap(({ items }) => items);
 }
 
@@ -207,7 +209,7 @@ async function foresee(name: string, context: Context): Promise<Forecast | undef
   const { log, signal } = context;
   try {
     const plan = planDrain(await podsOn(name, context));
-    const blocked = (await each(plan.evict, (pod) => evict(pod, context, true))).flatMap((result) =>
+    const blocked = (await evictEach(plan.evict, context, true)).flatMap((result) =>
       result.verdict === "blocked" ? [result] : [],
     );
     return { plan, blocked, said: describeForecast(plan, blocked, await budgetsFor(blocked, context)) };
@@ -285,7 +287,9 @@ const beganNote = (request: string, at: string, plan: DrainPlan | undefined) =>
   JSON.stringify({ request, at, pods: plan === undefined ? 0 : plan.evict.length + plan.leaving.length });
 
 /** The context of a journal line of this request. */
-const updateOf = (request: string) => ({ chapter: "Update", run: request.replace(/^(drain|uncordon)-/, "") }) as const;
+/** The chapter of the update that a request belongs to; another form of request names the run by its whole text. */
+const updateOf = (request: string) =>
+  ({ chapter: "Update", run: parseDrainRequest(request)?.config ?? request }) as const;
 
 function tellBeginning(
   node: Node,
@@ -361,13 +365,13 @@ async function evictRound(node: Node, context: Context, watchSet: WatchSet): Pro
   const seen = watchSet.pods.objects(name);
   const holdBuilds = waitsForBuilds(node, context.clock.now());
   const plan = planDrain(seen ?? (await podsOn(name, context)), holdBuilds);
-  const results = await each(plan.evict, (pod) => evict(pod, context));
+  const results = await evictEach(plan.evict, context);
   const left = leftOf(plan, plan, results);
   const looksEmpty = left.leaving.length === 0 && results.every(({ verdict }) => verdict === "gone");
   if (seen === undefined || !looksEmpty) return left;
   // Ask the server: the watch may not have delivered a pod that was bound just before the cordon.
   const last = planDrain(await podsOn(name, context), holdBuilds);
-  return leftOf({ ...plan, building: last.building }, last, await each(last.evict, (pod) => evict(pod, context)));
+  return leftOf({ ...plan, building: last.building }, last, await evictEach(last.evict, context));
 }
 
 const leftOf = (plan: DrainPlan, asked: DrainPlan, results: readonly Evicted[]): Round => ({
@@ -412,8 +416,8 @@ async function empty(node: Node, context: Context, watchSet: WatchSet): Promise<
     verdict.do === "force"
       ? [verdict.kept, [...round.leaving, ...verdict.pods.map(({ pod }) => pod)]]
       : [round.blocked, round.leaving];
-  const told = describeDrain({ pods: began.pods, blocked, leaving, budgets, now: clock.now() });
-  const message = `${told}${verdict.do === "force" ? unforcedText(verdict.kept) : ""}`;
+  const described = describeDrain({ pods: began.pods, blocked, leaving, budgets, now: clock.now() });
+  const message = `${described}${verdict.do === "force" ? unforcedText(verdict.kept) : ""}`;
   if (verdict.do === "skip")
     return skip(node, { request, deadlineSeconds: drain.deadlineSeconds ?? 0, message }, context, watchSet);
 
@@ -487,8 +491,8 @@ async function reportProgress(
     blocked.map(({ pod }) => pod.metadata.uid),
     leaving.filter((pod) => whyStuck(pod, clock.now()) !== undefined).map(({ metadata }) => metadata.uid),
   ]);
-  const told = watchSet.told.get(name);
-  if (told?.what !== what || clock.monotonic() - told.at >= progressMs) {
+  const last = watchSet.told.get(name);
+  if (last?.what !== what || clock.monotonic() - last.at >= progressMs) {
     watchSet.told.set(name, { what, at: clock.monotonic() });
     await say(name, [cordonedPhase(name), { type: types.drained, status: "Unknown", reason, message }], context);
   }
@@ -619,10 +623,10 @@ async function evict(pod: Pod, { kube, signal }: Context, dryRun = false): Promi
     if (error.httpStatus === 409) return { verdict: "leaving", pod };
     const { httpStatus } = error;
     const causes = (error.status.details?.causes ?? []).flatMap(({ message }) => message ?? []);
-    const said =
+    const answer =
       isTooManyRequests(error) && causes.length > 0 ? causes.join(" ") : (error.status.message ?? error.message);
-    const byBudget = httpStatus === 429 || (httpStatus === 500 && /more than one PodDisruptionBudget/.test(said));
-    return { verdict: "blocked", pod, by: byBudget ? "pdb" : httpStatus === 500 ? "failed" : "refused", why: said };
+    const byBudget = httpStatus === 429 || (httpStatus === 500 && /more than one PodDisruptionBudget/.test(answer));
+    return { verdict: "blocked", pod, by: byBudget ? "pdb" : httpStatus === 500 ? "failed" : "refused", why: answer };
   }
 }
 

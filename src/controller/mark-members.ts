@@ -9,7 +9,8 @@ import { labelsOfFirstPool } from "../core/pool/pool-of-node.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import type { Context } from "../kube/controller.ts";
 import { isNotFound } from "../kube/kube-error.ts";
-import { type NodeChanges, type NodeWrites, type Taints, type Written, eachAtOnce } from "./node-writes.ts";
+import { type NodeChanges, type NodeWrites, type Taints, type Written, writesAtOnce } from "./node-writes.ts";
+import { eachAtOnce } from "../ports/each-at-once.ts";
 
 /** How many machines are marked in one pass: marks must not delay the next target. */
 const marksAtOnce = 200;
@@ -68,7 +69,7 @@ export async function markMembers(
   if (memory.from.get(name) !== from) for (const member of members.all()) waiting.add(member.name);
   memory.from.set(name, from);
   let result: Written = "written";
-  await eachAtOnce([...waiting].slice(0, marksAtOnce), async (node) => {
+  await eachAtOnce([...waiting].slice(0, marksAtOnce), writesAtOnce, async (node) => {
     waiting.delete(node);
     const known = shared.cluster.node(node);
     if (known?.membership.verdict !== "member" || known.membership.pool !== name) return;

@@ -132,13 +132,13 @@ function nextPass(
   context: Context,
 ): number | undefined {
   const { canary } = rolloutPolicy(factsIn(context.caches, memory), pool);
-  const moments = [
+  const times = [
     memory.cluster.nextPass(begunAt),
     canary === undefined ? undefined : reportCanary(pool, members, canary, begunAt, memory.reports, context),
     ...[...members.skipped.values()].map(({ skippedUntil }) => Date.parse(skippedUntil)),
     members.joining.size > 0 ? memory.now() + joiningAgainSeconds * 1000 : undefined,
   ].filter((moment) => moment !== undefined && moment > begunAt) as readonly number[];
-  return moments.length === 0 ? undefined : Math.min(...moments);
+  return times.length === 0 ? undefined : Math.min(...times);
 }
 
 function watchesOfMachines(memory: NodeMemory): readonly [Watch, ...Watch[]] {

@@ -95,25 +95,7 @@ const isRefusal = (error: unknown): error is KubeError =>
   error.httpStatus !== 429;
 
 /** How many machines are written at the same time. */
-const atOnce = 16;
-
-/** Runs it for every item, a few at a time. Throws the first failure when the items that were begun have ended. */
-export async function eachAtOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const rest = items[Symbol.iterator]();
-  const failures: unknown[] = [];
-  const worker = async () => {
-    for (const item of rest) {
-      try {
-        await work(item);
-      } catch (error) {
-        failures.push(error);
-      }
-      if (failures.length > 0) return;
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
-  if (failures.length > 0) throw failures[0];
-}
+export const writesAtOnce = 16;
 
 /** Annotations or labels after a merge patch: `null` removes one. */
 function withChanges(

@@ -8,6 +8,7 @@ import { holdsPayload, noOriginals, originalOf } from "./observe-host.ts";
 import { readTarget } from "../core/machine/read-config.ts";
 import type { Previous } from "../core/machine/machine-record.ts";
 import type { Adoption } from "../core/machine/pass-plan.ts";
+import { namedImage } from "../core/config/image-pair.ts";
 
 /** Annotations that the config server gives a joining machine, if any. */
 export async function servedAnnotations(
@@ -69,7 +70,7 @@ export async function findAdoption(
   const whole = await machineConfigAt(host, hostPaths.servedConfig, signal);
   const config = whole?.metadata.name === name ? whole : await clusterConfig(name);
   if (config === undefined) return { verdict: "unknown", config: name };
-  const pair = await pairWith(imageIn(isAnnotated ? has : (served ?? {})), { ...served, ...has }, host, signal);
+  const pair = await pairWith(recordedImage(isAnnotated ? has : (served ?? {})), { ...served, ...has }, host, signal);
   return adoptionOf({ config, pair, proven }, isAnnotated ? "annotation" : "served", host, signal);
 }
 
@@ -83,10 +84,10 @@ async function pairWith(
   if (image === undefined || image === "") return undefined;
   const { booted } = await host.os.status(signal);
   const desired = desiredImageOf(notes);
-  const said = desired.verdict === "image" && desired.pair.image === image ? desired.pair.content : "os-only";
+  const stated = desired.verdict === "image" && desired.pair.image === image ? desired.pair.content : "os-only";
   return {
     image,
-    content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : said,
+    content: booted.image === image ? ((await holdsPayload(host, signal)) ? "full" : "os-only") : stated,
   };
 }
 
@@ -128,9 +129,11 @@ export async function originalsOf(host: Host, config: NodeConfig, signal: AbortS
   return { ...noOriginals(booted.kernelArguments.filter((word) => !own.has(word))), paths, enablement, passwords };
 }
 
-/** The recorded image of a machine, under either of its names. */
-const imageIn = (notes: Readonly<Record<string, string>>) =>
-  notes[annotations.currentImage] ?? notes[annotations.currentOSImage];
+/** The recorded image of a machine; where the two annotations disagree, the suite's own decides. */
+function recordedImage(notes: Readonly<Record<string, string>>): string | undefined {
+  const named = namedImage(notes, "current");
+  return named.verdict === "none" ? undefined : named.image;
+}
 
 async function textAt(host: Host, path: string, signal: AbortSignal): Promise<string | undefined> {
   const file = await host.files.read(path, signal);

@@ -206,7 +206,7 @@ async function giveUp(reason: string, options: FirstBootOptions, signal: AbortSi
 
 /** Runs {@link completeFirstBoot} until it completes: nothing else can retry it on a machine that has not joined. */
 export async function keepCompletingFirstBoot(options: FirstBootOptions, signal: AbortSignal): Promise<FirstBoot> {
-  let told = "";
+  let reported = "";
   for (;;) {
     try {
       return await completeFirstBoot(options, signal);
@@ -214,9 +214,9 @@ export async function keepCompletingFirstBoot(options: FirstBootOptions, signal:
       if (signal.aborted) throw error;
       const message = error instanceof Error ? error.message : String(error);
       // Log a repeated failure once; the log shows it to an administrator who waits for the machine.
-      if (message !== told)
+      if (message !== reported)
         report(options, { ...here, path: "OSUpdated", mark: "fail", reason: "StageFailed", message });
-      told = message;
+      reported = message;
       options.log.error({ error }, "the first boot is not complete; trying again in a minute");
       await options.clock.sleep(retryMs, signal);
     }

@@ -507,6 +507,9 @@ describe("what a machine cannot take", () => {
     });
     await goTo(harness, "rendered-2", { ignition: { storage: { disks: [{ device: "/dev/sda" }] } } });
     await harness.untilDone("rendered-2");
+    expect(await harness.annotation(annotations.currentConfig)).toBe("rendered-2");
+    expect(harness.effects.filter((effect) => !/^(files|ledger)\./.test(effect))).toEqual([]);
+    expect(harness.reboots).toEqual([]);
   });
 });
 

@@ -237,7 +237,7 @@ describe("a scribe on a machine", () => {
     const { journal, makeJournal, pass, object, logged, writes } = await harness({ sender: "absent" });
     journal.line(line("Requested", "1"));
     await pass(200_000);
-    expect(logged).toEqual([expect.stringContaining("the journal is not there yet")]);
+    expect(logged).toEqual([expect.stringContaining("the MachineStateJournal does not exist yet")]);
     expect(writes).toEqual([]);
     await makeJournal();
     await pass(200_000);
@@ -253,7 +253,7 @@ describe("a scribe on a machine", () => {
       journal.line(line("Updated", String(count)));
       await pass(60_000);
     }
-    expect(logged).toEqual([expect.stringContaining("not in their journal yet")]);
+    expect(logged).toEqual([expect.stringContaining("journal lines could not be sent yet")]);
     expect(asked).toBeLessThanOrEqual(13);
   });
 

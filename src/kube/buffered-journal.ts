@@ -50,7 +50,7 @@ const storeRetryMs = 5000;
 /**
  * How long a machine that is about to reboot waits for the API server to accept its lines: the disk already has them.
  */
-const farewellMs = 3000;
+const flushMs = 3000;
 
 interface Count {
   readonly line: JournalEntry;
@@ -61,74 +61,149 @@ interface Count {
  * The journal of a process: stamps lines with writer, number and both clocks, redacts secrets, stores the lines (on
  * disk first, if there is one), and passes them on. It never fails or blocks its process.
  */
-export function createBufferedJournal({
-  clock,
-  log,
-  writer,
-  boot,
-  after = { seq: 0 },
-  store,
-  sender: journal,
-}: BufferedJournalOptions): BufferedJournal {
-  let last = after;
-  let lines: JournalLine[] = [];
-  let written = 0;
-  let folded = 0;
-  let minute = { began: -Infinity, lines: 0 };
-  const counts = new Map<string, Count>();
-  /** Not stored yet. */
-  let queue: JournalLine[] = [];
-  let storing: Promise<void> | undefined;
-  let isTroubled = false;
-  let cancelRetry: (() => void) | undefined;
-  let cancelMinute: (() => void) | undefined;
-  const stopping = new AbortController();
+export const createBufferedJournal = (options: BufferedJournalOptions): BufferedJournal => new LineBuffer(options);
 
-  function write(line: JournalEntry): void {
-    last = numberAfter(last, line.level);
-    const made = lineOf(redactLine(line), { writer, boot, number: last, at: clock.now(), mono: clock.monotonic() });
-    written += 1;
-    lines.push(made);
-    if (lines.length >= 2 * ringLines) lines = lines.slice(-ringLines);
-    if (store === undefined) journal?.offer([made]);
+/** What the journal remembers of the lines it was given. */
+interface BufferMemory {
+  /** Number of the last line that was written. */
+  last: LineNumber;
+  /** The newest lines, up to twice {@link ringLines}. */
+  lines: JournalLine[];
+  /** How many lines were written one by one. */
+  written: number;
+  /** How many lines were only counted. */
+  folded: number;
+  /** The current minute of the rate limit, and how many lines it has had. */
+  minute: { readonly began: number; lines: number };
+  /** Lines that are not stored yet. */
+  queue: JournalLine[];
+  /** The write that is under way. */
+  storing: Promise<void> | undefined;
+  /** The last write failed, and that was logged. */
+  isTroubled: boolean;
+  /** Cancels the next attempt to write to the disk. */
+  cancelRetry: (() => void) | undefined;
+  /** Cancels the report of the counted lines at the end of the minute. */
+  cancelMinute: (() => void) | undefined;
+}
+
+class LineBuffer implements BufferedJournal {
+  readonly #options: BufferedJournalOptions;
+  readonly #memory: BufferMemory;
+  /** Lines that were only counted, by chapter, path and reason. */
+  readonly #counts = new Map<string, Count>();
+  readonly #stopping = new AbortController();
+
+  constructor(options: BufferedJournalOptions) {
+    this.#options = options;
+    this.#memory = {
+      last: options.after ?? { seq: 0 },
+      lines: [],
+      written: 0,
+      folded: 0,
+      minute: { began: -Infinity, lines: 0 },
+      queue: [],
+      storing: undefined,
+      isTroubled: false,
+      cancelRetry: undefined,
+      cancelMinute: undefined,
+    };
+  }
+
+  line(line: JournalEntry): void {
+    if (this.#stopping.signal.aborted) return;
+    try {
+      if (this.#isTaken(line)) this.#write(line);
+    } catch (error) {
+      this.#options.log.warn({ error, path: line.path, reason: line.reason }, "a journal line could not be written");
+    }
+  }
+
+  async flush(signal: AbortSignal): Promise<void> {
+    const { clock, log, sender } = this.#options;
+    try {
+      this.#reportCounts();
+      await this.#keep();
+      if (sender === undefined) return;
+      const deadline = clock.deadline(flushMs, signal);
+      try {
+        await sender.send(deadline.signal);
+      } finally {
+        deadline.cancel();
+      }
+    } catch (error) {
+      log.warn({ error }, "journal lines are not all sent");
+    }
+  }
+
+  get lines(): readonly JournalLine[] {
+    return this.#memory.lines.slice(-ringLines);
+  }
+
+  get counts(): BufferedJournal["counts"] {
+    const { written, folded, queue } = this.#memory;
+    const { waiting, dropped } = this.#options.sender?.counts ?? { waiting: 0, dropped: 0 };
+    return { lines: written, folded, waiting: waiting + queue.length, dropped };
+  }
+
+  stop(): void {
+    this.#stopping.abort(new Error("the journal has stopped"));
+    this.#memory.cancelRetry?.();
+    this.#memory.cancelMinute?.();
+    this.#options.sender?.stop();
+  }
+
+  #write(line: JournalEntry): void {
+    const { clock, writer, boot, store, sender } = this.#options;
+    const memory = this.#memory;
+    memory.last = numberAfter(memory.last, line.level);
+    const number = memory.last;
+    const made = lineOf(redactLine(line), { writer, boot, number, at: clock.now(), mono: clock.monotonic() });
+    memory.written += 1;
+    memory.lines.push(made);
+    if (memory.lines.length >= 2 * ringLines) memory.lines = memory.lines.slice(-ringLines);
+    if (store === undefined) sender?.offer([made]);
     else {
-      queue.push(made);
+      memory.queue.push(made);
       // A disk that refuses writes must not fill the memory; boundary lines are dropped last.
-      if (queue.length > ringLines)
-        queue = [
-          ...queue.filter(({ level }) => level === "boundary"),
-          ...queue.filter(({ level }) => level !== "boundary").slice(-ringLines / 2),
+      if (memory.queue.length > ringLines)
+        memory.queue = [
+          ...memory.queue.filter(({ level }) => level === "boundary"),
+          ...memory.queue.filter(({ level }) => level !== "boundary").slice(-ringLines / 2),
         ].slice(-ringLines);
-      void keep();
+      void this.#keep();
     }
   }
 
   /** Whether the line is written by itself; otherwise it has been counted. */
-  function isTaken(line: JournalEntry): boolean {
+  #isTaken(line: JournalEntry): boolean {
+    const { clock } = this.#options;
+    const memory = this.#memory;
     const now = clock.monotonic();
-    if (now - minute.began >= minuteMs) {
-      tellCounts();
-      minute = { began: now, lines: 0 };
+    if (now - memory.minute.began >= minuteMs) {
+      this.#reportCounts();
+      memory.minute = { began: now, lines: 0 };
     }
-    minute.lines += 1;
+    memory.minute.lines += 1;
     const most = line.level === "debug" ? minuteLines : line.level === "progress" ? 2 * minuteLines : Infinity;
-    if (minute.lines <= most) return true;
-    folded += 1;
+    if (memory.minute.lines <= most) return true;
+    memory.folded += 1;
     const key = [line.book, line.chapter, line.run, line.path, line.reason].join(" ");
-    const count = counts.get(key);
-    if (count === undefined) counts.set(key, { line, count: 1 });
-    else counts.set(key, { line, count: count.count + 1 });
-    cancelMinute ??= clock.after(minuteMs, tellCounts);
+    const count = this.#counts.get(key);
+    if (count === undefined) this.#counts.set(key, { line, count: 1 });
+    else this.#counts.set(key, { line, count: count.count + 1 });
+    memory.cancelMinute ??= clock.after(minuteMs, () => this.#reportCounts());
     return false;
   }
 
-  function tellCounts(): void {
-    cancelMinute?.();
-    cancelMinute = undefined;
-    const told = [...counts.values()];
-    counts.clear();
-    for (const { line, count } of told)
-      write({
+  /** Writes one line for each kind of line that was only counted. */
+  #reportCounts(): void {
+    this.#memory.cancelMinute?.();
+    this.#memory.cancelMinute = undefined;
+    const counted = [...this.#counts.values()];
+    this.#counts.clear();
+    for (const { line, count } of counted)
+      this.#write({
         ...line,
         level: "progress",
         mark: "note",
@@ -138,82 +213,46 @@ export function createBufferedJournal({
   }
 
   /** Stores queued lines, one batch after the other. @returns after the attempt. */
-  function keep(): Promise<void> {
-    if (store === undefined || queue.length === 0 || stopping.signal.aborted) return storing ?? Promise.resolve();
-    storing ??= (async () => {
-      try {
-        while (queue.length > 0 && !stopping.signal.aborted) {
-          const batch = queue;
-          queue = [];
-          const durable = batch.some(({ level }) => level === "boundary");
-          try {
-            await store.append(
-              boot,
-              batch.map((line) => JSON.stringify(line)),
-              { durable },
-              stopping.signal,
-            );
-          } catch (error) {
-            // Lines that did arrive are now stored twice under one number; readers count them once.
-            queue = [...batch, ...queue];
-            throw error;
-          }
-          isTroubled = false;
-          // Send only what is on disk: otherwise a power cut could give one number to two lines.
-          journal?.offer(batch);
-        }
-      } catch (error) {
-        if (stopping.signal.aborted) return;
-        if (!isTroubled)
-          log.warn({ error, waiting: queue.length }, "story lines cannot be written to the disk; they wait");
-        isTroubled = true;
-        cancelRetry ??= clock.after(storeRetryMs, () => {
-          cancelRetry = undefined;
-          void keep();
-        });
-      } finally {
-        storing = undefined;
-      }
-    })();
-    return storing;
+  #keep(): Promise<void> {
+    const memory = this.#memory;
+    const { store } = this.#options;
+    if (store === undefined || memory.queue.length === 0 || this.#stopping.signal.aborted)
+      return memory.storing ?? Promise.resolve();
+    memory.storing ??= this.#store(store);
+    return memory.storing;
   }
 
-  return {
-    line(line) {
-      if (stopping.signal.aborted) return;
-      try {
-        if (isTaken(line)) write(line);
-      } catch (error) {
-        log.warn({ error, path: line.path, reason: line.reason }, "a story line could not be written");
-      }
-    },
-    async flush(signal) {
-      try {
-        tellCounts();
-        await keep();
-        if (journal === undefined) return;
-        const farewell = clock.deadline(farewellMs, signal);
+  async #store(store: LineStore): Promise<void> {
+    const { clock, log, boot, sender } = this.#options;
+    const memory = this.#memory;
+    try {
+      while (memory.queue.length > 0 && !this.#stopping.signal.aborted) {
+        const batch = memory.queue;
+        memory.queue = [];
+        const durable = batch.some(({ level }) => level === "boundary");
         try {
-          await journal.send(farewell.signal);
-        } finally {
-          farewell.cancel();
+          const texts = batch.map((line) => JSON.stringify(line));
+          await store.append(boot, texts, { durable }, this.#stopping.signal);
+        } catch (error) {
+          // Lines that did arrive are now stored twice under one number; readers count them once.
+          memory.queue = [...batch, ...memory.queue];
+          throw error;
         }
-      } catch (error) {
-        log.warn({ error }, "story lines are not all sent");
+        memory.isTroubled = false;
+        // Send only what is on disk: otherwise a power cut could give one number to two lines.
+        sender?.offer(batch);
       }
-    },
-    get lines() {
-      return lines.slice(-ringLines);
-    },
-    get counts() {
-      const { waiting, dropped } = journal?.counts ?? { waiting: 0, dropped: 0 };
-      return { lines: written, folded, waiting: waiting + queue.length, dropped };
-    },
-    stop() {
-      stopping.abort(new Error("the scribe has stopped"));
-      cancelRetry?.();
-      cancelMinute?.();
-      journal?.stop();
-    },
-  };
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return;
+      if (!memory.isTroubled)
+        log.warn({ error, waiting: memory.queue.length }, "journal lines cannot be written to the disk; they wait");
+      memory.isTroubled = true;
+      memory.cancelRetry ??= clock.after(storeRetryMs, () => {
+        memory.cancelRetry = undefined;
+        void this.#keep();
+      });
+    } finally {
+      memory.storing = undefined;
+    }
+  }
 }

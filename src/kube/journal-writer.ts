@@ -17,7 +17,7 @@ export interface SendingRules {
 
 /**
  * A node's journal: sends failures and the turning points of an update (the target was seen, the machine is up again,
- * the end) at once; the reboot flushes it by `settle`. Lines in between wait for the next turning point. Outside of an
+ * the end) at once; the reboot flushes it by `flush`. Lines in between wait for the next turning point. Outside of an
  * update, lines wait up to ten seconds.
  */
 export const nodeSending: SendingRules = {
@@ -80,159 +80,203 @@ const fullGapMs = 1000;
  * read fails and is repeated. An absent journal, a missing permission and an unavailable server are logged only; they
  * do not fail the caller's work.
  */
-export function createJournalWriter({
-  kube,
-  clock,
-  random,
-  log,
-  name,
-  owner,
-  rules,
-}: JournalWriterOptions): JournalWriter {
-  /** With the time at which each line is due, in monotonic milliseconds. */
-  let waiting: { readonly line: JournalLine; readonly dueAt: number }[] = [];
-  let dropped = 0;
-  /** From the last answer; `undefined`: read it first. */
-  let known: MachineStateJournal | undefined;
-  let due: { readonly at: number; readonly cancel: () => void } | undefined;
-  let notBefore = 0;
-  let fullNotBefore = 0;
-  let failures = 0;
-  let sending: Promise<void> | undefined;
-  let stopped = false;
-  let told = "";
+export const createJournalWriter = (options: JournalWriterOptions): JournalWriter => new LineSender(options);
 
-  function plan(): void {
-    if (stopped || waiting.length === 0) return;
+interface WaitingLine {
+  readonly line: JournalLine;
+  /** In monotonic milliseconds. */
+  readonly dueAt: number;
+}
+
+/** What the writer remembers between two appends. Times are in monotonic milliseconds. */
+interface SenderMemory {
+  waiting: WaitingLine[];
+  /** How many boundary lines were dropped because too many waited. */
+  dropped: number;
+  /** The journal as the last response had it; `undefined`: it has to be read first. */
+  known: MachineStateJournal | undefined;
+  /** The next append. */
+  due: { readonly at: number; readonly cancel: () => void } | undefined;
+  /** The earliest time of the next append. */
+  notBefore: number;
+  /** The same, while {@link mostLines} or more lines wait. */
+  fullNotBefore: number;
+  /** Failed attempts in a row. */
+  failures: number;
+  /** The append that is under way. */
+  sending: Promise<void> | undefined;
+  stopped: boolean;
+  /** The kind of fault that was logged last; empty: none since the last success. */
+  logged: "" | "absent" | "refused" | "away";
+}
+
+class LineSender implements JournalWriter {
+  readonly #options: JournalWriterOptions;
+  readonly #memory: SenderMemory = {
+    waiting: [],
+    dropped: 0,
+    known: undefined,
+    due: undefined,
+    notBefore: 0,
+    fullNotBefore: 0,
+    failures: 0,
+    sending: undefined,
+    stopped: false,
+    logged: "",
+  };
+
+  constructor(options: JournalWriterOptions) {
+    this.#options = options;
+  }
+
+  offer(lines: readonly JournalLine[], patienceMs?: number): void {
+    const { clock, rules } = this.#options;
+    const memory = this.#memory;
+    const now = clock.monotonic();
+    for (const line of lines)
+      if (line.level === "boundary") memory.waiting.push({ line, dueAt: now + (patienceMs ?? rules.patienceMs(line)) });
+    // The ring would drop more than this at once; the file has all lines.
+    if (memory.waiting.length > ringLimits.lines) {
+      memory.dropped += memory.waiting.length - ringLimits.lines;
+      memory.waiting = memory.waiting.slice(-ringLimits.lines);
+    }
+    this.#plan();
+  }
+
+  async send(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    // A send in progress may have started without the newest lines.
+    await Promise.race([Promise.resolve(this.#memory.sending).then(() => this.#trySending(signal)), aborted]);
+  }
+
+  get counts(): JournalWriter["counts"] {
+    return { waiting: this.#memory.waiting.length, dropped: this.#memory.dropped };
+  }
+
+  stop(): void {
+    this.#memory.stopped = true;
+    this.#memory.due?.cancel();
+    this.#memory.due = undefined;
+  }
+
+  /** Plans the next append for the time at which the first line is due. */
+  #plan(): void {
+    const { clock } = this.#options;
+    const memory = this.#memory;
+    if (memory.stopped || memory.waiting.length === 0) return;
     // A large roll-out fills the ring in less time: waiting lines would be lost.
-    const isFull = waiting.length >= mostLines && failures === 0;
+    const isFull = memory.waiting.length >= mostLines && memory.failures === 0;
     const at = isFull
-      ? Math.max(fullNotBefore, clock.monotonic())
-      : Math.max(notBefore, Math.min(...waiting.map(({ dueAt }) => dueAt)));
-    if (due !== undefined && due.at === at) return;
-    due?.cancel();
-    due = {
+      ? Math.max(memory.fullNotBefore, clock.monotonic())
+      : Math.max(memory.notBefore, Math.min(...memory.waiting.map(({ dueAt }) => dueAt)));
+    if (memory.due !== undefined && memory.due.at === at) return;
+    memory.due?.cancel();
+    memory.due = {
       at,
       cancel: clock.after(at - clock.monotonic(), () => {
-        due = undefined;
-        void trySending(undefined);
+        memory.due = undefined;
+        void this.#trySending(undefined);
       }),
     };
   }
 
-  async function append(signal: AbortSignal | undefined): Promise<"absent" | "done"> {
+  #trySending(signal: AbortSignal | undefined): Promise<void> {
+    const memory = this.#memory;
+    if (memory.stopped || memory.waiting.length === 0) return Promise.resolve();
+    memory.sending ??= this.#attempt(signal);
+    return memory.sending;
+  }
+
+  async #attempt(signal: AbortSignal | undefined): Promise<void> {
+    const { clock, random, name, rules } = this.#options;
+    const memory = this.#memory;
+    let waitMs = rules.gapMs;
+    try {
+      const result = await this.#append(signal);
+      memory.failures = result === "absent" ? memory.failures + 1 : 0;
+      if (result === "absent") {
+        waitMs = backedOff(random, memory.failures, absent);
+        this.#note(
+          "absent",
+          { journal: name },
+          "the MachineStateJournal does not exist yet; lines wait until the operator creates it",
+        );
+      } else memory.logged = "";
+    } catch (error) {
+      memory.failures += 1;
+      const refused = isLastingRefusal(error);
+      waitMs = refused ? refusedMs : backedOff(random, memory.failures, retry);
+      if (!memory.stopped && signal?.aborted !== true)
+        this.#note(
+          refused ? "refused" : "away",
+          { error, journal: name, waiting: memory.waiting.length },
+          "journal lines could not be sent yet; they wait",
+        );
+    } finally {
+      memory.sending = undefined;
+      memory.notBefore = clock.monotonic() + waitMs;
+      memory.fullNotBefore = clock.monotonic() + fullGapMs;
+      this.#plan();
+    }
+  }
+
+  async #append(signal: AbortSignal | undefined): Promise<"absent" | "done"> {
+    const { kube, name, owner } = this.#options;
+    const memory = this.#memory;
     const options = { owner, ...(signal === undefined ? {} : { signal }) };
     for (let conflicts = 0; ; conflicts += 1) {
-      known ??= await kube.get(MachineStateJournal, { name }, options);
-      if (known === undefined) return "absent";
-      const taken = [...waiting];
+      memory.known ??= await kube.get(MachineStateJournal, { name }, options);
+      if (memory.known === undefined) return "absent";
+      const taken = [...memory.waiting];
       const change = appendLines(
-        known.spec,
+        memory.known.spec,
         taken.map(({ line }) => line),
       );
-      const forget = () => {
-        const sent = new Set(taken);
-        waiting = waiting.filter((one) => !sent.has(one));
-      };
       if (change === undefined) {
-        forget();
+        this.#forget(taken);
         return "done";
       }
       const version = {
         op: "replace" as const,
         path: "/metadata/resourceVersion",
-        value: known.metadata.resourceVersion,
+        value: memory.known.metadata.resourceVersion,
       };
       try {
-        known = await kube.patch(
+        memory.known = await kube.patch(
           MachineStateJournal,
           { name },
           { type: "json", operations: [version, ...change.operations] },
           options,
         );
-        forget();
+        this.#forget(taken);
         return "done";
       } catch (error) {
         // Whatever the result: the next attempt reads the current journal.
-        known = undefined;
+        memory.known = undefined;
         if (!isConflict(error) || conflicts >= mostConflicts) throw error;
       }
     }
   }
 
-  function trySending(signal: AbortSignal | undefined): Promise<void> {
-    if (stopped || waiting.length === 0) return Promise.resolve();
-    sending ??= (async () => {
-      let again = rules.gapMs;
-      try {
-        const result = await append(signal);
-        failures = result === "absent" ? failures + 1 : 0;
-        if (result === "absent") {
-          again = backedOff(random, failures, absent);
-          note(
-            "absent",
-            { journal: name },
-            "the journal is not there yet: story lines wait for the operator to make it",
-          );
-        } else told = "";
-      } catch (error) {
-        failures += 1;
-        const refused =
-          error instanceof KubeError &&
-          error.httpStatus >= 400 &&
-          error.httpStatus < 500 &&
-          error.httpStatus !== 409 &&
-          error.httpStatus !== 429 &&
-          error.httpStatus !== 404;
-        again = refused ? refusedMs : backedOff(random, failures, retry);
-        if (!stopped && signal?.aborted !== true)
-          note(
-            refused ? "refused" : "away",
-            { error, journal: name, waiting: waiting.length },
-            "story lines are not in their journal yet; they wait",
-          );
-      } finally {
-        sending = undefined;
-        notBefore = clock.monotonic() + again;
-        fullNotBefore = clock.monotonic() + fullGapMs;
-        plan();
-      }
-    })();
-    return sending;
+  #forget(lines: readonly WaitingLine[]): void {
+    const sent = new Set(lines);
+    this.#memory.waiting = this.#memory.waiting.filter((one) => !sent.has(one));
   }
 
   /** Logs each kind of fault once, until it is over. */
-  function note(kind: string, fields: Readonly<Record<string, unknown>>, message: string): void {
-    if (told === kind) return;
-    told = kind;
-    log.warn(fields, message);
+  #note(kind: Exclude<SenderMemory["logged"], "">, fields: Readonly<Record<string, unknown>>, message: string): void {
+    if (this.#memory.logged === kind) return;
+    this.#memory.logged = kind;
+    this.#options.log.warn(fields, message);
   }
-
-  return {
-    offer(lines, patienceMs) {
-      const now = clock.monotonic();
-      for (const line of lines)
-        if (line.level === "boundary") waiting.push({ line, dueAt: now + (patienceMs ?? rules.patienceMs(line)) });
-      // The ring would drop more than this at once; the file has all lines.
-      if (waiting.length > ringLimits.lines) {
-        dropped += waiting.length - ringLimits.lines;
-        waiting = waiting.slice(-ringLimits.lines);
-      }
-      plan();
-    },
-    async send(signal) {
-      if (signal.aborted) return;
-      const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-      // A send in progress may have started without the newest lines.
-      await Promise.race([Promise.resolve(sending).then(() => trySending(signal)), aborted]);
-    },
-    get counts() {
-      return { waiting: waiting.length, dropped };
-    },
-    stop() {
-      stopped = true;
-      due?.cancel();
-      due = undefined;
-    },
-  };
 }
+
+/** Whether a refusal, such as a missing permission, is likely to persist. */
+const isLastingRefusal = (error: unknown): boolean =>
+  error instanceof KubeError &&
+  error.httpStatus >= 400 &&
+  error.httpStatus < 500 &&
+  error.httpStatus !== 409 &&
+  error.httpStatus !== 429 &&
+  error.httpStatus !== 404;

@@ -214,48 +214,44 @@ function refusal(response: Pick<HttpResponse, "status" | "headers">, text: strin
   );
 }
 
-export function createKubeClient(options: KubeClientOptions): KubeClient {
-  const { transport, clock, random } = options;
-  const timeoutMs = options.requestTimeoutMs ?? 30_000;
+export const createKubeClient = (options: KubeClientOptions): KubeClient =>
+  new HttpKubeClient(new KubeWire(options), undefined);
 
-  function report(headers: HttpResponse["headers"]): void {
-    const warnings = headers["warning"];
-    if (warnings === undefined || options.onWarning === undefined) return;
-    for (const warning of typeof warnings === "string" ? [warnings] : warnings) {
-      const text = /^\d{3} \S+ "(.*)"$/.exec(warning)?.[1];
-      options.onWarning(text === undefined ? warning : text.replaceAll('\\"', '"'));
-    }
+/** Requests and responses: time limits, retries, warnings. */
+class KubeWire {
+  readonly #options: KubeClientOptions;
+  readonly #timeoutMs: number;
+
+  constructor(options: KubeClientOptions) {
+    this.#options = options;
+    this.#timeoutMs = options.requestTimeoutMs ?? 30_000;
   }
 
-  async function exchangeOnce(request: HttpRequest, signal: AbortSignal): Promise<unknown> {
-    const response = await transport(request, signal);
-    const text = await textOf(response.body);
-    report(response.headers);
-    if (response.status >= 300) throw refusal(response, text, request);
-    if (text === "") return undefined;
-    // The health paths answer in plain text.
-    return String(response.headers["content-type"] ?? "").startsWith("text/plain")
-      ? text
-      : (JSON.parse(text) as unknown);
+  headers(contentType?: string): Record<string, string> {
+    return {
+      accept: jsonType,
+      "user-agent": this.#options.userAgent,
+      ...(contentType === undefined ? {} : { "content-type": contentType }),
+    };
   }
 
   /**
    * A server that sends `Retry-After` has not processed the request, so any request can be retried: a few times, within
    * its time limit. All other errors go to the caller, who knows whether the request still matters.
    */
-  async function exchange(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown> {
-    const endsAt = clock.monotonic() + timeoutMs;
-    const deadline = clock.deadline(timeoutMs, signal);
+  async exchange(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown> {
+    const endsAt = this.#options.clock.monotonic() + this.#timeoutMs;
+    const deadline = this.#options.clock.deadline(this.#timeoutMs, signal);
     try {
       for (let attempt = 1; ; attempt += 1) {
         try {
-          return await exchangeOnce(request, deadline.signal);
+          return await this.#exchangeOnce(request, deadline.signal);
         } catch (error) {
           const wait = retryAfterMs(error);
           if (attempt >= maxAttempts || wait === 0 || !isBusy(error)) throw error;
-          const spread = wait * (1 + 0.2 * random.next());
-          if (clock.monotonic() + spread >= endsAt) throw error;
-          await clock.sleep(spread, deadline.signal);
+          const spread = wait * (1 + 0.2 * this.#options.random.next());
+          if (this.#options.clock.monotonic() + spread >= endsAt) throw error;
+          await this.#options.clock.sleep(spread, deadline.signal);
         }
       }
     } catch (error) {
@@ -270,14 +266,26 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     }
   }
 
+  async #exchangeOnce(request: HttpRequest, signal: AbortSignal): Promise<unknown> {
+    const response = await this.#options.transport(request, signal);
+    const text = await textOf(response.body);
+    this.#report(response.headers);
+    if (response.status >= 300) throw refusal(response, text, request);
+    if (text === "") return undefined;
+    // The health paths answer in plain text.
+    return String(response.headers["content-type"] ?? "").startsWith("text/plain")
+      ? text
+      : (JSON.parse(text) as unknown);
+  }
+
   /** The head of the answer has the usual time limit; the stream has none. */
-  async function openWatch(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
+  async openWatch(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
     const opening = new AbortController();
-    const cancel = clock.after(timeoutMs, () =>
-      opening.abort(new DeadlineExceeded(`not begun within ${timeoutMs} ms`)),
+    const cancel = this.#options.clock.after(this.#timeoutMs, () =>
+      opening.abort(new DeadlineExceeded(`not begun within ${this.#timeoutMs} ms`)),
     );
     try {
-      const response = await transport(request, AbortSignal.any([signal, opening.signal]));
+      const response = await this.#options.transport(request, AbortSignal.any([signal, opening.signal]));
       if (response.status < 300) return response;
       throw refusal(response, await textOf(response.body), request);
     } catch (error) {
@@ -288,181 +296,209 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     }
   }
 
-  const headers = (contentType?: string): Record<string, string> => ({
-    accept: jsonType,
-    "user-agent": options.userAgent,
-    ...(contentType === undefined ? {} : { "content-type": contentType }),
-  });
+  #report(headers: HttpResponse["headers"]): void {
+    const warnings = headers["warning"];
+    if (warnings === undefined || this.#options.onWarning === undefined) return;
+    for (const warning of typeof warnings === "string" ? [warnings] : warnings) {
+      const text = /^\d{3} \S+ "(.*)"$/.exec(warning)?.[1];
+      this.#options.onWarning(text === undefined ? warning : text.replaceAll('\\"', '"'));
+    }
+  }
+}
 
-  function clientWith(defaultSignal: AbortSignal | undefined): KubeClient {
-    const signalOf = (given: RequestOptions | undefined) => given?.signal ?? defaultSignal;
-    const send = (
-      method: string,
-      target: string,
-      body: unknown,
-      given: RequestOptions | undefined,
-      contentType = jsonType,
-    ) =>
-      exchange(
-        {
-          method,
-          target,
-          headers: headers(body === undefined ? undefined : contentType),
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        },
-        signalOf(given),
-      );
-    const dryRun = (given: RequestOptions | undefined) => (given?.dryRun === true ? "All" : undefined);
+const dryRun = (options: RequestOptions | undefined) => (options?.dryRun === true ? "All" : undefined);
 
-    const client: KubeClient = {
-      get: (resource, key, given) =>
-        unlessNotFound(send("GET", pathOf(resource, key), undefined, given) as Promise<never>),
+/** The typed verbs. Requests that name no signal carry the client's own, if it has one. */
+class HttpKubeClient implements KubeClient {
+  readonly #wire: KubeWire;
+  readonly #signal: AbortSignal | undefined;
 
-      async list<T extends KubeObject>(resource: Resource<T>, selection: Selection = {}, given?: RequestOptions) {
-        let items: T[] = [];
-        let limit: string | undefined = String(pageSize);
-        let next: string | undefined;
-        for (;;) {
-          const target =
-            pathOf(resource, { namespace: selection.namespace }) +
-            query({
-              labelSelector: selection.labelSelector,
-              fieldSelector: selection.fieldSelector,
-              limit,
-              continue: next,
-            });
-          let page: { items: T[]; metadata: { resourceVersion: string; continue?: string } };
-          try {
-            page = (await send("GET", target, undefined, given)) as typeof page;
-          } catch (error) {
-            // The resource version expired between two pages: list again without paging.
-            if (!isExpired(error) || next === undefined) throw error;
-            [items, next, limit] = [[], undefined, undefined];
-            continue;
-          }
-          for (const item of page.items) {
-            // Some servers omit kind and apiVersion from list items.
-            item.apiVersion ??= resource.apiVersion;
-            item.kind ??= resource.kind;
-            items.push(item);
-          }
-          next = page.metadata.continue;
-          if (next === undefined || next === "") return { items, resourceVersion: page.metadata.resourceVersion };
-        }
-      },
-
-      async *watch<T extends KubeObject>(
-        resource: Resource<T>,
-        selection: Selection,
-        from: { resourceVersion: string; timeoutSeconds: number },
-        signal: AbortSignal,
-      ) {
-        const target =
-          pathOf(resource, { namespace: selection.namespace }) +
-          query({
-            labelSelector: selection.labelSelector,
-            fieldSelector: selection.fieldSelector,
-            watch: "true",
-            allowWatchBookmarks: "true",
-            resourceVersion: from.resourceVersion,
-            timeoutSeconds: String(Math.round(from.timeoutSeconds)),
-          });
-        const request: HttpRequest = { method: "GET", target, headers: headers() };
-        const response = await openWatch(request, signal);
-        for await (const line of linesOf(response.body)) {
-          const event = JSON.parse(line) as WatchEvent<T> | { type: "ERROR"; object: KubeStatus };
-          if (event.type === "ERROR") throw new KubeError(event.object.code ?? 500, event.object, `WATCH ${target}`);
-          yield event;
-        }
-      },
-
-      create: (resource, object, given) =>
-        send(
-          "POST",
-          pathOf(resource, { namespace: object.metadata.namespace }) +
-            query({ dryRun: dryRun(given), fieldManager: given?.owner }),
-          object,
-          given,
-        ) as Promise<never>,
-
-      replace: (resource, object, given) =>
-        send(
-          "PUT",
-          pathOf(resource, object.metadata, given?.subresource) +
-            query({ dryRun: dryRun(given), fieldManager: given?.owner }),
-          object,
-          given,
-        ) as Promise<never>,
-
-      patch: (resource, key, patch, given) =>
-        send(
-          "PATCH",
-          pathOf(resource, key, given?.subresource) + query({ dryRun: dryRun(given), fieldManager: given?.owner }),
-          patch.type === "json" ? patch.operations : patch.body,
-          given,
-          patchTypes[patch.type],
-        ) as Promise<never>,
-
-      apply: (resource, object, given) =>
-        send(
-          "PATCH",
-          pathOf(resource, object.metadata, given.subresource) +
-            query({ fieldManager: given.owner, force: given.force === true ? "true" : "false", dryRun: dryRun(given) }),
-          { ...object, apiVersion: resource.apiVersion, kind: resource.kind },
-          given,
-          "application/apply-patch+yaml",
-        ) as Promise<never>,
-
-      async delete(resource, key, given) {
-        const preconditions = {
-          ...(given?.uid === undefined ? {} : { uid: given.uid }),
-          ...(given?.resourceVersion === undefined ? {} : { resourceVersion: given.resourceVersion }),
-        };
-        const body = {
-          apiVersion: "v1",
-          kind: "DeleteOptions",
-          propagationPolicy: given?.propagation ?? "Background",
-          ...(given?.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: given.gracePeriodSeconds }),
-          ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
-        };
-        await unlessNotFound(send("DELETE", pathOf(resource, key) + query({ dryRun: dryRun(given) }), body, given));
-      },
-
-      async evict(pod, given) {
-        const { name, namespace = "" } = pod.metadata;
-        const body = {
-          apiVersion: "policy/v1",
-          kind: "Eviction",
-          metadata: { name, namespace },
-          deleteOptions: {
-            ...(given?.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: given.gracePeriodSeconds }),
-            ...(pod.metadata.uid === undefined ? {} : { preconditions: { uid: pod.metadata.uid } }),
-          },
-        };
-        await unlessNotFound(
-          send(
-            "POST",
-            `/api/v1/namespaces/${namespace}/pods/${name}/eviction${query({ dryRun: dryRun(given) })}`,
-            body,
-            given,
-          ),
-        );
-      },
-
-      async *lines(target, signal) {
-        const response = await openWatch({ method: "GET", target, headers: headers() }, signal);
-        yield* linesOf(response.body);
-      },
-
-      request: (request, given) =>
-        exchange({ ...request, headers: { ...headers(), ...request.headers } }, signalOf(given)),
-
-      within: (signal) => clientWith(signal),
-    };
-    return client;
+  constructor(wire: KubeWire, signal: AbortSignal | undefined) {
+    this.#wire = wire;
+    this.#signal = signal;
   }
 
-  return clientWith(undefined);
+  get<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, given?: RequestOptions): Promise<T | undefined> {
+    return unlessNotFound(this.#send<T>("GET", pathOf(resource, key), undefined, given));
+  }
+
+  async list<T extends KubeObject>(
+    resource: Resource<T>,
+    selection: Selection = {},
+    given?: RequestOptions,
+  ): Promise<ListResult<T>> {
+    let items: T[] = [];
+    let limit: string | undefined = String(pageSize);
+    let next: string | undefined;
+    for (;;) {
+      const target =
+        pathOf(resource, { namespace: selection.namespace }) +
+        query({
+          labelSelector: selection.labelSelector,
+          fieldSelector: selection.fieldSelector,
+          limit,
+          continue: next,
+        });
+      let page: { items: T[]; metadata: { resourceVersion: string; continue?: string } };
+      try {
+        page = await this.#send<typeof page>("GET", target, undefined, given);
+      } catch (error) {
+        // The resource version expired between two pages: list again without paging.
+        if (!isExpired(error) || next === undefined) throw error;
+        [items, next, limit] = [[], undefined, undefined];
+        continue;
+      }
+      for (const item of page.items) {
+        // Some servers omit kind and apiVersion from list items.
+        item.apiVersion ??= resource.apiVersion;
+        item.kind ??= resource.kind;
+        items.push(item);
+      }
+      next = page.metadata.continue;
+      if (next === undefined || next === "") return { items, resourceVersion: page.metadata.resourceVersion };
+    }
+  }
+
+  async *watch<T extends KubeObject>(
+    resource: Resource<T>,
+    selection: Selection,
+    from: { resourceVersion: string; timeoutSeconds: number },
+    signal: AbortSignal,
+  ): AsyncGenerator<WatchEvent<T>> {
+    const target =
+      pathOf(resource, { namespace: selection.namespace }) +
+      query({
+        labelSelector: selection.labelSelector,
+        fieldSelector: selection.fieldSelector,
+        watch: "true",
+        allowWatchBookmarks: "true",
+        resourceVersion: from.resourceVersion,
+        timeoutSeconds: String(Math.round(from.timeoutSeconds)),
+      });
+    const request: HttpRequest = { method: "GET", target, headers: this.#wire.headers() };
+    const response = await this.#wire.openWatch(request, signal);
+    for await (const line of linesOf(response.body)) {
+      const event = JSON.parse(line) as WatchEvent<T> | { type: "ERROR"; object: KubeStatus };
+      if (event.type === "ERROR") throw new KubeError(event.object.code ?? 500, event.object, `WATCH ${target}`);
+      yield event;
+    }
+  }
+
+  create<T extends KubeObject>(
+    resource: Resource<T>,
+    object: T,
+    given?: RequestOptions & { readonly owner?: string },
+  ): Promise<T> {
+    const parameters = query({ dryRun: dryRun(given), fieldManager: given?.owner });
+    return this.#send("POST", pathOf(resource, { namespace: object.metadata.namespace }) + parameters, object, given);
+  }
+
+  replace<T extends KubeObject>(
+    resource: Resource<T>,
+    object: T,
+    given?: RequestOptions & { readonly owner?: string; readonly subresource?: "status" },
+  ): Promise<T> {
+    const parameters = query({ dryRun: dryRun(given), fieldManager: given?.owner });
+    return this.#send("PUT", pathOf(resource, object.metadata, given?.subresource) + parameters, object, given);
+  }
+
+  patch<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, patch: Patch, given?: PatchOptions): Promise<T> {
+    const parameters = query({ dryRun: dryRun(given), fieldManager: given?.owner });
+    return this.#send(
+      "PATCH",
+      pathOf(resource, key, given?.subresource) + parameters,
+      patch.type === "json" ? patch.operations : patch.body,
+      given,
+      patchTypes[patch.type],
+    );
+  }
+
+  apply<T extends KubeObject>(
+    resource: Resource<T>,
+    object: DeepPartial<T> & { metadata: ObjectKey },
+    given: ApplyOptions,
+  ): Promise<T> {
+    const force = given.force === true ? "true" : "false";
+    const parameters = query({ fieldManager: given.owner, force, dryRun: dryRun(given) });
+    return this.#send(
+      "PATCH",
+      pathOf(resource, object.metadata, given.subresource) + parameters,
+      { ...object, apiVersion: resource.apiVersion, kind: resource.kind },
+      given,
+      "application/apply-patch+yaml",
+    );
+  }
+
+  async delete<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, given?: DeleteOptions): Promise<void> {
+    const preconditions = {
+      ...(given?.uid === undefined ? {} : { uid: given.uid }),
+      ...(given?.resourceVersion === undefined ? {} : { resourceVersion: given.resourceVersion }),
+    };
+    const body = {
+      apiVersion: "v1",
+      kind: "DeleteOptions",
+      propagationPolicy: given?.propagation ?? "Background",
+      ...(given?.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: given.gracePeriodSeconds }),
+      ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+    };
+    await unlessNotFound(this.#send("DELETE", pathOf(resource, key) + query({ dryRun: dryRun(given) }), body, given));
+  }
+
+  async evict(pod: Pod, given?: RequestOptions & { readonly gracePeriodSeconds?: number }): Promise<void> {
+    const { name, namespace = "" } = pod.metadata;
+    const body = {
+      apiVersion: "policy/v1",
+      kind: "Eviction",
+      metadata: { name, namespace },
+      deleteOptions: {
+        ...(given?.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: given.gracePeriodSeconds }),
+        ...(pod.metadata.uid === undefined ? {} : { preconditions: { uid: pod.metadata.uid } }),
+      },
+    };
+    await unlessNotFound(
+      this.#send(
+        "POST",
+        `/api/v1/namespaces/${namespace}/pods/${name}/eviction${query({ dryRun: dryRun(given) })}`,
+        body,
+        given,
+      ),
+    );
+  }
+
+  async *lines(target: string, signal: AbortSignal): AsyncGenerator<string> {
+    const response = await this.#wire.openWatch({ method: "GET", target, headers: this.#wire.headers() }, signal);
+    yield* linesOf(response.body);
+  }
+
+  request(request: HttpRequest, given?: RequestOptions): Promise<unknown> {
+    return this.#wire.exchange(
+      { ...request, headers: { ...this.#wire.headers(), ...request.headers } },
+      given?.signal ?? this.#signal,
+    );
+  }
+
+  within(signal: AbortSignal): KubeClient {
+    return new HttpKubeClient(this.#wire, signal);
+  }
+
+  /** The response is believed to have the type of what was asked for. */
+  #send<Answer>(
+    method: string,
+    target: string,
+    body: unknown,
+    given: RequestOptions | undefined,
+    contentType = jsonType,
+  ): Promise<Answer> {
+    return this.#wire.exchange(
+      {
+        method,
+        target,
+        headers: this.#wire.headers(body === undefined ? undefined : contentType),
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      },
+      given?.signal ?? this.#signal,
+    ) as Promise<Answer>;
+  }
 }
 
 /**

@@ -341,7 +341,7 @@ describe("the operator", () => {
         body: { spec: { nodeDisruptionPolicy: { files: [{ path: "/etc/a", actions: [{ type: "None" }] }] } } },
       },
     );
-    await until(
+    const settings = await until(
       kube,
       MachineConfiguration,
       { name: "cluster" },
@@ -349,6 +349,10 @@ describe("the operator", () => {
         status?.observedGeneration === metadata.generation &&
         status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files?.some(({ path }) => path === "/etc/a") === true,
     );
+    expect(settings.status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files).toContainEqual({
+      path: "/etc/a",
+      actions: [{ type: "None" }],
+    });
   });
 
   test.for([
@@ -889,11 +893,12 @@ describe("the operator's config server", () => {
 
   test("answers everybody only while the settings say so", async () => {
     const { kube } = await start();
-    await serves(kube, (one) => valueOf(one, "--access") === "required");
+    const accessOf = (one: DaemonSet) => valueOf(one, "--access");
+    expect(accessOf(await serves(kube, () => true))).toBe("required");
     await annotate(kube, "insecure");
-    await serves(kube, (one) => valueOf(one, "--access") === "insecure");
+    expect(accessOf(await serves(kube, (one) => accessOf(one) !== "required"))).toBe("insecure");
     await annotate(kube, null);
-    await serves(kube, (one) => valueOf(one, "--access") === "required");
+    expect(accessOf(await serves(kube, (one) => accessOf(one) !== "insecure"))).toBe("required");
   });
 
   test("takes client certificates while there is a ConfigMap with their authorities", async () => {

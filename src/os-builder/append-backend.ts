@@ -111,7 +111,7 @@ class AppendBackend implements BuildBackend {
   }
   #change(task: Task, state: RunState): void {
     task.state = state;
-    for (const tell of this.#listeners) tell(task.run.build);
+    for (const listener of this.#listeners) listener(task.run.build);
   }
 
   /** A run that was taken back goes no further. */

@@ -161,8 +161,8 @@ async function driveAll(pool: string, context: BuilderContext): Promise<NextLook
     const state = stateOfBuild(build);
     if (hasEnded(state)) await cleanUp(build, state.phase === "Failed", context);
     else {
-      const look = await driveBuild(build, { context, backends, observer, wantOf: (of) => wantOf(of, context) });
-      if (look !== undefined) looks.push(look);
+      const outcome = await driveBuild(build, { context, backends, observer, wantOf: (of) => wantOf(of, context) });
+      if (outcome !== undefined) looks.push(outcome);
     }
   }
   return looks.length === 0 ? undefined : Math.min(...looks);

@@ -393,11 +393,11 @@ export async function succeed(
   run: Pick<RunState, "startedAt" | "endedAt"> | undefined,
   context: Context,
 ): Promise<void> {
-  const moments =
+  const times =
     run === undefined ? {} : timesOf(build.status?.buildStart ?? run.startedAt, run.endedAt, context.clock.now());
   if (
     !(await writeBuildState(build, { phase: "Succeeded", reason, message: image }, context, {
-      ...moments,
+      ...times,
       digestedImagePushSpec: image,
     }))
   )
@@ -585,11 +585,11 @@ async function fail(build: MachineOSBuild, reason: string, message: string, cont
   const { report, clock } = context;
   const { name } = build.metadata;
   const record = readFailure(noted(build, annotations.buildFailure));
-  const moments =
+  const times =
     build.status?.buildStart === undefined
       ? {}
       : { buildEnd: timesOf(build.status.buildStart, undefined, clock.now()).buildEnd };
-  if (!(await writeBuildState(build, { phase: "Failed", reason, message: clipped(message) }, context, moments))) return;
+  if (!(await writeBuildState(build, { phase: "Failed", reason, message: clipped(message) }, context, times))) return;
   const next = { action: record?.nextAction ?? "Read the message", actor: "administrator" };
   report({
     // The build has failed with its last attempt, and the Event is about that.
@@ -638,11 +638,11 @@ export async function interrupt(
   message: string,
   context: Context,
 ): Promise<void> {
-  const moments =
+  const times =
     build.status?.buildStart === undefined
       ? {}
       : { buildEnd: timesOf(build.status.buildStart, undefined, context.clock.now()).buildEnd };
-  if (!(await writeBuildState(build, { phase: "Interrupted", reason, message: clipped(message) }, context, moments)))
+  if (!(await writeBuildState(build, { phase: "Interrupted", reason, message: clipped(message) }, context, times)))
     return;
   const { name } = build.metadata;
   context.report({

@@ -137,7 +137,7 @@ class JobBackend implements BuildBackend {
   watch(onChange: (build: string) => void): () => void {
     const stopping = new AbortController();
     const selection = { namespace, labelSelector: labels.ephemeralBuildObject };
-    const tell = (object: KubeObject | undefined) => {
+    const notify = (object: KubeObject | undefined) => {
       const build = object?.metadata.annotations?.[buildAnnotation];
       if (build !== undefined) onChange(build);
     };
@@ -145,7 +145,7 @@ class JobBackend implements BuildBackend {
       new WatchCache<Job>({ ...this.#options, resource: kubernetes.Job, selection, keep: trim }),
       new WatchCache<Pod>({ ...this.#options, resource: kubernetes.Pod, selection, keep: trim }),
     ]) {
-      cache.onChange(({ before, after }) => tell(after ?? before));
+      cache.onChange(({ before, after }) => notify(after ?? before));
       cache.run(stopping.signal).catch((error: unknown) => {
         if (!stopping.signal.aborted) this.#options.log.error({ error }, "watch of builds ended");
       });

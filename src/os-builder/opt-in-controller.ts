@@ -18,7 +18,7 @@ import { writeConfigStatus } from "./write-objects.ts";
  */
 export function optInController(): Controller {
   /** Pool → problems of its inputs that were reported where there is no MachineOSConfig to report them on. */
-  const told = new Map<string, string>();
+  const reported = new Map<string, string>();
   return {
     name: "opt-in",
     watches: poolWatches,
@@ -27,11 +27,11 @@ export function optInController(): Controller {
       "MachineOSConfig.metadata.finalizers",
       "MachineOSConfig.status.conditions/Accepted",
     ],
-    reconcile: (name, context) => optIn(name, context, told),
+    reconcile: (name, context) => optIn(name, context, reported),
   };
 }
 
-async function optIn(name: string, context: Context, told: Map<string, string>): Promise<Outcome> {
+async function optIn(name: string, context: Context, reported: Map<string, string>): Promise<Outcome> {
   const { caches } = context;
   const pool = caches.of(MachineConfigPool).get(name);
   const configs = caches
@@ -40,7 +40,7 @@ async function optIn(name: string, context: Context, told: Map<string, string>):
     .filter(({ spec }) => spec.machineConfigPool.name === name);
   for (const config of configs) if (config.metadata.deletionTimestamp === undefined) await adopt(config, context);
   if (pool === undefined) {
-    told.delete(name);
+    reported.delete(name);
     for (const config of configs)
       if (!isMaterialised(config))
         await accept(config, { reason: "PoolNotFound", message: `there is no MachineConfigPool ${name}` }, context);
@@ -50,7 +50,7 @@ async function optIn(name: string, context: Context, told: Map<string, string>):
   const facts = intentFacts(pool, caches);
   const intent = compileIntent(facts);
   await materialise(pool, intent, configs, context);
-  tellProblems(pool, intent, context, told);
+  reportProblems(pool, intent, context, reported);
   const refused = notAccepted(facts);
   for (const config of configs)
     if (config.metadata.deletionTimestamp === undefined)
@@ -151,13 +151,18 @@ async function materialise(
   );
 }
 
-function tellProblems(pool: MachineConfigPool, intent: Intent, { report }: Context, told: Map<string, string>): void {
+function reportProblems(
+  pool: MachineConfigPool,
+  intent: Intent,
+  { report }: Context,
+  reported: Map<string, string>,
+): void {
   const text =
     intent.opted === "in" && intent.source !== "MachineOSConfig"
       ? intent.problems.map(({ code, message }) => `${code}: ${message}`).join("; ")
       : "";
-  if (told.get(pool.metadata.name) === text) return;
-  told.set(pool.metadata.name, text);
+  if (reported.get(pool.metadata.name) === text) return;
+  reported.set(pool.metadata.name, text);
   if (text !== "") report({ about: pool, notice: "ConfigReconcileFailed", message: text });
 }
 

@@ -18,6 +18,7 @@ import type { OpenImages } from "./images.ts";
 import { WantObserver } from "./observe-want.ts";
 import { annotateBuild, writeConfigStatus } from "./write-objects.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
+import { listText } from "../core/text/list-text.ts";
 
 /** There is one item to reconcile: everything. */
 const everything = "builds";
@@ -140,10 +141,7 @@ async function tellDryRun(plan: PrunePlan, configs: readonly MachineOSConfig[], 
           type: types.pruned,
           status: "False",
           reason: "DryRun",
-          message:
-            own.length === 0
-              ? "nothing would go"
-              : `would go: ${own.slice(0, 20).join(", ")}${own.length > 20 ? ` and ${own.length - 20} more` : ""}`,
+          message: own.length === 0 ? "nothing would go" : `would go: ${listText(own, 20)}`,
         },
       ],
       context,

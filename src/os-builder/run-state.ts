@@ -93,7 +93,7 @@ function failureOf(pod: Pod | undefined, step: string | undefined): BuildFailure
   const outcome = readOutcome(message);
   const killed = terminated?.reason === "OOMKilled";
   const disruption = conditionOf(status?.conditions, "DisruptionTarget");
-  const told = outcome !== undefined && "failure" in outcome ? outcome.failure : undefined;
+  const reported = outcome !== undefined && "failure" in outcome ? outcome.failure : undefined;
   const exit = {
     ...(terminated === undefined ? {} : { exitCode: terminated.exitCode }),
     ...(step === undefined ? {} : { step }),
@@ -108,7 +108,7 @@ function failureOf(pod: Pod | undefined, step: string | undefined): BuildFailure
     return classifyPodEnd({ reason: disruption.reason ?? "Evicted", message: disruption.message ?? "", ...exit });
   if (status?.reason !== undefined && status.reason !== "")
     return classifyPodEnd({ reason: status.reason, message: status.message ?? "", ...exit });
-  if (told !== undefined) return told;
+  if (reported !== undefined) return reported;
   if (outcome !== undefined || terminated?.exitCode === 0)
     return {
       class: "DigestMissing",

@@ -2,7 +2,8 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, fieldManagers, type machineOSConfigConditions } from "../api/names.ts";
-import { type Condition, conditionOf, timestampOf } from "../api/schema/object.ts";
+import { setCondition } from "../api/schema/conditions.ts";
+import type { Condition } from "../api/schema/object.ts";
 import { conditionsOfBuild, mayFollow } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
@@ -26,27 +27,13 @@ function withConditions(
   generation: number | undefined,
   now: number,
 ): readonly Condition[] | undefined {
-  let changed = false;
-  const next = [...(before ?? [])];
-  for (const want of wanted) {
-    const old = conditionOf(before, want.type);
-    const same =
-      old !== undefined &&
-      old.status === want.status &&
-      old.reason === want.reason &&
-      old.message === want.message &&
-      old.observedGeneration === generation;
-    if (same) continue;
-    changed = true;
-    const condition: Condition = {
-      ...want,
-      lastTransitionTime: old?.status === want.status ? old.lastTransitionTime : timestampOf(now),
-      ...(generation === undefined ? {} : { observedGeneration: generation }),
-    };
-    const at = next.findIndex(({ type }) => type === want.type);
-    if (at < 0) next.push(condition);
-    else next[at] = condition;
-  }
+  const generated = generation === undefined ? {} : { observedGeneration: generation };
+  const next = wanted.reduce<readonly Condition[]>(
+    (conditions, want) => setCondition<Condition>(conditions, { ...want, ...generated }, now),
+    before ?? [],
+  );
+  const changed =
+    next.length !== (before ?? []).length || next.some((condition, index) => condition !== before?.[index]);
   return changed ? next : undefined;
 }
 
@@ -180,7 +167,7 @@ export async function writeBuildState(
       )
         return undefined;
       // Both times are written once.
-      const moments = Object.fromEntries(
+      const times = Object.fromEntries(
         Object.entries(more).filter(
           ([field]) => !((field === "buildStart" || field === "buildEnd") && object.status?.[field] !== undefined),
         ),
@@ -190,13 +177,13 @@ export async function writeBuildState(
         now.reason === state.reason &&
         now.message === state.message &&
         object.status?.conditions !== undefined &&
-        Object.keys(moments).length === 0;
+        Object.keys(times).length === 0;
       if (same) return undefined;
       written = true;
       const conditions = [
         ...conditionsOfBuild(state, object.status?.conditions as readonly Condition[] | undefined, clock.now()),
       ];
-      return { status: { builder: { imageBuilderType: "Job" }, ...moments, conditions } } as Partial<MachineOSBuild>;
+      return { status: { builder: { imageBuilderType: "Job" }, ...times, conditions } } as Partial<MachineOSBuild>;
     },
     { subresource: "status", owner: fieldManagers.osBuilder, cached: build, signal },
   );

@@ -65,7 +65,7 @@ export function parentFrom(
 }
 
 /**
- * The image that a parent and an addition make. Nothing in it is of this moment or this machine, and what an earlier
+ * The image that a parent and an addition make. Nothing in it depends on the time or the machine, and what an earlier
  * addition left is taken out with its layer: the image of A with B in place of C is the image of A with B.
  *
  * @throws McoError `MCO_IMAGE_INVALID`

@@ -56,13 +56,13 @@ export interface ImageStore {
    * are left out.
    */
   readFiles(image: string, paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, Uint8Array>>;
-  /** What other images are made from. */
+  /** An image as the parent of other images. */
   parentOf(image: string, signal: AbortSignal): Promise<ParentImage>;
   /** As {@link publish}, on an image of a registry. */
   append(request: AppendRequest, signal: AbortSignal): Promise<{ readonly digest: string }>;
   /**
-   * Makes an image from a parent and pushes it: one manifest, with the parent's layers as they are and ours on top.
-   * What the registry has already is not sent. The same parent and addition give the same digest, so that it is safe to
+   * Makes an image from a parent and pushes it: one manifest, with the parent's layers as they are and the new layer on top.
+   * Skips blobs that the registry already has. The same parent and addition give the same digest, so that it is safe to
    * repeat.
    */
   publish(parent: ParentImage, addition: Addition, signal: AbortSignal): Promise<{ readonly digest: string }>;
@@ -101,32 +101,204 @@ export interface ImageStoreOptions extends ImageStoreSettings {
 const failuresInARow = 3;
 const layersAtOnce = 3;
 
-export function imageStore(options: ImageStoreOptions): ImageStore {
-  const { clock, random, registries, architecture } = options;
-  const chance = { clock, random, limit: failuresInARow };
-  const clientFor = (auth: AuthFile): RegistryClient =>
-    registryClient({
-      wire: options.wire,
-      clock,
-      certificates: options.certificates,
-      auth,
-      proxy: options.proxy,
-      ...(options.quietMs === undefined ? {} : { quietMs: options.quietMs }),
-    });
-  const pullAuth = parseAuthFile(options.auth.pull);
-  const pushAuth = parseAuthFile(options.auth.push);
-  const puller = clientFor(pullAuth);
-  const pusher = clientFor(pushAuth);
-  // A parent may lie where the image goes, and the pull credentials may not know of that place.
-  const reader = clientFor(new Map([...pushAuth, ...pullAuth]));
+interface Found {
+  readonly place: Repository;
+  readonly digest: string;
+  readonly indexDigest: string | undefined;
+  readonly bytes: Uint8Array;
+  readonly manifest: ImageManifest;
+  readonly config: Uint8Array;
+}
 
-  /** Asks every place that may have an image, in order; the failure is that of the last one. */
-  async function atSources<T>(
+export const imageStore = (options: ImageStoreOptions): ImageStore => new RegistryImages(options);
+
+class RegistryImages implements ImageStore {
+  readonly #options: ImageStoreOptions;
+  readonly #chance: Parameters<typeof retried>[1];
+  /** With the pull credentials. */
+  readonly #puller: RegistryClient;
+  /** With the push credentials. */
+  readonly #pusher: RegistryClient;
+  /** With both: a parent may be in the target's registry, which the pull credentials may not cover. */
+  readonly #reader: RegistryClient;
+
+  constructor(options: ImageStoreOptions) {
+    this.#options = options;
+    this.#chance = { clock: options.clock, random: options.random, limit: failuresInARow };
+    const pullAuth = parseAuthFile(options.auth.pull);
+    const pushAuth = parseAuthFile(options.auth.push);
+    this.#puller = this.#clientFor(pullAuth);
+    this.#pusher = this.#clientFor(pushAuth);
+    this.#reader = this.#clientFor(new Map([...pushAuth, ...pullAuth]));
+  }
+
+  async resolve(image: string, signal: AbortSignal): Promise<string> {
+    const reference = readReference(image);
+    if (reference.digest !== undefined) return printImageReference(reference);
+    const digest = await this.#atSources(
+      image,
+      async (place, { tag }) => (await manifestAt(this.#puller, place, tag ?? "latest", signal)).digest,
+      signal,
+    );
+    return `${repositoryOf(reference)}@${digest}`;
+  }
+
+  async inspect(image: string, signal: AbortSignal): Promise<ImageInfo | MissingImage> {
+    let found: Found;
+    try {
+      found = await this.#find(this.#puller, image, signal);
+    } catch (error) {
+      const missing = missingOf(error);
+      if (missing === undefined) throw error;
+      return missing;
+    }
+    const config = configOf(found.config);
+    return {
+      is: "image",
+      digest: found.digest,
+      ...config,
+      layers: found.manifest.layers,
+      diffIds: diffIdsOf(found.config),
+    };
+  }
+
+  async readFiles(
+    image: string,
+    paths: readonly string[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, Uint8Array>> {
+    const found = await this.#find(this.#reader, image, signal);
+    return readImageFiles(
+      layersOf(found.manifest),
+      (layer, until) => this.#layerAt(found.place, layer, until),
+      paths,
+      signal,
+    );
+  }
+
+  async append({ parent, ...addition }: AppendRequest, signal: AbortSignal): Promise<{ readonly digest: string }> {
+    return this.publish(await this.parentOf(parent, signal), addition, signal);
+  }
+
+  async delete(image: string, signal: AbortSignal): Promise<"deleted" | "absent" | "denied" | "unsupported"> {
+    const { digest, ...reference } = readReference(image);
+    if (digest === undefined) throw invalidImage("only an image that is named by its digest is deleted", { image });
+    try {
+      return await retried(
+        () => this.#pusher.deleteManifest(this.#targetOf(repositoryOf(reference)), digest, signal),
+        this.#chance,
+        signal,
+      );
+    } catch (error) {
+      if (error instanceof McoError && error.code === "MCO_IMAGE_UNAUTHORIZED") return "denied";
+      throw error;
+    }
+  }
+
+  async mayPush(repository: string, signal: AbortSignal): Promise<"yes" | "denied" | "unreachable"> {
+    try {
+      await retried(() => this.#pusher.tryPush(this.#targetOf(repository), signal), this.#chance, signal);
+      return "yes";
+    } catch (error) {
+      const missing = missingOf(error);
+      if (missing === undefined) throw error;
+      return missing.is === "unreachable" ? "unreachable" : "denied";
+    }
+  }
+
+  async isWorldReadable(repository: string, signal: AbortSignal): Promise<boolean> {
+    const anybody = this.#clientFor(new Map());
+    const target = this.#targetOf(repository);
+    try {
+      await anybody.tags(target, signal);
+      return true;
+    } catch (error) {
+      const missing = missingOf(error);
+      // What is not there yet will be as open as the registry is.
+      if (missing?.is === "absent") return anybody.isOpen(target, signal);
+      if (missing?.is === "denied") return false;
+      throw error;
+    }
+  }
+
+  async parentOf(image: string, signal: AbortSignal): Promise<ParentImage> {
+    const found = await this.#find(this.#reader, image, signal);
+    const { clock, random, policy, registries, verifier } = this.#options;
+    if (policy !== undefined && verifier !== undefined) {
+      const digests = found.indexDigest === undefined ? [found.digest] : [found.digest, found.indexDigest];
+      await admitImage(image, digests, { client: this.#reader, clock, random, policy, registries, verifier }, signal);
+    }
+    const layers = layersOf(found.manifest);
+    return parentFrom(found.bytes, found.config, (digest) => {
+      const layer = layers.find((one) => one.digest === digest);
+      if (layer === undefined) throw new Error("bug: a layer that is not in its manifest");
+      return { repository: found.place, open: (until) => this.#layerAt(found.place, layer, until) };
+    });
+  }
+
+  async publish(parent: ParentImage, addition: Addition, signal: AbortSignal): Promise<{ readonly digest: string }> {
+    const target = this.#targetOf(addition.repository);
+    const { manifest, config, kept, layer } = composeImage(parent, addition);
+    const pushing = (work: () => Promise<void>) => retried(() => onlyBrokenLines(work), this.#chance, signal);
+    await eachOf(kept, layersAtOnce, signal, (one, until) => pushing(() => this.#bring(one, target, until)));
+    for (const { digest, bytes } of [...(layer === undefined ? [] : [layer]), config])
+      await pushing(async () => {
+        if (!(await this.#pusher.hasBlob(target, digest, signal)))
+          await this.#pusher.putBlob(target, digest, bytes, signal);
+      });
+    await pushing(() => this.#pusher.putManifest(target, addition.tag, manifest, signal));
+    return { digest: manifest.digest };
+  }
+
+  /** Copies a layer to the target: mounts it from the same registry, or streams it. */
+  async #bring(layer: ParentLayer, target: Repository, signal: AbortSignal): Promise<void> {
+    const { digest, size } = layer.descriptor;
+    if (await this.#pusher.hasBlob(target, digest, signal)) return;
+    const from = layer.repository;
+    if (
+      from !== undefined &&
+      from.host === target.host &&
+      from.path !== target.path &&
+      (await this.#pusher.mountBlob(target, digest, from, signal))
+    )
+      return;
+    const body: StreamedBody = { sizeBytes: size, open: () => layer.open(signal) };
+    await this.#pusher.putBlob(target, digest, body, signal);
+  }
+
+  /** Manifest and configuration of an image for our architecture. */
+  async #find(client: RegistryClient, image: string, signal: AbortSignal): Promise<Found> {
+    return this.#atSources(
+      image,
+      async (place, reference) => {
+        const top = await manifestAt(client, place, reference.digest ?? reference.tag ?? "latest", signal);
+        const read = parseManifest(top.bytes, top.mediaType);
+        const own =
+          read.kind === "image"
+            ? top
+            : await manifestAt(client, place, manifestFor(read, this.#options.architecture).digest, signal);
+        const manifest = read.kind === "image" ? read : parseManifest(own.bytes, own.mediaType);
+        if (manifest.kind === "index") throw invalidImage("its index leads to another index", { digest: own.digest });
+        return {
+          place,
+          digest: own.digest,
+          indexDigest: own === top ? undefined : top.digest,
+          bytes: own.bytes,
+          manifest,
+          config: await smallBlob(client, place, manifest.config, signal),
+        };
+      },
+      signal,
+    );
+  }
+
+  /** Tries every source of an image in order; rejects with the last failure. */
+  async #atSources<T>(
     image: string,
     work: (place: Repository, reference: ImageReference) => Promise<T>,
     signal: AbortSignal,
   ): Promise<T> {
-    const sources = readSources(registries, readReference(image), image);
+    const sources = readSources(this.#options.registries, readReference(image), image);
     return retried(
       async () => {
         let last: unknown;
@@ -149,84 +321,13 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
         }
         throw last;
       },
-      chance,
+      this.#chance,
       signal,
     );
   }
 
-  const targetOf = (repository: string): Repository => {
-    const [source] = readSources(registries, readReference(repository), repository).slice(-1);
-    if (source === undefined) throw new Error("bug: a repository without a place");
-    const { host, path } = readReference(repository);
-    return { host, path, insecure: source.insecure };
-  };
-
-  async function manifestAt(
-    client: RegistryClient,
-    place: Repository,
-    name: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly bytes: Uint8Array; readonly digest: string; readonly mediaType: string | undefined }> {
-    const sent = await client.manifest(place, name, signal);
-    const digest = digestOf(sent.bytes);
-    if (name.startsWith("sha256:") && digest !== name) throw mismatch(place, name);
-    return { bytes: sent.bytes, digest, mediaType: sent.mediaType };
-  }
-
-  interface Found {
-    readonly place: Repository;
-    readonly digest: string;
-    readonly indexDigest: string | undefined;
-    readonly bytes: Uint8Array;
-    readonly manifest: ImageManifest;
-    readonly config: Uint8Array;
-  }
-
-  /** Manifest and configuration of an image for our architecture. */
-  async function find(client: RegistryClient, image: string, signal: AbortSignal): Promise<Found> {
-    return atSources(
-      image,
-      async (place, reference) => {
-        const top = await manifestAt(client, place, reference.digest ?? reference.tag ?? "latest", signal);
-        const read = parseManifest(top.bytes, top.mediaType);
-        const own =
-          read.kind === "image" ? top : await manifestAt(client, place, manifestFor(read, architecture).digest, signal);
-        const manifest = read.kind === "image" ? read : parseManifest(own.bytes, own.mediaType);
-        if (manifest.kind === "index") throw invalidImage("its index leads to another index", { digest: own.digest });
-        return {
-          place,
-          digest: own.digest,
-          indexDigest: own === top ? undefined : top.digest,
-          bytes: own.bytes,
-          manifest,
-          config: await smallBlob(client, place, manifest.config, signal),
-        };
-      },
-      signal,
-    );
-  }
-
-  async function smallBlob(
-    client: RegistryClient,
-    place: Repository,
-    { digest, sizeBytes }: Descriptor,
-    signal: AbortSignal,
-  ): Promise<Uint8Array> {
-    const { from, chunks } = await client.blob(place, digest, 0, signal);
-    const parts: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of chunks) {
-      size += chunk.length;
-      if (size > Math.min(sizeBytes, imageLimits.configBytes)) throw mismatch(place, digest);
-      parts.push(chunk);
-    }
-    const bytes = Buffer.concat(parts);
-    if (from !== 0 || digestOf(bytes) !== digest) throw mismatch(place, digest);
-    return bytes;
-  }
-
-  /** The bytes of a layer; where the connection breaks, they go on from there. */
-  async function* layerAt(
+  /** The bytes of a layer; a broken connection is resumed where it broke. */
+  async *#layerAt(
     place: Repository,
     { digest, sizeBytes }: Descriptor,
     signal: AbortSignal,
@@ -235,7 +336,7 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
     for (let failures = 0; position < sizeBytes;) {
       const began = position;
       try {
-        const { from, chunks } = await reader.blob(place, digest, position, signal);
+        const { from, chunks } = await this.#reader.blob(place, digest, position, signal);
         let skip = position - from;
         for await (const chunk of chunks) {
           const rest = chunk.subarray(Math.min(skip, chunk.length));
@@ -254,153 +355,53 @@ export function imageStore(options: ImageStoreOptions): ImageStore {
         signal.throwIfAborted();
         failures = position > began ? 1 : failures + 1;
         if (!isRetryable(error) || failures >= failuresInARow) throw error;
-        await clock.sleep(1000 * failures, signal);
+        await this.#options.clock.sleep(1000 * failures, signal);
       }
     }
   }
 
-  async function parentOf(image: string, signal: AbortSignal): Promise<ParentImage> {
-    const found = await find(reader, image, signal);
-    if (options.policy !== undefined && options.verifier !== undefined) {
-      const digests = found.indexDigest === undefined ? [found.digest] : [found.digest, found.indexDigest];
-      await admitImage(
-        image,
-        digests,
-        { client: reader, clock, random, policy: options.policy, registries, verifier: options.verifier },
-        signal,
-      );
-    }
-    const layers = layersOf(found.manifest);
-    return parentFrom(found.bytes, found.config, (digest) => {
-      const layer = layers.find((one) => one.digest === digest);
-      if (layer === undefined) throw new Error("bug: a layer that is not in its manifest");
-      return { repository: found.place, open: (until) => layerAt(found.place, layer, until) };
-    });
+  #targetOf(repository: string): Repository {
+    const [source] = readSources(this.#options.registries, readReference(repository), repository).slice(-1);
+    if (source === undefined) throw new Error("bug: a repository without a place");
+    const { host, path } = readReference(repository);
+    return { host, path, insecure: source.insecure };
   }
 
-  /** Brings a layer to the registry: mounted where it lies beside, else streamed through. */
-  async function bring(layer: ParentLayer, target: Repository, signal: AbortSignal): Promise<void> {
-    const { digest, size } = layer.descriptor;
-    if (await pusher.hasBlob(target, digest, signal)) return;
-    const from = layer.repository;
-    if (
-      from !== undefined &&
-      from.host === target.host &&
-      from.path !== target.path &&
-      (await pusher.mountBlob(target, digest, from, signal))
-    )
-      return;
-    const body: StreamedBody = { sizeBytes: size, open: () => layer.open(signal) };
-    await pusher.putBlob(target, digest, body, signal);
+  #clientFor(auth: AuthFile): RegistryClient {
+    const { wire, clock, certificates, proxy, quietMs } = this.#options;
+    return registryClient({ wire, clock, certificates, auth, proxy, ...(quietMs === undefined ? {} : { quietMs }) });
   }
+}
 
-  async function publish(
-    parent: ParentImage,
-    addition: Addition,
-    signal: AbortSignal,
-  ): Promise<{ readonly digest: string }> {
-    const target = targetOf(addition.repository);
-    const { manifest, config, kept, layer } = composeImage(parent, addition);
-    const pushing = (work: () => Promise<void>) => retried(() => onlyBrokenLines(work), chance, signal);
-    await eachOf(kept, layersAtOnce, signal, (one, until) => pushing(() => bring(one, target, until)));
-    for (const { digest, bytes } of [...(layer === undefined ? [] : [layer]), config])
-      await pushing(async () => {
-        if (!(await pusher.hasBlob(target, digest, signal))) await pusher.putBlob(target, digest, bytes, signal);
-      });
-    await pushing(() => pusher.putManifest(target, addition.tag, manifest, signal));
-    return { digest: manifest.digest };
+async function manifestAt(
+  client: RegistryClient,
+  place: Repository,
+  name: string,
+  signal: AbortSignal,
+): Promise<{ readonly bytes: Uint8Array; readonly digest: string; readonly mediaType: string | undefined }> {
+  const sent = await client.manifest(place, name, signal);
+  const digest = digestOf(sent.bytes);
+  if (name.startsWith("sha256:") && digest !== name) throw mismatch(place, name);
+  return { bytes: sent.bytes, digest, mediaType: sent.mediaType };
+}
+
+async function smallBlob(
+  client: RegistryClient,
+  place: Repository,
+  { digest, sizeBytes }: Descriptor,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const { from, chunks } = await client.blob(place, digest, 0, signal);
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of chunks) {
+    size += chunk.length;
+    if (size > Math.min(sizeBytes, imageLimits.configBytes)) throw mismatch(place, digest);
+    parts.push(chunk);
   }
-
-  return {
-    async resolve(image, signal) {
-      const reference = readReference(image);
-      if (reference.digest !== undefined) return printImageReference(reference);
-      const digest = await atSources(
-        image,
-        async (place, { tag }) => (await manifestAt(puller, place, tag ?? "latest", signal)).digest,
-        signal,
-      );
-      return `${repositoryOf(reference)}@${digest}`;
-    },
-
-    async inspect(image, signal) {
-      let found: Found;
-      try {
-        found = await find(puller, image, signal);
-      } catch (error) {
-        const missing = missingOf(error);
-        if (missing === undefined) throw error;
-        return missing;
-      }
-      const config = configOf(found.config);
-      return {
-        is: "image",
-        digest: found.digest,
-        ...config,
-        layers: found.manifest.layers,
-        diffIds: diffIdsOf(found.config),
-      };
-    },
-
-    async readFiles(image, paths, signal) {
-      const found = await find(reader, image, signal);
-      return readImageFiles(
-        layersOf(found.manifest),
-        (layer, until) => layerAt(found.place, layer, until),
-        paths,
-        signal,
-      );
-    },
-
-    parentOf,
-
-    async append({ parent, ...addition }, signal) {
-      return publish(await parentOf(parent, signal), addition, signal);
-    },
-
-    publish,
-
-    async delete(image, signal) {
-      const { digest, ...reference } = readReference(image);
-      if (digest === undefined) throw invalidImage("only an image that is named by its digest is deleted", { image });
-      try {
-        return await retried(
-          () => pusher.deleteManifest(targetOf(repositoryOf(reference)), digest, signal),
-          chance,
-          signal,
-        );
-      } catch (error) {
-        if (error instanceof McoError && error.code === "MCO_IMAGE_UNAUTHORIZED") return "denied";
-        throw error;
-      }
-    },
-
-    async mayPush(repository, signal) {
-      try {
-        await retried(() => pusher.tryPush(targetOf(repository), signal), chance, signal);
-        return "yes";
-      } catch (error) {
-        const missing = missingOf(error);
-        if (missing === undefined) throw error;
-        return missing.is === "unreachable" ? "unreachable" : "denied";
-      }
-    },
-
-    async isWorldReadable(repository, signal) {
-      const anybody = clientFor(new Map());
-      const target = targetOf(repository);
-      try {
-        await anybody.tags(target, signal);
-        return true;
-      } catch (error) {
-        const missing = missingOf(error);
-        // What is not there yet will be as open as the registry is.
-        if (missing?.is === "absent") return anybody.isOpen(target, signal);
-        if (missing?.is === "denied") return false;
-        throw error;
-      }
-    },
-  };
+  const bytes = Buffer.concat(parts);
+  if (from !== 0 || digestOf(bytes) !== digest) throw mismatch(place, digest);
+  return bytes;
 }
 
 const placeOf = ({ reference: { host, path }, insecure }: PullSource): Repository => ({ host, path, insecure });
@@ -415,8 +416,7 @@ const mismatch = ({ host, path }: Repository, digest: string) =>
   });
 
 /**
- * A registry that answers that it takes nothing now is not asked again at once: whoever wants the image waits longer
- * than we would.
+ * Does not retry a registry that refuses for now: the caller retries later, after a longer delay.
  */
 async function onlyBrokenLines(work: () => Promise<void>): Promise<void> {
   try {

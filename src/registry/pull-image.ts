@@ -31,6 +31,7 @@ import {
 import { type RegistryClient, type Repository, digestOf } from "./registry-client.ts";
 import { isRetryable, retried } from "./retries.ts";
 import { findSignatures } from "./sigstore-attachments.ts";
+import { eachAtOnce } from "../ports/each-at-once.ts";
 
 export interface PullOptions {
   readonly client: RegistryClient;
@@ -392,20 +393,16 @@ export async function eachOf<T>(
   const onAbort = () => stop.abort(signal.reason);
   if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort, { once: true });
-  const left = items.values();
-  let failure: { readonly error: unknown } | undefined;
-  const worker = async () => {
-    for (const item of left) {
+  try {
+    await eachAtOnce(items, atOnce, async (item) => {
       try {
         await work(item, stop.signal);
       } catch (error) {
-        failure ??= { error };
         stop.abort(error);
-        return;
+        throw error;
       }
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, worker));
-  signal.removeEventListener("abort", onAbort);
-  if (failure !== undefined) throw failure.error;
+    });
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }

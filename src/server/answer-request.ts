@@ -12,15 +12,15 @@ export interface RequestOutcome {
   readonly is: "served" | "notModified" | "described" | "refused" | "broken" | "health";
   readonly status: number;
   readonly reason: string;
-  /** Address of who asked. */
+  /** Address of the client. */
   readonly requester: string;
-  /** As it was asked for; empty where none was. */
+  /** The requested pool; empty if the request names none. */
   readonly pool: string;
   readonly config: string;
   readonly version: string;
   readonly sizeBytes: number;
   readonly durationMs: number;
-  /** By what it was let in. */
+  /** How the client was authenticated. */
   readonly by: string;
 }
 
@@ -30,7 +30,7 @@ export interface AnswerRequestOptions {
   readonly limits: Limits;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What keeps it from serving; empty: nothing. Shown to anybody. */
+  /** What keeps the server from serving; empty: nothing. Visible to every client. */
   readonly unready: () => readonly string[];
   /**
    * Problems that keep single pools from being served, with the number of affected pools; the server is unready only if
@@ -112,7 +112,7 @@ function denied({ status, reason, message }: AccessRefusal): ConfigAnswer {
   return problem(status, reason, message, status === 401 ? { headers: { "www-authenticate": "Bearer" } } : {});
 }
 
-/** A refusal, with what there is to say of it. */
+/** A refusal and its reason. */
 interface Refused {
   readonly is: "refused";
   readonly answer: ConfigAnswer;
@@ -135,155 +135,16 @@ const refusal = (answer: ConfigAnswer, reason: string, config?: string): Refused
   ...(config === undefined ? {} : { config }),
 });
 
-/** Answers requests for configurations: who asks, for what, in which form, and why not. */
+type OutcomeOf = (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" | "status" | "reason">) => void;
+
+/** Answers requests for configurations: authenticates the client, finds the configuration, and chooses its form. */
 export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
-  const { answers, credentials, limits, clock, log, unready, troubles, onOutcome } = options;
-
-  async function find(request: ConfigRequest, pool: string): Promise<Refused | Found> {
-    const { headers, from, client } = request;
-    const admission = await credentials.admit(pool, {
-      authorization: headers["authorization"],
-      client,
-      requester: from,
-    });
-    if (admission.verdict === "refused") return refusal(denied(admission), admission.reason);
-    const negotiated = negotiateVersion(headers["accept"]);
-    if (negotiated.verdict === "refused")
-      return refusal(
-        problem(400, "UnsupportedVersion", `Ignition ${negotiated.asked} is not served`, {
-          facts: { asked: negotiated.asked, offered: negotiated.offered },
-        }),
-        "UnsupportedVersion",
-      );
-    const { version } = negotiated;
-    const answer = await answers.of(pool, version);
-    switch (answer.verdict) {
-      case "absent":
-        return refusal(problem(404, "UnknownPool", `there is no pool ${pool}`, { facts: { pool } }), "UnknownPool");
-      case "notReady":
-        return refusal(problem(503, answer.reason, answer.message, withRetry), answer.reason);
-      case "cannotSay": {
-        const [first] = answer.losses;
-        const lowest = answer.losses
-          .map(({ lowestVersion }) => lowestVersion)
-          .filter((one) => one !== undefined)
-          .toSorted()
-          .at(-1);
-        return refusal(
-          problem(
-            400,
-            "FieldWouldBeLost",
-            `Ignition ${version} cannot say ${first?.path ?? "what the configuration says"}`,
-            {
-              facts: {
-                version,
-                fields: answer.losses.slice(0, 20),
-                ...(lowest === undefined ? {} : { lowestVersion: lowest }),
-              },
-            },
-          ),
-          "FieldWouldBeLost",
-          answer.config,
-        );
-      }
-      case "invalid":
-        return refusal(
-          problem(
-            503,
-            "CannotRender",
-            `the configuration ${answer.config} cannot be served: ${answer.problem}`,
-            withRetry,
-          ),
-          "CannotRender",
-          answer.config,
-        );
-      case "answer":
-        return {
-          is: "found",
-          representation: takesGzip(headers["accept-encoding"]) ? answer.gzip : answer.identity,
-          version,
-          config: answer.config,
-          by: admission.by,
-          use: admission.by === "token" ? admission.use : undefined,
-        };
-    }
-  }
-
-  async function config(
-    request: ConfigRequest,
-    pool: string,
-    tell: (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" | "status" | "reason">) => void,
-  ): Promise<ConfigAnswer> {
-    const wait = limits.take(request.from);
-    const hasCredential =
-      request.headers["authorization"] !== undefined || request.client !== undefined || credentials.mode === "insecure";
-    const end = wait > 0 ? undefined : limits.begin();
-    if (end === undefined) {
-      const status = hasCredential || wait === 0 ? 503 : 429;
-      const reason = wait > 0 ? "TooManyRequests" : "TooManyAnswers";
-      tell({ is: "refused", status, reason });
-      return problem(status, reason, wait > 0 ? "this source asks too often" : "too many answers are under way", {
-        headers: { "retry-after": String(Math.max(wait, 1)) },
-      });
-    }
-    try {
-      const found = await find(request, pool);
-      if (found.is === "refused") {
-        tell({ is: "refused", status: found.answer.status, reason: found.reason, config: found.config ?? "" });
-        end();
-        return found.answer;
-      }
-      const { representation, version, by, use } = found;
-      const facts = { config: found.config, version, by };
-      if (matches(request.headers["if-none-match"], representation.etag)) {
-        tell({ is: "notModified", status: 304, reason: "NotModified", ...facts });
-        end();
-        const { "content-type": _, "content-encoding": __, ...headers } = representation.headers;
-        return { status: 304, headers };
-      }
-      if (request.method === "HEAD") {
-        tell({ is: "described", status: 200, reason: "Described", ...facts });
-        end();
-        return {
-          status: 200,
-          headers: { ...representation.headers, "content-length": String(representation.body.length) },
-        };
-      }
-      if (use !== undefined) {
-        const booked = await credentials.book(use);
-        if (booked !== "booked") {
-          tell({ is: "refused", status: booked.status, reason: booked.reason, config: found.config });
-          end();
-          return denied(booked);
-        }
-      }
-      return {
-        status: 200,
-        headers: representation.headers,
-        body: representation.body,
-        onEnd(how) {
-          end();
-          if (how === "broken" && use !== undefined) credentials.giveBack(use);
-          tell({
-            is: how === "whole" ? "served" : "broken",
-            status: 200,
-            reason: how === "whole" ? "Served" : "Broken",
-            sizeBytes: representation.body.length,
-            ...facts,
-          });
-        },
-      };
-    } catch (error) {
-      end();
-      throw error;
-    }
-  }
-
+  const { clock, log, onOutcome } = options;
   return async (request) => {
     const began = clock.monotonic();
     const route = routeOf(request.target);
     const pool = route.to === "config" ? route.pool : "";
-    const tell = (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" | "status" | "reason">) =>
+    const report: OutcomeOf = (outcome) =>
       onOutcome({
         requester: request.from,
         pool,
@@ -295,7 +156,7 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
         durationMs: Math.max(0, Math.round(clock.monotonic() - began)),
       });
     const refuse = (answer: ConfigAnswer, reason: string) => {
-      tell({ is: "refused", status: answer.status, reason });
+      report({ is: "refused", status: answer.status, reason });
       return request.method === "HEAD" ? withoutBody(answer) : answer;
     };
     if (request.method !== "GET" && request.method !== "HEAD")
@@ -307,29 +168,15 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
       case "nowhere":
         return refuse(problem(404, "NotFound", "there is nothing here"), "NotFound");
       case "alive":
-        tell({ is: "health", status: 200, reason: "Alive" });
+        report({ is: "health", status: 200, reason: "Alive" });
         return { status: 200, headers: { "cache-control": "no-store", "content-length": "0" } };
       case "ready": {
-        const missing = unready();
-        const status = missing.length === 0 ? 200 : 503;
-        tell({ is: "health", status, reason: status === 200 ? "Ready" : "NotReady" });
-        const body = Buffer.from(
-          `${JSON.stringify({ ready: status === 200, access: credentials.mode, missing, pools: troubles() })}\n`,
-        );
-        const answer = {
-          status,
-          headers: {
-            "content-type": "application/json",
-            "cache-control": "no-store",
-            ...(status === 200 ? {} : withRetry.headers),
-          },
-          body,
-        };
+        const answer = readiness(options, report);
         return request.method === "HEAD" ? withoutBody(answer) : answer;
       }
       case "config":
         try {
-          const answer = await config(request, route.pool, tell);
+          const answer = await answerConfig(options, request, route.pool, report);
           return request.method === "HEAD" ? withoutBody(answer) : answer;
         } catch (error) {
           log.error({ error, pool }, "a request could not be answered");
@@ -337,6 +184,174 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
         }
     }
   };
+}
+
+function readiness({ unready, troubles, credentials }: AnswerRequestOptions, report: OutcomeOf): ConfigAnswer {
+  const missing = unready();
+  const status = missing.length === 0 ? 200 : 503;
+  report({ is: "health", status, reason: status === 200 ? "Ready" : "NotReady" });
+  const body = Buffer.from(
+    `${JSON.stringify({ ready: status === 200, access: credentials.mode, missing, pools: troubles() })}\n`,
+  );
+  return {
+    status,
+    headers: {
+      "content-type": "application/json",
+      "cache-control": "no-store",
+      ...(status === 200 ? {} : withRetry.headers),
+    },
+    body,
+  };
+}
+
+/** Holds the request against the limits, and counts it as under way until its answer has ended. */
+async function answerConfig(
+  options: AnswerRequestOptions,
+  request: ConfigRequest,
+  pool: string,
+  report: OutcomeOf,
+): Promise<ConfigAnswer> {
+  const { limits, credentials } = options;
+  const wait = limits.take(request.from);
+  const hasCredential =
+    request.headers["authorization"] !== undefined || request.client !== undefined || credentials.mode === "insecure";
+  const end = wait > 0 ? undefined : limits.begin();
+  if (end === undefined) {
+    const status = hasCredential || wait === 0 ? 503 : 429;
+    const reason = wait > 0 ? "TooManyRequests" : "TooManyAnswers";
+    report({ is: "refused", status, reason });
+    return problem(status, reason, wait > 0 ? "this source asks too often" : "too many answers are under way", {
+      headers: { "retry-after": String(Math.max(wait, 1)) },
+    });
+  }
+  try {
+    return await answerWithin(options, request, pool, report, end);
+  } catch (error) {
+    end();
+    throw error;
+  }
+}
+
+/** Calls `end` when the answer has ended; a rejection leaves that to the caller. */
+async function answerWithin(
+  options: AnswerRequestOptions,
+  request: ConfigRequest,
+  pool: string,
+  report: OutcomeOf,
+  end: () => void,
+): Promise<ConfigAnswer> {
+  const { credentials } = options;
+  const found = await findConfig(options, request, pool);
+  if (found.is === "refused") {
+    report({ is: "refused", status: found.answer.status, reason: found.reason, config: found.config ?? "" });
+    end();
+    return found.answer;
+  }
+  const { representation, version, by, use } = found;
+  const facts = { config: found.config, version, by };
+  if (matches(request.headers["if-none-match"], representation.etag)) {
+    report({ is: "notModified", status: 304, reason: "NotModified", ...facts });
+    end();
+    const { "content-type": _, "content-encoding": __, ...headers } = representation.headers;
+    return { status: 304, headers };
+  }
+  if (request.method === "HEAD") {
+    report({ is: "described", status: 200, reason: "Described", ...facts });
+    end();
+    return {
+      status: 200,
+      headers: { ...representation.headers, "content-length": String(representation.body.length) },
+    };
+  }
+  if (use !== undefined) {
+    const booked = await credentials.book(use);
+    if (booked !== "booked") {
+      report({ is: "refused", status: booked.status, reason: booked.reason, config: found.config });
+      end();
+      return denied(booked);
+    }
+  }
+  return {
+    status: 200,
+    headers: representation.headers,
+    body: representation.body,
+    onEnd(how) {
+      end();
+      if (how === "broken" && use !== undefined) credentials.giveBack(use);
+      report({
+        is: how === "whole" ? "served" : "broken",
+        status: 200,
+        reason: how === "whole" ? "Served" : "Broken",
+        sizeBytes: representation.body.length,
+        ...facts,
+      });
+    },
+  };
+}
+
+async function findConfig(
+  { answers, credentials }: AnswerRequestOptions,
+  request: ConfigRequest,
+  pool: string,
+): Promise<Refused | Found> {
+  const { headers, from, client } = request;
+  const admission = await credentials.admit(pool, {
+    authorization: headers["authorization"],
+    client,
+    requester: from,
+  });
+  if (admission.verdict === "refused") return refusal(denied(admission), admission.reason);
+  const negotiated = negotiateVersion(headers["accept"]);
+  if (negotiated.verdict === "refused")
+    return refusal(
+      problem(400, "UnsupportedVersion", `Ignition ${negotiated.asked} is not served`, {
+        facts: { asked: negotiated.asked, offered: negotiated.offered },
+      }),
+      "UnsupportedVersion",
+    );
+  const { version } = negotiated;
+  const answer = await answers.of(pool, version);
+  switch (answer.verdict) {
+    case "absent":
+      return refusal(problem(404, "UnknownPool", `there is no pool ${pool}`, { facts: { pool } }), "UnknownPool");
+    case "notReady":
+      return refusal(problem(503, answer.reason, answer.message, withRetry), answer.reason);
+    case "cannotSay":
+      return fieldWouldBeLost(answer, version);
+    case "invalid": {
+      const message = `the configuration ${answer.config} cannot be served: ${answer.problem}`;
+      return refusal(problem(503, "CannotRender", message, withRetry), "CannotRender", answer.config);
+    }
+    case "answer":
+      return {
+        is: "found",
+        representation: takesGzip(headers["accept-encoding"]) ? answer.gzip : answer.identity,
+        version,
+        config: answer.config,
+        by: admission.by,
+        use: admission.by === "token" ? admission.use : undefined,
+      };
+  }
+}
+
+/** The configuration has fields that the requested version of Ignition does not have. */
+function fieldWouldBeLost(
+  answer: Extract<Awaited<ReturnType<ResponseCache["of"]>>, { verdict: "cannotSay" }>,
+  version: ServedVersion,
+): Refused {
+  const [first] = answer.losses;
+  const lowest = answer.losses
+    .map(({ lowestVersion }) => lowestVersion)
+    .filter((one) => one !== undefined)
+    .toSorted()
+    .at(-1);
+  const facts = {
+    version,
+    fields: answer.losses.slice(0, 20),
+    ...(lowest === undefined ? {} : { lowestVersion: lowest }),
+  };
+  const message = `Ignition ${version} cannot say ${first?.path ?? "what the configuration says"}`;
+  return refusal(problem(400, "FieldWouldBeLost", message, { facts }), "FieldWouldBeLost", answer.config);
 }
 
 const withoutBody = ({ body, headers, ...answer }: ConfigAnswer): ConfigAnswer => ({

@@ -211,13 +211,13 @@ export class Credentials {
         } else refused.push([one, verdict]);
       }
       const isUnchanged = taken.length === 0 && (returned === 0 || token === undefined);
-      if (isUnchanged && conflicts > 0) return settle(refused);
+      if (isUnchanged && conflicts > 0) return answerWaiting(refused);
       if (isUnchanged) {
         // The cache may be stale: refuse only by a fresh answer of the API server.
         token = await tokens?.reread(id);
         continue;
       }
-      if (token === undefined || tokens === undefined) return settle(refused);
+      if (token === undefined || tokens === undefined) return answerWaiting(refused);
       const requesters = [...taken.map(({ use }) => use.requester).reverse(), ...(before?.lastUsedBy ?? [])];
       const status = {
         ...before,
@@ -229,7 +229,7 @@ export class Credentials {
       const stored = await tokens.store(token, status);
       if (stored === "gone") {
         this.#fresh.delete(id);
-        return settle(batchOf.map((one) => [one, unknown]));
+        return answerWaiting(batchOf.map((one) => [one, unknown]));
       }
       if (stored === "conflict") {
         this.#fresh.delete(id);
@@ -241,7 +241,7 @@ export class Credentials {
       forgetOldest(this.#fresh, mostFresh);
       if (returned > 0) log.info({ token: id, givenBack: returned }, "a use was given back: its answer did not arrive");
       for (const { resolve } of taken) resolve("booked");
-      return settle(refused);
+      return answerWaiting(refused);
     }
     for (const { resolve } of batchOf) resolve(busy);
   }
@@ -276,7 +276,7 @@ export class Credentials {
   }
 }
 
-const settle = (refused: readonly (readonly [Waiting, AccessRefusal])[]): void => {
+const answerWaiting = (refused: readonly (readonly [Waiting, AccessRefusal])[]): void => {
   for (const [{ resolve }, refusal] of refused) resolve(refusal);
 };
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../ports/clock.ts";
 
-/** How much is taken of whom. */
+/** Limits of requests, for each client and in total. */
 export interface RequestLimits {
   /** Requests that one source may have answered at once, and so many more each second. */
   readonly burst: number;

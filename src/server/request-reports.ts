@@ -8,10 +8,10 @@ export interface RequestReportsOptions {
   readonly clock: Clock;
   readonly report: Report;
   readonly log: Logger;
-  /** Which process tells it. */
+  /** The reporting process. */
   readonly run: string;
   readonly chapter: "Server" | "Bootstrap";
-  /** Whether there is such a pool: what others ask for is not repeated. */
+  /** Whether the pool exists: names of other pools are not repeated in reports. */
   readonly isPool: (pool: string) => boolean;
 }
 
@@ -29,8 +29,7 @@ interface Gathered {
 }
 
 /**
- * Tells in journal and log what was served, each answer by itself, and what was refused, gathered: a flood fills
- * neither.
+ * Reports to journal and log: each served response by itself, and refusals as counts, so that a flood fills neither.
  */
 export class RequestReports {
   readonly #options: RequestReportsOptions;
@@ -61,7 +60,7 @@ export class RequestReports {
     }
   }
 
-  /** Tells what was gathered, and nothing after that. */
+  /** Reports the pending counts, and nothing after that. */
   stop(): void {
     for (const one of [...this.#refused.values(), ...this.#folded.values()]) {
       one.cancel();

@@ -3,11 +3,11 @@ import { journalFamilies } from "../core/metrics/section-meter.ts";
 import type { TlsSettings } from "../core/certificates/tls-profile.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
-import { createReport } from "../kube/report.ts";
+import { type Report, createReport } from "../kube/report.ts";
 import type { Files } from "../ports/files.ts";
 import type { Ports } from "../ports/index.ts";
 import type { ConfigListenLimits, Listen, ListenConfig, ListenPlain, TlsFiles } from "../ports/listener.ts";
-import { type AnswerRequestOptions, answerRequest } from "./answer-request.ts";
+import { answerRequest } from "./answer-request.ts";
 import { ResponseCache } from "./response-cache.ts";
 import type { ConfigSource, TokenStore } from "./config-source.ts";
 import { type AccessMode, Credentials } from "./credentials.ts";
@@ -31,14 +31,14 @@ export interface RunServerOptions extends Ports {
   readonly port: number;
   readonly network?: boolean;
   readonly tls: { readonly paths: TlsPaths; readonly settings: TlsSettings };
-  /** Without TLS, and only to say that the process is alive; nowhere when absent. */
+  /** A port without TLS that only reports liveness; absent: none. */
   readonly plain?: {
     readonly listen: ListenPlain;
     readonly host: string;
     readonly port: number;
     readonly network?: boolean;
   };
-  /** Where metrics are served; nowhere when absent. */
+  /** Where metrics are served; absent: not at all. */
   readonly metrics?: {
     readonly kube: KubeClient;
     readonly listen: Listen;
@@ -50,14 +50,14 @@ export interface RunServerOptions extends Ports {
   readonly limits?: Partial<RequestLimits>;
   readonly connections?: Partial<ConfigListenLimits>;
   readonly mostCacheBytes?: number;
-  /** `false`: answers are made for each request, to measure what keeping them is worth. */
+  /** `false`: renders each response anew, to measure the benefit of the cache. */
   readonly keeps?: boolean;
   readonly graceMs?: number;
-  /** Told once, when it listens. */
+  /** Called once, when the server listens. */
   readonly onListening?: (listening: { readonly port: number; readonly answers: ResponseCache }) => void;
 }
 
-/** Limits of what reaches the port, from any client. */
+/** Limits of connections to the port, from any client. */
 export const defaultConnections: ConfigListenLimits = {
   connections: 4096,
   connectionsOfOneSource: 2048,
@@ -68,237 +68,277 @@ export const defaultConnections: ConfigListenLimits = {
   takeMs: 30_000,
   leastBytesPerSecond: 16 * 1024,
 };
-/** What answers under way have to end when the process stops. */
+/** How long responses in progress may take when the process stops. */
 const defaultGraceMs = 10_000;
 const listenAgainMs = 5000;
-/** A certificate that ends sooner than this is spoken of, once a day. */
+/** A certificate that expires sooner than this is reported once a day. */
 const expiringMs = 7 * 86_400_000;
 const dayMs = 86_400_000;
 
-/** Runs the config server until `signal` aborts: machines that join are given the configuration of their pool. */
+/**
+ * Runs the config server until `signal` aborts: it serves joining machines the configuration of their pool. Above 60
+ * lines, because it is the one place that shows in which order the parts start and stop.
+ */
 export async function runServer(options: RunServerOptions, signal: AbortSignal): Promise<void> {
-  const { clock, log, journal, source, identity, version, access, listen, files, tls, metrics, plain } = options;
-  const isPool = (pool: string) => source.pools().includes(pool);
-  const meter = new ServerMeter(isPool);
-  const answers = new ResponseCache({
-    source,
-    clock,
-    log,
-    onRender: (_pool, _version, verdict, milliseconds) => meter.rendered(verdict, milliseconds),
-    ...(options.mostCacheBytes === undefined ? {} : { mostBytes: options.mostCacheBytes }),
-    ...(options.keeps === undefined ? {} : { keeps: options.keeps }),
-  });
+  const { clock, log, journal, source, identity, access, listen, files, tls } = options;
+  const meter = new ServerMeter((pool) => source.pools().includes(pool));
+  const answers = responseCache(options, meter);
   const credentials = new Credentials({ mode: access, tokens: options.tokens, clock, log });
   const limits = new Limits(clock, { ...defaultLimits, ...options.limits });
-  const isCluster = source.mode === "cluster";
   const report = createReport({ journal, log });
-  const writer = new RequestReports({
+  const life = new ServerLife(options, report);
+  const certificate = new ShownCertificate(options, life);
+  const requestReports = new RequestReports({
     clock,
     report,
     log,
     run: identity,
-    chapter: isCluster ? "Server" : "Bootstrap",
-    isPool,
+    chapter: source.mode === "cluster" ? "Server" : "Bootstrap",
+    isPool: (pool) => source.pools().includes(pool),
   });
-  let shown: TlsFiles | undefined;
+  const unready = () => problemsOf(source, answers, certificate);
 
-  const unready = (): readonly string[] => {
-    const missing = source.missing().map((what) => `not read yet: ${what}`);
-    const validity = shown === undefined ? undefined : validityOf(shown);
-    const now = clock.now();
-    const certificate =
-      validity === undefined
-        ? ["no certificate"]
-        : now < validity.from
-          ? ["the certificate is not valid yet"]
-          : now >= validity.until
-            ? ["the certificate has ended"]
-            : [];
-    const poolsInTrouble = answers.unready();
-    const all = source.pools().length;
-    // One pool that cannot be served is no reason to send the machines of the others away.
-    return [
-      ...missing,
-      ...certificate,
-      ...(missing.length === 0 && poolsInTrouble.size >= all ? troubles(poolsInTrouble, all) : []),
-    ];
-  };
-  const requests: AnswerRequestOptions = {
-    answers,
-    credentials,
-    limits,
-    clock,
-    log,
-    unready,
-    troubles: () => troubles(answers.unready(), source.pools().length),
-    onOutcome(outcome) {
-      meter.request(outcome);
-      writer.tell(outcome);
-    },
-  };
-
-  if (access === "insecure")
-    log.warn(
-      { access },
-      "insecure access: configurations, with the secrets in them, are served to anybody who can reach this port",
-    );
+  warnOfInsecureAccess(options);
   const running = options.runSource(signal);
   answers.run(signal);
   const material = { files, clock, log, paths: tls.paths };
-  shown = await tlsMaterial(material, signal);
+  const first = await tlsMaterial(material, signal);
+  certificate.shown = first;
   const listener = await listen(
-    {
-      host: options.host,
-      port: options.port,
-      ...(options.network === undefined ? {} : { network: options.network }),
-      tls: shown,
-      settings: tls.settings,
-      limits: { ...defaultConnections, ...options.connections },
-      onRefused: (why) => meter.turnedAway(why),
-    },
-    answerRequest(requests),
+    listenOptions(options, first, meter),
+    answerRequest({
+      answers,
+      credentials,
+      limits,
+      clock,
+      log,
+      unready,
+      troubles: () => troubles(answers.unready(), source.pools().length),
+      onOutcome(outcome) {
+        meter.request(outcome);
+        requestReports.tell(outcome);
+      },
+    }),
   );
-  const life = { book: "cluster", run: identity } as const;
-  if (isCluster)
-    report({
-      ...life,
-      chapter: "Server",
-      path: "Start",
-      mark: "begin",
-      level: "boundary",
-      reason: "Started",
-      message: `${identity}, version ${version}, port ${listener.port}, access ${access}`,
-      data: { access, port: listener.port },
-    });
-  else
-    report({
-      ...life,
-      chapter: "Bootstrap",
-      path: "ServerUp",
-      mark: "note",
-      level: "boundary",
-      reason: "ServerUp",
-      message: `the config server answers on port ${listener.port}, access ${access}`,
-      data: { access, port: listener.port },
-    });
-  log.info(
-    {
-      host: options.host,
-      port: listener.port,
-      access,
-      ciphers: tls.settings.ciphers.length,
-      minVersion: tls.settings.minVersion,
-    },
-    "serving configurations",
-  );
+  life.started(listener.port);
   options.onListening?.({ port: listener.port, answers });
 
-  const follow = followTlsMaterial(
-    material,
-    shown,
-    (fresh) => {
-      listener.swap(fresh);
-      shown = fresh;
-      const until = new Date(validityOf(fresh)?.until ?? 0).toISOString();
-      if (isCluster)
-        report({
-          ...life,
-          chapter: "Server",
-          path: "Certificate",
-          mark: "note",
-          level: "boundary",
-          reason: "CertificateRotated",
-          message: `another certificate is shown, good until ${until}`,
-          data: { until },
-        });
-      else log.info({ until }, "another certificate is shown from now on");
-    },
-    signal,
-  );
+  const follow = followTlsMaterial(material, first, (fresh) => certificate.replaced(fresh, listener), signal);
   const text = () => {
-    const gauges = {
+    const families = meter.families({
       cacheBytes: answers.bytes,
       cacheEntries: answers.size,
       connections: listener.connections,
       answersUnderWay: limits.underWay,
       insecure: access === "insecure",
       ready: unready().length === 0,
-      certificateEndsAt: shown === undefined ? undefined : validityOf(shown)?.until,
-    };
-    return metricsText([...meter.families(gauges), ...journalFamilies("server", journal.counts?.dropped ?? 0)]);
+      certificateEndsAt: certificate.validity?.until,
+    });
+    return metricsText([...families, ...journalFamilies("server", journal.counts?.dropped ?? 0)]);
   };
-  const beside = [
-    follow,
-    watchEnd(),
-    ...(metrics === undefined
-      ? []
-      : [again((until) => metrics.listen(metrics, metricsHandler({ kube: metrics.kube, clock, log, text }), until))]),
-    ...(plain === undefined
-      ? []
-      : [
-          again((until) =>
-            plain.listen(
-              plain,
-              ({ method, target }) =>
-                Promise.resolve({
-                  status: method !== "GET" && method !== "HEAD" ? 405 : target === "/healthz" ? 200 : 404,
-                  headers: { "content-type": "text/plain" },
-                  body: "",
-                }),
-              until,
-            ),
-          ),
-        ]),
-  ];
+  const beside = [follow, certificate.watchEnd(signal), ...listenBeside(options, text, signal)];
   await ended(signal);
   await listener.close(options.graceMs ?? defaultGraceMs);
   const deadline = clock.deadline(2000);
   await credentials.flush(deadline.signal);
   deadline.cancel();
-  writer.stop();
-  if (isCluster)
-    report({
-      ...life,
-      chapter: "Server",
-      path: "Start",
-      mark: "end",
-      level: "boundary",
-      reason: "Stopped",
-      message: `${identity} ended`,
-    });
+  requestReports.stop();
+  life.stopped();
   await Promise.all([running, ...beside]);
+}
 
-  async function watchEnd(): Promise<void> {
+function warnOfInsecureAccess({ access, log }: RunServerOptions): void {
+  if (access === "insecure")
+    log.warn(
+      { access },
+      "insecure access: configurations, with the secrets in them, are served to anybody who can reach this port",
+    );
+}
+
+const listenOptions = (
+  options: RunServerOptions,
+  first: TlsFiles,
+  meter: ServerMeter,
+): Parameters<ListenConfig>[0] => ({
+  host: options.host,
+  port: options.port,
+  ...(options.network === undefined ? {} : { network: options.network }),
+  tls: first,
+  settings: options.tls.settings,
+  limits: { ...defaultConnections, ...options.connections },
+  onRefused: (why) => meter.turnedAway(why),
+});
+
+const responseCache = ({ source, clock, log, mostCacheBytes, keeps }: RunServerOptions, meter: ServerMeter) =>
+  new ResponseCache({
+    source,
+    clock,
+    log,
+    onRender: (_pool, _version, verdict, milliseconds) => meter.rendered(verdict, milliseconds),
+    ...(mostCacheBytes === undefined ? {} : { mostBytes: mostCacheBytes }),
+    ...(keeps === undefined ? {} : { keeps }),
+  });
+
+/** What keeps the server from serving; empty: nothing. */
+function problemsOf(source: ConfigSource, answers: ResponseCache, certificate: ShownCertificate): readonly string[] {
+  const missing = source.missing().map((what) => `not read yet: ${what}`);
+  const poolsInTrouble = answers.unready();
+  const all = source.pools().length;
+  // One pool that cannot be served is no reason to send the machines of the others away.
+  return [
+    ...missing,
+    ...certificate.problems(),
+    ...(missing.length === 0 && poolsInTrouble.size >= all ? troubles(poolsInTrouble, all) : []),
+  ];
+}
+
+/** Journal lines about the process itself: a cluster's server has a chapter of its own, bootstrap has one line. */
+class ServerLife {
+  readonly isCluster: boolean;
+  readonly #options: RunServerOptions;
+  readonly #report: Report;
+  readonly #of: { readonly book: "cluster"; readonly run: string };
+
+  constructor(options: RunServerOptions, report: Report) {
+    this.isCluster = options.source.mode === "cluster";
+    this.#options = options;
+    this.#report = report;
+    this.#of = { book: "cluster", run: options.identity };
+  }
+
+  started(port: number): void {
+    const { access, identity, version, host, tls, log } = this.#options;
+    if (this.isCluster)
+      this.#report({
+        ...this.#of,
+        chapter: "Server",
+        path: "Start",
+        mark: "begin",
+        level: "boundary",
+        reason: "Started",
+        message: `${identity}, version ${version}, port ${port}, access ${access}`,
+        data: { access, port },
+      });
+    else
+      this.#report({
+        ...this.#of,
+        chapter: "Bootstrap",
+        path: "ServerUp",
+        mark: "note",
+        level: "boundary",
+        reason: "ServerUp",
+        message: `the config server answers on port ${port}, access ${access}`,
+        data: { access, port },
+      });
+    const { ciphers, minVersion } = tls.settings;
+    log.info({ host, port, access, ciphers: ciphers.length, minVersion }, "serving configurations");
+  }
+
+  certificate(reason: "CertificateRotated" | "CertExpiring", message: string, until: string): void {
+    this.#report({
+      ...this.#of,
+      chapter: "Server",
+      path: "Certificate",
+      mark: "note",
+      level: "boundary",
+      reason,
+      message,
+      data: { until },
+    });
+  }
+
+  stopped(): void {
+    if (this.isCluster)
+      this.#report({
+        ...this.#of,
+        chapter: "Server",
+        path: "Start",
+        mark: "end",
+        level: "boundary",
+        reason: "Stopped",
+        message: `${this.#options.identity} ended`,
+      });
+  }
+}
+
+/** The certificate that clients see; `undefined` before the first one was read. */
+class ShownCertificate {
+  shown: TlsFiles | undefined;
+  readonly #options: RunServerOptions;
+  readonly #life: ServerLife;
+
+  constructor(options: RunServerOptions, life: ServerLife) {
+    this.#options = options;
+    this.#life = life;
+  }
+
+  get validity(): ReturnType<typeof validityOf> {
+    return this.shown === undefined ? undefined : validityOf(this.shown);
+  }
+
+  /** What is wrong with it; empty: nothing. */
+  problems(): readonly string[] {
+    const { validity } = this;
+    const now = this.#options.clock.now();
+    if (validity === undefined) return ["no certificate"];
+    if (now < validity.from) return ["the certificate is not valid yet"];
+    return now >= validity.until ? ["the certificate has ended"] : [];
+  }
+
+  replaced(fresh: TlsFiles, listener: { swap(tls: TlsFiles): void }): void {
+    listener.swap(fresh);
+    this.shown = fresh;
+    const until = new Date(validityOf(fresh)?.until ?? 0).toISOString();
+    if (this.#life.isCluster)
+      this.#life.certificate("CertificateRotated", `another certificate is shown, good until ${until}`, until);
+    else this.#options.log.info({ until }, "another certificate is shown from now on");
+  }
+
+  /** Reports once a day that it ends soon, until `signal` aborts. */
+  async watchEnd(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
     while (!signal.aborted) {
-      const until = shown === undefined ? undefined : validityOf(shown)?.until;
+      const until = this.validity?.until;
       if (until !== undefined && until - clock.now() < expiringMs) {
         const end = new Date(until).toISOString();
-        if (isCluster)
-          report({
-            ...life,
-            chapter: "Server",
-            path: "Certificate",
-            mark: "note",
-            level: "boundary",
-            reason: "CertExpiring",
-            message: `the certificate ends at ${end}, and no other has come`,
-            data: { until: end },
-          });
+        if (this.#life.isCluster)
+          this.#life.certificate("CertExpiring", `the certificate ends at ${end}, and no other has come`, end);
         else log.warn({ end }, "the certificate ends soon");
       }
       await clock.sleep(dayMs, signal).catch(() => undefined);
     }
   }
+}
 
-  async function again(start: (until: AbortSignal) => Promise<unknown>): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await start(signal);
-        return;
-      } catch (error) {
-        log.warn({ error }, "cannot listen, trying again");
-        await clock.sleep(listenAgainMs, signal).catch(() => undefined);
-      }
+/** The listeners for metrics and for liveness, where they are wanted. */
+function listenBeside(options: RunServerOptions, text: () => string, signal: AbortSignal): readonly Promise<void>[] {
+  const { clock, log, metrics, plain } = options;
+  const starts: ((until: AbortSignal) => Promise<unknown>)[] = [];
+  if (metrics !== undefined)
+    starts.push((until) => metrics.listen(metrics, metricsHandler({ kube: metrics.kube, clock, log, text }), until));
+  if (plain !== undefined) starts.push((until) => plain.listen(plain, answerPlain, until));
+  return starts.map((start) => retryListening(start, options, signal));
+}
+
+const answerPlain: Parameters<ListenPlain>[1] = ({ method, target }) =>
+  Promise.resolve({
+    status: method !== "GET" && method !== "HEAD" ? 405 : target === "/healthz" ? 200 : 404,
+    headers: { "content-type": "text/plain" },
+    body: "",
+  });
+
+async function retryListening(
+  start: (until: AbortSignal) => Promise<unknown>,
+  { clock, log }: Pick<RunServerOptions, "clock" | "log">,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await start(signal);
+      return;
+    } catch (error) {
+      log.warn({ error }, "cannot listen, trying again");
+      await clock.sleep(listenAgainMs, signal).catch(() => undefined);
     }
   }
 }

@@ -169,6 +169,12 @@ describe("what has changed is answered anew", () => {
 
     await harness.authorities("ca-2");
     await server.until({}, ({ text }) => kubeconfigIn(text).includes(btoa("ca-2")));
+
+    const last = await server.get();
+    expect(last.status).toBe(200);
+    expect(last.text).toContain("data:,changed");
+    expect(last.text).toContain(btoa("kubelet-ca-2\n"));
+    expect(kubeconfigIn(last.text)).toContain(btoa("ca-2"));
   });
 
   test("a pool that is new is served, and one that is gone is not [server-served-answers-8]", async () => {

@@ -65,7 +65,7 @@ export interface BookIndexesOptions {
   readonly onClosed?: (chapter: Chapter) => void;
 }
 
-/** One look at a book. */
+/** One reading of a book. */
 export interface Settled {
   /** When to check again without news, in milliseconds. */
   readonly againMs: number;

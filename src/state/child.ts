@@ -9,7 +9,7 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import type { Ports } from "../ports/index.ts";
 import type { BookStore } from "./book-store.ts";
 
-/** What the parent gives its children. They share nothing else. */
+/** What children get from their parent. They share nothing else. */
 export interface ChildContext extends Ports {
   readonly kube: KubeClient;
   readonly events: EventRecorder;
@@ -20,7 +20,7 @@ export interface ChildContext extends Ports {
    * Milliseconds since the epoch at which a previous process last did the child's work; it has seen all earlier lines.
    */
   readonly aliveAt: number;
-  /** For the book of the cluster, whichever child keeps it. */
+  /** Adds a line to the cluster's book. */
   readonly tell: (line: JournalLine) => void;
   readonly told: () => readonly JournalLine[];
   /** Called on each new line; returns a function that stops it. */
@@ -44,7 +44,7 @@ export type ChildNews =
   | { readonly is: "stuck"; readonly key: string; readonly why?: string };
 
 export interface ChildMetrics {
-  /** What the child keeps of chapters that are stored. */
+  /** What the child remembers of stored chapters. */
   readonly kept: Iterable<{
     readonly kind: string;
     readonly chapter: string;
@@ -55,17 +55,17 @@ export interface ChildMetrics {
   }>;
 }
 
-/** A part of the state process that runs, fails and is switched by itself. */
+/** A part of the state process that runs, fails and is switched on and off independently. */
 export interface Child {
   readonly name: StateChild;
-  /** Runs until `signal` aborts. Rejects when it cannot go on; a new one is made then. */
+  /** Runs until `signal` aborts. Rejects on a failure; the parent then starts a new one. */
   run(context: ChildContext, signal: AbortSignal): Promise<void>;
   metrics?(): ChildMetrics;
 }
 
 /**
- * Runs one controller as a child: a failure of the API server is tried again by its queue, and anything else, which is
- * a bug, ends the child, and nothing but the child.
+ * Runs one controller as a child: the queue retries failures of the API server; any other failure is a bug and ends this
+ * child only.
  */
 export async function runAsChild(
   make: (fail: (error: unknown) => void) => Controller,

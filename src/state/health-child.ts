@@ -28,7 +28,8 @@ import { lineOf } from "../core/books/journal.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import { type Caches, type Context, watching } from "../kube/controller.ts";
+import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
+import type { Clock } from "../ports/clock.ts";
 import { done } from "../kube/outcome.ts";
 import { type Child, type ChildContext, runAsChild } from "./child.ts";
 
@@ -36,7 +37,7 @@ const one = "health";
 const named = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
 const ours = { namespace } as const;
 /** Everything is checked again after this time; a condition of which only the message changes waits for it. */
-const lookSeconds = 30;
+const passSeconds = 30;
 /** Names of leases: of the operator and of the controller, which are the reference's. */
 const leases = { operator: "machine-config", controller: objects.controller } as const;
 const optionalParts = { server: "machine-config-server", builder: "machine-os-builder" } as const;
@@ -61,166 +62,178 @@ const chapters = {
 export function healthChild(): Child {
   return {
     name: "health",
-    run(context, signal) {
-      const { clock, version } = context;
-      const members = new ClusterMembers();
-      const observer = new LeaseObserver();
-      const unseenSince = new Map<string, number>();
-      const told = new TransitionWriter(context);
-      const everything = () => [one];
-      let written: { readonly at: number; readonly verdicts: string } | undefined;
+    run: (context, signal) => runAsChild(() => healthController(context), context, signal),
+  };
+}
 
-      async function observe({ caches, kube, signal: until }: Context): Promise<HealthFacts> {
-        const now = clock.now();
-        const silentMs = Math.max(...caches.all().map((cache) => cache.silentForMs()));
-        const deployment = (name: string) => caches.of(kubernetes.Deployment, ours).get(`${namespace}/${name}`);
-        const daemonSet = (name: string) => caches.of(kubernetes.DaemonSet, ours).get(`${namespace}/${name}`);
-        const [operatorLease, controllerLease] = await Promise.all(
-          [leases.operator, leases.controller].map((name) =>
-            kube.get(kubernetes.Lease, { name, namespace }, { signal: until }),
-          ),
-        );
-        const daemons = daemonSet(objects.daemon);
-        const journal = (name: string) => caches.of(MachineStateJournal, named(name)).get(name)?.spec.lines ?? [];
-        const facts = { ...factsAbout(members, now), heardAt: now - silentMs };
-        const operatorDeployment = deploymentFacts(deployment(objects.operator), version);
-        const server = daemonSetFacts(daemonSet(optionalParts.server), version);
-        const builder = deploymentFacts(deployment(optionalParts.builder), version);
-        return {
-          version,
-          cluster: facts,
-          clusterOperator: caches.of(ClusterOperator).get(objects.clusterOperator),
-          operator: {
-            deployment: operatorDeployment,
-            leader: observer.see(leases.operator, operatorLease, now),
-            failing: failingParts(journal(journals.operator), "Operator", "Sync/"),
-          },
-          controller: {
-            deployment: deploymentFacts(deployment(objects.controller), version),
-            leader: observer.see(leases.controller, controllerLease, now),
-            failing: failingParts(journal(journals.controller), "Controller", "Child/"),
-          },
-          daemons: {
-            daemonSet: daemonSetFacts(daemons, version),
-            away: hasGap(daemons) ? await awayDaemons(members, kube, until) : [],
-          },
-          server:
-            server === undefined
-              ? undefined
-              : {
-                  daemonSet: server,
-                  certificateEnds: lastOf(journal(journals.server), "Server", "Certificate")?.data?.["ends"],
-                },
-          builder:
-            builder === undefined
-              ? undefined
-              : { deployment: builder, queuedSince: queuedSince(journal(journals.osBuilder)) },
-          unseen: unseen(caches, unseenSince, now),
-        };
+/** What the child remembers between two passes. */
+interface HealthMemory {
+  readonly members: ClusterMembers;
+  readonly leases: LeaseObserver;
+  /** Since when a change waits for its owner to observe it, in milliseconds since the epoch. */
+  readonly unseenSince: Map<string, number>;
+  readonly transitions: TransitionWriter;
+  /** When the conditions were last written (monotonic milliseconds), and what they said apart from messages. */
+  written: { readonly at: number; readonly verdicts: string } | undefined;
+}
+
+function healthController(context: ChildContext): Controller {
+  const memory: HealthMemory = {
+    members: new ClusterMembers(),
+    leases: new LeaseObserver(),
+    unseenSince: new Map(),
+    transitions: new TransitionWriter(context),
+    written: undefined,
+  };
+  return {
+    name: one,
+    watches: [
+      ...membersWatches(memory.members, context.clock),
+      ...partWatches(),
+      ...[journals.operator, journals.controller, journals.server, journals.osBuilder].map((name) =>
+        watching({ resource: MachineStateJournal, selection: named(name), concerns: everything }),
+      ),
+    ],
+    owns: [],
+    start(add) {
+      add(one);
+    },
+    async reconcile(_key, inner) {
+      const conditions = healthConditions(await observeHealth(context, memory, inner));
+      memory.transitions.take(conditions);
+      const verdicts = JSON.stringify(conditions.map(({ status, reason }) => [status, reason]));
+      const now = context.clock.monotonic();
+      // Messages that change with every step of a roll-out are written now and then; a verdict at once.
+      const isDue =
+        memory.written === undefined ||
+        memory.written.verdicts !== verdicts ||
+        now - memory.written.at >= passSeconds * 1000;
+      if (isDue) {
+        await context.writeHealth(conditions, inner.signal);
+        memory.written = { at: now, verdicts };
       }
-
-      const watchJournal = (name: string) =>
-        watching({ resource: MachineStateJournal, selection: named(name), concerns: everything });
-      return runAsChild(
-        () => ({
-          name: one,
-          watches: [
-            watching({
-              resource: MachineConfigPool,
-              concerns: ({ key, before, after }) => {
-                members.putPool(key, after, clock.now());
-                return before !== undefined &&
-                  after !== undefined &&
-                  equalValues(
-                    [
-                      before.spec,
-                      before.metadata.generation,
-                      before.status?.observedGeneration,
-                      poolStatusInputs(before),
-                    ],
-                    [after.spec, after.metadata.generation, after.status?.observedGeneration, poolStatusInputs(after)],
-                  )
-                  ? []
-                  : [one];
-              },
-            }),
-            watching({
-              resource: MachineOSConfig,
-              concerns: ({ key, after }) =>
-                members.putMachineOSConfig(key, after, clock.now()).length > 0 ? [one] : [],
-            }),
-            watching({
-              resource: MachineOSBuild,
-              keep: trimBuild,
-              concerns: ({ key, before, after }) =>
-                members.putMachineOSBuild(key, after, before, clock.now()).length > 0 ? [one] : [],
-            }),
-            watching({
-              resource: MachineConfigNode,
-              concerns: ({ key, before, after }) => {
-                if (
-                  before !== undefined &&
-                  after !== undefined &&
-                  equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))
-                )
-                  return [];
-                members.putMachineConfigNode(key, after, clock.now());
-                return [one];
-              },
-            }),
-            watching({
-              resource: kubernetes.Node,
-              keep: trimNode,
-              concerns: ({ key, before, after }) => {
-                if (
-                  before !== undefined &&
-                  after !== undefined &&
-                  equalValues(relevantOfNode(before), relevantOfNode(after))
-                )
-                  return [];
-                members.putNode(key, after, clock.now());
-                return [one];
-              },
-            }),
-            watching({
-              resource: kubernetes.ConfigMap,
-              selection: { ...ours, ...named(objects.buildConfig) },
-              concerns: ({ after }) =>
-                members.setGrace(buildSettings(after?.data).optOutGraceMs, clock.now()).length > 0 ? [one] : [],
-            }),
-            watching({ resource: kubernetes.Deployment, selection: ours, concerns: everything }),
-            watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),
-            watching({ resource: ClusterOperator, selection: named(objects.clusterOperator), concerns: everything }),
-            watching({ resource: MachineConfiguration, concerns: everything }),
-            ...[journals.operator, journals.controller, journals.server, journals.osBuilder].map(watchJournal),
-          ],
-          owns: [],
-          start(add) {
-            add(one);
-          },
-          async reconcile(_key, inner) {
-            const conditions = healthConditions(await observe(inner));
-            told.look(conditions);
-            const verdicts = JSON.stringify(conditions.map(({ status, reason }) => [status, reason]));
-            const now = clock.monotonic();
-            // Words that change with every step of a roll-out are written now and then; a verdict at once.
-            const isDue =
-              written === undefined || written.verdicts !== verdicts || now - written.at >= lookSeconds * 1000;
-            if (isDue) {
-              await context.writeHealth(conditions, inner.signal);
-              written = { at: now, verdicts };
-            }
-            return done(lookSeconds);
-          },
-        }),
-        context,
-        signal,
-      );
+      return done(passSeconds);
     },
   };
 }
 
-/** When leases were last seen to change; the holder's clock is not ours. */
+const everything = () => [one];
+
+/** Watches that keep `members` current, and ask for a pass when something relevant changed. */
+const membersWatches = (members: ClusterMembers, clock: Clock): [Watch, ...Watch[]] => [
+  watching({
+    resource: MachineConfigPool,
+    concerns: ({ key, before, after }) => {
+      members.putPool(key, after, clock.now());
+      return before !== undefined && after !== undefined && equalValues(relevantOfPool(before), relevantOfPool(after))
+        ? []
+        : [one];
+    },
+  }),
+  watching({
+    resource: MachineOSConfig,
+    concerns: ({ key, after }) => (members.putMachineOSConfig(key, after, clock.now()).length > 0 ? [one] : []),
+  }),
+  watching({
+    resource: MachineOSBuild,
+    keep: trimBuild,
+    concerns: ({ key, before, after }) =>
+      members.putMachineOSBuild(key, after, before, clock.now()).length > 0 ? [one] : [],
+  }),
+  watching({
+    resource: MachineConfigNode,
+    concerns: ({ key, before, after }) => {
+      if (
+        before !== undefined &&
+        after !== undefined &&
+        equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))
+      )
+        return [];
+      members.putMachineConfigNode(key, after, clock.now());
+      return [one];
+    },
+  }),
+  watching({
+    resource: kubernetes.Node,
+    keep: trimNode,
+    concerns: ({ key, before, after }) => {
+      if (before !== undefined && after !== undefined && equalValues(relevantOfNode(before), relevantOfNode(after)))
+        return [];
+      members.putNode(key, after, clock.now());
+      return [one];
+    },
+  }),
+  watching({
+    resource: kubernetes.ConfigMap,
+    selection: { ...ours, ...named(objects.buildConfig) },
+    concerns: ({ after }) =>
+      members.setGrace(buildSettings(after?.data).optOutGraceMs, clock.now()).length > 0 ? [one] : [],
+  }),
+];
+
+const relevantOfPool = (pool: MachineConfigPool) => [
+  pool.spec,
+  pool.metadata.generation,
+  pool.status?.observedGeneration,
+  poolStatusInputs(pool),
+];
+
+/** Watches of the suite's own parts: every change asks for a pass. */
+const partWatches = (): readonly Watch[] => [
+  watching({ resource: kubernetes.Deployment, selection: ours, concerns: everything }),
+  watching({ resource: kubernetes.DaemonSet, selection: ours, concerns: everything }),
+  watching({ resource: ClusterOperator, selection: named(objects.clusterOperator), concerns: everything }),
+  watching({ resource: MachineConfiguration, concerns: everything }),
+];
+
+async function observeHealth(
+  { clock, version }: ChildContext,
+  { members, leases: observer, unseenSince }: HealthMemory,
+  { caches, kube, signal }: Context,
+): Promise<HealthFacts> {
+  const now = clock.now();
+  const silentMs = Math.max(...caches.all().map((cache) => cache.silentForMs()));
+  const deployment = (name: string) =>
+    deploymentFacts(caches.of(kubernetes.Deployment, ours).get(`${namespace}/${name}`), version);
+  const daemonSet = (name: string) => caches.of(kubernetes.DaemonSet, ours).get(`${namespace}/${name}`);
+  const journal = (name: string) => caches.of(MachineStateJournal, named(name)).get(name)?.spec.lines ?? [];
+  const [operatorLease, controllerLease] = await Promise.all(
+    [leases.operator, leases.controller].map((name) => kube.get(kubernetes.Lease, { name, namespace }, { signal })),
+  );
+  const daemons = daemonSet(objects.daemon);
+  const cluster = { ...factsAbout(members, now), heardAt: now - silentMs };
+  const operator = deployment(objects.operator);
+  const server = daemonSetFacts(daemonSet(optionalParts.server), version);
+  const builder = deployment(optionalParts.builder);
+  const certificateEnds = () => lastOf(journal(journals.server), "Server", "Certificate")?.data?.["ends"];
+  return {
+    version,
+    cluster,
+    clusterOperator: caches.of(ClusterOperator).get(objects.clusterOperator),
+    operator: {
+      deployment: operator,
+      leader: observer.see(leases.operator, operatorLease, now),
+      failing: failingParts(journal(journals.operator), "Operator", "Sync/"),
+    },
+    controller: {
+      deployment: deployment(objects.controller),
+      leader: observer.see(leases.controller, controllerLease, now),
+      failing: failingParts(journal(journals.controller), "Controller", "Child/"),
+    },
+    daemons: {
+      daemonSet: daemonSetFacts(daemons, version),
+      away: hasGap(daemons) ? await awayDaemons(members, kube, signal) : [],
+    },
+    server: server === undefined ? undefined : { daemonSet: server, certificateEnds: certificateEnds() },
+    builder:
+      builder === undefined
+        ? undefined
+        : { deployment: builder, queuedSince: queuedSince(journal(journals.osBuilder)) },
+    unseen: unseen(caches, unseenSince, now),
+  };
+}
+
+/** When leases last changed, by this process's clock: the holder's clock may differ. */
 class LeaseObserver {
   readonly #seen = new Map<string, { readonly version: string; readonly at: number }>();
 
@@ -319,7 +332,7 @@ function unseen(caches: Caches, since: Map<string, number>, now: number): Health
   });
 }
 
-/** Tells the book of the cluster when a component stops being well, and when it is again. */
+/** Reports to the cluster's book when a component becomes unhealthy, and when it recovers. */
 class TransitionWriter {
   readonly #context: ChildContext;
   readonly #bad = new Map<HealthType, string>();
@@ -331,7 +344,7 @@ class TransitionWriter {
     this.#life = context.random.uuid();
   }
 
-  look(conditions: readonly Told<HealthType>[]): void {
+  take(conditions: readonly Told<HealthType>[]): void {
     for (const { type, status, reason, message } of conditions) {
       if (type === "UpdateProgressing" || status === "Unknown") continue;
       const { chapter, reasons } = chapters[type];
@@ -340,15 +353,15 @@ class TransitionWriter {
       const before = this.#bad.get(type);
       if (status === "False" && allowed !== undefined && before !== allowed) {
         this.#bad.set(type, allowed);
-        this.#tell({ chapter, path: "Degraded", mark: "fail", reason: allowed, message });
+        this.#write({ chapter, path: "Degraded", mark: "fail", reason: allowed, message });
       } else if (status === "True" && before !== undefined) {
         this.#bad.delete(type);
-        this.#tell({ chapter, path: "Degraded", mark: "end", reason: "Recovered", message });
+        this.#write({ chapter, path: "Degraded", mark: "end", reason: "Recovered", message });
       }
     }
   }
 
-  #tell(line: {
+  #write(line: {
     readonly chapter: string;
     readonly path: "Degraded";
     readonly mark: "fail" | "end";
@@ -364,7 +377,7 @@ class TransitionWriter {
       at,
       mono: clock.monotonic(),
     };
-    // Chapter and reason are of one row of the table above, which the tables of stories have: a test compares them.
+    // Chapter and reason come from one row of the table above; a test compares it with the table of reports.
     tell({
       ...lineOf({ book: "cluster", level: "boundary", ...line } as JournalEntryOf<"cluster">, stamp),
       via: "seen",

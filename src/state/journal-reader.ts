@@ -9,7 +9,7 @@ export interface JournalNews {
   readonly lines: readonly JournalLine[];
   /** New lines about subjects that the writer may not report on. */
   readonly foreign: number;
-  /** Lines that left the journal before anybody read them. */
+  /** Lines that left the journal before they were read. */
   readonly missed: number;
 }
 

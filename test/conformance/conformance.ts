@@ -1,10 +1,10 @@
 import { type Row, type Section, weaknesses } from "./define-rows.ts";
 
-/** How a test ended when it was last run for the document. */
+/** The result of a test in the document's last run. */
 export type Outcome = "passed" | "failed" | "skipped";
-/** Id of a test → the file that spells it. */
+/** Id of a test → the file that contains it. */
 export type KnownTests = ReadonlyMap<string, string>;
-/** Id of a test → how it ended. */
+/** Id of a test → its result. */
 export type Outcomes = Readonly<Record<string, Outcome>>;
 
 const rowsOf = (sections: readonly Section[]): readonly Row[] => sections.flatMap(({ rows }) => rows);
@@ -12,7 +12,7 @@ const rowsOf = (sections: readonly Section[]): readonly Row[] => sections.flatMa
 /** The id at the end of a title; `undefined` for a test that no rule names. */
 export const idOf = (title: string): string | undefined => / \[([a-z0-9-]+-\d+)\]$/.exec(title)?.[1];
 
-/** Ids that the source of a test spells. */
+/** The ids in the source of a test. */
 export const idsIn = (source: string): readonly string[] =>
   [...source.matchAll(/ \[([a-z0-9-]+-\d+)\]["`],/g)].map(([, id = ""]) => id);
 
@@ -20,9 +20,7 @@ export const idsIn = (source: string): readonly string[] =>
 export const namedIds = (sections: readonly Section[]): readonly string[] =>
   [...new Set(rowsOf(sections).flatMap(({ shown }) => shown))].toSorted();
 
-/**
- * What is wrong with the rows themselves: an id twice, a row without a test or a reason, a test that does not exist.
- */
+/** Problems of the rows themselves: a duplicate id, a row without a test or a reason, a test that does not exist. */
 export function problemsOf(sections: readonly Section[], known: KnownTests): readonly string[] {
   const ids = new Set<string>();
   return rowsOf(sections).flatMap(({ id, does, shown, skipped }): readonly string[] => {
@@ -48,7 +46,7 @@ export function unproven(sections: readonly Section[], outcomes: Outcomes): read
   );
 }
 
-/** Of all outcomes those of tests that rows name, in a fixed order. */
+/** The results of tests that rows name, in a fixed order. */
 export const recorded = (sections: readonly Section[], outcomes: Outcomes): Outcomes =>
   Object.fromEntries(
     namedIds(sections).flatMap((id) => {
@@ -58,8 +56,8 @@ export const recorded = (sections: readonly Section[], outcomes: Outcomes): Outc
   );
 
 /**
- * Several tests may carry one id: the rows of a table, and a suite that is run against several things. One that fails
- * fails all; one that is skipped here counts only where none passed.
+ * Several tests may share one id: the rows of a table, and a suite that runs against several targets. One failure fails
+ * the id; a skipped test counts only if none passed.
  */
 export function together(before: Outcome | undefined, next: Outcome): Outcome {
   if (before === "failed" || next === "failed") return "failed";
@@ -78,8 +76,7 @@ const results: readonly Result[] = ["passed", "failed", "skipped", "left out"];
 const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
 /**
- * The document: rows with their tests and results, and how many there are of each. Nothing in it changes from run to
- * run.
+ * The document: rows with their tests and results, and the number of each kind. Equal inputs give an equal document.
  */
 export function documentOf(sections: readonly Section[], outcomes: Outcomes): string {
   const counts = sections.map(({ id, title, rows }) => ({

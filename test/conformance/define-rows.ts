@@ -1,23 +1,20 @@
-/**
- * How rules are written down for docs/conformance.md.
- */
+/** The form of rules in docs/conformance.md. */
 export interface Row {
   /** Section and place in it: `3.2 g`. */
   readonly id: string;
-  /** What this suite does there. */
+  /** What this suite does. */
   readonly does: string;
   /**
-   * `reference`: the same. `ours`: something else, on purpose; with the weakness of the reference that it removes, if
-   * it is one of those.
+   * `reference`: the same. `ours`: different on purpose, with the weakness of the reference that it removes, if any.
    */
   readonly as: "reference" | "ours" | `ours (${Weakness})`;
-  /** Ids of tests: what stands in brackets at the end of a title. */
+  /** Ids of tests: the brackets at the end of a title. */
   readonly shown: readonly string[];
   /** Why no test shows it. */
   readonly skipped?: string;
 }
 
-/** Weaknesses of the reference that rules remove. */
+/** Weaknesses of the reference that our rules remove. */
 export const weaknesses = {
   W2: "The system is staged after files were rewritten for it.",
   W3: "A crash, or a step that fails, leaves files half-written: what was begun is known to memory only.",
@@ -93,21 +90,21 @@ export interface Section {
 /** Tests by the ids at the end of their titles: `[daemon-update-1]`. */
 export const tests = (...ids: readonly string[]): readonly string[] => ids;
 
-/** As the reference. */
+/** The same as the reference. */
 export const same = (id: string, does: string, ...shown: readonly (readonly string[])[]): Row => ({
   id,
   does,
   as: "reference",
   shown: shown.flat(),
 });
-/** Another thing on purpose. */
+/** Different on purpose. */
 export const ours = (id: string, does: string, ...shown: readonly (readonly string[])[]): Row => ({
   id,
   does,
   as: "ours",
   shown: shown.flat(),
 });
-/** Ours, and the weakness of the reference that it removes. */
+/** Different, with the weakness of the reference that it removes. */
 export const better = (
   weakness: Weakness,
   id: string,
@@ -119,7 +116,7 @@ export const better = (
   as: `ours (${weakness})`,
   shown: shown.flat(),
 });
-/** Left out, for a reason. */
+/** Omitted, with the reason. */
 export const skip = (id: string, does: string, reason: string): Row => ({
   id,
   does,

@@ -5,11 +5,10 @@ const configs =
 const streams = "OS image streams are a later part of the suite";
 
 /**
- * Rendering, drains, bootstrap and what becomes of rendered configurations, in the numbering of the control plane's
- * behaviour as it was written down for this suite, with a C before it.
- *
- * Source of what the reference does: openshift/machine-config-operator pkg/controller/{render,drain,bootstrap},
- * pkg/operator/bootstrap.go, pkg/upgrademonitor (main); openshift/oc pkg/cli/admin/prune/renderedmachineconfigs (main).
+ * Rendering, drains, bootstrap and the retention of rendered configurations, numbered as in this suite's description of
+ * the control plane, with the prefix C. Source of what the reference does: openshift/machine-config-operator
+ * pkg/controller/{render,drain,bootstrap}, pkg/operator/bootstrap.go, pkg/upgrademonitor (main); openshift/oc
+ * pkg/cli/admin/prune/renderedmachineconfigs (main).
  */
 export const renderAndDrain: readonly Section[] = [
   {

@@ -17,7 +17,7 @@ const known = new Map([
 const passed: Outcomes = { "a-1": "passed", "a-2": "passed" };
 
 describe("rules and their tests", () => {
-  test("a rule with a test that exists is in order", () => {
+  test("a rule with an existing test is valid", () => {
     expect(problemsOf(row({}), known)).toEqual([]);
     expect(problemsOf(row({ shown: [], skipped: "it needs a moon" }), known)).toEqual([]);
   });
@@ -32,7 +32,7 @@ describe("rules and their tests", () => {
     expect(problemsOf(row(change), known)).toEqual([expect.stringContaining(says)]);
   });
 
-  test("a rule that is there twice is found", () => {
+  test("a duplicate rule is found", () => {
     expect(problemsOf([...row({}), ...row({})], known)).toEqual(["row 1 a: is there twice"]);
   });
 
@@ -42,7 +42,7 @@ describe("rules and their tests", () => {
     expect(unproven(row({ shown: ["a-1", "a-2"] }), { "a-1": "passed" })).toEqual(["row 1 a: a-2: never run"]);
   });
 
-  test("an id is what stands in brackets at the end of a title, in the source and in a report", () => {
+  test("an id is the text in brackets at the end of a title, in the source and in a report", () => {
     expect(idOf("a machine that joins gets its pool [daemon-join-12]")).toBe("daemon-join-12");
     expect(idOf("a title [with brackets]")).toBeUndefined();
     expect(
@@ -80,7 +80,7 @@ describe("rules and their tests", () => {
     expect(documentOf(row({}), {})).toContain("`a-1` | failed |");
   });
 
-  test("only what rules name is kept of a run", () => {
+  test("only results of tests that rules name are kept", () => {
     expect(recorded(row({}), passed)).toEqual({ "a-1": "passed" });
   });
 
@@ -89,7 +89,7 @@ describe("rules and their tests", () => {
     expect(Object.keys(weaknesses).filter((weakness) => !removed.has(`ours (${weakness})`))).toEqual([]);
   });
 
-  test("few rules are left out", () => {
+  test("few rules are omitted", () => {
     const all = sections.flatMap(({ rows }) => rows);
     expect(all.filter(({ skipped }) => skipped !== undefined).length / all.length).toBeLessThan(0.12);
   });

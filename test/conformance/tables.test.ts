@@ -15,7 +15,7 @@ const unit = (name: string): Change => ({ kind: "unit", name, op: "update", part
 const actionsFor = (...changes: readonly Change[]) =>
   consequencesOf(changes, defaultPolicies).actions.map(describeConsequence);
 
-describe("without a word of the user", () => {
+describe("without a policy of the user", () => {
   test.for<{ title: string; change: Change; actions: string[] }>([
     { title: "the kubelet's pull secret", change: file("/var/lib/kubelet/config.json"), actions: ["nothing"] },
     {
@@ -80,13 +80,13 @@ describe("without a word of the user", () => {
     expect(actionsFor(change)).toEqual(actions);
   });
 
-  test("nothing that changed asks for nothing [conformance-tables-3]", () => {
+  test("no change requires no action [conformance-tables-3]", () => {
     expect(actionsFor()).toEqual([]);
   });
 });
 
 describe("a drop-in that is a plain file", () => {
-  test("counts as the file that it is, not as its unit [conformance-tables-4]", () => {
+  test("counts as a file, not as its unit [conformance-tables-4]", () => {
     const policies = {
       ...defaultPolicies,
       units: [...defaultPolicies.units, { name: "a.service", actions: [{ type: "None" as const }] }],
@@ -327,7 +327,7 @@ describe("an extension", () => {
     expect(missingExtensions([name], packages.slice(1))).toEqual([name]);
   });
 
-  test("ipsec is there without the package that only later systems have [conformance-tables-8]", () => {
+  test("ipsec works without the package that only later systems have [conformance-tables-8]", () => {
     expect(missingExtensions(["ipsec"], ["NetworkManager-libreswan", "libreswan"])).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** The API server that a contract case talks to: this one in process, this one over TLS, or any other over HTTPS. */
+/** The API server under test: this project's in process, this project's over TLS, or any other over HTTPS. */
 export interface ApiTarget {
   /** Sends one request; the whole answer is read. */
   request(call: ApiCall): Promise<ApiAnswer>;
@@ -6,7 +6,7 @@ export interface ApiTarget {
   watch(path: string, user?: TestUser, headers?: Readonly<Record<string, string>>): Promise<ApiWatch>;
 }
 
-/** All users that cases act as. Targets know how each of them authenticates. */
+/** All users that cases act as. Each target authenticates them in its own way. */
 export type TestUser = "admin" | "alice" | "bob" | "nobody" | "node-a" | "node-b";
 
 export interface ApiCall {
@@ -34,7 +34,7 @@ export interface ApiWatch {
   close(): Promise<void>;
 }
 
-/** A JSON object, as loosely as tests like it. */
+/** A JSON object, loosely typed. */
 export interface Json {
   readonly [field: string]: unknown;
 }
@@ -64,7 +64,7 @@ export async function* jsonLines(body: AsyncIterable<string | Uint8Array>): Asyn
   }
 }
 
-/** Talks to a target and reads what it answers. */
+/** Sends requests to a target and reads the answers. */
 export class Api {
   readonly #target: ApiTarget;
   readonly #user: TestUser;

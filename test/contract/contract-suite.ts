@@ -7,7 +7,7 @@ import { differences, type ServerKind } from "./differences.ts";
 import { startHookServer } from "../support/hook-server.ts";
 import { shownDifferences } from "./show-differences.ts";
 
-/** A server that cases run against, and how it is stopped. */
+/** A server that cases run against, and a way to stop it. */
 export interface StartedTarget {
   readonly target: ApiTarget;
   close(): void | Promise<void>;
@@ -37,7 +37,7 @@ export function contractSuite(
       await started.close();
     });
 
-    /** A namespace of the case's own, with what every namespace gets: a pod can be made in it. */
+    /** A namespace for one case, with the defaults of every namespace: a pod can be created in it. */
     async function furnished(): Promise<{ api: Api; namespace: string }> {
       const api = new Api(started.target);
       const namespace = `case-${process.pid}-${count++}`;

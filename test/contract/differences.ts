@@ -1,7 +1,7 @@
 /** Which server a suite runs against: this project's, in process or over TLS, or kube-apiserver. */
 export type ServerKind = "embedded" | "kubernetes";
 
-/** Something in which the embedded server is not, and shall not be, as the real one is. */
+/** A deliberate difference between the embedded server and the real one. */
 export interface Difference {
   readonly name: string;
   /** What each server does. */
@@ -10,8 +10,8 @@ export interface Difference {
 }
 
 /**
- * All of them: at most fifteen, each for a reason. Everything else is the same on both. `show-differences.ts` has a
- * test for each on each server; `docs/reference/api-server.md` is made from this table.
+ * All differences: at most fifteen, each with a reason. Everything else is equal on both servers. `show-differences.ts`
+ * has a test for each on each server; `docs/reference/api-server.md` is made from this table.
  */
 export const differences = [
   {

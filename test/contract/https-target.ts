@@ -10,7 +10,7 @@ export interface HttpsTargetOptions {
   readonly identities: ReadonlyMap<TestUser, Identity>;
 }
 
-/** Any API server that is reached over HTTPS, with a client certificate for everybody that cases speak as. */
+/** Any API server over HTTPS, with a client certificate for every user of the cases. */
 export function httpsTarget({ url, ca, identities }: HttpsTargetOptions): ApiTarget & { close(): void } {
   const agents = new Map<TestUser, Agent>();
   function agentOf(user: TestUser): Agent {

@@ -14,7 +14,7 @@ interface Acknowledged {
 const folder = mkdtempSync(join(tmpdir(), "mco-kill-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Lets a writer work until it has acknowledged `enough` writes, then kills it. */
+/** Lets a writer run until it has acknowledged `enough` writes, then kills it. */
 function killedWriter(file: string, enough: number): Promise<readonly Acknowledged[]> {
   return new Promise((resolve, reject) => {
     const child = spawn(
@@ -46,7 +46,7 @@ describe("an SQLite store whose process was killed", () => {
       const store = sqliteStore({ file });
       const newest = acknowledged.at(-1)?.revision ?? 0;
       expect(acknowledged[0]?.revision).toBeGreaterThan(last);
-      // One write may have been stored without the writer living to say so.
+      // One write may have been stored without an acknowledgement.
       expect(store.revision() - newest).toBeGreaterThanOrEqual(0);
       expect(store.revision() - newest).toBeLessThanOrEqual(1);
       const unsaid = store.events(newest, 10);

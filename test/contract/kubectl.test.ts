@@ -92,7 +92,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     return result.out;
   }
 
-  /** A namespace of the test's own. */
+  /** A namespace for one test. */
   async function namespace(): Promise<string> {
     const name = `kubectl-${count++}`;
     await ok(["create", "namespace", name]);
@@ -224,7 +224,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     );
   });
 
-  test("apply --server-side takes over from client-side apply, and tells of conflicts", async () => {
+  test("apply --server-side takes over from client-side apply, and reports conflicts", async () => {
     const n = await namespace();
     expect(await ok(["-n", n, "apply", "--server-side", "-f", "-"], { input: yaml.deployment("d") })).toBe(
       "deployment.apps/d serverside-applied\n",
@@ -249,7 +249,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
       `apiVersion: v1\nkind: List\nitems:\n- ${yaml.deployment("d").trim().replaceAll("\n", "\n  ").replace("replicas", field)}\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: c}\n`;
     const typo = await kubectl(["-n", n, "apply", "-f", "-"], { input: list("replica") });
     expect(typo.err).toContain('strict decoding error: unknown field "spec.replica"');
-    // The item that was in order went through the first time.
+    // The valid item went through the first time.
     expect(await ok(["-n", n, "apply", "-f", "-"], { input: list("replicas") })).toBe(
       "deployment.apps/d created\nconfigmap/c unchanged\n",
     );

@@ -1,4 +1,4 @@
-/** Writes to an SQLite store as fast as it can and says which revisions were acknowledged, until it is killed. */
+/** Writes to an SQLite store as fast as it can and prints the acknowledged revisions, until it is killed. */
 import { writeSync } from "node:fs";
 import { sqliteStore } from "../../src/apiserver/node/sqlite-store.ts";
 
@@ -13,7 +13,7 @@ for (let number = 0; ; number++) {
       : number % 7 === 0
         ? store.delete(key, before.revision, before.value)
         : store.update(key, before.revision, value);
-  // Straight to the pipe: what was said must not sit in a buffer of the process that dies.
+  // Straight to the pipe: no line may sit in a buffer of the process that dies.
   if (outcome.outcome === "written")
     writeSync(
       1,

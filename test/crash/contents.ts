@@ -3,7 +3,7 @@ import { type NodeConfig, emptyNodeConfig, nodeConfigOf } from "../../src/core/c
 import { ignitionOf } from "../../src/core/config/validate-machine-config.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 
-/** Marks everything that only the machine may see: contents of files, keys, hashes. */
+/** Marks everything that must not leave the machine: contents of files, keys, hashes. */
 export const canary = "cAnArY";
 const hidden = (text: string) => `# ${canary}-${text}\n`;
 
@@ -46,7 +46,7 @@ const accounts = {
   "/etc/shadow": "root:*::0:99999:7:::\ncore:!::0:99999:7:::\n",
 };
 
-/** Two operating systems, of which the second ships another default, one file more and one fewer. */
+/** Two operating systems; the second ships another default, one more file and one fewer. */
 export const firstImage = `os.example.com/one@sha256:${"1".repeat(64)}`;
 export const secondImage = `os.example.com/two@sha256:${"2".repeat(64)}`;
 export const images: Readonly<
@@ -138,7 +138,7 @@ export function machineConfigOf(name: string, content: Content): MachineConfig {
 
 const decoded = new WeakMap<MachineConfig, NodeConfig>();
 
-/** The same as a machine will carry it out; no configuration is an empty one. */
+/** The same as the machine applies it; no configuration is an empty one. */
 export function nodeConfig(machineConfig: MachineConfig | undefined): NodeConfig {
   if (machineConfig === undefined) return emptyNodeConfig;
   const known = decoded.get(machineConfig) ?? decode(machineConfig);

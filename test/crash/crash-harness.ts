@@ -23,13 +23,13 @@ import { type Content, nodeConfig } from "./contents.ts";
 import { type Invariant, Keeper, type Past } from "./invariants.ts";
 import type { MakeSubject, Subject } from "./subjects.ts";
 
-/** What can go wrong at one effect of the daemon: on its machine, or in a request that changes something. */
+/** What can go wrong at one effect of the daemon: a change of its machine, or a mutating request. */
 export const hostFaults = ["before", "after", "replyLost", "refused", "powerCut"] as const;
 export const apiFaults = ["before", "after", "replyLost", "refused", "conflict"] as const;
 /**
- * `before`, `after`: the daemon is killed before the effect, or after it was done. `replyLost`: it is done, the daemon
- * is told that it failed, and lives. `refused`, `conflict` (409): it is not done, and the daemon is told so.
- * `powerCut`: done, and the machine loses its power.
+ * `before`, `after`: the daemon is killed before or after the effect. `replyLost`: the effect happens, the daemon gets
+ * an error, and lives. `refused`, `conflict` (409): the effect does not happen, and the daemon gets the error.
+ * `powerCut`: the effect happens, and the machine loses its power.
  */
 export type FaultKind = (typeof hostFaults)[number] | (typeof apiFaults)[number];
 
@@ -39,7 +39,7 @@ export interface Fault {
   readonly kind: FaultKind;
 }
 
-/** Something that happens to the machine; without `when` as soon as everything has settled. */
+/** Something that happens to the machine; without `when`, as soon as the machine is at rest. */
 export interface Happening {
   readonly what: string;
   readonly when?: (harness: CrashHarness) => boolean;
@@ -49,23 +49,23 @@ export interface Happening {
 export interface Scenario {
   readonly title: string;
   readonly contents: Readonly<Record<string, Content>>;
-  /** Configuration that the machine has before faults begin; `undefined`: it joins. */
+  /** The machine's configuration before faults begin; `undefined`: it joins. */
   readonly start: string | undefined;
   readonly happenings: readonly Happening[];
   readonly policies?: UserPolicies;
   readonly onlyControlPlane?: boolean;
-  readonly cordonedBySomebody?: boolean;
+  readonly cordonedByPerson?: boolean;
   /** The machine drifts, and waits for people. */
   readonly drifts?: boolean;
-  /** Services that read what is configured here. */
+  /** Services that read the files of this scenario. */
   readonly services?: readonly string[];
-  /** What people do once the machine is up again. */
+  /** What a person does once the machine is up again. */
   readonly afterPowerCut?: (harness: CrashHarness) => Promise<void>;
-  /** At the end the disk is what it was before the first configuration. */
+  /** At the end, the disk is as it was before the first configuration. */
   readonly leavesNothing?: boolean;
 }
 
-/** A bug, planted to see whether an invariant finds it. */
+/** A planted bug, which an invariant must find. */
 export interface Plant {
   readonly host?: (host: Host, harness: CrashHarness) => Host;
   readonly transport?: (transport: HttpHandler, harness: CrashHarness) => HttpHandler;
@@ -74,47 +74,45 @@ export interface Plant {
 export interface CrashHarnessOptions {
   readonly scenario: Scenario;
   readonly subject: MakeSubject;
-  /** A machine that has reached its start already; else it joins and goes there first. */
+  /** A machine that has already reached its start; otherwise it joins and gets there first. */
   readonly start?: Start | undefined;
   readonly faults?: readonly Fault[];
   readonly plant?: Plant | undefined;
-  /** Looks at the machine after each of its changes; else only when it starts and ends. */
+  /** Checks the machine after each of its changes; otherwise only when it starts and ends. */
   readonly closely?: boolean;
   /**
-   * The daemon writes its journal to disk and to the API, which takes as long as all the rest; else only to memory.
-   * `counted`: that are effects too, which meet faults.
+   * The daemon writes its journal to disk and to the API, which takes as long as everything else; otherwise only to
+   * memory. `counted`: these writes are effects, too, and meet faults.
    */
   readonly books?: "kept" | "counted";
-  /** How long a settled machine is watched. */
+  /** How long a machine at rest is watched. */
   readonly quietMs?: number;
-  /** Ends the run as soon as this is broken: what comes of a planted bug after it was found is of no interest. */
+  /** Ends the run as soon as this invariant is broken: what a planted bug causes after that does not matter. */
   readonly until?: Invariant | "any";
-  /** Called once the machine is where the scenario begins. */
+  /** Called once the machine is at the scenario's start. */
   readonly atStart?: (harness: CrashHarness) => Promise<void>;
-  /** Called before the machine is taken apart. */
+  /** Called before the machine is removed. */
   readonly atEnd?: (harness: CrashHarness) => Promise<void>;
 }
 
-/**
- * A machine that has the first configuration of a scenario: how to make more of it, and what the API server says of it.
- */
+/** A machine with the first configuration of a scenario: how to copy it, and the state of the API server. */
 export interface Start {
   readonly subject: MakeSubject;
   readonly annotations: Readonly<Record<string, string>>;
   readonly status: MachineConfigNode["status"];
   readonly past: Past;
   readonly cordoned?: boolean;
-  /** Its power has just come back, and nothing else happens any more. */
+  /** The machine's power has just come back, and nothing else happens any more. */
   readonly afterPowerCut?: boolean;
 }
 
-/** What one run without faults is compared with. */
+/** What a run is compared with: the results of a run without faults. */
 export interface Expectation {
   readonly reboots: number;
   readonly disturbances: Readonly<Record<string, number>>;
 }
 
-/** Verbs that only look. Every other one is an effect, so that a new verb counts without anybody's help. */
+/** Verbs that only read. Every other verb is an effect, so that a new verb counts by itself. */
 const looking = new Set([
   "files.read",
   "files.vendor",
@@ -132,15 +130,15 @@ const looking = new Set([
 ]);
 
 const never = new Promise<never>(() => undefined);
-/** What is thrown through the machinery when the daemon has died: its own code never sees it. */
+/** Thrown through the harness when the daemon has died: the daemon's own code never sees it. */
 const dead = new Error("the daemon is dead");
 /** A run that takes longer in virtual time has not converged. */
 const patienceMs = 2 * 3_600_000;
 
-/** More effects than this in so much time are no work but a loop. */
+/** More effects than this within that time are not work but a loop. */
 const hasteLimit = { effects: 400, ms: 5 * 60_000 };
 
-/** Time that waits for real input and output: nothing virtual passes while a machine's disk works. */
+/** A clock for real input and output: no virtual time passes while a machine's disk works. */
 class PatientKernel extends Kernel {
   busy = 0;
 
@@ -165,7 +163,7 @@ export class CrashHarness {
   readonly failures: unknown[] = [];
   reboots = 0;
   handReboots = 0;
-  /** A person is changing the machine just now. */
+  /** Whether a person is changing the machine. */
   byHand = false;
   cuts = 0;
   faultsMet = 0;
@@ -205,7 +203,7 @@ export class CrashHarness {
     } finally {
       harness.#life?.kill();
       for (const stream of harness.#streams) stream.abort();
-      // What failed while the machine was being made is told instead.
+      // A failure during the machine's preparation is reported instead.
       await (harness.subject as Subject | undefined)?.close();
     }
     return harness;
@@ -215,7 +213,7 @@ export class CrashHarness {
     return `${this.scenario.title}; ${[...this.#faults].map(([at, kind]) => `${kind} at effect ${at} (${this.effects[at] ?? "never reached"})`).join(", ") || "no fault"}`;
   }
 
-  /** What the run without faults came to. */
+  /** The results of the run without faults. */
   async expectation(): Promise<Expectation> {
     const disturbances: Record<string, number> = {};
     for (const service of this.scenario.services ?? []) {
@@ -225,12 +223,12 @@ export class CrashHarness {
     return { reboots: this.reboots, disturbances };
   }
 
-  /** Where the machine stands, as its Node says. */
+  /** The machine's state, as its Node reports it. */
   get history(): string {
     return `${this.has(annotations.state)} ${this.has(annotations.reason)}, has ${this.has(annotations.currentConfig)} of ${this.has(annotations.desiredConfig)}, drain ${this.has(annotations.desiredDrain)}/${this.has(annotations.lastAppliedDrain)}`;
   }
 
-  /** What it takes to begin here once more. */
+  /** What a later run needs to begin here. */
   async startState(): Promise<Start> {
     return {
       subject: await this.subject.copier([...this.#documents]),
@@ -252,7 +250,7 @@ export class CrashHarness {
     return this.node.metadata.annotations?.[key] ?? "";
   }
 
-  /** Nothing is left to find out. */
+  /** Nothing is left to check. */
   get #isOver(): boolean {
     const { until } = this.#options;
     return this.keeper.violations.some(({ invariant }) => until === "any" || invariant === until);
@@ -304,7 +302,7 @@ export class CrashHarness {
     this.byHand = false;
   }
 
-  /** Puts back what the machine's present configuration says of a path. */
+  /** Restores what the machine's present configuration says about a path. */
   async restore(path: string): Promise<void> {
     const entry = nodeConfig(this.configs.get(this.has(annotations.currentConfig))).entries.get(path);
     if (entry?.kind !== "file") throw new Error(`bug in a scenario: ${path} is not managed`);
@@ -326,7 +324,7 @@ export class CrashHarness {
     this.#goDown(false);
   }
 
-  /** The API server is away for a time. */
+  /** The API server is unavailable for a time. */
   apiAway(ms: number): void {
     this.#apiAway = true;
     for (const stream of this.#streams) stream.abort(new Error("the connection was cut"));
@@ -350,7 +348,7 @@ export class CrashHarness {
     });
   };
 
-  // The machinery.
+  // The harness itself.
 
   async #play(expected: Expectation | "start" | undefined): Promise<void> {
     const { kernel, scenario } = this;
@@ -372,7 +370,7 @@ export class CrashHarness {
       }
       await this.#act(happens(this));
       if (this.#isOver) return;
-      // What was asked for takes a moment to be noticed.
+      // A request takes time to be noticed.
       await kernel.run({
         until: () => this.#isOver || (when?.(this) ?? false) || !this.allPoolsUpdated,
         maxMs: this.subject.host.driver === "memory" ? 10_000 : 310_000,
@@ -386,8 +384,8 @@ export class CrashHarness {
       })) === "done";
     if (this.#isOver) return;
     if (settled) {
-      // Events are still on their way, and words that could not be said, which may meet faults too, are said again at
-      // the next full look.
+      // Events are still on their way. Reports that could not be sent, which may meet faults too, are sent again at the
+      // next full pass.
       for (let looks = 0, said = -1; said < this.effects.length && looks <= this.#faults.size; looks += 1) {
         said = this.effects.length;
         await this.#pass(this.#options.quietMs === undefined ? 330_000 : 60_000);
@@ -404,7 +402,7 @@ export class CrashHarness {
     }
     this.keeper.said("a log line", this.#logged);
     this.keeper.said(
-      "a story line",
+      "a journal line",
       this.#journals.flatMap(({ lines }) => lines),
     );
     if (this.#options.books !== undefined) {
@@ -448,7 +446,7 @@ export class CrashHarness {
         outcome = { error };
       },
     );
-    // What is done here needs no virtual time.
+    // This work needs no virtual time.
     for (let turns = 0; outcome === undefined; turns += 1) {
       if (turns > 1_000_000) throw new Error(`bug: ${this.scenario.title} waits for time to pass`);
       await this.kernel.settle();
@@ -577,7 +575,7 @@ export class CrashHarness {
     this.kernel.schedule(2000, "daemon starts", () => this.#startDaemon());
   }
 
-  /** The result of `work` while the daemon lives; to a dead one nothing ever answers. */
+  /** The result of `work` while the daemon lives; a dead daemon never gets an answer. */
   async #whileAlive<T>(life: Life, work: () => Promise<T>): Promise<T> {
     try {
       return await life.guard(work);
@@ -649,9 +647,7 @@ export class CrashHarness {
     return logger;
   }
 
-  /**
-   * One effect: done, unless a fault says otherwise. `work(true)` is done wholly, `work(false)` was refused.
-   */
+  /** One effect: it happens unless a fault says otherwise. `work(true)` does all of it; `work(false)` was refused. */
   async #effect<T>(
     life: Life,
     name: string,
@@ -683,7 +679,7 @@ export class CrashHarness {
         `${hasteLimit.effects} effects in ${Math.round(this.kernel.now - before)} ms: ${this.history}`,
       );
     }
-    // A fault that this kind of effect does not know falls where the next of its own kind would: nowhere.
+    // A fault that does not apply to this kind of effect has no effect here.
     if (fault === undefined || !kinds.includes(fault)) return undefined;
     this.faultsMet += 1;
     return fault;
@@ -704,7 +700,7 @@ export class CrashHarness {
 
     const write = async (writes: readonly HostWrite[], signal: AbortSignal): Promise<void> => {
       await this.keeper.before("files.write", [writes]);
-      // Each entry is an effect of its own: a list may be cut short anywhere.
+      // Each entry is an effect of its own: a list may be cut short at any point.
       for (const [index, { path }] of writes.entries()) {
         const fault = this.#count(`files.write ${path}`, hostFaults);
         if (fault === undefined) continue;
@@ -727,7 +723,7 @@ export class CrashHarness {
       (...args: unknown[]) => {
         const effect = `${group}.${name}`;
         if (!life.alive) return never;
-        // Virtual time cannot wait for what a real disk tells of itself: drift is found by the next full look.
+        // Virtual time cannot wait for notifications of a real disk: the next full pass finds drift.
         if (effect === "files.watch") return host.driver === "memory" ? bound(...args) : () => undefined;
         return this.#whileAlive(life, () =>
           this.#working(async () => {
@@ -764,7 +760,7 @@ export class CrashHarness {
     });
   }
 
-  /** What is done takes a moment, in which other things can happen. */
+  /** Every effect takes time, in which other things can happen. */
   async #takeTime(life: Life): Promise<void> {
     this.kernel.busy -= 1;
     await life.ports.clock.sleep(20);

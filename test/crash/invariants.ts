@@ -15,7 +15,7 @@ import { readingsOf } from "./subjects.ts";
 import type { CrashHarness, Scenario } from "./crash-harness.ts";
 import type { Ledger } from "../../src/core/machine/observed-node.ts";
 
-/** What holds whatever kills the daemon and whenever. */
+/** What holds no matter what kills the daemon, and when. */
 export const invariants = {
   whole: "with no ledger open, the machine holds exactly the configuration that it was last proven to have",
   named:
@@ -27,7 +27,7 @@ export const invariants = {
   claims: "currentConfig never names what the disk does not hold",
   cordon: "a cordon of somebody else stays, and ours goes",
   own: "a daemon writes to its own node's objects only",
-  secrets: "no content, key or hash is in a request, a log or a story",
+  secrets: "no content, key or hash is in a request, a log or a journal",
   converges: "once nothing goes wrong any more, the machine is on the newest target and says so",
   patient: "what fails is tried again with growing pauses",
   quiet: "a settled machine is left alone",
@@ -43,7 +43,7 @@ export interface Violation {
   readonly what: string;
 }
 
-/** The daemon's own files, of which configurations say nothing. */
+/** The daemon's own files, which no configuration names. */
 const isOwn = (path: string) =>
   path.startsWith("/etc/machine-config-daemon/") ||
   path.startsWith(`${hostPaths.stateFolder}/`) ||
@@ -51,12 +51,12 @@ const isOwn = (path: string) =>
 const isEnablementLink = (path: string) => path.startsWith(`${unitFolder}/`) && /\.(wants|requires)\/[^/]+$/.test(path);
 const annotation = (node: Node, key: string) => node.metadata.annotations?.[key] ?? "";
 
-/** What a keeper has to know of the past of a machine. */
+/** What a keeper needs to know about the past of a machine. */
 export interface Past {
-  /** The machine before it was given anything, and after people changed it. */
+  /** The machine before its first configuration, and after people changed it. */
   readonly tree: ReadonlyMap<string, string>;
   readonly kernelArguments: readonly string[];
-  /** Managed paths that a person has changed since the daemon last settled. */
+  /** Managed paths that a person has changed since the daemon was last in sync. */
   readonly handMade: ReadonlySet<string>;
   /** Targets of ledgers since none was open. */
   readonly inFlight: ReadonlySet<string>;
@@ -67,7 +67,7 @@ interface Documents {
   readonly previous: MachineConfig | undefined;
 }
 
-/** What a keeper sees of the machine that it watches, and of what happens to it. */
+/** What a keeper sees of its machine, and of what happens to it. */
 export interface Watched extends Pick<
   CrashHarness,
   | "subject"
@@ -86,11 +86,11 @@ export interface Watched extends Pick<
   phase(type: string): string | undefined;
 }
 
-/** Watches one machine from outside, at every effect, and writes down every breach. */
+/** Watches one machine from outside, at every effect, and records every breach. */
 export class Keeper {
   readonly violations: Violation[] = [];
-  /** How often each invariant was looked at: one that is never looked at proves nothing. */
-  readonly looks: Partial<Record<Invariant, number>> = {};
+  /** How often each invariant was checked: one that is never checked proves nothing. */
+  readonly checks: Partial<Record<Invariant, number>> = {};
   readonly #harness: Watched;
   #base: ReadonlyMap<string, string> = new Map();
   #baseArguments: readonly string[] = [];
@@ -101,7 +101,7 @@ export class Keeper {
     this.#harness = harness;
   }
 
-  /** @param past of a machine that was given something before. */
+  /** @param past of a machine that already had a configuration. */
   async begin(past: Past | undefined): Promise<void> {
     this.#base = past?.tree ?? (await this.#harness.subject.tree());
     this.#baseArguments =
@@ -123,11 +123,11 @@ export class Keeper {
     this.violations.push({ invariant, what: `${what} (after ${this.#harness.effects.slice(-3).join(", ")})` });
   }
 
-  #look(invariant: Invariant): void {
-    this.looks[invariant] = (this.looks[invariant] ?? 0) + 1;
+  #checked(invariant: Invariant): void {
+    this.checks[invariant] = (this.checks[invariant] ?? 0) + 1;
   }
 
-  /** A person changes the machine: a path that nobody manages belongs to the machine from now on. */
+  /** A person changes the machine: an unmanaged path belongs to the machine from now on. */
   async handMade(path: string): Promise<void> {
     const managed = (await this.#documents()).previous;
     if (nodeConfig(managed).entries.has(path)) this.#handMade.add(path);
@@ -152,7 +152,7 @@ export class Keeper {
     };
   }
 
-  /** Before the daemon does something to its machine. */
+  /** Before an effect of the daemon on its machine. */
   async before(effect: string, args: readonly unknown[]): Promise<void> {
     const verb = effect.split(" ", 1)[0] ?? "";
     const [first] = args;
@@ -171,14 +171,14 @@ export class Keeper {
           ? [String(first)]
           : [];
     if (paths.length > 0 && paths.every(isOwn)) return;
-    this.#look("ledgerFirst");
+    this.#checked("ledgerFirst");
     const { ledger, previous } = await this.#documents();
     if (ledger === undefined) this.violated("ledgerFirst", `${effect} without a ledger`);
     if (verb === "os.reboot") await this.#rebooting(ledger, previous);
   }
 
   async #opening(ledger: Ledger): Promise<void> {
-    this.#look("drainFirst");
+    this.#checked("drainFirst");
     const { ledger: open, previous } = await this.#documents();
     const { node, scenario } = this.#harness;
     const inService = previous !== undefined && scenario.onlyControlPlane !== true;
@@ -197,7 +197,7 @@ export class Keeper {
   }
 
   async #rebooting(ledger: Ledger | undefined, previous: MachineConfig | undefined): Promise<void> {
-    this.#look("reboots");
+    this.#checked("reboots");
     const { node, scenario, subject, never } = this.#harness;
     const { bootId } = await subject.host.os.status(never);
     if (ledger?.owes.some(({ kind }) => kind === "reboot") !== true || ledger.bootId !== bootId)
@@ -216,14 +216,14 @@ export class Keeper {
       this.violated("reboots", `it reboots to ${ledger.target} while ${drainOf(node)}`);
   }
 
-  /** After something was done to the machine, by whomever. */
+  /** After a change of the machine, no matter who made it. */
   async after(): Promise<void> {
     const tree = await this.#harness.subject.tree();
     const { ledger, previous } = await this.#documents();
     if (ledger === undefined) {
       if (this.#inFlight.size > 0) this.#handMade.clear();
       this.#inFlight.clear();
-      this.#look("whole");
+      this.#checked("whole");
       const difference = await this.#differenceFrom(tree, nodeConfig(previous));
       if (difference !== undefined)
         this.violated(
@@ -233,7 +233,7 @@ export class Keeper {
       await this.#checkReadings(tree);
       return;
     }
-    this.#look("named");
+    this.#checked("named");
     this.#inFlight.add(ledger.target);
     if (!this.#harness.everDesired.has(ledger.target))
       this.violated("named", `the ledger names ${ledger.target}, which the machine was never given`);
@@ -243,8 +243,8 @@ export class Keeper {
       ...[...this.#inFlight].map((name) => nodeConfig(this.#harness.configs.get(name))),
     ];
     for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
-      // A daemon that was killed in the middle of a pass leaves unfinished names; once the ledger is closed there may
-      // be none.
+      // A daemon that was killed in the middle of a pass leaves temporary files; once the ledger is closed, none may
+      // remain.
       if (/\/\.mco-[0-9a-f]{16}$/.test(path)) continue;
       if (
         isOwn(path) ||
@@ -266,10 +266,10 @@ export class Keeper {
     }
   }
 
-  /** 5: what every service read is what is there, and that holds whenever nothing is owed. */
+  /** 5: every service has read the files that are on the disk, whenever nothing is owed. */
   async #checkReadings(tree: ReadonlyMap<string, string>): Promise<void> {
     for (const service of this.#harness.scenario.services ?? []) {
-      this.#look("debts");
+      this.#checked("debts");
       const { read } = await this.#harness.subject.service(service);
       const there = readingsOf(tree, service);
       for (const path of new Set([...Object.keys(read), ...Object.keys(there)])) {
@@ -282,7 +282,7 @@ export class Keeper {
     }
   }
 
-  /** What the machine lacks of a configuration or has beside it; `undefined` when it holds it wholly. */
+  /** What the machine lacks of a configuration, or has beside it; `undefined` when it matches wholly. */
   async #differenceFrom(tree: ReadonlyMap<string, string>, config: NodeConfig): Promise<string | undefined> {
     const { subject, never } = this.#harness;
     const { booted } = await subject.host.os.status(never);
@@ -320,7 +320,7 @@ export class Keeper {
     return undefined;
   }
 
-  /** The machine's own files under another OS: defaults that nobody changed are the other one's. */
+  /** The machine's own files under another OS: unchanged defaults are those of the other OS. */
   #baseOn(image: string): ReadonlyMap<string, string> {
     const base = new Map(this.#base);
     for (const { etc } of Object.values(images))
@@ -341,7 +341,7 @@ export class Keeper {
     for (const [name, { enabled }] of config.enablement) {
       for (const link of links) if (link.endsWith(`/${name}`)) links.delete(link);
       const text = textOf(name);
-      // No preset of these images disables anything: what a configuration leaves to them is enabled.
+      // No preset of these images disables anything: units that a configuration leaves to presets are enabled.
       if (enabled !== false && text !== undefined) for (const { path } of installLinks(name, text)) links.add(path);
     }
     return links;
@@ -349,7 +349,7 @@ export class Keeper {
 
   /** What a daemon sends to the API server. */
   async sending(method: string, target: string, body: string): Promise<void> {
-    this.#look("own");
+    this.#checked("own");
     const name = this.#harness.nodeName;
     const path = target.replace(/\?.*/, "");
     const mine =
@@ -365,7 +365,7 @@ export class Keeper {
       this.violated("cordon", `the daemon writes ${Object.keys(rest).join(", ")} of its Node`);
     const claimed = metadata?.annotations?.[annotations.currentConfig];
     if (typeof claimed !== "string") return;
-    this.#look("claims");
+    this.#checked("claims");
     const { ledger, previous } = await this.#documents();
     const config = this.#harness.configs.get(claimed);
     const difference =
@@ -380,7 +380,7 @@ export class Keeper {
   }
 
   #checkSecret(where: string, text: string): void {
-    this.#look("secrets");
+    this.#checked("secrets");
     if (
       text.includes(canary) ||
       text.includes(encodeURIComponent(canary)) ||
@@ -392,7 +392,7 @@ export class Keeper {
       );
   }
 
-  /** What daemons wrote for people and for us. */
+  /** What daemons wrote for users and for developers. */
   said(where: string, lines: readonly unknown[]): void {
     for (const line of lines)
       this.#checkSecret(
@@ -409,17 +409,18 @@ export class Keeper {
 
   /** The machine's journal on its disk, and the part of it that reached the API server. */
   async books(journal: readonly JournalLine[], settled: boolean, now: number): Promise<void> {
-    this.#look("books");
+    this.#checked("books");
     const { nodeName, subject, never } = this.#harness;
     const book = `node/${nodeName}`;
     const all = await linesOnDisk(subject.host, nodeName, never);
-    this.said("a story line", [...all, ...journal]);
+    this.said("a journal line", [...all, ...journal]);
     const disk = all.filter((line) => line.level === "boundary" && line.book === book);
     const name = ({ writer, boot, seq }: JournalLine) => `${writer.component} ${boot.slice(0, 8)} ${seq}`;
     const [onDisk, inJournal] = [disk.map(name), journal.map(name)];
     if (new Set(inJournal).size < inJournal.length)
       this.violated("books", `the journal has a line twice: ${inJournal.join(", ")}`);
-    // The ring forgets old lines, and so does whoever reads the disk back: what both can have must be the same.
+    // The ring drops old lines, and so does a daemon that reads the disk back: the lines that both can have must be
+    // equal.
     const boots = new Set([...all.map(({ boot }) => boot), (await subject.host.os.status(never)).bootId]);
     const comparable = journal.filter(({ boot }) => boots.has(boot)).map(name);
     const expected = journal.length < ringLimits.lines ? onDisk : onDisk.slice(-comparable.length);
@@ -442,7 +443,7 @@ export class Keeper {
         this.violated("books", `${name(line)} follows ${name(before)}`);
     }
     const last = settled ? foldBook(book, journal, { now }).findLast(({ chapter }) => chapter === "Update") : undefined;
-    // One that was taken back before anything was done is superseded by what the machine has.
+    // A target that was withdrawn before any effect is superseded by what the machine has.
     const isWell =
       last?.outcome === "Succeeded" ||
       (last?.outcome === "Superseded" && last.run !== annotation(this.#harness.node, annotations.currentConfig));
@@ -453,7 +454,7 @@ export class Keeper {
       );
   }
 
-  /** The end of a run: everything has settled, or did not in time. */
+  /** The end of a run: everything is at rest, or was not in time. */
   async end(
     settled: boolean,
     expected:
@@ -466,7 +467,7 @@ export class Keeper {
       | undefined,
   ): Promise<void> {
     const { node, scenario, subject } = this.#harness;
-    for (const invariant of ["converges", "quiet", "patient"] as const) this.#look(invariant);
+    for (const invariant of ["converges", "quiet", "patient"] as const) this.#checked(invariant);
     const { ledger } = await this.#documents();
     const has = (key: string) => annotation(node, key);
     const history = `${this.#harness.history}, ledger ${ledger?.target ?? "closed"}`;
@@ -474,13 +475,14 @@ export class Keeper {
     else if (has(annotations.reason) !== "" || (this.#harness.phase("Updated") ?? "True") !== "True")
       this.violated("converges", `it settled, and says ${history}, Updated ${this.#harness.phase("Updated")}`);
     await this.after();
-    this.#look("cordon");
+    this.#checked("cordon");
     const cordoned = node.spec?.unschedulable === true;
-    if (settled && cordoned !== (scenario.cordonedBySomebody === true))
+    if (settled && cordoned !== (scenario.cordonedByPerson === true))
       this.violated("cordon", cordoned ? "it is still cordoned" : "somebody's cordon is gone");
     if (expected !== undefined) {
       const reboots = this.#harness.reboots - expected.reboots;
-      // What a reboot by hand pays without faults may be left to one of the daemon's own with them.
+      // Debts that a manual reboot pays in a run without faults may be left to a reboot of the daemon in a run with
+      // them.
       if (reboots > expected.cuts + this.#harness.handReboots)
         this.violated("reboots", `${reboots} more reboots than without faults, with ${expected.cuts} power cuts`);
       for (const [service, before] of Object.entries(expected.disturbances)) {
@@ -493,7 +495,7 @@ export class Keeper {
       }
     }
     if (scenario.leavesNothing === true && settled) {
-      this.#look("residue");
+      this.#checked("residue");
       const tree = await subject.tree();
       for (const path of new Set([...tree.keys(), ...this.#base.keys()])) {
         if (
@@ -531,7 +533,7 @@ const drainOf = (node: Node) =>
 const ids: Readonly<Record<string, number>> = { root: 0, core: 1000 };
 const idOf = (owner: { readonly id?: number; readonly name?: string }) => owner.id ?? ids[owner.name ?? "root"] ?? 0;
 
-/** An absent wish is content with an absent path only. */
+/** An absent path matches only absent content. */
 function isAsWanted(has: string | undefined, wanted: WantedEntry | undefined): boolean {
   switch (wanted?.kind) {
     case undefined:

@@ -20,4 +20,4 @@ test.for(list)(
     expect(tally.faults).toBeGreaterThan(20);
   },
 );
-afterAll(() => void process.stdout.write(describeTally("faults of the story", tally)));
+afterAll(() => void process.stdout.write(describeTally("faults of the journal", tally)));

@@ -31,10 +31,10 @@ import { type DirectorySubjects, type Subject, directorySubjects } from "./subje
 import { shown } from "../support/not-within.ts";
 
 const { annotations, labels, nodeStates } = names;
-/** Nothing that is waited for here takes this long on any machine. */
+/** No wait here takes this long on any machine. */
 const patienceMs = 30_000;
 
-/** A disk that stops working after so many calls, as under a machine that loses its power. */
+/** A disk that stops working after so many calls, as on a machine that loses its power. */
 function dyingDisk(calls: number): Disk {
   let left = calls;
   const dying =
@@ -59,7 +59,7 @@ function dyingDisk(calls: number): Disk {
   };
 }
 
-/** A machine in a folder with a daemon that is a real process, and the code that kills it. */
+/** A machine in a folder, whose daemon is a real process, and the code that kills it. */
 export class KilledMachine implements Watched {
   readonly scenario = { services: ["crio.service", "app.service"] };
   readonly policies = mergePolicies({
@@ -215,7 +215,7 @@ export class KilledMachine implements Watched {
     this.#wake = Promise.withResolvers<void>();
   }
 
-  /** Resolves once `holds`; looks whenever the Node was written or the machine has come up. */
+  /** Resolves once `holds`; checks whenever the Node was written or the machine has come up. */
   async until(what: string, holds: () => boolean): Promise<void> {
     const deadline = systemClock.deadline(patienceMs);
     const late = new Promise<never>((_resolve, reject) =>
@@ -242,7 +242,7 @@ export class KilledMachine implements Watched {
     }
   }
 
-  /** What a daemon sends must be its own to say. */
+  /** A daemon may report only what is its own. */
   async #checking(
     transport: HttpHandler,
     request: Parameters<HttpHandler>[0],
@@ -306,7 +306,7 @@ export class KilledMachine implements Watched {
     this.#child = child;
   }
 
-  /** SIGKILL, and the end of the process seen. */
+  /** Sends SIGKILL and waits for the end of the process. */
   async #killDaemon(): Promise<void> {
     const child = this.#child;
     this.#child = undefined;
@@ -323,7 +323,7 @@ export class KilledMachine implements Watched {
     this.#notify();
   }
 
-  /** The daemon has asked for it. Now and then the power goes while the machine shuts down. */
+  /** The daemon has asked for a reboot. Now and then the power fails while the machine shuts down. */
   async #reboot(): Promise<void> {
     this.counts.reboots += 1;
     await this.#killDaemon();
@@ -358,9 +358,9 @@ export class KilledMachine implements Watched {
     return config.metadata.name;
   }
 
-  /** Kills the daemon; now and then the whole machine loses its power. Then it goes on. */
+  /** Kills the daemon, or now and then cuts the whole machine's power; then the machine runs again. */
   async kill(): Promise<void> {
-    // While it goes down of itself there is no daemon to kill.
+    // While the machine shuts down there is no daemon to kill.
     await this.until("a reboot", () => this.#rebooting === undefined);
     this.counts.kills += 1;
     await this.#killDaemon();
@@ -373,8 +373,9 @@ export class KilledMachine implements Watched {
   }
 
   /**
-   * Until the machine says that it has its target, and is in service; it then has it. One whose shutdown was cut short
-   * three times for the same target rightly goes back, and says so: then it has what it had.
+   * Waits until the machine reports its target and is in service, and checks that it has it. A machine whose shutdown
+   * was cut short three times for the same target rightly goes back and reports that: then it must have the previous
+   * configuration.
    */
   async converged(target: string): Promise<void> {
     const has = (key: string) => this.node.metadata.annotations?.[key] ?? "";
@@ -395,14 +396,14 @@ export class KilledMachine implements Watched {
   }
 
   /**
-   * Once the journal tells of the end of the way to `target`: what is there must be what the machine wrote down,
-   * whoever was killed when.
+   * Once the journal reports the end of the way to `target`, the machine's content must equal what the machine
+   * recorded, whatever was killed and when.
    */
   async told(target: string): Promise<void> {
     const isEnd = ({ path, run, chapter }: JournalLine) =>
       (path === "Updated" && run === target) || (chapter === "Degraded" && path === "Failed");
     await this.until(
-      `the story of ${target}`,
+      `the journal of ${target}`,
       () =>
         this.#journal.at(-1) !== undefined &&
         this.#journal.some(isEnd) &&

@@ -5,11 +5,11 @@ import { type Content, unitText } from "./contents.ts";
 import type { Violation } from "./invariants.ts";
 import { KilledMachine } from "./killed-machine.ts";
 
-/** `KILLS=n`: so many; `SEED=n`: at other moments. */
+/** `KILLS=n`: the number of kills; `SEED=n`: other points in time. */
 const kills = Number(process.env["KILLS"] ?? 40);
 const seed = Number(process.env["SEED"] ?? 1);
 
-/** Contents of many files, and by turns something that reloads, restarts, or reboots. */
+/** Contents of many files, and in turn something that reloads, restarts, or reboots. */
 function contentOf(round: number): Content {
   const version = (every: number) => String(Math.floor(round / every));
   return {
@@ -39,12 +39,12 @@ test(
       await machine.converged(await machine.target(contentOf(0)));
       for (let round = 1; machine.counts.kills < kills; round += 1) {
         const target = await machine.target(contentOf(round));
-        // Several kills on the way to one target, each at another moment of it; the moments are part of the test.
+        // Several kills on the way to one target, each at another time; the times are part of the test.
         for (let left = 1 + Math.floor(random.next() * 4); left > 0 && machine.counts.kills < kills; left -= 1) {
           await systemClock.sleep(random.next() * 350);
           await machine.kill();
         }
-        // Some targets are overtaken by the next before they are reached.
+        // Some targets are replaced before they are reached.
         if (random.next() < 0.7) await machine.converged(target);
       }
       const last = await machine.target(contentOf(9999));
@@ -52,7 +52,7 @@ test(
       await machine.told(last);
       await machine.keeper.after();
       mixed.push(...machine.keeper.violations);
-      // A machine that is mixed is seen.
+      // The check finds a machine between two configurations.
       await machine.subject.host.files.write(
         [{ path: "/etc/quiet/0", entry: { kind: "link", target: "/etc/elsewhere" } }],
         machine.never,
@@ -65,7 +65,7 @@ test(
     const { counts, keeper } = machine;
     const secrets = keeper.violations.filter(({ invariant }) => invariant === "secrets");
     process.stdout.write(
-      `real kills: ${counts.kills} kills, ${counts.targets} targets, ${counts.reboots} reboots (${counts.cutReboots} of them cut short), ${counts.cuts} power cuts, ${counts.wentBack} times gone back, ${keeper.looks.whole ?? 0} whole and ${keeper.looks.named ?? 0} unfinished machines seen, ${mixed.length} mixed\n`,
+      `real kills: ${counts.kills} kills, ${counts.targets} targets, ${counts.reboots} reboots (${counts.cutReboots} of them cut short), ${counts.cuts} power cuts, ${counts.wentBack} times gone back, ${keeper.checks.whole ?? 0} whole and ${keeper.checks.named ?? 0} unfinished machines seen, ${mixed.length} mixed\n`,
     );
     expect([...mixed, ...secrets]).toEqual([]);
   },

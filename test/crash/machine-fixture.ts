@@ -17,12 +17,12 @@ import { Kernel, seededRandom } from "../simulation/kernel.ts";
 import { machineConfigOf } from "./contents.ts";
 import type { Scenario } from "./crash-harness.ts";
 
-/** Runs that share one server before it is made anew: what they leave in its store should not pile up. */
+/** How many runs share one server before a new one starts: the objects that they leave must not pile up. */
 const runsOfOneServer = 100;
 
 /**
- * The API server that thousands of short runs use one after the other, each with a node of its own: starting a server
- * costs as much as a run. It follows the virtual time of the run that has it.
+ * The API server that thousands of short runs use one after the other, each with its own node: starting a server costs
+ * as much as a run. It follows the virtual time of the current run.
  */
 class MachineFixture {
   #server:
@@ -65,7 +65,7 @@ class MachineFixture {
       });
       const kube = this.#client(api);
       for (const resource of [MachineConfig, MachineConfigNode, MachineConfiguration, MachineStateJournal])
-        await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "arena" });
+        await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "fixture" });
       await kube.create(MachineConfiguration, {
         apiVersion: MachineConfiguration.apiVersion,
         kind: "MachineConfiguration",

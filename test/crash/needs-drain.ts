@@ -3,12 +3,13 @@ import type { NodeConfig, WantedEntry } from "../../src/core/config/node-config.
 import type { Ledger } from "../../src/core/machine/observed-node.ts";
 
 /**
- * Whether pods must leave before a machine goes from one configuration to another. This is the suite's own reading of
- * the rules: it shares no code with the planner that it judges, and knows the contents of this suite's scenarios only.
+ * Whether pods must leave before a machine goes from one configuration to another. This is the suite's own
+ * implementation of the rules: it shares no code with the planner that it judges, and knows only the contents of this
+ * suite's scenarios.
  */
 export function needsDrain(from: NodeConfig, to: NodeConfig, policies: EffectivePolicies): boolean {
   return (
-    // An empty image says nothing.
+    // An empty image means no image.
     (to.osImage !== "" && from.osImage !== to.osImage) ||
     bootOf(from) !== bootOf(to) ||
     differing(from.passwords, to.passwords).some(() => disrupts(policies.sshkey.actions, "keys", from, to)) ||
@@ -35,7 +36,7 @@ function differing<Value>(a: ReadonlyMap<string, Value>, b: ReadonlyMap<string, 
   return [...new Set([...a.keys(), ...b.keys()])].filter((key) => textOf(a.get(key)) !== textOf(b.get(key)));
 }
 
-/** A value as text: what a unit's text says of its installation is judged with the text, and bytes by their digest. */
+/** A value as text: the [Install] section counts as part of a unit's text, and bytes are compared by their digest. */
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (key, part: unknown) => (key === "installable" || key === "contents" ? undefined : part)) ??
   "absent";
@@ -59,7 +60,7 @@ function pathDisrupts(path: string, from: NodeConfig, to: NodeConfig, policies: 
 const unitDisrupts = (unit: string, from: NodeConfig, to: NodeConfig, policies: EffectivePolicies): boolean =>
   disrupts(policies.units.find(({ name }) => name === unit)?.actions, unit, from, to);
 
-/** What no policy speaks of reboots the machine. */
+/** A change without a policy reboots the machine. */
 function disrupts(
   actions: readonly PolicyAction[] | undefined,
   what: string,
@@ -89,7 +90,7 @@ function registriesAt(path: string, config: NodeConfig): ReadonlyMap<string, str
   return new Map(tables.map((table) => [/^prefix = "(.*)"$/m.exec(table)?.[1] ?? "", table]));
 }
 
-/** A registry that goes or changes, or a new one that tags may name, gives names of images another meaning. */
+/** A registry that is removed or changed, or a new one that tags may name, changes the meaning of image names. */
 const imagesMayChange = (before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): boolean =>
   [...before].some(([name, table]) => after.get(name) !== table) ||
   [...after].some(([name, table]) => !before.has(name) && !table.includes("mirror-by-digest-only = true"));

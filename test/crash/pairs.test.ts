@@ -6,9 +6,7 @@ import { scenarios } from "./scenarios.ts";
 import { inMemory } from "./subjects.ts";
 
 const runs = Number(process.env["PAIRS"] ?? 150);
-/**
- * The same choice in every run of the tests; another each time where many are asked for, which a failure then names.
- */
+/** The same choice in every run of the tests; a new one for long runs, which a failure then names. */
 const seed =
   process.env["SEED"] !== undefined ? Number(process.env["SEED"]) : process.env["PAIRS"] === undefined ? 1 : undefined;
 const total = newTally();
@@ -33,8 +31,7 @@ test(
         fc.array(fc.tuple(fc.nat(1_000_000), fc.nat(1_000_000)), { minLength: 2, maxLength: 3 }),
         async (index, picks) => {
           const { scenario, start, expectation, harness } = await rehearsal(index);
-          // What is done after the first fault is longer than the run without one: later faults may fall beyond its
-          // end.
+          // The run after the first fault is longer than the run without one: later faults may fall beyond its end.
           const faults = picks.map(([place, kind]): Fault => {
             const at = place % (harness.effects.length + 10);
             const kinds = kindsOf(harness.effects[at] ?? "files");

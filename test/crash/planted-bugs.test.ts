@@ -15,7 +15,7 @@ const titled = (part: string): Scenario => {
   return found;
 };
 
-/** A host of which some verbs do something else. */
+/** A host with some verbs replaced. */
 function instead(
   host: Host,
   verbs: { readonly [G in "files" | "units" | "os" | "users" | "ledger" | "books"]?: Partial<Host[G]> },
@@ -50,7 +50,7 @@ const base = {
   entry: { kind: "file", contents: new TextEncoder().encode("too early"), mode: 0o644, uid: 0, gid: 0 },
 } as const;
 
-/** One careless change or more for each invariant. Without `crash` a run without faults must find it. */
+/** One or more careless changes for each invariant. Without `crash`, a run without faults must find the change. */
 const bugs: readonly {
   readonly invariant: Invariant;
   readonly bug: string;
@@ -183,7 +183,7 @@ const bugs: readonly {
   },
   {
     invariant: "reboots",
-    bug: "a reboot that nobody announced",
+    bug: "a reboot without an announcement",
     scenario: "a changed file drains",
     plant: { transport: withBody((body) => body.replace('"Rebooting"', '""')) },
   },
@@ -241,8 +241,8 @@ const bugs: readonly {
   },
   {
     invariant: "cordon",
-    bug: "the daemon lifts whatever cordon there is",
-    scenario: "somebody has cordoned",
+    bug: "the daemon removes any cordon",
+    scenario: "a person has cordoned",
     plant: {
       transport: withBody((body, { target }) =>
         target.startsWith("/api/v1/nodes/") && body.includes('"Done"')
@@ -320,7 +320,7 @@ const bugs: readonly {
   },
   {
     invariant: "quiet",
-    bug: "every look writes a note",
+    bug: "every pass writes a note",
     scenario: "registries.conf changes",
     plant: {
       host: (host) =>
@@ -419,7 +419,7 @@ describe("a planted bug is found", () => {
     },
   );
 
-  test("every invariant has one", () => {
+  test("every invariant has a planted bug", () => {
     expect([...new Set(bugs.map(({ invariant }) => invariant))].sort()).toEqual(Object.keys(invariants).sort());
   });
 });

@@ -8,9 +8,9 @@ import { directorySubjects } from "./subjects.ts";
 
 workOnFilesAtOnce();
 
-/** `STATES=n`: that many states of every scenario; else a few of those that say most. */
+/** `STATES=n`: that many states of every scenario; otherwise a few significant ones. */
 const wanted = process.env["STATES"] === undefined ? undefined : Number(process.env["STATES"]);
-/** A machine that waits for people after a power cut cannot show that it goes on by itself. */
+/** A machine that waits for people after a power cut cannot show that it continues by itself. */
 const able = scenarios.filter(({ drifts }) => drifts !== true);
 const telling = [
   "joins with files",
@@ -47,7 +47,7 @@ describe("a machine in a folder whose power goes between any two changes of its 
 describe("a forgotten flush is found", () => {
   const isOfLedger = (path: string) =>
     path.includes("machine-config-daemon/") || path.endsWith("/machine-config-daemon");
-  // What is flushed has a temporary name if it is a file.
+  // A file that is flushed has a temporary name.
   const isFile = (path: string) => (path.split("/").at(-1) ?? "").startsWith(".mco-");
   test.for([
     {

@@ -7,10 +7,10 @@ import { type MakeSubject, directorySubject, directorySubjects, fastDisk } from 
 
 export interface CutTally {
   operations: number;
-  /** Points in between at which every state there can be was tried. */
+  /** Points at which every possible state was tried. */
   exhausted: number;
   sampled: number;
-  /** Different states, each with what the API server said at that moment, from which a machine was started. */
+  /** Different states, each with the API server's state at that time, from which a machine was started. */
   states: number;
   readonly found: string[];
 }
@@ -19,13 +19,13 @@ export const newCutTally = (): CutTally => ({ operations: 0, exhausted: 0, sampl
 
 export interface CutOptions {
   readonly scenario: Scenario;
-  /** Most states that are tried at one point. */
+  /** The most states that are tried at one point. */
   readonly perPoint: number;
-  /** Most states altogether: points are then taken at even distances. */
+  /** The most states in total: points are then taken at even distances. */
   readonly atMost: number;
   /** Flushes that a planted bug forgets, by path in the machine's folder. */
   readonly forgets?: (path: string) => boolean;
-  /** Stops at the first breach of it. */
+  /** Stops at the first breach of this invariant. */
   readonly until?: Invariant | "any";
 }
 
@@ -35,7 +35,7 @@ interface Moment {
   readonly status: Start["status"];
   readonly past: Past;
   readonly cordoned: boolean;
-  /** A person was at it: what their hands leave half done is not ours. */
+  /** A person made the change: their unfinished changes are not the daemon's. */
   readonly byHand: boolean;
 }
 
@@ -104,7 +104,7 @@ export async function cutEverywhere(
     let next = 0;
     for (const [index, { operation, annotations, status, cordoned, past, byHand }] of points.entries()) {
       model.apply(operation);
-      // At the end nothing is going on any more: what a forgotten flush loses there nobody mends.
+      // At the end nothing runs any more, so nothing repairs the loss of a forgotten flush there.
       if ((index < next && index < points.length - 1) || byHand) continue;
       next += step;
       const { states, all } = model.states(perPoint, random);
@@ -115,7 +115,7 @@ export async function cutEverywhere(
         if (seen.has(key)) continue;
         seen.add(key);
         tally.states += 1;
-        // Where it was: what a driver writes down of its machine names places.
+        // In the same folder: what a driver records about its machine names paths.
         const subject: MakeSubject = async ({ onReboot }) => {
           layDown(state, directory);
           return machines.at(directory, onReboot);

@@ -3,9 +3,9 @@ import promises from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 
 /**
- * From now on this process does its work on files at once and not in threads: the same calls with the same effects,
- * without the hops in between, which are most of what thousands of short lives on a disk in memory cost. For a test
- * file of its own.
+ * From now on this process works on files synchronously instead of in threads: the same calls with the same effects,
+ * without the thread switches, which are most of the cost of thousands of short runs on a disk in memory. Only for a
+ * test file of its own.
  */
 export function workOnFilesAtOnce(): void {
   const atOnce =

@@ -14,10 +14,10 @@ interface Attributes {
 interface FileNode {
   readonly kind: "file";
   contents: Uint8Array;
-  /** Bytes of the contents that are on the disk for certain, once it was flushed at all. */
+  /** How many bytes of the contents are certainly on the disk, once the file was flushed. */
   flushedBytes: number;
   attributes: Attributes;
-  /** What is on the disk of it: `undefined` until the first flush. */
+  /** Its state on the disk: `undefined` until the first flush. */
   flushed: Attributes | undefined;
 }
 
@@ -32,15 +32,15 @@ interface FolderNode {
   flushed: Attributes;
   /** The names as a process sees them. */
   readonly now: Map<string, Entry>;
-  /** The names as they are on the disk for certain. */
+  /** The names that are certainly on the disk. */
   readonly durable: Map<string, Entry>;
-  /** Changes of names since the last flush: each may be on the disk or not, whatever became of the others. */
+  /** Changes of names since the last flush: each may be on the disk or not, independently of the others. */
   pending: { readonly from?: string; readonly to?: string; readonly entry?: Entry }[];
 }
 
 type Entry = FileNode | LinkNode | FolderNode;
 
-/** One call of {@link Disk} with what it needs to be played again. Paths are relative to the machine's folder. */
+/** One call of {@link Disk} with what a replay needs. Paths are relative to the machine's folder. */
 export type DiskOperation =
   | { readonly do: "create" | "append"; readonly path: string; readonly contents: Uint8Array }
   | { readonly do: "symlink"; readonly path: string; readonly target: string }
@@ -49,9 +49,9 @@ export type DiskOperation =
   | { readonly do: "rename"; readonly path: string; readonly to: string }
   | { readonly do: "mkdir" | "sync" | "unlink" | "rmdir"; readonly path: string };
 
-/** Carries out every call but flushes at once, and reports each call after it is done. */
+/** Carries out every call except flushes at once, and reports each call when it is done. */
 export function recordingDisk(real: Disk, directory: () => string, record: (operation: DiskOperation) => void): Disk {
-  // By the way that has no links in it, so that one thing has one path.
+  // By the path without links, so that each file has one path.
   const at = async (path: string) =>
     relative(await fs.realpath(directory()), join(await fs.realpath(dirname(path)), basename(path)));
   return {
@@ -89,12 +89,13 @@ export type DiskState = ReadonlyMap<
   | { readonly kind: "folder"; readonly attributes: Attributes }
 >;
 
-/** One thing that may have turned out in several ways. */
+/** One uncertain fact, with its possible outcomes. */
 type Choose = (ways: number) => number;
 
 /**
- * What a disk may hold after a power cut, by the rules of POSIX and no file system's kindness: contents and attributes
- * of a file are certain once it was flushed, names once their folder was; anything else is there, or not, or in part.
+ * What a disk may hold after a power cut, by the rules of POSIX, not by the favours of one file system: contents and
+ * attributes of a file are certain once it was flushed, names once their folder was; anything else is there, or not, or
+ * in part.
  */
 export class DiskModel {
   readonly #root: FolderNode;
@@ -234,7 +235,7 @@ export class DiskModel {
     }
   }
 
-  /** One state; `choose` is asked for everything that is uncertain, always in the same order for the same answers. */
+  /** One state; `choose` decides everything uncertain, always in the same order for the same answers. */
   state(choose: Choose): DiskState {
     const found = new Map<string, DiskState extends ReadonlyMap<string, infer Value> ? Value : never>();
     const attributesOf = ({ attributes, flushed }: { attributes: Attributes; flushed: Attributes }) =>
@@ -270,12 +271,12 @@ export class DiskModel {
   }
 
   /**
-   * Every state there can be if they are no more than `limit`; else the two ends, states in which one uncertain thing
-   * alone turned out otherwise than all others (one forgotten flush shows best there), and some by chance.
+   * Every possible state if there are no more than `limit`; otherwise the two extremes, states in which one uncertain
+   * fact alone differs from all others (one forgotten flush shows best there), and some at random.
    */
   states(limit: number, random: Random): { readonly states: readonly DiskState[]; readonly all: boolean } {
     const states: DiskState[] = [];
-    // Answers as digits of a number that counts up: how many ways each question has shows while it is asked.
+    // Answers as digits of a number that counts up: the number of outcomes of each question shows while it is asked.
     let answers: number[] = [];
     for (;;) {
       const ways: number[] = [];
@@ -325,7 +326,7 @@ export function digestOfState(state: DiskState): string {
   return hash.digest("hex");
 }
 
-/** Lays a state down in a folder that is made for it. */
+/** Writes a state into a new folder. */
 export function layDown(state: DiskState, directory: string): void {
   mkdirSync(directory);
   const mayChown = process.geteuid?.() === 0;

@@ -35,7 +35,7 @@ const systems = Object.fromEntries(
   ]),
 );
 
-/** A machine whose rpm-ostree, systemctl and the rest are played by the fake that keeps to their documents. */
+/** A machine whose rpm-ostree, systemctl and other programs are played by a fake that follows their documents. */
 const onFakeSystem =
   (copied?: { readonly folder: string; readonly like: FakeState }): MakeSubject =>
   async ({ random, onReboot }) => {
@@ -89,8 +89,7 @@ const onFakeSystem =
         };
         await walk("/etc");
         await walk("/var");
-        // Configurations name homes by the link that leads there; the day on which a password changed tells that it
-        // did.
+        // Configurations name homes by the link that leads there; the recorded day shows that a password changed.
         return new Map(
           [...found].map(([path, entry]) => [
             path.replace(/^\/var\/home\//, "/home/"),
@@ -112,10 +111,10 @@ const onFakeSystem =
 
 const total = newTally();
 
-/** Every command is a look into many files: `make test` takes some of the scenarios, `make soak` all. */
+/** Every command reads many files: `make test` takes some of the scenarios, `make soak` all. */
 const some = process.env["FAULTS"] === "all" ? scenarios : scenarios.filter((_, index) => index % 3 === 0);
 
-// The fake gives files away, as root does on a real machine.
+// The fake changes the owner of files, as root does on a real machine.
 test.runIf(process.geteuid?.() === 0).for(some)("$title", { timeout: 60_000 }, async (scenario) => {
   const { harness } = await rehearse(scenario, onFakeSystem());
   total.scenarios += 1;

@@ -12,19 +12,21 @@ import {
 } from "./crash-harness.ts";
 import type { MakeSubject } from "./subjects.ts";
 
-/** Kinds that say nothing of where a crash happened; of them `make test` takes one at every third effect, in turn. */
+/** Kinds that do not depend on where a crash happened; `make test` takes one of them at every third effect, in turn. */
 const others = new Set<Fault["kind"]>(["refused", "conflict", "powerCut"]);
 /**
- * Killed after an effect is nearly killed before the next one: of these `make test` takes one at every second effect, in
+ * A kill after an effect is almost a kill before the next one: `make test` takes one of them at every second effect, in
  * turn.
  */
 const done = ["after", "replyLost"] as const;
 const all = process.env["FAULTS"] === "all";
+/** Whether effects-even takes all of its scenarios. `make test` takes a quarter of them. */
+export const everyEvenScenario = all || process.env["MCO_LONG"] !== undefined;
 
-/** Everything that can happen to an effect: of a request, or of the machine. */
+/** Every fault of an effect: of a request, or of the machine. */
 export const kindsOf = (effect: string): readonly Fault["kind"][] => (/^[A-Z]+ /.test(effect) ? apiFaults : hostFaults);
 
-/** Faults that an effect meets, each in a run of its own. */
+/** The faults of an effect, each in its own run. */
 export function faultsAt(at: number, effect: string): readonly Fault["kind"][] {
   const kinds = kindsOf(effect);
   if (all) return kinds;
@@ -41,18 +43,18 @@ export interface Tally {
   scenarios: number;
   effects: number;
   runs: number;
-  /** Faults that really happened: a run whose fault never came shows nothing. */
+  /** Faults that really happened: a run whose fault never came proves nothing. */
   faults: number;
-  readonly looks: Record<string, number>;
+  readonly checks: Record<string, number>;
   readonly found: string[];
 }
 
-export const newTally = (): Tally => ({ scenarios: 0, effects: 0, runs: 0, faults: 0, looks: {}, found: [] });
+export const newTally = (): Tally => ({ scenarios: 0, effects: 0, runs: 0, faults: 0, checks: {}, found: [] });
 
 export function count(tally: Tally, harness: CrashHarness): void {
   tally.runs += 1;
-  for (const [invariant, looks] of Object.entries(harness.keeper.looks))
-    tally.looks[invariant] = (tally.looks[invariant] ?? 0) + looks;
+  for (const [invariant, checks] of Object.entries(harness.keeper.checks))
+    tally.checks[invariant] = (tally.checks[invariant] ?? 0) + checks;
   tally.faults += harness.faultsMet;
   const [first] = harness.keeper.violations;
   if (first !== undefined) tally.found.push(`${harness.description}: ${first.invariant}: ${first.what}`);
@@ -90,7 +92,7 @@ export async function rehearse(
   return { scenario, start, expectation, harness };
 }
 
-/** The story is kept at every so many effects: it costs as much as the update that it is of. `FAULTS=all`: always. */
+/** The journal is kept in every so many runs: it costs as much as the update that it reports. `FAULTS=all`: always. */
 const keptEvery = all ? 1 : 8;
 
 /** Every fault at every effect of a scenario, each in a run of its own. */
@@ -111,7 +113,7 @@ export async function everyFault(scenario: Scenario, subject: MakeSubject, tally
   }
 }
 
-/** Faults at everything that the daemon writes down, and in everything that it sends to its journal. */
+/** Faults at everything that the daemon records, and in every request for its journal. */
 export async function everyFaultOfBooks(scenario: Scenario, subject: MakeSubject, tally: Tally): Promise<void> {
   const { harness, expectation, start } = await rehearse(scenario, subject, undefined, "counted");
   tally.scenarios += 1;
@@ -128,12 +130,12 @@ export async function everyFaultOfBooks(scenario: Scenario, subject: MakeSubject
 }
 
 /** One summary line for the test output. */
-export function describeTally(what: string, { scenarios, effects, runs, faults, looks, found }: Tally): string {
-  const total = Object.values(looks).reduce((sum, count) => sum + count, 0);
-  return `${what}: ${scenarios} scenarios, ${effects} effects, ${runs} runs, ${faults} faults, ${total} checks of ${Object.keys(looks).length} invariants, ${found.length} violations\n`;
+export function describeTally(what: string, { scenarios, effects, runs, faults, checks, found }: Tally): string {
+  const total = Object.values(checks).reduce((sum, count) => sum + count, 0);
+  return `${what}: ${scenarios} scenarios, ${effects} effects, ${runs} runs, ${faults} faults, ${total} checks of ${Object.keys(checks).length} invariants, ${found.length} violations\n`;
 }
 
-/** A test for each scenario; what was done is printed. */
+/** A test for each scenario; prints a summary. */
 export function testEffects(what: string, list: readonly Scenario[], subject: () => MakeSubject): void {
   const total = newTally();
   test.for(list)("$title [crash-effects-1]", { timeout: 600_000 }, async (scenario) => {

@@ -6,7 +6,7 @@ const registries = "/etc/containers/registries.conf";
 const registry = (name: string) => `[[registry]]\nprefix = "${name}"\nlocation = "${name}"\n`;
 
 const target = (name: string): Happening => ({ what: `target ${name}`, happens: (harness) => harness.target(name) });
-/** A target that comes while an update is under way: once `effect` was done, or an update is over before that. */
+/** A target that comes during an update: after `effect`, or when an update is over before that. */
 const targetAfter = (effect: RegExp, name: string): Happening => ({
   what: `target ${name} after ${effect.source}`,
   when: (harness) => harness.effects.some((one) => effect.test(one)),
@@ -56,7 +56,7 @@ const everything: Content = {
   kernelArguments: ["quiet", "mitigations=off nosmt"],
 };
 
-/** Histories of one machine, each until all updates are done. Titles say what happens to it. */
+/** Histories of one machine, each until all updates are done. The title says what happens to the machine. */
 export const scenarios: readonly Scenario[] = [
   {
     title: "a machine joins with files, units, keys, a password and kernel arguments",
@@ -87,11 +87,11 @@ export const scenarios: readonly Scenario[] = [
     services: ["crio.service"],
   },
   {
-    title: "a file that somebody had made is managed for a while, and then theirs again",
+    title: "a file that a person had made is managed for a while, and then theirs again",
     start: "a",
     contents: { a: {}, b: { files: { "/etc/theirs": "ours" } }, none: {} },
     happenings: [
-      happening("somebody makes a file", (harness) => harness.edit("/etc/theirs", "theirs")),
+      happening("a person makes a file", (harness) => harness.edit("/etc/theirs", "theirs")),
       target("b"),
       target("none"),
     ],
@@ -107,7 +107,7 @@ export const scenarios: readonly Scenario[] = [
     services: ["crio.service"],
   },
   {
-    title: "a registry is taken away, which drains and reloads without a reboot",
+    title: "a registry is removed, which drains and reloads without a reboot",
     start: "a",
     contents: {
       a: { files: { [registries]: registry("one.example") + registry("two.example") } },
@@ -165,7 +165,7 @@ export const scenarios: readonly Scenario[] = [
     happenings: [target("b"), target("c")],
   },
   {
-    title: "a mask is lifted",
+    title: "a mask is removed",
     start: "a",
     contents: {
       a: { units: [{ name: "vendor.service", mask: true }] },
@@ -270,7 +270,7 @@ export const scenarios: readonly Scenario[] = [
     start: "a",
     contents: { a: plain },
     happenings: [
-      happening("somebody edits", (harness) => harness.edit("/etc/app/base", "mine")),
+      happening("a person edits", (harness) => harness.edit("/etc/app/base", "mine")),
       happening("and undoes it", (harness) => harness.restore("/etc/app/base"), isDegraded),
     ],
   },
@@ -280,7 +280,7 @@ export const scenarios: readonly Scenario[] = [
     start: "a",
     contents: { a: plain },
     happenings: [
-      happening("somebody deletes", (harness) => harness.edit("/etc/app/base", undefined)),
+      happening("a person deletes", (harness) => harness.edit("/etc/app/base", undefined)),
       happening("and forces", (harness) => harness.edit(hostPaths.force, ""), isDegraded),
     ],
     afterPowerCut: force,
@@ -291,12 +291,12 @@ export const scenarios: readonly Scenario[] = [
     start: "a",
     contents: { a: plain, b: { files: { "/etc/app/base": "other" } } },
     happenings: [
-      happening("somebody edits", (harness) => harness.edit("/etc/app/base", "mine")),
+      happening("a person edits", (harness) => harness.edit("/etc/app/base", "mine")),
       { ...target("b"), when: isDegraded },
     ],
   },
   {
-    title: "somebody reboots the machine while its files are being written",
+    title: "a person reboots the machine while its files are being written",
     start: "a",
     contents: { a: plain, b: { files: { "/etc/app/one": "1", "/etc/app/two": "2" }, kernelArguments: ["b=1"] } },
     happenings: [target("b"), happening("a reboot by hand", (harness) => harness.handReboot(), after(/files\.write/))],
@@ -308,7 +308,7 @@ export const scenarios: readonly Scenario[] = [
     happenings: [target("b"), happening("a power cut", async (harness) => harness.powerCut(), after(/os\.stage/))],
   },
   {
-    title: "the API server is away while files are written",
+    title: "the API server is unavailable while files are written",
     start: "a",
     contents: { a: plain, b: { files: { "/etc/app/one": "1", [registries]: registry("one.example") } } },
     happenings: [
@@ -318,7 +318,7 @@ export const scenarios: readonly Scenario[] = [
     services: ["crio.service"],
   },
   {
-    title: "the API server is away while a reload is owed",
+    title: "the API server is unavailable while a reload is owed",
     start: "a",
     contents: { a: plain, b: { files: { ...plain.files, [registries]: registry("one.example") } } },
     happenings: [
@@ -328,9 +328,9 @@ export const scenarios: readonly Scenario[] = [
     services: ["crio.service"],
   },
   {
-    title: "somebody has cordoned the machine before it is updated",
+    title: "a person has cordoned the machine before it is updated",
     start: "a",
-    cordonedBySomebody: true,
+    cordonedByPerson: true,
     contents: { a: plain, b: { files: { "/etc/app/base": "other" } } },
     happenings: [happening("a cordon", (harness) => harness.annotate({}, { unschedulable: true })), target("b")],
   },

@@ -14,7 +14,7 @@ import type { Random } from "../../src/ports/random.ts";
 import { firstImage, images } from "./contents.ts";
 import { DiskModel, layDown } from "./recording-disk.ts";
 
-/** A machine under test, with the eyes that only a test has. */
+/** A machine under test, with views that only a test has. */
 export interface Subject {
   readonly host: Host;
   readonly machine: Machine;
@@ -27,9 +27,9 @@ export interface Subject {
   service(
     name: string,
   ): Promise<{ readonly read: Readonly<Record<string, string>>; readonly restarts: number; readonly reloads: number }>;
-  /** Where the machine lies, if it lies in a folder. */
+  /** The machine's folder, if it has one. */
   readonly directory?: string;
-  /** Makes machines that are as this one is now, documents of the daemon (by name) included. */
+  /** Makes copies of this machine's present state, including the named documents of the daemon. */
   copier(documents: readonly string[]): Promise<MakeSubject>;
   close(): Promise<void>;
 }
@@ -99,7 +99,7 @@ function entryOf(text: string): PlainFile | Link {
   };
 }
 
-/** The system's disk without its flushes, which only a power cut could tell from the real one. */
+/** The system's disk without its flushes, which make a difference only at a power cut. */
 export const fastDisk: Disk = {
   ...systemDisk,
   create: async (path, contents) => writeFileSync(path, contents, { flag: "wx", mode: 0o600 }),
@@ -109,7 +109,7 @@ export const fastDisk: Disk = {
 /** Where the tree of an image lies below a folder of images. */
 export const treePath = (folder: string, image: string): string => join(folder, image.replaceAll(/[/:@]/g, "_"));
 
-/** Lays the images down as trees below a folder, and finds them again. */
+/** Writes the images as trees below a folder, and finds them again. */
 export async function imageTreesIn(folder: string) {
   const treeAt = (image: string) => treePath(folder, image);
   for (const [image, { etc, usr }] of Object.entries(images)) {
@@ -135,8 +135,8 @@ export type ImageFolder = Awaited<ReturnType<typeof imageTreesIn>>;
 const isRoot = process.geteuid?.() === 0;
 
 /**
- * What is there, at once: a thousand machines are looked at. Only root sees the owners of a machine's files on the
- * files themselves.
+ * Reads synchronously, since a thousand machines are read. Only root sees the owners of a machine's files on the files
+ * themselves.
  */
 function entryAt(path: string): HostEntry {
   const stat = lstatSync(path);
@@ -145,7 +145,7 @@ function entryAt(path: string): HostEntry {
   return stat.isDirectory() ? { kind: "folder", ...own } : { kind: "file", contents: readFileSync(path), ...own };
 }
 
-/** A machine in a folder that holds one already. */
+/** A machine in a folder that already holds one. */
 export function directorySubject(options: {
   readonly directory: string;
   readonly trees: ImageFolder;
@@ -177,7 +177,7 @@ export function directorySubject(options: {
         }
       };
       await walk("/etc", join(directory, "rootfs", "etc"));
-      // By the names that people use, which are links into /var.
+      // By the usual names, which are links into /var.
       for (const name of readdirSync(join(directory, "sysroot", "var")))
         await walk(
           name === "home" ? "/home" : name === "roothome" ? "/root" : `/var/${name}`,
@@ -194,12 +194,12 @@ export function directorySubject(options: {
   };
 }
 
-/** Thousands of machines are laid down and taken away again: in memory where the machine has such a folder. */
+/** Thousands of machines are written and removed: in memory where the system has such a folder. */
 const quickest = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 export interface DirectorySubjects {
   readonly make: MakeSubject;
-  /** The machine that lies in a folder already. */
+  /** The machine that a folder already holds. */
   at(directory: string, onReboot: () => void): Subject;
   readonly folder: string;
   readonly trees: ImageFolder;

@@ -10,8 +10,8 @@ import { prepareServer } from "./prepare-server.ts";
 import { runList } from "./run-list.ts";
 
 /**
- * `LISTS=10000` for the long run, with a seed of chance; without it always the same 200 lists. `SEED` and
- * `PATH_TO_FAILURE`, as a failure prints them, for one list alone.
+ * `LISTS=10000` for the long run, with a random seed; without it, always the same 200 lists. `SEED` and
+ * `PATH_TO_FAILURE`, as a failure prints them, replay one list alone.
  */
 const lists = Number(process.env["LISTS"] ?? 200);
 const seed = Number(
@@ -48,7 +48,7 @@ describe.skipIf(!hasKubernetes)("the embedded API server beside a real kube-apis
         const [ours, theirs] = await Promise.all([runList(embedded, id, list), runList(real, id, list)]);
         return firstDifference(list, normaliseRun(ours), normaliseRun(theirs));
       };
-      /** What was seen first: what does not come back cannot be made smaller, and must be told all the same. */
+      /** The first failure: one that does not recur cannot be made smaller, and must be reported all the same. */
       let first: string | undefined;
       const property = fc.asyncProperty(operationLists, async (list) => {
         const difference = await differenceOf(list);

@@ -27,7 +27,7 @@ export interface DifferentialKind {
   readonly fragments: fc.Arbitrary<Json>;
   readonly statuses: fc.Arbitrary<Json>;
   readonly jsonPatches: readonly JsonPatchStep[];
-  /** Merge or strategic patches that a fragment does not think of: nulls, directives, wrong types. */
+  /** Merge or strategic patches beyond fragments: nulls, directives, wrong types. */
   readonly oddPatches: readonly Json[];
 }
 
@@ -746,7 +746,7 @@ export const differentialKinds: readonly DifferentialKind[] = [
   pool,
   config,
 ];
-/** What must be served before a list can run. */
+/** The definitions that must be served before a list can run. */
 export const customResourceManifests: readonly Json[] = [
   widgets.crd,
   { ...MachineConfigPool.crd() },

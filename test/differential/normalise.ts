@@ -1,7 +1,7 @@
 import { at, type Json } from "../contract/api-target.ts";
 import type { RawRun } from "./run-list.ts";
 
-/** A run without what no two servers have in common: ids, times and versions, which become their order. */
+/** A run with the values that differ between any two servers (ids, times, versions) replaced by their order. */
 export interface NormalRun {
   readonly answers: readonly unknown[];
   readonly watches: readonly { readonly kind: string; readonly events: readonly unknown[] }[];
@@ -55,7 +55,7 @@ export function normaliseRun(run: RawRun): NormalRun {
     }
     if (Array.isArray(value)) {
       const items = value.map((item) => clean(item, ""));
-      // Entries stand in the order of their times, which may be a second apart or not.
+      // Entries are in the order of their times, which may or may not be a second apart.
       return key === "managedFields"
         ? items.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
         : items;
@@ -74,7 +74,7 @@ export function normaliseRun(run: RawRun): NormalRun {
     return value;
   }
 
-  /** A list's version is whatever the server had reached by then, its token what the server likes. */
+  /** A list's version depends on the server's progress, and its token on the server. */
   function cleanListMeta(metadata: unknown): unknown {
     return {
       ...(metadata as Json),
@@ -99,13 +99,13 @@ export function normaliseRun(run: RawRun): NormalRun {
 }
 
 /**
- * Schemas are walked in the order of a Go map, which is another one each time: causes are sorted, also in the message.
- * What is said twice is said once.
+ * Schemas are walked in the order of a Go map, which differs every time: causes are sorted, also in the message, and
+ * duplicates removed.
  */
 function ordered(body: unknown): unknown {
   const causes = at(body, "details.causes");
   const message = at(body, "message");
-  // Which problems of an applied configuration are found before the search ends is chance.
+  // Which problems of an applied configuration are found before the search ends is random.
   const untyped =
     typeof message === "string" ? /^failed to create typed patch object \(.*?\): /.exec(message)?.[0] : undefined;
   if (untyped !== undefined) return { ...(body as Json), message: `${untyped}<problems>` };

@@ -80,7 +80,7 @@ export type Operation = { readonly kind: DifferentialKind } & (
   | { readonly do: "deletecollection"; readonly selectors: Selectors; readonly options: Json }
 );
 
-/** Operations on a few kinds, and what is watched meanwhile. */
+/** Operations on a few kinds, and the kinds that are watched meanwhile. */
 export interface OperationList {
   readonly operations: readonly Operation[];
   readonly watched: "" | "tier=a" | "tier!=a";
@@ -91,7 +91,7 @@ const metadata = sparse({
   labels: fc.constantFrom<Json>({ tier: "a" }, { tier: "a" }, { tier: "b" }, { tier: "b", more: "1" }),
   annotations: fc.constantFrom<Json>({ note: "1" }, { note: "2", other: "x" }),
 });
-/** What only few objects have. */
+/** Fields that only few objects have. */
 const rareMetadata = sparse({
   finalizers: fc.constantFrom<readonly string[]>(
     ["example.com/hold"],
@@ -315,7 +315,7 @@ export const operationLists: fc.Arbitrary<OperationList> = fc
     }),
   );
 
-/** One line for people: what is asked of which kind. */
+/** One line for people: the request and its kind. */
 export function describeOperation({ kind, ...operation }: Operation): string {
   const { do: verb, ...rest } = operation;
   const said = Object.entries(rest).filter(

@@ -1,9 +1,7 @@
 import type { ApiTarget } from "../contract/api-target.ts";
 import { Api, at } from "../contract/api-target.ts";
-import { notWithin } from "../support/not-within.ts";
+import { untilSeen } from "../support/until-seen.ts";
 import { customResourceManifests } from "./kinds.ts";
-
-const patienceMs = 30_000;
 
 /** Installs the custom kinds, and waits until they are served. */
 export async function prepareServer(target: ApiTarget): Promise<void> {
@@ -16,13 +14,10 @@ export async function prepareServer(target: ApiTarget): Promise<void> {
       at(manifest, "spec.names.plural"),
       at(manifest, "spec.versions.0.name"),
     ].map(String);
-    const until = performance.now() + patienceMs;
-    for (;;) {
-      const reply = await api.get(`/apis/${group}/${version}/${plural}`);
-      if (reply.status === 200) break;
-      if (performance.now() > until)
-        throw notWithin(patienceMs / 1000, `${plural} are served`, { status: reply.status, text: reply.text });
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+    await untilSeen(
+      `${plural} are served`,
+      () => api.get(`/apis/${group}/${version}/${plural}`),
+      ({ status }) => status === 200,
+    );
   }
 }

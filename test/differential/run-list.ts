@@ -10,9 +10,9 @@ export interface RawAnswer {
   readonly warnings: readonly string[];
 }
 
-/** Everything that a server said to a list of operations. */
+/** All answers of a server to a list of operations. */
 export interface RawRun {
-  /** For each operation its answer; of a list in pages all of them. */
+  /** The answer to each operation; for a list in pages, all of them. */
   readonly answers: readonly (readonly RawAnswer[])[];
   /** For each kind of the list, what a watch that began before the first operation saw. */
   readonly watches: readonly { readonly kind: DifferentialKind; readonly events: readonly unknown[] }[];
@@ -28,10 +28,10 @@ const patchTypes = {
 };
 const wrongUid = "99999999-9999-9999-9999-999999999999";
 const markerName = "zz-marker";
-/** A page more than any list has objects. */
+/** A page size above the number of objects of any list. */
 const mostPages = 20;
 
-/** The least that each kind accepts. */
+/** The minimal object that each kind accepts. */
 const least: Readonly<Record<string, Json>> = {
   Pod: { spec: { automountServiceAccountToken: false, containers: [{ name: "main", image: "example.com/one:1" }] } },
   Deployment: {
@@ -47,7 +47,7 @@ const least: Readonly<Record<string, Json>> = {
   MachineConfigPool: { spec: {} },
 };
 
-/** Makes the place that lists named `id` live in. */
+/** Makes the namespace of lists named `id`. */
 export async function prepareList(target: ApiTarget, id: string): Promise<string> {
   const made = await target.request({
     method: "POST",
@@ -55,7 +55,7 @@ export async function prepareList(target: ApiTarget, id: string): Promise<string
     body: { apiVersion: "v1", kind: "Namespace", metadata: { name: id } },
   });
   if (made.status !== 201) throw new Error(`namespace ${id}: ${made.text}`);
-  // What controllers make in every namespace; some servers have made it already.
+  // Controllers make it in every namespace; some servers have it already.
   await target.request({
     method: "POST",
     path: `/api/v1/namespaces/${id}/configmaps`,
@@ -69,7 +69,7 @@ export async function prepareList(target: ApiTarget, id: string): Promise<string
   return String(at(JSON.parse(made.text), "metadata.resourceVersion"));
 }
 
-/** Runs a list against one server. Two servers are given the same `id`, so that all names are equal. */
+/** Runs a list against one server. Two servers get the same `id`, so that all names are equal. */
 export async function runList(target: ApiTarget, id: string, { operations, watched }: OperationList): Promise<RawRun> {
   const since = await prepareList(target, id);
   const kinds = [...new Set(operations.map(({ kind }) => kind))];
@@ -85,7 +85,7 @@ export async function runList(target: ApiTarget, id: string, { operations, watch
 class Session {
   readonly #target: ApiTarget;
   readonly #id: string;
-  /** Versions of each object that were seen, oldest first. */
+  /** The versions of each object that were seen, oldest first. */
   readonly #versions = new Map<string, string[]>();
   #generated = false;
 
@@ -98,7 +98,7 @@ class Session {
     const { kind } = operation;
     switch (operation.do) {
       case "create": {
-        // Two generated names would stand in another order on every run.
+        // Two generated names would be in another order on every run.
         const generate = operation.generate && !this.#generated;
         if (generate) this.#generated = true;
         const metadata = {
@@ -185,7 +185,7 @@ class Session {
     }
   }
 
-  /** Everything of one kind since `since`. A last object, which is not reported, says that everything has come. */
+  /** All events of one kind since `since`. A last object, which is not reported, marks the end. */
   async watchUntilMarker(
     kind: DifferentialKind,
     since: string,
@@ -218,7 +218,7 @@ class Session {
     return events;
   }
 
-  /** Takes away what a list made for the whole cluster. */
+  /** Deletes what a list made at cluster scope. */
   async clear(kind: DifferentialKind): Promise<void> {
     const selected = query({ labelSelector: `${ownLabel}=${this.#id}` });
     const { body } = await this.#send("GET", `${this.#collection(kind)}${selected}`);

@@ -16,15 +16,15 @@ export interface Call {
   readonly serialNumber: string;
 }
 
-/** What happens to a request instead of what should. */
+/** What happens to a request instead of being passed on. */
 export type Fault =
-  /** Nothing reaches the server until `over` settles; then it goes on as usual. */
+  /** Nothing reaches the server until `over` resolves; then the request goes on as usual. */
   | { readonly do: "hold"; readonly over: Promise<unknown> }
-  /** The server gets it at once, the caller its answer late. */
+  /** The server gets the request at once, the caller the answer late. */
   | { readonly do: "delay"; readonly milliseconds: number }
-  /** The proxy answers in the server's place. */
+  /** The proxy answers instead of the server. */
   | { readonly do: "answer"; readonly status: number; readonly reason: string; readonly retryAfterSeconds?: number }
-  /** The server does it, and the caller never learns: nothing of the answer comes, or half of it. */
+  /** The server carries out the request, and the caller gets nothing of the answer, or half of it. */
   | { readonly do: "lose"; readonly part: "all" | "half" }
   /** A watch gets the event that its resourceVersion is too old. */
   | { readonly do: "expire" };
@@ -38,7 +38,10 @@ interface Open {
 }
 
 export interface ProxyOptions {
-  /** Issues what the proxy serves with, and the names under which it passes on what callers with certificates ask. */
+  /**
+   * Issues the proxy's serving certificates, and the client certificates under which it passes on requests of callers
+   * with certificates.
+   */
   readonly authority: Authority;
   /** `https://host:port` of the API server, once it is known. */
   readonly upstream: () => string;
@@ -59,8 +62,8 @@ const statusBody = (code: number, reason: string, retryAfterSeconds?: number) =>
   });
 
 /**
- * A way to the API server that can be made bad. Ends TLS, with a certificate that can be changed, and begins it anew:
- * with the caller's token, or with a certificate of the caller's name.
+ * A connection to the API server that can be made faulty. The proxy terminates TLS with a replaceable certificate, and
+ * connects to the server with the caller's token, or with a certificate in the caller's name.
  */
 export class FaultProxy {
   readonly url: string;
@@ -110,7 +113,7 @@ export class FaultProxy {
     this.cutConnections();
   }
 
-  /** Holds a rule against every request that begins while `work` runs. */
+  /** Applies a rule to every request that begins while `work` runs. */
   async during(rule: Rule, work: () => Promise<void>): Promise<void> {
     this.#rules.add(rule);
     try {
@@ -120,12 +123,12 @@ export class FaultProxy {
     }
   }
 
-  /** Every connection breaks, in the middle of whatever is on it. */
+  /** Breaks every connection, whatever is on it. */
   cutConnections(): void {
     this.#server.closeAllConnections();
   }
 
-  /** `break`: the connection is gone; `end`: the stream ends as if the server had ended it. */
+  /** `break`: the connection is cut; `end`: the stream ends as if the server had ended it. */
   cutWatches(how: "break" | "end"): number {
     const watches = [...this.#open].filter(({ call }) => call.isWatch);
     for (const { outgoing } of watches) {
@@ -143,7 +146,7 @@ export class FaultProxy {
     for (const agent of this.#agents.values()) (await agent).destroy();
   }
 
-  /** Connections to the server as somebody; those of callers with tokens have no certificate. */
+  /** Connections to the server as a user; those of callers with tokens have no certificate. */
   #agentFor(name: string, organizations: readonly string[]): Promise<Agent> {
     const { authority } = this.#options;
     const id = JSON.stringify([name, organizations]);
@@ -281,7 +284,7 @@ export class FaultProxy {
     const answer = JSON.parse(body.toString("utf8")) as { status: { token: string; expirationTimestamp: string } };
     const { tokenLifeMs } = this.#options;
     this.#tokens.set(`Bearer ${answer.status.token}`, performance.now() + tokenLifeMs);
-    // Timestamps have no fractions: told the earlier second, an owner is never surprised.
+    // Timestamps have no fractions: with the earlier second, a token never expires before its owner expects it.
     const status = {
       ...answer.status,
       expirationTimestamp: `${new Date(Date.now() + tokenLifeMs).toISOString().slice(0, 19)}Z`,

@@ -18,7 +18,7 @@ import { untilSeen } from "../support/until-seen.ts";
 const { annotations, namespace } = names;
 const machines = ["master-0", "worker-0", "worker-1"];
 const workers = machines.slice(1);
-/** What is left of a token's life when its owner is to replace it must suffice for a few requests. */
+/** The rest of a token's life, when its owner must replace it, must suffice for a few requests. */
 const tokenLifeMs = 8_000;
 
 let cluster: TestCluster;
@@ -31,7 +31,7 @@ let serial = 0;
 
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
-/** Until the API server answers that it is ready. */
+/** Waits until the API server reports ready. */
 const untilBack = () =>
   untilSeen(
     "the API server is back",
@@ -40,7 +40,7 @@ const untilBack = () =>
     { seconds: 60 },
   );
 
-/** Credentials that are there when a cluster starts are used: those of machines lead through the proxy. */
+/** Existing credentials are used when a cluster starts: those of machines point to the proxy. */
 async function prepare(directory: string): Promise<void> {
   const { pki } = layoutOf(directory);
   await systemFiles.makeDirectory(pki, { mode: 0o700 });
@@ -116,9 +116,8 @@ afterAll(async () => {
 });
 
 /**
- * Begins a roll-out that reboots every worker, lets `fault` happen in the middle of it, and expects the end that it
- * would have without: one boot for each worker, nothing broken on the way, and all processes those that were there
- * before.
+ * Begins a roll-out that reboots every worker, runs `fault` in the middle of it, and expects the same end as without:
+ * one boot of each worker, no violation on the way, and the same processes as before.
  */
 async function rollOutDuring(
   fault: () => Promise<void>,
@@ -171,7 +170,7 @@ async function killApiServer(): Promise<void> {
   await untilBack();
 }
 
-/** Makes the server forget its history, and returns once it has. Embedded: while `kill` has ended it. */
+/** Makes the server drop its history, and returns once it has. Embedded: while `kill` has stopped it. */
 async function compact(): Promise<void> {
   const layout = layoutOf(cluster.directory);
   if (apiServer === "kubernetes") {
@@ -205,7 +204,7 @@ async function compact(): Promise<void> {
     await killApiServer();
     return;
   }
-  // Who keeps the server alive is held, so that its file can be had for a moment.
+  // The server's supervisor is stopped, so that the file is free for a short time.
   const { pid } = cluster.record().supervisor;
   process.kill(pid, "SIGSTOP");
   try {
@@ -238,7 +237,7 @@ const always = (fault: Fault) => () => fault;
 describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000 }, () => {
   test("the API server is killed and comes back", () => rollOutDuring(killApiServer));
 
-  test("all watches are cut again and again, broken and ended in order", () =>
+  test("all watches are cut repeatedly, some broken, some ended in order", () =>
     rollOutDuring(async () => {
       let cut = 0;
       for (let turn = 0; turn < 12; turn += 1) {
@@ -248,7 +247,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
       expect(cut).toBeGreaterThan(50);
     }));
 
-  test("the history is compacted while nobody can watch: what is too old is listed again", () =>
+  test("the history is compacted while no watch is open, and clients list again", () =>
     rollOutDuring(async () => {
       const before = proxy.expiredWatches;
       const { promise: over, resolve } = Promise.withResolvers<void>();
@@ -257,7 +256,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
         async () => {
           proxy.cutWatches("break");
           await compact();
-          // What is stored now is newer than everything that anybody has seen of it.
+          // Every stored object is now newer than any client has seen.
           await cluster.kube.patch(
             MachineConfig,
             { name: "99-worker-faults" },
@@ -273,7 +272,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
       );
     }));
 
-  test("watches are told of a 410 in the middle of their stream", () =>
+  test("watches get a 410 in the middle of their stream", () =>
     rollOutDuring(() =>
       proxy.during(
         (call) => (watches(call) ? { do: "expire" } : undefined),
@@ -281,7 +280,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
           const before = proxy.expiredWatches;
           proxy.cutWatches("break");
           await pause(2000);
-          // Everybody lists again, and nobody in a circle.
+          // Every client lists again, and none in a loop.
           expect(proxy.expiredWatches - before).toBeGreaterThan(10);
           expect(proxy.expiredWatches - before).toBeLessThan(600);
         },
@@ -296,7 +295,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
       ),
     ));
 
-  test("nobody answers for longer than a lease may go without renewal", () =>
+  test("the server is silent for longer than a lease lasts", () =>
     rollOutDuring(async () => {
       const { promise: over, resolve } = Promise.withResolvers<void>();
       await proxy.during(always({ do: "hold", over }), async () => {
@@ -332,7 +331,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
     );
   });
 
-  test("answers are lost after the server has done what it was asked, whole and by half", () => {
+  test("answers are lost, whole or in part, after the server has carried out the request", () => {
     const second = everyNth(2);
     let turn = 0;
     return rollOutDuring(() =>
@@ -419,7 +418,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
       );
     }));
 
-  test("the authority is replaced: everybody believes in both before the server changes over", () => {
+  test("the authority is replaced: every client trusts both before the server changes", () => {
     const controllers = apiServer === "kubernetes" ? "kube-controller-manager" : "cluster-controllers";
     return rollOutDuring(
       async () => {
@@ -436,7 +435,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
           );
           writeFileSync(path, config);
         }
-        // Who publishes the authorities reads them when it starts.
+        // The publisher of the authorities reads them when it starts.
         expect(
           await cluster.kill(
             "SIGKILL",
@@ -450,7 +449,7 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
           "both authorities are published",
           { namespace },
         );
-        // A machine brings a pod's volumes up to date every minute, and at once when the pod has changed.
+        // A machine updates a pod's volumes every minute, and at once when the pod has changed.
         const { items } = await cluster.kube.list(kubernetes.Pod, { namespace });
         for (const pod of items)
           await cluster.kube.patch(

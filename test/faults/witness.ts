@@ -24,7 +24,7 @@ interface Container {
   readonly id: string;
 }
 
-/** What processes and machines looked like at one moment. */
+/** The state of processes and machines at one time. */
 export interface Picture {
   readonly processes: readonly Running[];
   readonly containers: readonly Container[];
@@ -38,13 +38,13 @@ interface Term {
   to: number;
 }
 
-/** Looks on by a way of its own, which no fault touches, and writes down everything that must not be. */
+/** Observes over a connection of its own, which no fault touches, and records every violation. */
 export class Witness {
-  /** What went wrong, as sentences. */
+  /** The violations, as sentences. */
   readonly wrongs: string[] = [];
   readonly #cluster: TestCluster;
   readonly #stopping = new AbortController();
-  readonly #away = new Set<string>();
+  readonly #unavailable = new Set<string>();
   readonly #running: Promise<void>[] = [];
 
   constructor(cluster: TestCluster) {
@@ -93,10 +93,12 @@ export class Witness {
       node.spec?.unschedulable === true ||
       annotation(node, annotations.currentConfig) !== annotation(node, annotations.desiredConfig)
     )
-      this.#away.add(name);
-    else this.#away.delete(name);
-    if (this.#away.size > 1)
-      this.wrongs.push(`more machines are away than maxUnavailable allows: ${[...this.#away].join(", ")}`);
+      this.#unavailable.add(name);
+    else this.#unavailable.delete(name);
+    if (this.#unavailable.size > 1)
+      this.wrongs.push(
+        `more machines are unavailable than maxUnavailable allows: ${[...this.#unavailable].join(", ")}`,
+      );
   }
 
   #mustNotBeTrue(
@@ -126,7 +128,7 @@ export class Witness {
         id: containerID,
       })),
     );
-    // Each boot of a machine is one line of its log, whether anybody was told of it or not.
+    // Each boot of a machine is one line of its log, whether or not it was reported.
     const boots = Object.fromEntries(
       hosts.map(({ name }) => [
         name,
@@ -137,8 +139,8 @@ export class Witness {
   }
 
   /**
-   * Adds what differs between two pictures and must not: a process that was started again, other than with its machine;
-   * a machine of `pool` that did not boot just once, for the one target that it got; any other that booted.
+   * Adds forbidden differences between two snapshots: a process that restarted other than with its machine; a machine
+   * of `pool` that did not boot exactly once, for its one target; any other machine that booted.
    */
   compare(
     before: Picture,
@@ -170,7 +172,7 @@ export class Witness {
     }
   }
 
-  /** Terms of all controllers of this cluster, from their logs; more logs by `others`. */
+  /** The terms of all controllers of this cluster, from their logs; `others` adds logs. */
   terms(others: Readonly<Record<string, string>>): readonly Term[] {
     const { directory } = this.#cluster;
     const logs = new Map(Object.entries(others));
@@ -181,7 +183,7 @@ export class Witness {
     }
     return [...logs].flatMap(([who, path]) => {
       const terms: Term[] = [];
-      // One process at a time writes to one log: the next one leads after the one before it has ended.
+      // Only one process at a time writes to a log: the next one leads after the previous one has ended.
       const end = (at: string) => {
         for (const term of terms) term.to = Math.min(term.to, Date.parse(at));
       };
@@ -195,7 +197,7 @@ export class Witness {
     });
   }
 
-  /** Adds every moment at which two led at once. */
+  /** Adds every time at which two processes led at once. */
   compareTerms(terms: readonly Term[]): void {
     const sorted = terms.toSorted((a, b) => a.from - b.from);
     for (const [index, term] of sorted.entries()) {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sourceFiles } from "./source-files.ts";
 
-/** Where the outside world is touched: drivers, and the composition root. */
+/** Where code reaches outside the process: drivers, and the composition root. */
 const drivers = [
   "src/ports/node/",
   "src/host/directory/",
@@ -14,7 +14,7 @@ const drivers = [
 
 /** Files with one exception each, and why. */
 const exceptions: Readonly<Record<string, readonly string[]>> = {
-  // Private keys must come from the machine's own generator; there is nothing to simulate about them.
+  // Private keys must come from the machine's own generator; a simulation does not need them.
   "src/kube/certificates.ts": ["crypto randomness"],
 };
 
@@ -36,7 +36,7 @@ const bans: readonly (readonly [name: string, pattern: RegExp])[] = [
 const bannedModules =
   /^node:(fs|fs\/promises|net|tls|http|https|http2|dgram|dns|child_process|worker_threads|os|timers|timers\/promises|sqlite|process|perf_hooks|crypto)$/;
 
-test("outside of drivers, nothing reads a clock, sets a timer, opens a file or a socket, or rolls dice", () => {
+test("outside drivers, nothing reads a clock, sets a timer, opens a file or a socket, or draws random numbers", () => {
   const offences = sourceFiles()
     .filter(({ path }) => !drivers.some((folder) => path.startsWith(folder)))
     .flatMap((file) => [
@@ -50,7 +50,7 @@ test("outside of drivers, nothing reads a clock, sets a timer, opens a file or a
   expect(offences).toEqual([]);
 });
 
-test("the guard sees what it bans", () => {
+test("the guard finds what it bans", () => {
   const planted = "const a = Date.now(); setTimeout(f, 1); Math.random(); fetch(x); process.env.A; randomUUID();";
   expect(bans.filter(([, pattern]) => pattern.test(planted)).map(([name]) => name)).toEqual(bans.map(([name]) => name));
   expect(bannedModules.test("node:fs/promises")).toBe(true);

@@ -17,7 +17,7 @@ const pages = [
 ];
 const textOf = (page: string) => readFileSync(join(root, page), "utf8");
 
-/** As GitHub names the places of a page. */
+/** The anchors that GitHub gives to headings. */
 const anchorsOf = (text: string) =>
   [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) =>
     title

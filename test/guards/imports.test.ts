@@ -4,7 +4,7 @@ import { layerOf, sourceFiles } from "./source-files.ts";
 const inner = ["api", "ignition", "core", "ports"];
 const outside = [...inner, "kube", "host", "registry", "apiserver"];
 
-/** Who may import whom: imports point down the layers, and neither outside parts nor processes know each other. */
+/** Which layer may import which: imports point down the layers, and neither drivers nor processes know each other. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   api: [],
   ignition: ["api"],

@@ -15,7 +15,7 @@ const run = (program: string, args: readonly string[], cwd: string) =>
     env: { ...process.env, npm_config_update_notifier: "false" },
   });
 
-/** The packed tarball, installed as `npm install` would lay it down, beside the libraries that it asks for. */
+/** The packed tarball, installed as by `npm install`, beside the libraries that it needs. */
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "mco-library-"));
   run(join(root, "hack/build-library"), [], root);
@@ -52,7 +52,7 @@ console.log(JSON.stringify([name, validateMachineConfig(member).length, diffConf
 `;
 
 describe("the packed library", () => {
-  test("is imported by a program and decides as the suite does", () => {
+  test("can be imported by a program and decides as the suite does", () => {
     writeFileSync(join(folder, "use.mjs"), program);
     expect(JSON.parse(run(process.execPath, ["use.mjs"], folder))).toEqual([
       expect.stringMatching(/^rendered-worker-[0-9a-f]{32}$/),
@@ -77,7 +77,7 @@ describe("the packed library", () => {
     expect(run(join(root, "node_modules/.bin/tsc"), ["-p", "."], folder)).toBe("");
   });
 
-  test("bundles for a browser: nothing in it asks for Node.js", async () => {
+  test("bundles for a browser: nothing in it needs Node.js", async () => {
     const { build } = await import("esbuild");
     const { errors, outputFiles } = await build({
       stdin: { contents: 'export * from "machine-config-operator"', resolveDir: folder },
@@ -91,7 +91,7 @@ describe("the packed library", () => {
     expect(outputFiles[0]?.text).not.toMatch(/from\s*"node:/);
   });
 
-  test("brings nothing but the library", () => {
+  test("contains nothing but the library", () => {
     expect(readdirSync(join(folder, "node_modules/machine-config-operator")).sort()).toEqual([
       "LICENSE",
       "README.md",

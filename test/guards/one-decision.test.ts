@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { sourceFiles } from "./source-files.ts";
 
-/** A question that one function decides, and how a second place that decides it would look. */
+/** A question that one function decides, and a pattern for a second place that decides it. */
 interface Rule {
   readonly title: string;
   readonly forbids: RegExp;
   /** Files or folders that may. */
   readonly except: readonly string[];
-  /** What the rule must find, so that it cannot stop looking. */
+  /** What the rule must find, so that it cannot stop working unnoticed. */
   readonly finds: readonly string[];
   readonly leaves: readonly string[];
 }
@@ -16,7 +16,7 @@ const rules: readonly Rule[] = [
   {
     title: "what a rendered name is, and whether a MachineConfig is rendered, core/config/is-rendered.ts decides",
     forbids: /startsWith\(["'`]rendered|\^rendered-/,
-    // It shortens what it shows.
+    // It shortens names for display.
     except: ["src/core/config/is-rendered.ts", "src/cli/draw-status.ts"],
     finds: ['!config.metadata.name.startsWith("rendered-") &&', "/^rendered-(.+)-[0-9a-f]{32}$/.exec(run)"],
     leaves: ["name: `rendered-${pool}-${hash}`,", "!isRendered(config, pools)"],
@@ -33,7 +33,7 @@ const rules: readonly Rule[] = [
     title: "when a condition last changed its status, api/schema/conditions.ts decides",
     forbids: /status === .*\? \(?\w+\.lastTransitionTime|^\s*\? \(?\w+\.lastTransitionTime/,
     // The API server stands in for Kubernetes' own code.
-    except: ["src/apiserver/", "src/os-builder/write-objects.ts"],
+    except: ["src/apiserver/"],
     finds: [
       "lastTransitionTime: old?.status === status ? old.lastTransitionTime : stamp,",
       "        ? (before.lastTransitionTime ?? timestamp(now))",
@@ -42,6 +42,46 @@ const rules: readonly Rule[] = [
       'since: tells ? condition.lastTransitionTime : "",',
       "pod.lastTransitionTime ?? pod.metadata.creationTimestamp",
     ],
+  },
+  {
+    title: "how a list is shortened, core/text/list-text.ts decides",
+    forbids: /and \$\{[^}]*\} more\b/,
+    // Ignition lies below core.
+    except: ["src/core/text/list-text.ts", "src/ignition/problem.ts"],
+    finds: ['`${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`;'],
+    leaves: ["`${andMore(all.length - mostWarnings + 1)}; mco plan says everything`", "and ${count} moreover"],
+  },
+  {
+    title: "how many items are worked on at the same time, ports/each-at-once.ts sees to",
+    forbids: /Promise\.all(Settled)?\(\s*Array\.from\(\{ length: \w*(atOnce|AtOnce|parallel|Math\.min)/,
+    except: ["src/ports/each-at-once.ts"],
+    finds: [
+      "await Promise.all(Array.from({ length: syncsAtOnce }, worker));",
+      "await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));",
+    ],
+    leaves: ["await eachAtOnce(files, syncsAtOnce, sync);", "Array.from({ length: 8 })"],
+  },
+  {
+    title: "whether a failure means that a path does not exist, ports/absent-file.ts decides",
+    forbids: /function orUndefined|"ENOENT", "ENOTDIR"/,
+    except: ["src/ports/absent-file.ts"],
+    finds: ["async function orUndefined<T>(work: Promise<T>)", 'const absentCodes = ["ENOENT", "ENOTDIR"];'],
+    leaves: ['import { orUndefined } from "../../ports/absent-file.ts";'],
+  },
+  {
+    title: "JSON of which equal values have equal text, apiserver/schema/json-values.ts writes",
+    forbids: /\(key\) => `\$\{JSON\.stringify\(key\)\}:/,
+    // The text of field sets is that of Go's encoder.
+    except: ["src/apiserver/schema/json-values.ts", "src/apiserver/schema/merge/field-sets.ts"],
+    finds: ['return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`).join(",")}}`;'],
+    leaves: ["canonicalJson({ apiGroup, version })"],
+  },
+  {
+    title: "what a drain request says, core/machine/drain-requests.ts decides",
+    forbids: /["'`](un)?(drain|cordon)-(\$\{|["'`])|\(drain\|uncordon\)/,
+    except: ["src/core/machine/drain-requests.ts"],
+    finds: ["`drain-${config}`", 'request.startsWith("uncordon-")', 'request.replace(/^(drain|uncordon)-/, "")'],
+    leaves: ['"drain-deadline-seconds"', "drainRequest(target)"],
   },
 ];
 

@@ -3,7 +3,7 @@ import { type EventForm, eventForms, notices } from "../../src/api/books/reports
 import { bookKinds, sectionsOf, bookSections, reportReasons } from "../../src/api/books/report-table.ts";
 import { sourceFiles } from "./source-files.ts";
 
-/** Makes an Event or a journal line by hand, beside what else is said of the same happening. */
+/** Makes an Event or a journal line by hand instead of by `report`. */
 const byHand = /\.event\(|\bjournal\??\s*\.line\(/;
 const exempt = [
   // `report` itself.
@@ -13,7 +13,7 @@ const exempt = [
 ];
 
 const reports = /\breport(?:\?\.)?\(/;
-/** Decisions whose reasons a controller reports as they are, and what the daemon gives its journal. */
+/** Decisions whose reasons a controller reports unchanged, and what the daemon gives its journal. */
 const decisions = [
   "src/core/join/judge-csr.ts",
   "src/core/pool/plan-drain.ts",
@@ -48,7 +48,7 @@ test("what happens is reported: no Event and no journal line is made by hand", (
   expect(found).toEqual([]);
 });
 
-test("the rule finds what it looks for, and nothing else", () => {
+test("the rule finds hand-made Events and lines, and nothing else", () => {
   const finds = ["events.event(pool, {", "context.journal.line({", "journal?.line(line);"];
   expect(finds.filter((line) => !byHand.test(line))).toEqual([]);
   expect(["report({ about: pool });", "reader.line().blank"].filter((line) => byHand.test(line))).toEqual([]);
@@ -59,7 +59,7 @@ describe("the tables of reports", () => {
     expect(Object.keys(eventForms).filter((reason) => !(reason in reportReasons))).toEqual([]);
   });
 
-  test("every reason that becomes an Event stands in a section of the book and the chapter that it is restricted to", () => {
+  test("every reason that becomes an Event is in a section of its book and chapter", () => {
     const unreachable = Object.entries<EventForm>(eventForms).filter(
       ([reason, form]) =>
         !bookKinds

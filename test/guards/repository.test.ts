@@ -21,7 +21,7 @@ test("the lockfile pins packages and names no registry", () => {
     expect(`${name} ${range}`).toMatch(/ \d+\.\d+\.\d+/);
 });
 
-test("every folder of src says what lives in it", () => {
+test("every folder of src has a page that says what it holds", () => {
   const folders = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
   expect(folders.map(({ name }) => name).filter((name) => !existsSync(join(root, "src", name, "README.md")))).toEqual(
     [],
@@ -33,7 +33,7 @@ test("CI runs the README's test command", () => {
   expect(read("README.md")).toContain("make test");
 });
 
-test("links in the documents lead somewhere", () => {
+test("links in the documents have targets", () => {
   const pages = globSync(["*.md", "docs/**/*.md", "src/**/*.md", "test/**/*.md"], { cwd: root });
   const broken = pages.flatMap((page) =>
     [...read(page).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)]

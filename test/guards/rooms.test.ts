@@ -5,8 +5,8 @@ import { root, sourceFiles } from "./source-files.ts";
 
 /**
  * The rooms of a layer by floor, the lowest first. A room imports rooms of lower floors, and of its own floor as long
- * as the rooms form no circle. Files that lie beside the rooms (`index.ts`, the switchboard of the API server) may
- * import all of them, unless they are named as a floor (`.`).
+ * as the rooms form no circle. Files beside the rooms (`index.ts`, the switchboard of the API server) may import all of
+ * them, unless they are named as a floor (`.`).
  */
 const layouts: Readonly<Record<string, readonly (readonly string[])[]>> = {
   "src/api": [["."], ["schema"], ["foreign", "kinds", "books"], ["index.ts"]],
@@ -25,7 +25,7 @@ const layouts: Readonly<Record<string, readonly (readonly string[])[]>> = {
   "src/apiserver/schema": [["."], ["merge"], ["validation"], ["kinds"]],
 };
 
-/** The room of a file: its folder below `base`, `.` for a file that lies there itself. */
+/** The room of a file: its folder below `base`; `.` for a file directly in `base`. */
 function roomOf(base: string, path: string): string {
   const [first = "", ...rest] = path.slice(base.length + 1).split("/");
   if (rest.length > 0) return first;
@@ -53,7 +53,7 @@ function arrowsIn(base: string): readonly Arrow[] {
     .filter(({ from, to }) => from !== to);
 }
 
-/** Arrows that lead from a room back to itself, by whatever way. */
+/** Imports that lead from a room back to itself, on any path. */
 function circular(arrows: readonly Arrow[]): readonly Arrow[] {
   const reaches = (from: string, goal: string, seen = new Set<string>()): boolean =>
     arrows.some(
@@ -90,7 +90,7 @@ test("the guard sees a circle of rooms", () => {
   expect(circular(planted).map(({ says }) => says)).toEqual(["a b", "b c", "c a"]);
 });
 
-test("a unit test lies beside what it tests: below test/ there is only what spans processes, and its support", () => {
+test("a unit test is beside its source: test/ holds only suites that span processes, and their support", () => {
   const folders = readdirSync(join(root, "test"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);

@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { root } from "./source-files.ts";
 
-/** Words of the table in HACKING.md, as parts of names: each must not begin a part of an identifier. */
+/** Words of the table in HACKING.md: none may begin a part of an identifier. */
 const refused =
   "scribe story stories tale teller library shelf shelves slim homeless lookout lookAgain worksite crossOut atBirth wish twin scene arena furniture".split(
     " ",
@@ -11,7 +11,7 @@ const refused =
 /** Refused only as whole names, since they are parts of good words. */
 const refusedWhole = ["lift", "desk", "figures", "figure", "rig", "bag", "fence"] as const;
 
-/** Names that the field or a stored format gives. */
+/** Names from the field or from a stored format. */
 const allowed = new Set<string>(["libraryTest"]);
 
 /** Names that a source declares; what it uses is declared somewhere, too. */

@@ -10,7 +10,7 @@ interface Rule {
   readonly forbids: RegExp;
   /** Files or folders that may. */
   readonly except: readonly string[];
-  /** What the rule must find, so that it cannot stop looking. */
+  /** What the rule must find, so that it cannot stop working unnoticed. */
   readonly finds: readonly string[];
   readonly leaves: readonly string[];
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 const folder = join(import.meta.dirname, "golden");
 
-/** What a session looks like on a real kube-apiserver. `""` where it was never recorded. */
+/** The output of a session on a real kube-apiserver; `""` if it was never recorded. */
 export function goldenText(session: string): string {
   try {
     return readFileSync(join(folder, `${session}.txt`), "utf8");
@@ -12,7 +12,7 @@ export function goldenText(session: string): string {
   }
 }
 
-/** `RECORD=1` writes what the real server showed, to be reviewed as any change. */
+/** `RECORD=1` writes the real server's output, to be reviewed like any change. */
 export const recording = process.env["RECORD"] === "1";
 
 export function record(session: string, text: string): void {

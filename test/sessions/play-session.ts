@@ -1,38 +1,32 @@
 import { definedResources } from "../../src/api/index.ts";
 import { Api, type ApiTarget } from "../contract/api-target.ts";
-import { notWithin } from "../support/not-within.ts";
 import { editorScript, type Kubectl, type KubectlTarget } from "../support/kubectl.ts";
+import { untilSeen } from "../support/until-seen.ts";
 import { recordable } from "./recordable.ts";
 import type { Session, Step } from "./sessions.ts";
 
-const patienceMs = 60_000;
-
-/** Makes what every session finds: our kinds, served and described, and the namespaces. */
+/** Prepares a server for sessions: our kinds, served and described, and the namespaces. */
 export async function prepareServer(target: ApiTarget, namespaces: readonly string[]): Promise<void> {
   const api = new Api(target);
   for (const resource of definedResources) {
     const made = await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", resource.crd());
     if (made.status !== 201) throw new Error(made.text);
   }
-  const until = performance.now() + patienceMs;
-  for (const { group, version, plural, kind } of definedResources) {
-    for (;;) {
-      const served = (await api.get(`/apis/${group}/${version}/${plural}`)).status;
-      const document = await api.get(`/openapi/v3/apis/${group}/${version}`);
-      if (served === 200 && document.text.includes(`"kind":"${kind}"`)) break;
-      if (performance.now() > until)
-        throw notWithin(patienceMs / 1000, `${plural} are served and described`, {
-          served,
-          status: document.status,
-          text: document.text,
-        });
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
+  for (const { group, version, plural, kind } of definedResources)
+    await untilSeen(
+      `${plural} are served and described`,
+      async () => {
+        const served = (await api.get(`/apis/${group}/${version}/${plural}`)).status;
+        const { status, text } = await api.get(`/openapi/v3/apis/${group}/${version}`);
+        return { served, status, text };
+      },
+      ({ served, text }) => served === 200 && text.includes(`"kind":"${kind}"`),
+      { seconds: 60 },
+    );
   for (const name of namespaces) {
     const made = await api.post("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     if (made.status !== 201) throw new Error(made.text);
-    // What a controller makes; some servers have made it already.
+    // A controller makes it; some servers have it already.
     await api.post(`/api/v1/namespaces/${name}/serviceaccounts`, {
       apiVersion: "v1",
       kind: "ServiceAccount",
@@ -41,7 +35,7 @@ export async function prepareServer(target: ApiTarget, namespaces: readonly stri
   }
 }
 
-/** Types the commands of a session, and gives what a person would have seen, without what is different every time. */
+/** Types the commands of a session, and returns what a user would see, without what differs every time. */
 export async function playSession(
   session: Session,
   kubectl: Kubectl,
@@ -79,7 +73,7 @@ async function perform(
       code === 0 ? "" : `(exit code ${code})\n`,
     ].join("");
   }
-  // A watch: what is changed meanwhile is typed when its first line has come, and it ends after its time.
+  // A watch: the commands that run meanwhile are typed when its first line has come; it ends after its time.
   const { promise: begun, resolve } = Promise.withResolvers<void>();
   const watching = kubectl(args, { ...options, onOutput: () => resolve() });
   await begun;

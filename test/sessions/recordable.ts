@@ -1,9 +1,9 @@
-/** Text that kubectl printed, without what no two runs have in common: ages, times, ids, versions, addresses. */
+/** kubectl's output, without what differs between runs: ages, times, ids, versions, addresses. */
 export function recordable(text: string): string {
   return (
     text
       .split("\n")
-      // What kubectl's own log says depends on who was faster.
+      // kubectl's own log depends on timing.
       .filter((line) => !/^! [IWE]\d{4} \d\d:/.test(line))
       .map(cleanLine)
       .join("\n")
@@ -17,7 +17,7 @@ const date = /\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d
 const age = /(?<=^|\s)(?:(?:\d+h)?(?:\d+m)?\d+s|\d+y(?:\d+d)?)(?=\s|$|,|\))/g;
 
 function cleanLine(line: string): string {
-  // Commands are what the session says, not what was printed.
+  // Commands stay as the session has them.
   if (/^\s*\$ kubectl/.test(line)) return line;
   const cleaned = line
     .replaceAll(uid, "<uid>")
@@ -29,7 +29,7 @@ function cleanLine(line: string): string {
     .replaceAll(/(resource ?version"?:? +)"?\d+"?/gi, "$1<version>")
     .replaceAll(/(\/tmp\/)\S*?(kubectl-edit-|LIVE-|MERGED-)\S*/g, "$1$2<file>")
     .replaceAll(/X509SHA256=[0-9a-f]+/g, "X509SHA256=<hash>");
-  // What stands behind an age moves with its width.
+  // The text after an age moves with its width.
   return age.test(cleaned)
     ? cleaned
         .replaceAll(age, "<age>")

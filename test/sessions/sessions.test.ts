@@ -7,7 +7,7 @@ import { goldenText } from "./golden-files.ts";
 import { playSession, prepareServer } from "./play-session.ts";
 import { sessions } from "./sessions.ts";
 
-/** Other versions print other texts: only the kubectl of the recorded version will do. */
+/** Other versions print other texts: only kubectl of the recorded version will do. */
 function hasKubectl(): boolean {
   try {
     accessSync(kubectlProgram, constants.X_OK);

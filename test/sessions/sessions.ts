@@ -11,7 +11,7 @@ export interface Step {
   readonly meanwhile?: readonly (readonly string[])[];
 }
 
-/** What somebody types, one command after the other, in a namespace of the session's name. */
+/** What a user types, one command after the other, in a namespace of the session's name. */
 export interface Session {
   readonly name: string;
   readonly title: string;
@@ -272,7 +272,7 @@ export const sessions: readonly Session[] = [
   },
   {
     name: "books",
-    title: "books and chapters: columns, labels, and a closed chapter that nobody can change",
+    title: "books and chapters: columns, labels, and a closed chapter, which cannot change",
     steps: [
       file("create", JSON.stringify(book)),
       file("create", JSON.stringify(chapter(1, "Drift", "Open"))),

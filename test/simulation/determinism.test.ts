@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { simulate } from "./simulation.ts";
 
 test(
-  "the same seed gives the same run, event for event, and another seed another one [simulation-determinism-1]",
+  "the same seed gives the same run, event for event, and another seed gives another run [simulation-determinism-1]",
   { timeout: 120_000 },
   async () => {
     const [first, again, other] = [

@@ -11,7 +11,7 @@ export const administrator = { name: "admin", groups: ["system:masters"] } as co
 
 export interface InProcessCluster {
   readonly server: ApiServer;
-  /** As an administrator, straight into the server: no network in between. */
+  /** As an administrator, straight into the server, without a network. */
   readonly kube: KubeClient;
   readonly transport: HttpHandler;
   client(transport: HttpHandler, clock?: Clock): KubeClient;

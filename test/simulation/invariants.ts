@@ -22,7 +22,7 @@ import type { Kernel } from "./kernel.ts";
 import type { SimulatedMachine } from "./machines.ts";
 import type { Blindness } from "./network.ts";
 
-/** Numbers of the invariants that are watched, with what each says. */
+/** Numbers of the watched invariants, each with what it states. */
 export const invariants = {
   1: "we never take a healthy node of a pool while its unavailable nodes already reach the budget",
   2: "never two control-plane nodes at once",
@@ -49,16 +49,13 @@ export interface Violation {
   readonly before: readonly string[];
 }
 
-/**
- * Nobody can know of a failure before word of it has had time to travel: failures younger than this do not count
- * against a choice.
- */
+/** A failure younger than this does not count against a choice: the report of it may still be on its way. */
 const newsMs = 15_000;
 
 /** A message may be lost and sent again within this time. */
 const cureMs = 30_000;
 
-/** The true state of the API server, always current, for checks: what a process sees may be old. */
+/** The true, always current state of the API server, for checks: what a process sees may be old. */
 class Mirror<T extends KubeObject> {
   readonly objects = new Map<string, T>();
   readonly #resource: Resource<T>;
@@ -120,7 +117,7 @@ export function budgetOf({ maxUnavailable }: Pick<ArgumentRequests, "maxUnavaila
   return Math.max(1, count);
 }
 
-/** What a pool says about a roll-out, as far as somebody acts on it. */
+/** The fields of a pool that decide about a roll-out. */
 interface ArgumentRequests {
   readonly maxUnavailable: number | string | undefined;
   readonly paused: boolean;
@@ -143,7 +140,7 @@ const countsOf = ({ status }: Pick<MachineConfigPool, "status">): Counts => [
   status?.unavailableMachineCount,
   status?.degradedMachineCount,
 ];
-/** Moments are those of the writer. */
+/** Times are those of the writer. */
 const timeless = (status: Status | undefined) => ({
   ...status,
   conditions: (status?.conditions ?? [])
@@ -151,7 +148,7 @@ const timeless = (status: Status | undefined) => ({
     .toSorted((a, b) => ((a.type ?? "") < (b.type ?? "") ? -1 : 1)),
 });
 
-/** Watches a simulated cluster from outside and writes down every breach. */
+/** Watches a simulated cluster from outside and records every breach. */
 export class InvariantKeeper {
   readonly violations: Violation[] = [];
   readonly nodes: Mirror<Node>;
@@ -164,13 +161,13 @@ export class InvariantKeeper {
   readonly #machines: ReadonlyMap<string, SimulatedMachine>;
   readonly #unavailableSince = new Map<string, number>();
   readonly #changedAt = new Map<string, number>();
-  /** What pools said before, and until when. */
+  /** Earlier versions of pools, and until when they held. */
   readonly #earlier: { readonly pool: string; readonly requests: ArgumentRequests; readonly until: number }[] = [];
-  /** When those who choose machines saw less than there was. */
+  /** When the processes that choose machines saw less than the whole cluster. */
   readonly #blindness: () => readonly Blindness[];
   #countsStand = false;
   /**
-   * Journal → every line that it ever told, by writer, boot and number; and the number of the last one of each writer.
+   * Journal → every line that it ever held, by writer, boot and number; and the number of the last line of each writer.
    */
   readonly told = new Map<string, Map<string, JournalLine>>();
   readonly #lastTold = new Map<string, number>();
@@ -193,7 +190,7 @@ export class InvariantKeeper {
     updates: 0,
   };
 
-  /** How many processes that choose machines there were, so that a change of them is noticed. */
+  /** How many processes that choose machines have run, so that a change of process is noticed. */
   readonly #controllersSoFar: () => number;
 
   constructor(
@@ -213,7 +210,7 @@ export class InvariantKeeper {
     this.nodes = new Mirror<Node>(kubernetes.Node, (before, after) => this.#nodeChanged(before, after));
   }
 
-  /** Begins to watch, once the kinds are there; again after the server that it watched is gone. */
+  /** Begins to watch once the kinds exist; again after the watched server is gone. */
   follow(kube: KubeClient): void {
     for (const mirror of [this.pools, this.configs, this.pods, this.machineConfigNodes, this.journals, this.nodes])
       mirror.follow(kube);
@@ -238,7 +235,7 @@ export class InvariantKeeper {
     return [...this.nodes.objects.values()].filter((node) => this.poolOf(node)?.metadata.name === pool.metadata.name);
   }
 
-  /** Whether those who choose machines need not have heard yet of what happened then. */
+  /** Whether the processes that choose machines may not know yet what happened then. */
   #mayBeUnseen(at: number): boolean {
     const { now } = this.#kernel;
     return (
@@ -247,7 +244,7 @@ export class InvariantKeeper {
     );
   }
 
-  /** What somebody may take for the pool's wishes now. */
+  /** The versions of the pool's spec that a process may act on now. */
   #believable(pool: MachineConfigPool): readonly ArgumentRequests[] {
     return [
       requestsOf(pool),
@@ -275,12 +272,12 @@ export class InvariantKeeper {
       );
   }
 
-  /** 15: from now on until `false` nothing happens to machines, so that no count may move. */
+  /** 15: from now until `false`, nothing happens to machines, so no count may change. */
   countsStand(stand: boolean): void {
     this.#countsStand = stand;
   }
 
-  /** 21: a journal has grown. What leaves the ring is remembered here. */
+  /** 21: a journal has grown. Lines that leave the ring are remembered here. */
   #journalChanged(after: MachineStateJournal | undefined): void {
     if (after === undefined) return;
     const { name } = after.metadata;
@@ -301,7 +298,7 @@ export class InvariantKeeper {
     }
   }
 
-  /** 21 and 22: what machines have written down is what their journals have told, and every story has its end. */
+  /** 21 and 22: the journals hold what the machines recorded, and every run has its end. */
   async checkJournals(): Promise<void> {
     const all = [...this.told.values()].flatMap((lines) => [...lines.values()]);
     for (const machine of this.#machines.values()) {
@@ -334,8 +331,8 @@ export class InvariantKeeper {
       if (node === undefined || last === undefined) continue;
       this.checks.updates += 1;
       const target = annotation(node, annotations.currentConfig);
-      // One that was taken back before anything was done is superseded by what the machine has; so is one that it went
-      // back from.
+      // A target that was withdrawn before any effect is superseded by what the machine has; so is one that the machine
+      // went back from.
       const isWell =
         (last.run === target && last.outcome === "Succeeded") ||
         (last.run !== target && (last.outcome === "Superseded" || last.outcome === "RolledBack"));
@@ -356,11 +353,11 @@ export class InvariantKeeper {
     for (const line of lines.filter(({ chapter }) => chapter === "Update")) {
       if (line.run !== run) last.clear();
       run = line.run ?? "";
-      // It may be interrupted again and again.
+      // It may be interrupted repeatedly.
       if (line.mark !== "note" && line.mark !== "retry" && last.get(line.path) === line.mark)
         this.violated(23, `${machine} tells ${line.path} ${line.mark} of ${run} again: ${line.msg}`);
       last.set(line.path, line.mark);
-      // What the next one of the same name tells is told of another one.
+      // Reports of a new object of the same name belong to another object.
       if (line.path === "Updated") last.clear();
     }
   }
@@ -423,8 +420,8 @@ export class InvariantKeeper {
     if (wasHealthy) {
       const gone = others.filter((node) => {
         const since = this.#unavailableSince.get(node.metadata.name);
-        // Machines in our own hands count from the moment that we chose them; foreign failures once word of them can
-        // have come.
+        // Updating machines count from the time of the choice; other failures count once the report of them can have
+        // arrived.
         return !allPoolsUpdated(node) || (since !== undefined && !this.#mayBeUnseen(since));
       });
       const believable = this.#believable(pool);
@@ -461,7 +458,7 @@ export class InvariantKeeper {
     }
   }
 
-  /** 19: those that were out of service get what a healthy one got: at the same time, as far as a network lets it. */
+  /** 19: machines out of service get the target that healthy ones get: at the same time, as far as a network allows. */
   #expectCured(healthy: string, target: string, patients: readonly Node[]): void {
     const before = this.#controllersSoFar();
     this.#kernel.schedule(cureMs, "are the patients cured?", () => {
@@ -484,7 +481,7 @@ export class InvariantKeeper {
     });
   }
 
-  /** Out of service for a cause that everybody has heard of. */
+  /** Out of service for a cause that every process knows. */
   #isKnownAway(node: Node): boolean {
     const since = this.#unavailableSince.get(node.metadata.name);
     const isFailing =
@@ -493,7 +490,7 @@ export class InvariantKeeper {
     return isFailing || (since !== undefined && !this.#mayBeUnseen(since));
   }
 
-  /** 5: the node says what it has. */
+  /** 5: the node reports its configuration. */
   #claimed(node: Node): void {
     this.checks.claims += 1;
     const name = annotation(node, annotations.currentConfig);
@@ -501,7 +498,7 @@ export class InvariantKeeper {
     if (difference !== undefined) this.violated(5, `${node.metadata.name} claims ${name}, but ${difference}`);
   }
 
-  /** What a machine's disk lacks of a configuration, or `undefined` when it holds it wholly. */
+  /** What a machine's disk lacks of a configuration; `undefined` when it matches wholly. */
   differenceFrom(machine: string, config: string): string | undefined {
     const rendered = this.configs.objects.get(config);
     if (rendered === undefined) return `${config} does not exist`;
@@ -514,7 +511,7 @@ export class InvariantKeeper {
       if (wanted.kind === "file" && has?.endsWith(` ${new TextDecoder().decode(wanted.contents)}`) !== true)
         return `${path} is ${has ?? "absent"}`;
     }
-    // Paths that only other configurations name must be what the OS ships, or absent.
+    // Paths that only other configurations name must be as the OS ships them, or absent.
     for (const [path, has] of disk ?? []) {
       if (path.startsWith("/etc/test/") && !read.config.entries.has(path)) return `${path} (${has}) is left over`;
     }
@@ -555,7 +552,7 @@ export class InvariantKeeper {
       this.violated(6, `${machine.name} reboots with ${left.map((pod) => pod.metadata.name).join(", ")} on it`);
   }
 
-  /** 3: pods of the guarded application may not fall below what its budget keeps. */
+  /** 3: the pods of the guarded application may not fall below its budget. */
   #podChanged(before: Pod | undefined, after: Pod | undefined): void {
     const wasUp =
       before !== undefined &&
@@ -573,12 +570,12 @@ export class InvariantKeeper {
         pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true,
     );
     const node = this.nodes.objects.get(before.spec?.nodeName ?? "");
-    // A machine that lost its power takes its pods with it; nobody removed them.
+    // A machine that lost its power takes its pods with it; no controller removed them.
     if (left.length < keep && node !== undefined && isReady(node))
       this.violated(3, `${before.metadata.name} was removed: ${left.length} of ${app} are left, ${keep} must be`);
   }
 
-  /** 15: the status that anybody would work out who looked at everything at once. */
+  /** 15: the status that follows from a consistent view of everything. */
   checkStatus(): void {
     const objects = {
       pools: [...this.pools.objects.values()],

@@ -1,7 +1,7 @@
 import { type CancelTimer, type Clock, clockFrom } from "../../src/ports/clock.ts";
 import type { Random } from "../../src/ports/random.ts";
 
-/** A small, fast generator of pseudo-random numbers (mulberry32): the one source of chance of a simulation. */
+/** A small, fast generator of pseudo-random numbers (mulberry32): the only source of randomness in a simulation. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = () => {
@@ -34,12 +34,12 @@ interface Scheduled {
   cancelled: boolean;
 }
 
-/** Where virtual time starts: an ordinary moment, so that timestamps look like any other. */
+/** Where virtual time starts: an ordinary date, so that timestamps look like any other. */
 const epoch = Date.UTC(2026, 0, 1);
 
 /**
- * The scheduler that owns every step: virtual time, chance, and the order of what happens. After each event all
- * promises that it woke run to their end, so that a seed fixes the whole run.
+ * The scheduler that owns every step: virtual time, randomness, and the order of events. After each event, all promises
+ * that it resolved run to their end, so that a seed fixes the whole run.
  */
 export class Kernel {
   readonly random: Random;
@@ -49,7 +49,7 @@ export class Kernel {
   #serial = 0;
   #events = 0;
   #hash = 2166136261;
-  /** The last labels, for the story of a failure. */
+  /** The last labels, for the report of a failure. */
   readonly recent: string[] = [];
 
   constructor(seed: number) {
@@ -70,7 +70,7 @@ export class Kernel {
     return this.#events;
   }
 
-  /** The same for the same seed, whatever the machine: a digest of everything that happened, in order. */
+  /** A digest of everything that happened, in order: equal for equal seeds on every machine. */
   get traceHash(): string {
     return (this.#hash >>> 0).toString(16).padStart(8, "0");
   }
@@ -106,7 +106,7 @@ export class Kernel {
     return this.random.next() < probability;
   }
 
-  /** Runs events in order until `until` says so, nothing is left, or the limits are reached. */
+  /** Runs events in order until `until` holds, none is left, or a limit is reached. */
   async run(options: {
     readonly until: () => boolean;
     readonly maxMs: number;
@@ -134,7 +134,7 @@ export class Kernel {
     return "done";
   }
 
-  /** Lets time pass until `work` has ended, and gives what came of it. */
+  /** Lets time pass until `work` has ended, and returns its result. */
   async complete<T>(work: Promise<T>, maxMs: number): Promise<T> {
     let outcome: { readonly value: T } | { readonly error: unknown } | undefined;
     work.then(
@@ -154,7 +154,7 @@ export class Kernel {
     return outcome.value;
   }
 
-  /** Lets every promise that can run, run. The event loop comes round only when no microtask is left. */
+  /** Runs every promise that can run. The event loop comes round only when no microtask is left. */
   settle(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
   }

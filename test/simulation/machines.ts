@@ -11,7 +11,7 @@ import type { Kernel } from "./kernel.ts";
 import { Life } from "./process.ts";
 
 export const stockImage = "os/stock@sha256:0";
-/** What people choose at times in place of the stock image. */
+/** The image that people sometimes choose instead of the stock image. */
 export const otherImage = "os/other@sha256:0";
 const stock = {
   etc: { "/etc/chrony.conf": "vendor", "/etc/containers/registries.conf": "" },
@@ -20,22 +20,22 @@ const stock = {
 
 export interface MachineOptions {
   readonly kernel: Kernel;
-  /** As an administrator, without a network in between: the machine's kubelet. */
+  /** As an administrator, without a network: the machine's kubelet. */
   readonly kube: KubeClient;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly connect: (life: Life) => HttpHandler;
   readonly client: (transport: HttpHandler, life: Life) => KubeClient;
-  /** Chance that the daemon dies at any one effect on its host. */
+  /** Probability that the daemon dies at an effect on its host. */
   readonly crashAtEffect: () => number;
-  /** Told of every reboot that the daemon asks for, before it happens. */
+  /** Called before every reboot that the daemon asks for. */
   readonly onReboot: (machine: SimulatedMachine, because: string) => void;
-  /** For planted bugs: what the daemon gets in place of its host. */
+  /** For planted bugs: replaces the daemon's host. */
   readonly tamper?: (host: Host, machine: SimulatedMachine) => Host;
   readonly onFailure: (error: unknown) => void;
 }
 
-/** One machine: a memory host, a kubelet that reports, and a daemon that can die at any moment and comes back. */
+/** One machine: a memory host, a kubelet that reports, and a daemon that can die at any time and comes back. */
 export class SimulatedMachine {
   readonly name: string;
   readonly host: MemoryHost;

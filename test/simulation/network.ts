@@ -5,19 +5,21 @@ import type { Life } from "./process.ts";
 export interface NetworkFaults {
   /** Delay of one message, in milliseconds. */
   readonly delayMs: readonly [number, number];
-  /** Now and then a message takes this long. */
+  /** The delay of an occasional slow message. */
   readonly slowMs: readonly [number, number];
   readonly slow: number;
-  /** Chances that a request never arrives, that its answer never comes back, that a watch is cut at an event. */
+  /** Probabilities that a request never arrives, that its answer never arrives, and that a watch is cut at an event. */
   readonly loseRequest: number;
   readonly loseReply: number;
   readonly cutWatch: number;
-  /** Chance that somebody else writes an object just before a conditional write of it arrives. */
+  /** Probability that another client writes an object just before a conditional write arrives. */
   readonly conflict: number;
-  /** Chance, at an event, that a watch falls behind; for how long. Half of those skip what was overtaken meanwhile. */
+  /**
+   * Probability, at an event, that a watch falls behind, and for how long. Half of these watches skip overtaken events.
+   */
   readonly lagWatch: number;
   readonly lagMs: readonly [number, number];
-  /** Chance, at an event, that a watch never says anything again and stays open. */
+  /** Probability, at an event, that a watch goes silent and stays open. */
   readonly stallWatch: number;
 }
 
@@ -46,7 +48,7 @@ export const stormy: NetworkFaults = {
   stallWatch: 0.001,
 };
 
-/** What may go wrong on the way, as it is counted. */
+/** The network faults that are counted. */
 export type NetworkFault =
   | "request lost"
   | "reply lost"
@@ -58,16 +60,16 @@ export type NetworkFault =
   | "stalled watch"
   | "stale read";
 
-/** A time in which a process saw less of the cluster than there was. */
+/** A period in which a process saw less than the whole cluster. */
 export interface Blindness {
   readonly from: number;
-  /** `undefined`: it goes on. */
+  /** `undefined`: the period has not ended. */
   to: number | undefined;
 }
 
 /**
- * The way from one process to the API server: every request, answer and watch event is an event of its own, late or
- * lost as chance will have it. A lost answer leaves the request carried out. Events of one watch keep their order.
+ * The connection of one process to the API server: every request, answer and watch event is an event of its own,
+ * delayed or lost at random. A lost answer leaves the request carried out. Events of one watch keep their order.
  */
 export function simulatedTransport(options: {
   readonly life: Life;
@@ -107,7 +109,7 @@ export function simulatedTransport(options: {
         happened("request lost");
         return;
       }
-      // What is written now rests on what was seen until now.
+      // A write now rests on what was seen until now.
       if (request.method !== "GET" && life.blindness.some(({ to }) => to === undefined)) happened("stale read");
       kernel.schedule(delay(), label(request), () => {
         if (gone.signal.aborted) return;
@@ -155,7 +157,7 @@ export function simulatedTransport(options: {
         wake();
       });
     };
-    /** What came while the watch is behind; `undefined` while it is not. */
+    /** The events since the watch fell behind; `undefined` while it is not behind. */
     let held: string[] | undefined;
     let blind: Blindness | undefined;
     const hold = (chunk: string, what: NetworkFault) => {
@@ -227,7 +229,7 @@ interface WatchLine {
   };
 }
 
-/** The same watch as somebody sees it who was too slow: of events about one object only the last one. */
+/** The same watch for a slow client: of the events about one object, only the last one. */
 export function coalesced(chunks: readonly string[]): readonly string[] {
   const lines = chunks.flatMap((chunk) => chunk.split("\n").filter((line) => line !== ""));
   const last = new Map<string, { type: string; readonly line: WatchLine }>();
@@ -238,7 +240,7 @@ export function coalesced(chunks: readonly string[]): readonly string[] {
       line.type === "BOOKMARK" ? "bookmark" : `${kind}/${metadata?.namespace}/${metadata?.name}/${metadata?.uid}`;
     const before = last.get(key);
     last.delete(key);
-    // Whoever never heard of the object hears of it for the first time.
+    // A client that never saw the object sees it for the first time.
     last.set(key, { type: before?.type === "ADDED" && line.type === "MODIFIED" ? "ADDED" : line.type, line });
   }
   return [...last.values()].map(({ type, line }) => `${JSON.stringify({ ...line, type })}\n`);

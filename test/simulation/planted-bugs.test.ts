@@ -5,7 +5,7 @@ import { type Plant, type Simulation, simulate } from "./simulation.ts";
 
 const { annotations, labels } = names;
 
-/** Does something every so often in virtual time. */
+/** Repeats an action at an interval of virtual time. */
 function every(simulation: Simulation, ms: number, work: () => Promise<void>): void {
   const again = () => {
     simulation.kernel.schedule(
@@ -28,7 +28,7 @@ const withBody =
       ? transport({ ...request, body: change(request.body) }, signal)
       : transport(request, signal);
 
-/** What a process reads, with words of it exchanged. */
+/** What a process reads, with text replaced. */
 function misread(who: RegExp, path: string, change: (text: string) => string): NonNullable<Plant["transport"]> {
   return (transport, life) => async (request, signal) => {
     const response = await transport(request, signal);
@@ -48,7 +48,7 @@ function misread(who: RegExp, path: string, change: (text: string) => string): N
 
 const pools = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools";
 
-/** One bug for each invariant: what a careless change could do. */
+/** One bug for each invariant, as a careless change could cause it. */
 const bugs: readonly {
   readonly invariant: keyof typeof invariants;
   readonly bug: string;
@@ -130,7 +130,7 @@ const bugs: readonly {
       rogue: (simulation) =>
         every(simulation, 60_000, async () => {
           const machine = simulation.machines.get("worker-0");
-          // Behind the daemon's back, and without an event: the memory host tells nobody of what its other self
+          // Behind the daemon's back, and without an event: the memory host does not report what another instance of it
           // removed.
           await machine?.host.files.remove("/etc/test/base", new AbortController().signal);
         }),

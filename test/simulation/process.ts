@@ -8,8 +8,8 @@ import type { Blindness } from "./network.ts";
 const never = new Promise<never>(() => undefined);
 
 /**
- * One life of a process. Killing it is as sudden as a power cut: no code of it acts on the world any more, whatever
- * promise of it was about to run, because everything it can reach asks first whether it lives.
+ * One life of a process. Killing it is as sudden as a power cut: none of its code affects anything any more, whatever
+ * promise was about to run, because everything that it can reach first checks that it lives.
  */
 export class Life {
   readonly name: string;
@@ -42,7 +42,7 @@ export class Life {
     return this.#stopping.signal;
   }
 
-  /** Ends at once. Its code may still run in this tick, but reaches nothing. */
+  /** Ends the process at once. Its code may still run in this tick, but reaches nothing. */
   kill(): void {
     if (!this.#alive) return;
     this.#alive = false;
@@ -51,14 +51,14 @@ export class Life {
     this.#stopping.abort(new Error("killed"));
   }
 
-  /** The result of `work` while the process lives; a dead process waits for ever. */
+  /** The result of `work` while the process lives; a dead process waits without end. */
   async guard<T>(work: () => Promise<T>): Promise<T> {
     if (!this.#alive) return never;
     const result = await work();
     return this.#alive ? result : never;
   }
 
-  /** An object whose methods do nothing once the process is dead, before and after each of which `point` is told. */
+  /** An object whose methods do nothing once the process is dead; calls `point` before and after each of them. */
   wrap<T extends object>(target: T, path: string, point: (effect: string, when: "before" | "after") => void): T {
     return new Proxy(target, {
       get: (object, property, receiver) => {

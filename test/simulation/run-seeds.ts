@@ -1,7 +1,7 @@
 import type { InvariantKeeper } from "./invariants.ts";
 import { simulate } from "./simulation.ts";
 
-/** `SEED=n` runs one seed and prints its report; `SEEDS=n` runs that many in place of 12. */
+/** `SEED=n` runs one seed and prints its report; `SEEDS=n` runs n seeds instead of 12. */
 export const wanted = {
   one: process.env["SEED"] === undefined ? undefined : Number(process.env["SEED"]),
   count: Number(process.env["SEEDS"] ?? 12),
@@ -55,7 +55,10 @@ export function describeReport(report: SeedsReport): string {
   return `${report.seeds} seeds, ${report.events} events, ${report.virtualHours.toFixed(0)} virtual hours; accidents: ${list(report.accidents)}; on the way: ${list(report.faults)}; looked at: ${list(report.checks)}`;
 }
 
-/** In so many seeds everything happens that can: accidents, faults on the way, and what the invariants look at. */
+/**
+ * With this many seeds everything happens that can: accidents, network faults, and everything that the invariants
+ * check.
+ */
 export const enoughSeeds = 80;
 
 const expected = {
@@ -99,7 +102,7 @@ const expected = {
   readonly checks: readonly (keyof InvariantKeeper["checks"])[];
 };
 
-/** What a run with faults did not have: a test that never meets its trouble proves nothing. */
+/** What did not happen in a run with faults: a test that never meets its trouble proves nothing. */
 export function neverHappened(report: SeedsReport): readonly string[] {
   return (["accidents", "faults", "checks"] as const).flatMap((group) =>
     expected[group].filter((name) => (report[group][name] ?? 0) === 0),

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { describeReport, enoughSeeds, neverHappened, runSeeds, wanted } from "./run-seeds.ts";
 
 test(
-  "whatever happens in which order, no invariant is broken (odd seeds) [simulation-seeds-odd-1]",
+  "no order of events breaks an invariant (odd seeds) [simulation-seeds-odd-1]",
   { timeout: 3_600_000 },
   async () => {
     const report = await runSeeds(1, 2);

@@ -34,18 +34,18 @@ export interface SimulationOptions {
   readonly seed: number;
   readonly controlPlane?: number;
   readonly workers?: number;
-  /** Virtual time in which people and accidents do things. */
+  /** How long, in virtual time, people and accidents act. */
   readonly stormMs?: number;
   readonly faults?: boolean;
-  /** Bugs, planted to see whether an invariant finds them. */
+  /** Planted bugs, which an invariant must find. */
   readonly plant?: Plant;
 }
 
 export interface Plant {
-  /** What a process gets in place of its way to the API server. */
+  /** Replaces a process's connection to the API server. */
   readonly transport?: (transport: HttpHandler, life: Life, simulation: Simulation) => HttpHandler;
   readonly host?: (host: Host, machine: SimulatedMachine, simulation: Simulation) => Host;
-  /** Something else that goes on in this world. */
+  /** Something else that goes on in this simulation. */
   readonly rogue?: (simulation: Simulation) => void;
 }
 
@@ -62,9 +62,7 @@ export class Simulation {
   readonly failures: unknown[] = [];
   /** How often each kind of accident happened. */
   readonly accidents: Record<string, number> = {};
-  /**
-   * How often each kind of trouble on the way to the API server happened, and how often another process came to lead.
-   */
+  /** How often each kind of network fault happened, and how often another process came to lead. */
   readonly faults: Record<string, number> = {};
   readonly #options: SimulationOptions;
   readonly #store = memoryStore();
@@ -74,7 +72,7 @@ export class Simulation {
   #faults: NetworkFaults = calm;
   #crashAtEffect = 0;
   #controllers: Life[] = [];
-  /** Also those that are gone: what they sent may still arrive. */
+  /** Includes processes that have ended: what they sent may still arrive. */
   readonly #everController: Life[] = [];
   #leader = "";
   #stormEnds = 0;
@@ -85,7 +83,7 @@ export class Simulation {
     this.#options = options;
     this.kernel = new Kernel(options.seed);
     this.#server = this.#newServer();
-    // Kubelets, people and checks of this world wait while the server is away; processes are told that nobody answers.
+    // Kubelets, people and checks of this simulation wait while the server is unavailable; requests of processes fail.
     this.kube = this.#client(async (request, signal) => {
       while (this.#away !== undefined) await this.#away.over;
       return this.#server.as(administrator)(request, signal);
@@ -149,7 +147,7 @@ export class Simulation {
     this.faults[fault] = (this.faults[fault] ?? 0) + 1;
   }
 
-  /** Somebody whom nobody knows writes an object, and nothing in it that matters. */
+  /** An unknown client writes an object, and changes nothing that matters. */
   async #disturb(target: string): Promise<void> {
     if (this.#away !== undefined) return;
     const path = target.replace(/\?.*/, "").replace(/\/status$/, "");
@@ -167,7 +165,7 @@ export class Simulation {
     return this.kernel.run({ until: () => false, maxMs: ms });
   }
 
-  /** Does something as an administrator and lets time pass until it is done. */
+  /** Acts as an administrator and lets time pass until the action is done. */
   act<T>(work: Promise<T>): Promise<T> {
     return this.kernel.complete(work, 600_000);
   }
@@ -324,7 +322,7 @@ export class Simulation {
     );
   }
 
-  /** Another controller process; two at once settle by lease who leads. */
+  /** Another controller process; of two at once, the lease decides which one leads. */
   startController(): void {
     const life = new Life(this.kernel, `controller/${(this.#serial += 1)}`);
     this.#controllers = [...this.#controllers.filter(({ alive }) => alive), life];
@@ -363,7 +361,7 @@ export class Simulation {
         if (life.alive) this.failures.push(error);
       })
       .finally(() => {
-        // A process that ended by itself (it lost its lease) is started again, as a kubelet does.
+        // A process that ended by itself (it lost its lease) is restarted, as by a kubelet.
         if (life.alive) this.#endController(life);
       });
   }
@@ -378,9 +376,7 @@ export class Simulation {
     this.kernel.schedule(this.kernel.between(500, 10_000), "controller starts again", () => this.startController());
   }
 
-  /**
-   * The API server goes: every watch ends at once, and nobody answers. A while later it comes back with the same store.
-   */
+  /** The API server stops: every watch ends at once, and requests fail. Later it comes back with the same store. */
   restartServer(): void {
     if (this.#away !== undefined) return;
     this.#server.close();
@@ -394,9 +390,7 @@ export class Simulation {
     });
   }
 
-  /**
-   * Pods of one application with a budget, and the least that keeps them: somebody who replaces them and counts them.
-   */
+  /** Pods of one application with a budget, and the minimum that it keeps; a controller replaces and counts them. */
   async #startApplication(): Promise<void> {
     const { kube, kernel } = this;
     const replicas = Math.max(2, (this.#options.workers ?? 3) - 1);
@@ -540,7 +534,7 @@ export class Simulation {
       const name = `worker-${Math.floor(kernel.random.next() * (this.#options.workers ?? 3))}`;
       const node = this.keeper.nodes.objects.get(name);
       const cordoned = node?.metadata.annotations?.["test/cordoned"] !== undefined;
-      // An administrator cordons what is in service, and lifts only what they set.
+      // An administrator cordons machines in service, and removes only cordons of their own.
       if (!cordoned && node?.spec?.unschedulable === true) return;
       await kube.patch(
         kubernetes.Node,
@@ -578,19 +572,19 @@ export class Simulation {
       count("API server restarted");
       this.restartServer();
     } else if (roll < 0.88) {
-      // Once: a machine that never boots its target rightly goes back, and then does not end on the newest one.
+      // Only once: a machine that never boots its target rightly goes back, and then does not end on the newest one.
       count("boot not finalised");
       void machine?.host.failToFinalise?.("error: no space left on the boot partition");
     } else if (roll < 0.91) {
       count("boots not finalised for a while");
-      // Long enough that the machine goes back from its target.
+      // Long enough for the machine to go back from its target.
       const again = (left: number) => {
         if (left === 0 || kernel.now > this.#stormEnds) return;
         void machine?.host.failToFinalise?.("error: no space left on the boot partition");
         kernel.schedule(5000, "boots fail", () => again(left - 1));
       };
       again(120);
-      // And it has something to boot.
+      // The machine has something to boot.
       void this.kube
         .apply(MachineConfig, this.#config("60-worker-boots", "worker", {}, [`boots=${(this.#serial += 1)}`]), {
           owner: "people",
@@ -655,7 +649,7 @@ export class Simulation {
       if ((await this.kernel.run({ until: () => this.keeper.isQuiet, maxMs: 30 * 60_000 })) === "done") break;
       await this.act(this.#cure());
     }
-    // It is not enough to arrive: everybody stays there.
+    // Arrival is not enough: every machine stays there.
     await this.pass(5 * 60_000);
     this.keeper.checkEnd();
     await this.keeper.checkJournals();
@@ -678,7 +672,7 @@ export class Simulation {
     }
   }
 
-  /** Every process starts anew, and the API server: of which no machine and no count may tell. */
+  /** Every process and the API server restart: no machine and no count may show it. */
   async #disturbNobody(): Promise<void> {
     this.keeper.countsStand(true);
     for (const machine of this.machines.values()) machine.killDaemon();
@@ -689,7 +683,7 @@ export class Simulation {
     this.keeper.countsStand(false);
   }
 
-  /** The story of a violation, for whoever has to find the bug. */
+  /** The report of a violation, for finding the bug. */
   history(): string {
     return [
       `seed ${this.#options.seed}, trace ${this.kernel.traceHash}, ${this.kernel.events} events, ${Math.round(this.kernel.now / 1000)} virtual seconds`,

@@ -25,8 +25,8 @@ interface Write {
 }
 
 /**
- * What a roll-out to three workers, one after the other, asked of the API server, and what the MachineConfigNode of one
- * of them said on the way.
+ * The requests of a roll-out to three workers, one after the other, and the conditions of one worker's
+ * MachineConfigNode on the way.
  */
 interface Told {
   readonly writes: readonly Write[];
@@ -48,7 +48,7 @@ async function rollOut(path: string): Promise<Told> {
           ) ?? [];
         const by = /fieldManager=([^&]*)/.exec(request.target)?.[1] ?? "";
         const body = typeof request.body === "string" ? request.body : "";
-        // Leases are renewed by the clock, whatever is updated.
+        // Leases are renewed by the clock, independently of updates.
         if (request.method !== "GET" && response.status < 300 && !request.target.includes("/leases"))
           writes.push({
             by,
@@ -143,18 +143,18 @@ describe("an update with drain and reboot", () => {
       expect(counts.drain, name).toBeLessThanOrEqual(4);
       expect(counts.machineConfigNode, name).toBeLessThanOrEqual(8);
       expect(counts.journal, name).toBeLessThanOrEqual(4);
-      // Chapters are the state process's: one write when they open, one when they close.
+      // The state process writes chapters: one write when they open, one when they close.
       expect(Object.values(counts).reduce((sum, count) => sum + count, 0) + 2, name).toBeLessThanOrEqual(25);
-      // A roll-out that nobody counted would keep every budget.
+      // A roll-out without counted requests would keep every budget.
       expect(Math.min(counts.node, counts.drain, counts.machineConfigNode, counts.journal), name).toBeGreaterThan(1);
     }
   });
 
-  test("sends at most 40 KiB for each machine, its chapter included; the journal of the controllers is everybody's, and gets one append in ten seconds [simulation-write-budget-4]", () => {
+  test("sends at most 40 KiB for each machine, its chapter included; the controllers' shared journal gets one append in ten seconds [simulation-write-budget-4]", () => {
     const kib = (writes: readonly Write[]) => writes.reduce((sum, { bytes }) => sum + bytes, 0) / 1024;
     const shared = told.writes.filter(({ name }) => name === journals.controller);
     const own = told.writes.filter((write) => !shared.includes(write));
-    // Events and the pool too.
+    // Events and the pool count, too.
     expect(kib(own) / workers.length).toBeLessThanOrEqual(40);
     const chapterKib = 12;
     for (const name of workers)
@@ -238,10 +238,14 @@ describe("an update without reboot", () => {
     },
   );
 
-  test("is told apart from one with a reboot [simulation-write-budget-6]", { timeout: 120_000 }, async () => {
-    const { walks } = await rollOut("/etc/test/reboot");
-    const last = walks.get("worker-0")?.at(-1);
-    expect(last?.find(({ type }) => type === types.updatePostActionComplete)?.message).toMatch(/: Rebooted$/);
-    expect(last?.find(({ type }) => type === types.drained)?.message).not.toContain("NotRequired");
-  });
+  test(
+    "differs in its conditions from one with a reboot [simulation-write-budget-6]",
+    { timeout: 120_000 },
+    async () => {
+      const { walks } = await rollOut("/etc/test/reboot");
+      const last = walks.get("worker-0")?.at(-1);
+      expect(last?.find(({ type }) => type === types.updatePostActionComplete)?.message).toMatch(/: Rebooted$/);
+      expect(last?.find(({ type }) => type === types.drained)?.message).not.toContain("NotRequired");
+    },
+  );
 });

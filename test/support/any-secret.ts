@@ -1,4 +1,4 @@
-/** Texts that look as secrets do, for properties that say that none of them shows anywhere. */
+/** Texts that look like secrets, for properties that none of them is ever shown. */
 import fc from "fast-check";
 
 const hex = (length: number) =>
@@ -11,7 +11,7 @@ const word = (least: number, most = least) =>
   });
 const base64 = word(24, 60);
 
-/** What secrets look like, each with the part of it that nobody may see. */
+/** Shapes of secrets, each with the part that must never be shown. */
 export const anySecret = fc.oneof(
   base64.map((key) => ({
     text: `-----BEGIN RSA PRIVATE KEY-----\n${key}\n-----END RSA PRIVATE KEY-----`,

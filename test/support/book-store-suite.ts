@@ -72,7 +72,7 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
     expect(await store.books("pool")).toEqual([index("pool/worker")]);
   });
 
-  test("takes the same again as often as it comes, and a chapter that is open until it is closed", async () => {
+  test("takes the same chapter any number of times, and changes an open chapter until it is closed", async () => {
     const store = await withBooks("node/a");
     await put(store, open("node/a", 1), open("node/a", 1));
     await put(store, chapter("node/a", 1), chapter("node/a", 1));
@@ -81,7 +81,7 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
     expect(await store.books()).toEqual([index("node/a", { lastNumber: 1, counters: { chapters: 1 } })]);
   });
 
-  test("refuses to change a chapter that is closed, or to make another of one that is there, and stores what came before", async () => {
+  test("refuses to change a closed chapter or to replace an existing one, and stores what came before", async () => {
     const store = await withBooks("node/a");
     await put(store, chapter("node/a", 1), open("node/a", 2));
     for (const other of [
@@ -94,7 +94,7 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
     expect(await store.list({})).toEqual([chapter("node/a", 1), open("node/a", 2), chapter("node/a", 3)]);
   });
 
-  test("throws chapters away, and whole books, once or twice", async () => {
+  test("deletes chapters and whole books, once or twice", async () => {
     const store = await withBooks("node/a", "node/b");
     await put(store, chapter("node/a", 1), chapter("node/a", 2), chapter("node/b", 1));
     await store.prune("node/a", [1, 7]);
@@ -109,7 +109,7 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
     expect((await store.list({})).map(({ book }) => book)).toEqual(["node/a"]);
   });
 
-  test("is followed: what is written and thrown away from then on, as far as it is asked for", async () => {
+  test("a watch reports what is written and deleted from then on, within its selection", async () => {
     const store = await withBooks("node/a", "node/b");
     await put(store, chapter("node/a", 1));
     const stop = new AbortController();
@@ -120,7 +120,7 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
         if (seen.length === 3) return;
       }
     })();
-    // The first look of a watch on the API server comes a moment after it was asked for.
+    // A watch on the API server sends its first list some time after the request.
     while (seen.length === 0) {
       await put(store, open("node/a", 2, { message: `${Math.random()}` }));
       await new Promise((resolve) => setTimeout(resolve, 20));

@@ -48,7 +48,7 @@ export const configLayer = (contents: string): PackedLayer =>
   );
 
 export interface BuildGiven {
-  /** What stands behind the stages `os` and `configs`; absent: the base alone. */
+  /** What the stages `os` and `configs` hold; absent: the base alone. */
   readonly custom?: string;
   readonly seesConfiguration?: boolean;
   readonly layer?: PackedLayer;
@@ -58,7 +58,7 @@ export interface BuildGiven {
   readonly request?: Partial<BuildFile>;
   readonly pullPassword?: string;
   readonly signal?: AbortSignal;
-  /** Another cache than the scene's. */
+  /** A cache other than the harness's. */
   readonly cache?: string;
   readonly options?: Partial<BuildImageOptions>;
 }
@@ -70,7 +70,7 @@ export interface BuildHarness {
   readonly store: ImageStore;
   /** Pullspec of the stock OS. */
   readonly base: string;
-  /** The same with a shell; absent where there is no busybox. */
+  /** The same with a shell; absent on a machine without busybox. */
   readonly withShell: string | undefined;
   build(given: BuildGiven): Promise<{ readonly outcome: BuildOutcome; readonly log: readonly string[] }>;
   close(): Promise<void>;

@@ -25,7 +25,7 @@ export const repository = "r.example.com/team/os";
 export const baseImage = (letter: string) => `b.example.com/os@sha256:${letter.repeat(64)}`;
 const credentials = (host: string) => btoa(JSON.stringify({ auths: { [host]: { auth: btoa("u:p") } } }));
 
-/** Images of a registry that there is not, as a test says. */
+/** Images of a registry that does not exist, as the test defines them. */
 export class FakeRegistry implements Images {
   /** Pullspec → labels. */
   readonly images = new Map<string, Readonly<Record<string, string>>>();
@@ -83,14 +83,14 @@ export interface WantedConfig {
   readonly base?: string;
 }
 
-/** The os-builder beside an API server in virtual time; what makes images and the registry are the test's. */
+/** The os-builder and an API server in virtual time; the test supplies the backend and the registry. */
 export class BuilderHarness extends VirtualHarness {
   readonly backend: FakeBackend;
   readonly registry = new FakeRegistry();
   readonly journal = memoryJournal();
-  /** What the registry was asked with. */
+  /** The credentials that the registry received. */
   readonly accesses: ImageAccess[] = [];
-  /** Stands between the os-builder and the API server. */
+  /** Intercepts requests of the os-builder to the API server. */
   intercept: (handler: HttpHandler) => HttpHandler = (handler) => handler;
   readonly poolKind = MachineConfigPool;
   readonly buildKind = MachineOSBuild;
@@ -145,7 +145,7 @@ export class BuilderHarness extends VirtualHarness {
   }
 
   override pass(ms: number): Promise<void> {
-    // Time passes by events: there is one at its end.
+    // Virtual time passes from event to event: schedule one at its end.
     this.kernel.schedule(ms, "passed", () => undefined);
     return super.pass(ms);
   }
@@ -177,7 +177,7 @@ export class BuilderHarness extends VirtualHarness {
     });
   }
 
-  /** A rendered configuration, and the pool points to it. @returns its name. */
+  /** Makes a rendered configuration and points the pool to it. */
   async render(
     pool: string,
     { files = {}, spec = {}, base = "b" }: WantedConfig,
@@ -271,20 +271,20 @@ export class BuilderHarness extends VirtualHarness {
     return this.kube.patch(MachineOSConfig, { name }, { type: "merge", body: { metadata: { annotations: changes } } });
   }
 
-  /** Custom steps, which no image has yet: so that something runs. */
+  /** Custom steps that no image has yet, so that a build runs. */
   steps(text = "FROM configs\nRUN true"): Partial<MachineOSConfig["spec"]> {
     return { containerFile: [{ containerfileArch: "NoArch", content: text }] };
   }
 
   #skipped = 0;
 
-  /** The os-builder's wall clock jumps ahead, and something happens that has it look again. */
+  /** Moves the os-builder's wall clock ahead, and triggers another pass. */
   async skip(ms: number): Promise<void> {
     this.#skipped += ms;
     await this.act(() => this.annotateConfig({ "test/skipped": String(this.#skipped) }));
   }
 
-  /** What failed and was tried again. */
+  /** The failures that were retried. */
   readonly failures: string[] = [];
 
   #log(): Logger {
@@ -297,7 +297,7 @@ export class BuilderHarness extends VirtualHarness {
     return log;
   }
 
-  /** Starts the os-builder; what is returned kills it. */
+  /** Starts the os-builder; the function that it returns kills it. */
   start(identity = "one"): AbortController {
     const stopping = new AbortController();
     const kube = this.cluster.client((request, signal) => this.intercept(this.cluster.transport)(request, signal));

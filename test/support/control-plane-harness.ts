@@ -17,11 +17,11 @@ import { VirtualHarness } from "./virtual-harness.ts";
 
 export const version = "1.0.0";
 
-/** A cluster in virtual time whose machines do only what a test makes them do. */
+/** A cluster in virtual time whose machines change only when a test changes them. */
 export class Harness extends VirtualHarness {
-  /** What the controllers tell for the books. */
+  /** The journal lines of the controllers, from which books are made. */
   readonly journal = memoryJournal();
-  /** Stands between the controllers and the API server. */
+  /** Intercepts requests of the controllers to the API server. */
   intercept: (handler: HttpHandler) => HttpHandler = (handler) => handler;
 
   static async make(): Promise<Harness> {
@@ -102,7 +102,7 @@ export class Harness extends VirtualHarness {
       metadata: { name, labels: nodeLabels, annotations: { ...has } },
       spec: {},
     });
-    // As the operator does.
+    // The operator does the same.
     await this.kube.create(MachineConfigNode, {
       apiVersion: MachineConfigNode.apiVersion,
       kind: MachineConfigNode.kind,
@@ -115,7 +115,7 @@ export class Harness extends VirtualHarness {
       { type: "merge", body: { status: { conditions: [{ type: "Ready", status: "True" }] } } },
       { subresource: "status" },
     );
-    // A new node is tainted as not ready; the cluster's node controller takes that away, which does not run here.
+    // A new node is tainted as not ready; the node controller, which would remove the taint, does not run here.
     await this.kube.patch(kubernetes.Node, { name }, { type: "merge", body: { spec: { taints: null } } });
   }
 
@@ -127,7 +127,7 @@ export class Harness extends VirtualHarness {
     );
   }
 
-  /** What a daemon says when its machine has its target. */
+  /** What a daemon writes when its machine has its target. */
   async finish(name: string) {
     const node = await this.kube.get(kubernetes.Node, { name });
     const has = node?.metadata.annotations ?? {};

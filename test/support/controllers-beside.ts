@@ -8,8 +8,8 @@ import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
 
 /**
- * The project's cluster controllers beside an embedded server, as kube-controller-manager runs beside the real one.
- * Returns how they are stopped.
+ * Runs the project's cluster controllers with an embedded server, as kube-controller-manager runs with the real one.
+ * Returns a function that stops them.
  */
 export function runControllersBeside(server: ApiServer, rootCa: string): () => Promise<void> {
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal: memoryJournal() };

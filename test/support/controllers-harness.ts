@@ -19,7 +19,7 @@ import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
 import { notWithin } from "./not-within.ts";
 
-/** The machine's clock, and as much more as a test skips. Timers that the skip passes fire at once. */
+/** The machine's clock, ahead by what a test skips. Timers that the skip passes fire at once. */
 export function skippableClock(): Clock & { skip(milliseconds: number): void } {
   let skipped = 0;
   const timers = new Set<() => void>();
@@ -59,7 +59,7 @@ export interface TestCluster {
   readonly kube: KubeClient;
   readonly clock: ReturnType<typeof skippableClock>;
   readonly signal: AbortSignal;
-  /** A client that speaks as somebody else. */
+  /** A client that acts as another user. */
   as(user: UserInfo): KubeClient;
   /** Resolves with the first state of an object that `holds`; fails with the last one seen after 10 s of real time. */
   until<T extends KubeObject>(
@@ -73,16 +73,13 @@ export interface TestCluster {
     selection: Selection,
     holds: (objects: readonly T[]) => boolean,
   ): Promise<readonly T[]>;
-  /**
-   * Lets time run fast, five seconds in ten milliseconds, until `work` has settled; `eachStep` is what goes on
-   * meanwhile.
-   */
+  /** Lets time run fast, five seconds in ten milliseconds, until `work` ends; runs `eachStep` after each skip. */
   whileTimeFlies<T>(work: Promise<T>, eachStep?: () => Promise<void>): Promise<T>;
   /** Every pod that was ever made, by uid. */
   readonly podsMade: ReadonlySet<string>;
   /** Stops the controllers and runs new ones. */
   restart(): Promise<void>;
-  /** The fake kubelet treats pods for which this is true as never getting ready. */
+  /** Pods for which this is true never become ready. */
   neverReady: (pod: Pod) => boolean;
   /** Pods for which this gives an exit code end with it as soon as they run. */
   exitOf: (pod: Pod) => number | undefined;
@@ -300,6 +297,6 @@ export async function startCluster(...given: Parameters<typeof testCluster>): Pr
   return cluster;
 }
 
-/** Where tests of the controllers put what they make. */
+/** The namespace of the tests' objects. */
 export const namespace = "default";
 export const inDefault = { namespace };

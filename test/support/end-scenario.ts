@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { unsoundConditions } from "./lint-conditions.ts";
 import type { TestCluster } from "./test-cluster.ts";
 
-/** Ends a scenario's cluster, after a look at the conditions of all that the scenario leaves in it. */
+/** Checks the conditions of everything that a scenario leaves behind, then ends its cluster. */
 export async function endScenario(cluster: TestCluster | undefined): Promise<void> {
   if (cluster === undefined) return;
   try {

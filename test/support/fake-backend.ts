@@ -20,7 +20,7 @@ interface FakeRun {
 
 type Verb = "preflight" | "start" | "observe" | "cancel" | "cleanup" | "list";
 
-/** Quick, and it works. */
+/** A quick build that succeeds. */
 const ordinary: readonly FakeTime[] = [
   { forMs: 1000, is: "pending" },
   { forMs: 1000, is: "running", step: "pull-base" },
@@ -29,25 +29,25 @@ const ordinary: readonly FakeTime[] = [
 ];
 
 /**
- * Makes no images, by a script and a clock: everything outside of the os-builder, so that it outlives the os-builder's
- * process.
+ * A backend that makes no images and follows a script and a clock. It stands for everything outside the os-builder, so
+ * it outlives the os-builder's process.
  */
 export class FakeBackend implements BuildBackend {
   readonly kind = "fake";
   readonly #clock: Clock;
   readonly #listeners = new Set<(build: string) => void>();
   readonly #runs = new Map<string, FakeRun>();
-  /** Builds with objects of theirs: `secrets` while these are there too. */
+  /** Builds that still have objects; `secrets` while the Secrets exist, too. */
   readonly objects = new Map<string, "secrets" | "kept">();
   /** Every start that began a run. */
   readonly started: BuildRequest[] = [];
   readonly cancelled: string[] = [];
-  /** What the next runs do, for each attempt; the last one counts for all further ones. */
+  /** What the next runs do, one entry for each attempt; the last entry applies to all further attempts. */
   scripts: readonly (readonly FakeTime[])[] = [ordinary];
   problems: readonly BuildProblem[] = [];
   canRun = true;
   atOnce = 4;
-  /** Verbs that reject: given the verb and how often it was called, it says whether. */
+  /** Decides, from a verb and the number of its calls so far, whether the call rejects. */
   breaks: (verb: Verb, call: number) => boolean = () => false;
   readonly #calls = new Map<Verb, number>();
   /** What a start rejects with. */
@@ -166,7 +166,7 @@ export class FakeBackend implements BuildBackend {
     );
   }
 
-  /** As somebody who deletes a run with other tools. */
+  /** Deletes a run as a user with other tools would. */
   deleteRun(id: string): void {
     const run = this.#runs.get(id);
     if (run === undefined) return;
@@ -175,6 +175,6 @@ export class FakeBackend implements BuildBackend {
   }
 }
 
-/** Equal inputs, equal digest: as a build that is reproducible. */
+/** Equal inputs give an equal digest, as in a reproducible build. */
 const digestOf = ({ base, containerfile, parent, configLayer, labels, architecture }: BuildRequest): string =>
   `sha256:${sha256Hex(canonicalJson({ base, containerfile, parent, layer: configLayer?.digest, labels, architecture }))}`;

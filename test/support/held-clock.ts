@@ -2,11 +2,11 @@ import { type Clock, clockFrom } from "../../src/ports/clock.ts";
 import { systemClock } from "../../src/ports/node/index.ts";
 
 export interface HeldClock extends Clock {
-  /** Time passes at once: what was to happen within these milliseconds happens now. */
+  /** Advances the time at once: what is due within these milliseconds happens now. */
   pass(milliseconds: number): void;
 }
 
-/** The machine's clock, but whoever waits for a second or longer waits until the test lets that time pass. */
+/** The machine's clock, except that a wait of a second or longer lasts until the test lets that time pass. */
 export function heldClock(): HeldClock {
   let ahead = 0;
   const held = new Set<{ readonly at: number; readonly run: () => void }>();

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import type { Json } from "../contract/api-target.ts";
 import { testAuthority } from "./test-pki.ts";
 
-/** What a hook answers to a review: `response` without the uid, or something that is no answer. */
+/** What a hook answers to a review: `response` without the uid, or anything that is not an answer. */
 export type HookAnswer = { readonly response: Json } | { readonly status: number; readonly body: string } | "never";
 
 /** Admission webhooks for cases, over HTTPS on loopback. */

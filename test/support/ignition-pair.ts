@@ -43,7 +43,7 @@ export const ignitions = [
   },
 ] as const;
 
-/** Real Ignition gives files away, which only root may. */
+/** Real Ignition changes the owner of files, which only root may do. */
 export const canRun = (path: string): boolean => process.getuid?.() === 0 && existsSync(path);
 
 const never = new AbortController().signal;
@@ -53,7 +53,7 @@ export type Outcome =
   | { readonly verdict: "refused"; readonly why: string };
 
 export interface Workshop {
-  /** What the real one makes of a configuration, on a machine that a few hands have changed before. */
+  /** What the real Ignition makes of a configuration, on a machine with a few earlier manual changes. */
   real(program: string, config: object, before?: (machine: DirectoryMachine) => Promise<void>): Promise<Outcome>;
   ours(config: object, before?: (machine: DirectoryMachine) => Promise<void>): Promise<Outcome>;
   close(): void;
@@ -61,7 +61,7 @@ export interface Workshop {
 
 export async function openWorkshop(): Promise<Workshop> {
   const folder = mkdtempSync(join(tmpdir(), "mco-ignition-"));
-  // It writes keys as the user whose keys they are.
+  // Ignition writes keys as the user whom they belong to.
   chmodSync(folder, 0o755);
   const stock = await writeStockOs(systemFiles, join(folder, "os"));
   let count = 0;
@@ -131,7 +131,7 @@ export async function openWorkshop(): Promise<Workshop> {
   };
 }
 
-/** The newer one says against a unit only what takes something away; the older one says everything. */
+/** The newer Ignition logs only what disables a unit; the older one logs everything. */
 export function withoutDisabling(tree: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const preset = "etc/systemd/system-preset/20-ignition.preset";
   const { [preset]: lines = "", ...rest } = tree;
@@ -147,10 +147,10 @@ export function withoutDisabling(tree: Readonly<Record<string, string>>): Readon
   return empty;
 }
 
-/** What shadow-utils leave beside the databases, and what is different each time. */
+/** Backup files of shadow-utils, and values that differ on every run. */
 const aside = /^etc\/(\.pwd\.lock|passwd-|shadow-|group-|gshadow-|subuid-?|subgid-?)$/;
 
-/** Every path below the machine's root: kind, mode, owner, and what is in it. */
+/** Every path below the machine's root: kind, mode, owner, and content. */
 function treeOf(directory: string): Readonly<Record<string, string>> {
   const tree: Record<string, string> = {};
   const inodes = new Map<number, string>();
@@ -182,9 +182,9 @@ function shown(path: string, contents: Buffer): string {
   const text = contents.toString("utf8");
   if (path === "etc/.ignition-result.json")
     return text.replaceAll(/"provisioning(BootID|Date)": "[^"]+"/g, '"provisioning$1": "…"');
-  // Which day it is.
+  // The day of the change.
   if (path === "etc/shadow") return text.replaceAll(/^([^:]*:[^:]*:)\d+:/gm, "$1today:");
-  // The older one writes the lines in the order of a hash table.
+  // The older Ignition writes the lines in the order of a hash table.
   if (path.endsWith("20-ignition.preset")) return text.split("\n").toSorted().join("\n");
   return contents.length > 300 || contents.includes(0) ? createHash("sha256").update(contents).digest("hex") : text;
 }

@@ -11,7 +11,7 @@ export const stock = "os@sha256:1";
 /** Pullspec of the image of that number. */
 export const imageNumber = (number: number) => `registry.example/pool@sha256:${String(number).padStart(64, "0")}`;
 
-/** What the machine of these scenes calls its accounts. */
+/** The accounts of the harness's machine. */
 const owners = {
   users: new Map([
     ["root", 0],
@@ -39,7 +39,7 @@ export function imageOf(content: Content, mode: ContentMode, base: MemoryImage =
   return { etc, usr, labels };
 }
 
-/** What the node controller writes beside the configuration; `undefined`: no image any more. */
+/** What the node controller writes beside the configuration; `undefined` removes the image. */
 export const desiredImage = (
   image: string | undefined,
   content: ContentMode = "full",
@@ -81,7 +81,7 @@ export class ImageHarness {
     });
   }
 
-  /** The machine says that it has this configuration and this image, and is in service. */
+  /** The machine reports this configuration and this image, and is in service. */
   async untilHas(name: string, number: number | undefined): Promise<void> {
     const image = number === undefined ? undefined : imageNumber(number);
     await this.harness.until(

@@ -46,9 +46,9 @@ const ports = { clock: systemClock, random: systemRandom, log: silentLogger, jou
 export interface HostLife {
   readonly told: readonly string[];
   ask(verb: string): Promise<unknown>;
-  /** Looks for certificates to renew, as if so much time had passed. */
+  /** Renews certificates that are due, as if this much time had passed. */
   renew(afterMs: number): Promise<void>;
-  /** As if its process were gone from this moment: nothing that it does is waited for. */
+  /** Ends the process as if it were killed now: waits for nothing that it does. */
   end(): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export interface JoinHarness {
   readonly pointers: () => number;
   /** Reads a file of the machine. */
   file(path: string): string;
-  /** `onTell`: told of each state; `onChange`: of each change of the disk, before it is made. */
+  /** `onTell` is called with each state, `onChange` before each change of the disk. */
   live(hear?: { readonly onTell?: (state: string) => void; readonly onChange?: () => void }): HostLife;
 }
 
@@ -155,7 +155,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
     ),
   ];
 
-  // The config server: each token is good for one answer.
+  // The config server: each token is valid for one answer.
   const serverAuthority = await certificateAuthority({ name: "server-ca", ...ports });
   const serverTls = await serverAuthority.issue({
     commonName: "config-server",
@@ -276,7 +276,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
   }: Parameters<JoinHarness["live"]>[0] = {}): HostLife {
     const life = new AbortController();
     const told: string[] = [];
-    /** Changes of the disk, none of which a killed process makes any more. */
+    /** Changes of the disk; a killed process makes none. */
     const mortal = <T extends object>(changer: T, verbs: readonly (keyof T)[]): T =>
       new Proxy(changer, {
         get(target, verb: string) {
@@ -414,7 +414,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
   };
 }
 
-/** The machine's requests for certificates, the first ones first. */
+/** The machine's certificate requests, oldest first. */
 export async function requestsOf(kube: KubeClient): Promise<readonly CertificateSigningRequest[]> {
   return (await kube.list(kubernetes.CertificateSigningRequest)).items;
 }

@@ -10,7 +10,7 @@ export interface KubectlResult {
   readonly err: string;
 }
 
-/** Runs the real kubectl against a target, with a home of its own. `input` goes to its standard input. */
+/** Runs the real kubectl against a target, with its own home. `input` goes to its standard input. */
 export type Kubectl = (
   args: readonly string[],
   options?: {
@@ -23,7 +23,7 @@ export type Kubectl = (
 
 export const kubectlPath = "/usr/bin/kubectl";
 
-/** What a kubectl needs of an API server: an address, whom to trust, who it is, and where its home may be. */
+/** What kubectl needs to reach an API server: an address, an authority, credentials, and a place for its home. */
 export type KubectlTarget = Pick<TlsTarget, "folder" | "identity"> & {
   readonly running: Pick<TlsTarget["running"], "url">;
   readonly authority: Pick<TlsTarget["authority"], "certificate">;

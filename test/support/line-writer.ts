@@ -11,7 +11,7 @@ export class LineWriter {
   readonly #writer: JournalWriter;
   #boot: string;
   #number: LineNumber = { seq: 0 };
-  /** Milliseconds that its wall clock is ahead. */
+  /** How many milliseconds the wall clock is ahead. */
   skewMs = 0;
   #bootedAt = morning - 3_600_000;
 
@@ -20,14 +20,14 @@ export class LineWriter {
     this.#boot = boot;
   }
 
-  /** Another boot of its machine, at so many seconds after ten. */
+  /** Boots the machine again, so many seconds after ten. */
   reboot(boot: string, seconds: number): void {
     this.#boot = boot;
     this.#number = { seq: 0 };
     this.#bootedAt = morning + seconds * 1000;
   }
 
-  /** Says something so many seconds after ten. */
+  /** Writes a line so many seconds after ten. */
   at(
     seconds: number,
     line: Omit<Extract<JournalEntry, { book: JournalEntry["book"] }>, "level" | "message"> & {
@@ -51,7 +51,8 @@ export class LineWriter {
 }
 
 /**
- * A whole update of worker-0 with drain and reboot: what the node controller, the drain controller and the daemon tell.
+ * A whole update of worker-0 with drain and reboot: the lines of the node controller, the drain controller and the
+ * daemon.
  */
 export function toldUpdate(
   options: {
@@ -169,7 +170,7 @@ export function toldUpdate(
   return { daemon, controller, lines: [...daemon.lines.slice(already[0]), ...controller.lines.slice(already[1])] };
 }
 
-/** What a book's kind is called by in tests that go over all of them. */
+/** A book of each kind, for tests that go over all of them. */
 export const bookOf: { readonly [B in BookKind]: string } = {
   node: "node/worker-0",
   pool: "pool/worker",

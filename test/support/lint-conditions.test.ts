@@ -12,37 +12,37 @@ const pool = (conditions: readonly never[], more: { generation?: number; observe
 
 test.for([
   {
-    title: "a pool that is updated and says so is fine",
+    title: "a pool that reports itself updated passes",
     object: pool([condition("Updated", "True"), condition("Degraded", "False")]),
     problems: [],
   },
   {
-    title: "a generation from the future is seen",
+    title: "a generation from the future is refused",
     object: pool([], { generation: 1, observedGeneration: 2 }),
     problems: ["MachineConfigPool/worker has observed generation 2 of 1"],
   },
   {
-    title: "a condition without a type is seen",
+    title: "a condition without a type is refused",
     object: pool([condition("", "True")]),
     problems: ["MachineConfigPool/worker has a condition without a type"],
   },
   {
-    title: "Updated beside Degraded is seen",
+    title: "Updated beside Degraded is refused",
     object: pool([condition("Updated", "True"), condition("Degraded", "True", { message: "x" })]),
     problems: ["MachineConfigPool/worker is Updated and Degraded"],
   },
   {
-    title: "Updated beside Updating is seen",
+    title: "Updated beside Updating is refused",
     object: pool([condition("Updated", "True"), condition("Updating", "True")]),
     problems: ["MachineConfigPool/worker is Updated and Updating"],
   },
   {
-    title: "a failure that does not say why is seen",
+    title: "a failure without a reason is refused",
     object: pool([condition("RenderDegraded", "True")]),
     problems: ["MachineConfigPool/worker: RenderDegraded does not say why"],
   },
   {
-    title: "a status that Kubernetes does not know is seen",
+    title: "a status that Kubernetes does not know is refused",
     object: pool([condition("Updated", "yes")]),
     problems: ['MachineConfigPool/worker: Updated is "yes"'],
   },

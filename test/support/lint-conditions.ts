@@ -14,10 +14,10 @@ interface WithConditions extends KubeObject {
   readonly status?: { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] };
 }
 
-/** Kinds of which every cluster has objects, whose conditions people read. */
+/** Kinds with conditions for people, of which every cluster has objects. */
 const kinds = [MachineConfigPool, MachineConfigNode, ClusterOperator] as readonly Resource<WithConditions>[];
 
-/** All kinds whose conditions people read. */
+/** All kinds with conditions for people. */
 const allKinds = [
   ...kinds,
   MachineConfiguration,
@@ -25,7 +25,7 @@ const allKinds = [
   MachineOSBuild,
 ] as readonly Resource<WithConditions>[];
 
-/** A settled pool counts as many machines as it has. */
+/** The counts of a pool at rest add up. */
 function countProblems(object: WithConditions): readonly string[] {
   const { machineCount, updatedMachineCount, readyMachineCount } = (object as MachineConfigPool).status ?? {};
   return machineCount === updatedMachineCount && machineCount === readyMachineCount
@@ -35,7 +35,7 @@ function countProblems(object: WithConditions): readonly string[] {
       ];
 }
 
-/** What no object's conditions may ever say, whatever happens in the cluster. */
+/** What no object's conditions may ever state, whatever happens in the cluster. */
 export function conditionProblems(object: WithConditions): readonly string[] {
   const who = `${object.kind}/${object.metadata.name}`;
   const problems: string[] = [];
@@ -66,8 +66,8 @@ export function conditionProblems(object: WithConditions): readonly string[] {
 }
 
 /**
- * What is wrong with the conditions of a cluster as it is now, whatever a scenario did to it: nothing is asked of it that
- * only a cluster at rest has. A kind that is not installed has no objects.
+ * What is wrong with the conditions of a cluster now, whatever a scenario did to it: the rules here do not require a
+ * cluster at rest. A kind that is not installed has no objects.
  */
 export async function unsoundConditions(kube: KubeClient): Promise<readonly string[]> {
   const found = await Promise.all(
@@ -95,7 +95,7 @@ const saying = (object: WithConditions) =>
   );
 
 /**
- * Looks at every condition of a settled cluster, and watches for `quietSeconds` that none of them is written anew while
+ * Checks every condition of a cluster at rest, and watches for `quietSeconds` that none of them is rewritten while
  * nothing changes. Returns what is wrong.
  */
 export async function lintConditions(kube: KubeClient, quietSeconds: number): Promise<readonly string[]> {

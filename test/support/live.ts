@@ -9,7 +9,7 @@ import { systemClock } from "../../src/ports/node/index.ts";
 
 const { signal } = new AbortController();
 
-/** One life of a daemon: looks and acts until it is in sync, or is killed after `survives` steps. */
+/** One life of a daemon: it observes and acts until the machine is in sync, or is killed after `survives` steps. */
 export async function live(
   { host, machine }: { readonly host: Host; readonly machine: Machine },
   wanted: Wanted,

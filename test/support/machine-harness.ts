@@ -91,25 +91,25 @@ export class MachineHarness extends VirtualHarness {
   readonly host: MemoryHost;
   readonly name = "worker-0";
   readonly history: (JournalEntry & { readonly at: number })[] = [];
-  /** What the daemon asked of the API server, `METHOD path`, and when. */
+  /** The daemon's requests to the API server, `METHOD path`, with their times. */
   readonly requests: { readonly at: number; readonly what: string; readonly bytes: number }[] = [];
-  /** What the daemon did to its machine, in order. */
+  /** The daemon's effects on its machine, in order. */
   readonly effects: string[] = [];
   readonly reboots: string[] = [];
   facts: DaemonFacts = newDaemonFacts();
-  /** `false`: a machine that is asked to reboot stays up. */
+  /** `false`: the machine stays up when it is asked to reboot. */
   goesDown = true;
-  /** Stands between the daemon and its machine. */
+  /** Wraps the host that the daemon sees. */
   tamper: (host: Host) => Host = (host) => host;
-  /** Stands between settling and the machine. */
+  /** Wraps the host that applies the image's content. */
   settleOn: (host: Host) => Host = (host) => host;
-  /** What every settling came to. */
+  /** The result of each application of the image's content. */
   readonly settlings: Settled[] = [];
-  /** Stands between the daemon and the API server. */
+  /** Intercepts requests of the daemon to the API server. */
   intercept: (next: HttpHandler) => HttpHandler = (next) => next;
   /** Kills the daemon at its n-th effect on the machine, counted from 1; it starts again a little later. */
   killAt: { readonly effect: number; readonly when: "before" | "after" } | undefined;
-  /** What happens in place of its start. */
+  /** Runs instead of the daemon's start. */
   onDeath: (() => void) | undefined;
   #effectsSoFar = 0;
   #isDown = false;
@@ -255,7 +255,7 @@ export class MachineHarness extends VirtualHarness {
     return this.annotate({ [annotations.desiredConfig]: name });
   }
 
-  /** The node says Done with this configuration, and is in service. */
+  /** The node reports Done with this configuration, and is in service. */
   async untilDone(name: string): Promise<void> {
     await this.until(async () => {
       const node = await this.kube.get(kubernetes.Node, { name: this.name });
@@ -356,7 +356,7 @@ export class MachineHarness extends VirtualHarness {
       if (when === "before") this.effects.push(effect.slice("host.".length));
       this.#crashPoint(life, when);
     });
-    // What is written down is no effect on the machine that a test counts, and needs no time.
+    // Journal lines are not counted as effects on the machine, and take no time.
     const books = life.wrap({ ...this.host, books: this.host.books }, "books", () => undefined);
     void (async () => {
       const { journal: real, past } = await openNodeJournal(
@@ -392,7 +392,7 @@ export class MachineHarness extends VirtualHarness {
     this.#life?.kill();
   }
 
-  /** The next effect is the first that `killAt` counts. */
+  /** `killAt` counts from the next effect. */
   countEffectsFromHere(): void {
     this.#effectsSoFar = 0;
   }
@@ -413,7 +413,7 @@ export class MachineHarness extends VirtualHarness {
     });
   }
 
-  /** What the settling unit does. */
+  /** What the unit that applies the image's content does. */
   async settle(host: Host): Promise<void> {
     const { ports } = new Life(this.kernel, "settle");
     this.settlings.push(await applyImageContent({ ...ports, host: this.settleOn(host) }, never));
@@ -471,19 +471,19 @@ export class MachineHarness extends VirtualHarness {
     this.goesDown = true;
   }
 
-  /** What the journal of the machine says by now. */
+  /** The machine's journal so far. */
   async journal(): Promise<readonly JournalLine[]> {
     await this.pass(15_000);
     const object = await this.act(() => this.kube.get(MachineStateJournal, { name: journalOfNode(this.name) }));
     return object?.spec.lines ?? [];
   }
 
-  /** Chapters that follow from it. */
+  /** The chapters that follow from the journal. */
   async chapters(): Promise<readonly ChapterRecord[]> {
     return foldBook(`node/${this.name}`, await this.journal(), { now: this.kernel.clock.now() });
   }
 
-  /** A machine that has this configuration and is in service with it. */
+  /** A machine in service with this configuration. */
   async updatedTo(name: string, content: Content, images: Readonly<Record<string, string | null>> = {}): Promise<void> {
     await this.config(name, content);
     await this.annotate({ [annotations.desiredConfig]: name, ...images });

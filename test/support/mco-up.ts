@@ -5,20 +5,20 @@ import { join } from "node:path";
 
 const root = join(import.meta.dirname, "../..");
 
-/** A cluster that is not up by then is ended, and its test fails with what it printed. */
+/** A cluster that is not up by then is stopped, and its test fails with what it printed. */
 const patienceMs = 150_000;
 
 /** A process `mco up` whose cluster is up, in a folder of its own. */
 export interface McoUp {
   readonly directory: string;
   readonly secondsToUp: number;
-  /** Ends it, and resolves once it is gone; the folder stays. */
+  /** Stops the process, and resolves once it has ended; the folder stays. */
   end(): Promise<void>;
-  /** Removes the folder; MCO_KEEP leaves it, for a look at the logs. */
+  /** Removes the folder; MCO_KEEP keeps it, with its logs. */
   remove(): void;
 }
 
-/** Starts `mco up` with `args`, and resolves once it says that the cluster is up. */
+/** Starts `mco up` with `args`, and resolves once the cluster is up. */
 export async function mcoUp(
   prefix: string,
   args: readonly string[],
@@ -51,7 +51,7 @@ export async function mcoUp(
   }
 }
 
-/** What `mco up` prints once its cluster is up; fails with what it complained of. */
+/** What `mco up` prints once its cluster is up; fails with its errors. */
 async function firstLine(up: ChildProcess): Promise<string> {
   let stdout = "";
   let stderr = "";

@@ -14,7 +14,7 @@ describe("what a wait saw last", () => {
     ],
   ] as const)("%s", ([, value, text]) => expect(shown(value)).toBe(text));
 
-  test("is cut where it is long", () => expect(shown("x".repeat(1000), 10)).toBe(`"${"x".repeat(9)}…`));
+  test("is cut if it is long", () => expect(shown("x".repeat(1000), 10)).toBe(`"${"x".repeat(9)}…`));
 
   test("stands in the failure beside what was waited for and how long", () =>
     expect(notWithin(3, "a pod", { ready: false }).message).toBe('not within 3 s: a pod; last seen: {"ready":false}'));

@@ -1,7 +1,7 @@
-/** Enough to see what a wait was stuck at, and short enough to read in a list of failures. */
+/** Enough to see where a wait was stuck, and short enough to read in a list of failures. */
 const defaultLimit = 600;
 
-/** What comes first where only the beginning of an object is shown, and what nobody reads in a failure. */
+/** The keys that come first when only the beginning of an object is shown. */
 const first = ["status", "code", "text", "spec", "metadata"];
 
 const rank = (key: string) => (first.includes(key) ? first.indexOf(key) : first.length);
@@ -18,6 +18,6 @@ export function shown(value: unknown, limit = defaultLimit): string {
   return text.length <= limit ? text : `${text.slice(0, limit)}…`;
 }
 
-/** The failure of a wait: what did not come about, how long the test waited, and the last thing that it saw. */
+/** The failure of a wait: what did not happen, how long the test waited, and what it saw last. */
 export const notWithin = (seconds: number, what: string, last: unknown, limit?: number): Error =>
   new Error(`not within ${seconds} s: ${what}; last seen: ${shown(last, limit)}`);

@@ -21,7 +21,7 @@ export interface User {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The machine's clock, whose date a test moves on; timers go as they do. */
+/** The machine's clock, whose date a test moves forward; timers keep their pace. */
 export function movableClock(): Clock & { moveTo(milliseconds: number): void } {
   let ahead = 0;
   return {
@@ -31,7 +31,7 @@ export function movableClock(): Clock & { moveTo(milliseconds: number): void } {
   };
 }
 
-/** An operator that runs against a server in this process until the test is over, with certificates made for real. */
+/** An operator that runs against a server in this process until the test ends, with real certificates. */
 export async function startOperator(
   prepare: (kube: KubeClient) => Promise<unknown> = () => Promise.resolve(),
   more: Partial<Pick<RunOperatorOptions, "clock" | "configServerAddress">> = {},
@@ -62,7 +62,7 @@ export async function startOperator(
   const journal = memoryJournal();
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal, ...more };
   let logLevel = "";
-  /** Runs an operator of a version, and returns the way to end it. */
+  /** Runs an operator of a version; returns a function that stops it. */
   const operator = (version: string, image: string) => {
     const stopping = new AbortController();
     const running = runOperator(
@@ -111,7 +111,7 @@ export async function addNode(kube: KubeClient, name: string, role: string, addr
   );
 }
 
-/** Waits by watching until an object is as wanted. */
+/** Watches until an object is as wanted. */
 export async function until<T extends KubeObject>(
   kube: KubeClient,
   resource: Resource<T>,
@@ -147,15 +147,15 @@ export async function until<T extends KubeObject>(
   }
 }
 
-/** Waits for the operator's kinds, without which nothing else can be asked for. */
+/** Waits for the operator's kinds, which every other request needs. */
 export async function installed(kube: KubeClient): Promise<void> {
   const last = definedResources.at(-1);
   if (last !== undefined) await until(kube, kubernetes.CustomResourceDefinition, last.crd().metadata, () => true);
 }
 
 /**
- * Waits until the operator has gone through all its tasks with what is there now: it gives the first pool its label
- * back in a look that has seen all of it, and the second one in the look after that.
+ * Waits until the operator has run all its tasks on the present state: it restores the first pool's label in a pass
+ * that has seen everything, and the second pool's label in the pass after that.
  */
 export async function lookedAgain(kube: KubeClient): Promise<void> {
   for (const name of ["worker", "master", "worker"]) {

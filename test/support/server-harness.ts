@@ -29,7 +29,7 @@ import { runServer } from "../../src/server/run-server.ts";
 import { type Identity, type TestAuthority, testAuthority } from "./test-pki.ts";
 import { untilSeen } from "./until-seen.ts";
 
-/** What must never be in a refusal, a log or a journal. */
+/** What must never appear in a refusal, a log or a journal. */
 export const pullSecret = "c2VjcmV0LXB1bGwtc2VjcmV0LW9mLXRoZS1jbHVzdGVy";
 export const ignition = (version: string) => `application/vnd.coreos.ignition+json;version=${version}, */*;q=0.1`;
 
@@ -82,7 +82,7 @@ export interface ServerOptions {
   readonly graceMs?: number;
   readonly mostCacheBytes?: number;
   readonly clock?: Clock;
-  /** Stands between this server and the API server. */
+  /** Intercepts requests of this server to the API server. */
   readonly intercept?: (handler: HttpHandler) => HttpHandler;
 }
 
@@ -95,7 +95,7 @@ export interface RunningServer {
   /** Files of its certificate, by path. */
   readonly files: Map<string, string>;
   get(ask?: Ask): Promise<Got>;
-  /** Asks until an answer is as wanted. */
+  /** Repeats the request until the answer is as wanted. */
   until(ask: Ask, wanted: (got: Got) => boolean): Promise<Got>;
   stop(): Promise<void>;
 }
@@ -186,7 +186,7 @@ export class ServerHarness {
     await this.point(name, await this.render(name, files));
   }
 
-  /** A rendered configuration, with the cluster's pull secret in it as every one has it. */
+  /** A rendered configuration, with the cluster's pull secret, as always. */
   async render(pool: string, files: Readonly<Record<string, string>>, more: object = {}): Promise<string> {
     const name = `rendered-${pool}-${String((this.#renders += 1)).padStart(32, "0")}`;
     const all = { "/var/lib/kubelet/config.json": pullSecret, ...files };
@@ -211,7 +211,7 @@ export class ServerHarness {
     return name;
   }
 
-  /** As the controllers leave a pool whose machines all have this configuration. */
+  /** Puts a pool into the state in which the controllers leave it when all its machines have this configuration. */
   async point(pool: string, config: string): Promise<void> {
     const { metadata } = await this.kube.patch(
       MachineConfigPool,
@@ -391,10 +391,10 @@ export function send(
   });
 }
 
-/** The certificate that a connection was shown, as a text that differs from that of others. */
+/** The server certificate of a connection, as a text that differs between certificates. */
 export const shownBy = (socket: TLSSocket): string => socket.getPeerCertificate().fingerprint256;
 
-/** What a problem says. */
+/** The text of a problem. */
 export const problemOf = ({ text }: Got) =>
   (
     JSON.parse(text) as {

@@ -31,10 +31,10 @@ export interface Write {
   readonly at: number;
 }
 
-/** For tests of long times: a lease that is renewed now and then. */
+/** For tests that span a long time: renews a lease now and then. */
 export const patientLease = { leaseSeconds: 3600, renewSeconds: 3000, retrySeconds: 600 } as const;
 
-/** Who writes lines in a test, numbered as a scribe numbers them. */
+/** Writes lines in a test, numbered as a journal numbers them. */
 export class TestWriter {
   readonly #harness: StateHarness;
   readonly #journal: string;
@@ -63,7 +63,7 @@ export class TestWriter {
     );
   }
 
-  /** Puts lines into the journal, as a scribe does. */
+  /** Puts lines into the journal, as a component does. */
   async tell(...lines: readonly JournalEntry[]): Promise<void> {
     await this.append(this.lines(lines));
   }
@@ -83,14 +83,14 @@ export class TestWriter {
   }
 }
 
-/** The state process in virtual time on an API server in memory, and objects that do what a test makes them do. */
+/** The state process in virtual time on an API server in memory, with objects that a test controls. */
 export class StateHarness extends VirtualHarness {
   /** Of the state process alone. */
   readonly writes: Write[] = [];
   controller: StateController | undefined;
   /** Replaces children. */
   plant: Partial<Record<StateChild, (own: () => Child) => Child>> = {};
-  /** Requests of the state process are answered with this; `undefined`: by the server. */
+  /** The answer to requests of the state process; `undefined`: the server answers. */
   refuse: ((target: string, method: string) => boolean) | undefined;
 
   static async make(): Promise<StateHarness> {
@@ -119,7 +119,7 @@ export class StateHarness extends VirtualHarness {
       for (const name of ["operator", "controller", "server", "os-builder"]) await harness.journal(name);
       for (const name of ["master", "worker"]) await harness.pool(name);
     });
-    // What is made now was there long before the state process.
+    // Objects made now existed long before the state process.
     await harness.pass(60_000);
     return harness;
   }
@@ -146,7 +146,7 @@ export class StateHarness extends VirtualHarness {
     });
   }
 
-  /** A node that has its pool's configuration, with what the operator makes for it. */
+  /** A node with its pool's configuration and the objects that the operator makes for it. */
   async node(name: string, pool = "worker"): Promise<TestWriter> {
     const config = `rendered-${pool}-1`;
     const made = await this.kube.create(kubernetes.Node, {
@@ -206,7 +206,7 @@ export class StateHarness extends VirtualHarness {
     );
   }
 
-  /** Makes the other parts of the suite look as they do when all is well, and their leases be renewed. */
+  /** Puts the other components into their healthy state, and renews their leases. */
   async well(): Promise<void> {
     const { kube, kernel } = this;
     const named = (name: string) => ({ name, namespace, annotations: { [annotations.releaseImageVersion]: "1.0.0" } });
@@ -316,7 +316,7 @@ export class StateHarness extends VirtualHarness {
     renew();
   }
 
-  /** Starts a state process. `kill` ends it as a crash does: nothing more is sent. */
+  /** Starts a state process. `kill` ends it like a crash: it sends nothing more. */
   start(
     identity = "state-0",
     lease: { readonly leaseSeconds: number; readonly renewSeconds: number; readonly retrySeconds: number } = {
@@ -412,7 +412,7 @@ export class StateHarness extends VirtualHarness {
   }
 }
 
-/** What a daemon and the controllers tell of an update without trouble, in the order in which they tell it. */
+/** The lines of a daemon and the controllers for an update without trouble, in their order. */
 export function updateLines(
   node: string,
   target: string,

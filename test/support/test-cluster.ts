@@ -47,18 +47,18 @@ function run(
 export interface ClusterOptions {
   readonly workers: number;
   readonly controlPlane?: number;
-  /** `false`: machines only, for what installs the operator itself. */
+  /** `false`: machines only, for tests that install the operator themselves. */
   readonly operator?: boolean;
-  /** With a registry of its own, and credentials for it. */
+  /** With its own registry, and credentials for it. */
   readonly imageMode?: boolean;
   /** Puts something into the cluster's folder before it starts: credentials that are there already are used. */
   readonly prepare?: (directory: string) => Promise<void>;
 }
 
-/** What serves the API in this run: scenarios are the same on both. */
+/** The API server of this run: the scenarios are the same on both. */
 export const apiServer: ApiServerKind = process.env["MCO_TEST_API_SERVER"] === "kubernetes" ? "kubernetes" : "embedded";
 
-/** `false` where the run's API server cannot be had: its scenarios are then skipped, by name. */
+/** `false` where the run's API server is not available: its scenarios are then skipped, by name. */
 export const hasApiServer = apiServer === "embedded" || hasKubernetes;
 
 /** `false` where there is no kubectl on the path. */
@@ -107,7 +107,7 @@ export class TestCluster {
     return new TestCluster(up, await connect({ kubeconfig: join(up.directory, "kubeconfig"), component: "test" }));
   }
 
-  /** Ends it and removes its folder. */
+  /** Stops the cluster and removes its folder. */
   async stop(): Promise<void> {
     this.#close();
     await this.#up.end();
@@ -115,7 +115,7 @@ export class TestCluster {
     this.#up.remove();
   }
 
-  /** For scenarios that take rights away: what is refused in this cluster is no fault of the components. */
+  /** For scenarios that withdraw rights: refusals in this cluster are not faults of the components. */
   refusalsAreExpected(): void {
     this.#refusalsAreExpected = true;
   }
@@ -159,7 +159,7 @@ export class TestCluster {
     return found.length;
   }
 
-  /** Text of a file on a machine, `undefined` when it is not there. */
+  /** Text of a file on a machine; `undefined` if the file does not exist. */
   hostFile(node: string, path: string): string | undefined {
     const host = join(this.directory, "hosts", node);
     try {
@@ -188,7 +188,7 @@ export class TestCluster {
     >;
   }
 
-  /** Resolves with the object as soon as it is as wanted; fails with what it was last. No polling: it watches. */
+  /** Watches, without polling, until the object is as wanted and resolves with it; fails with its last state. */
   async until<T extends KubeObject>(
     resource: Resource<T>,
     name: string,
@@ -219,11 +219,11 @@ export class TestCluster {
           if (last !== undefined && is(last)) return last;
         }
       } catch (error) {
-        // The API server may be gone for a moment; some scenarios kill it.
+        // The API server may be gone for a short time; some scenarios kill it.
         if (!signal.aborted && !isExpired(error)) await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
-    // A Node's annotations stand behind all its conditions.
+    // A Node's annotations come after all its conditions.
     throw notWithin(seconds, what, last, 4000);
   }
 

@@ -85,7 +85,7 @@ export async function testAuthority(): Promise<TestAuthority> {
   };
 }
 
-/** A request for a certificate as `spec.request` of a CertificateSigningRequest wants it. */
+/** A certificate request in the form of `spec.request` of a CertificateSigningRequest. */
 export async function signingRequest(
   subject: string,
   more: {

@@ -7,8 +7,8 @@ interface Patience {
 }
 
 /**
- * Looks again and again, for what a test cannot watch, until what `look` gives is as wanted; gives it. Fails with what
- * it was last.
+ * Polls, where a test cannot watch, until `look` returns what is wanted, and returns it. Fails with what it returned
+ * last.
  */
 export function untilSeen<T, S extends T>(
   what: string,

@@ -5,7 +5,7 @@ import type { Kernel } from "../simulation/kernel.ts";
 /** More than any request or pass takes, in virtual time. */
 const workPatienceMs = 60_000;
 
-/** What scenes of one process share: an API server in memory, and time that passes when a test says so. */
+/** What the harnesses of one process share: an API server in memory, and time that passes when a test says so. */
 export class VirtualHarness {
   readonly kernel: Kernel;
   readonly cluster: InProcessCluster;
@@ -24,7 +24,7 @@ export class VirtualHarness {
     return this.kernel.complete(work(), workPatienceMs);
   }
 
-  /** Lets everything happen that is due in the next `ms`. */
+  /** Runs everything that is due in the next `ms`. */
   async pass(ms: number): Promise<void> {
     await this.kernel.run({ until: () => false, maxMs: ms });
   }

@@ -36,7 +36,7 @@ export interface ReferenceAnswer {
   readonly Converted?: unknown;
 }
 
-/** What this suite answers to a case. */
+/** This suite's answer to a case. */
 export function answerCase(one: ReferenceCase): ReferenceAnswer {
   const head = { ID: one.id, Op: one.op };
   switch (one.op) {

@@ -15,8 +15,8 @@ const cases = linesOf<ReferenceCase>("cases.jsonl.gz");
 const expected = linesOf<ReferenceAnswer>("expected.jsonl.gz");
 
 /**
- * Conversions that lose something in the reference, which is refused here: files without contents of their own are left
- * out of spec 2.2 there, without a word. By case, with the fields that are named.
+ * Conversions that lose something in the reference and that this suite refuses: the reference silently omits files
+ * without contents from spec 2.2. By case, with the named fields.
  */
 const refusedHere: Readonly<Record<string, readonly string[]>> = {
   "202-125": ["storage.files[3]"],
@@ -28,7 +28,7 @@ const refusedHere: Readonly<Record<string, readonly string[]>> = {
 };
 
 describe("the answers of the reference", () => {
-  test("there are 900 cases, each with its answer [vectors-2]", () => {
+  test("the file holds 900 cases, each with its answer [vectors-2]", () => {
     expect(cases.length).toBe(900);
     expect(cases.map(({ id }) => id)).toEqual(expected.map(({ ID }) => ID));
   });

@@ -64,7 +64,7 @@ function withGroup(user: UserInfo): UserInfo {
   return { ...user, groups: [...user.groups, authenticated] };
 }
 
-/** Whom the caller wants to be taken for (`kubectl --as`), if anybody. */
+/** The user whom the caller impersonates (`kubectl --as`), if any. */
 export function impersonated(request: HttpRequest): UserInfo | undefined {
   const name = request.headers["impersonate-user"];
   if (name === undefined || name === "") return undefined;

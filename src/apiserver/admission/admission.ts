@@ -13,7 +13,7 @@ export interface AdmissionRequest {
   readonly object: KubeObject | undefined;
   readonly before: KubeObject | undefined;
   readonly dryRun: boolean;
-  /** CreateOptions, UpdateOptions, … for webhooks that look at them. */
+  /** CreateOptions, UpdateOptions, … for webhooks that read them. */
   readonly options: Readonly<Record<string, unknown>>;
 }
 

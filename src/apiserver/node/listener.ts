@@ -27,7 +27,7 @@ export interface Listener {
   readonly port: number;
   /** Takes new certificates for connections from now on. */
   replaceCertificates(tls: ListenOptions["tls"], clientCA: string): void;
-  /** Ends watches, lets running requests finish for a moment, then closes every connection. */
+  /** Ends watches, gives running requests a short time to finish, then closes every connection. */
   close(): Promise<void>;
 }
 

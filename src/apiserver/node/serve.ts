@@ -18,7 +18,7 @@ export interface ServeOptions {
   readonly port: number;
   /** PEM of this server. */
   readonly tls: { readonly certificate: string; readonly key: string };
-  /** PEM; signs client certificates and the kubelets' servers. Also what pods are told to trust. */
+  /** PEM; signs client certificates and the kubelets' servers. Also the authority that pods trust. */
   readonly clusterCA: string;
   /** PEM of a private key (P-256 or RSA) that signs service-account tokens. */
   readonly tokenKey: string;

@@ -68,7 +68,7 @@ export function selectionOf(served: Served, target: ResourceTarget): Selection |
   };
 }
 
-/** LIST, with pages that all show the same moment. */
+/** LIST, with pages that all show the same revision. */
 export function listObjects(
   engine: Engine,
   served: Served,

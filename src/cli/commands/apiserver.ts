@@ -15,7 +15,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (values.dir === undefined) throw usageError("--dir is required");
   const layout = layoutOf(values.dir);
   const record = await readRecord(systemFiles, layout);
-  if (record === undefined) throw usageError(`no cluster was made in ${layout.directory}: start it with 'mco up'`);
+  if (record === undefined) throw usageError(`there is no cluster in ${layout.directory}: start it with 'mco up'`);
   return runProcess({ component: "apiserver" }, async (process, signal) => {
     const server = await serveApiServer({
       ...process,

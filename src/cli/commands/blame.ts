@@ -29,9 +29,9 @@ export async function run(args: readonly string[]): Promise<number> {
   ];
   const [question] = questions;
   if (question === undefined || questions.length > 1)
-    throw usageError("ask about one thing: a path, --unit NAME, --karg ARGUMENT, --user NAME or --field NAME");
+    throw usageError("name exactly one of: PATH, --unit NAME, --karg ARGUMENT, --user NAME, --field NAME");
   if (question.about === "path" && !question.path.startsWith("/"))
-    throw usageError(`a path begins with a slash: "${question.path}"`);
+    throw usageError(`PATH must be absolute, not "${question.path}"`);
   const objects = await objectsFrom(values, "blame");
   const answers = poolsAsked(objects, values.pool ?? []).map((pool) => {
     const result = renderPool(renderInputsOf(pool, objects));
@@ -58,7 +58,7 @@ export async function run(args: readonly string[]): Promise<number> {
     if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`);
   }
   const found = answers.some((answer) => answer.verdict === "rendered" && answer.origins.length > 0);
-  if (!found && values.json !== true) process.stderr.write("mco blame: no configuration says anything of it\n");
+  if (!found && values.json !== true) process.stderr.write("mco blame: no MachineConfig sets it\n");
   return found ? exitCodes.ok : exitCodes.failed;
 }
 

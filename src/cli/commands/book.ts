@@ -14,6 +14,7 @@ import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
 import { journalsOf, readFolder, readStoredBooks } from "../read-stored-books.ts";
+import { listText } from "../../core/text/list-text.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
@@ -28,19 +29,19 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     { positionals: true },
   );
-  if (positionals.length > 1) throw usageError("one book at a time");
+  if (positionals.length > 1) throw usageError("name one book only");
   const [book] = positionals;
   if (book !== undefined && bookKindOf(book) === undefined)
     throw usageError(
       `"${book}" is no book: write ${bookKinds.map((kind) => (kind === "cluster" ? kind : `${kind}/NAME`)).join(", ")}`,
     );
   if (book === undefined && (values.follow === true || values.chapter !== undefined))
-    throw usageError("say which book");
+    throw usageError("name a book: node/NAME, pool/NAME, build/NAME or cluster");
   const chapter = values.chapter === undefined ? undefined : countOf(values.chapter, "--chapter", 1, 1e9);
   const json = values.json === true;
   const io = processIo();
   if (values.from !== undefined) {
-    if (values.follow === true) throw usageError("--from reads what is there: it cannot be followed");
+    if (values.follow === true) throw usageError("--follow needs a cluster: --from reads files once");
     const storedBooks = await readFolder(systemFiles, values.from);
     const find: FindStoredBooks = () => Promise.resolve(storedBooks);
     return book === undefined
@@ -96,9 +97,7 @@ export async function showBook(
   // A follower may start before the first line exists.
   if (read.chapters.length === 0 && storedBooks.books.length === 0 && !follows) {
     const others = booksOn(await find()).filter((name) => bookKindOf(name) === bookKindOf(book));
-    io.err(
-      `mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${others.slice(0, 20).join(", ")}${others.length > 20 ? ` and ${others.length - 20} more` : ""}`}\n`,
-    );
+    io.err(`mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${listText(others, 20)}`}\n`);
     return exitCodes.failed;
   }
   if (chapter !== undefined && !read.chapters.some(({ number }) => number === chapter)) {

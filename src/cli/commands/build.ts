@@ -51,10 +51,12 @@ export async function run(args: readonly string[]): Promise<number> {
   );
   const [word = "status", name, ...more] = positionals;
   const verb = verbs.find((one) => one === word);
-  if (verb === undefined) throw usageError(`mco build knows ${verbs.join(", ")}, not "${word}"`);
-  if (more.length > 0) throw usageError("one pool or build at a time");
+  if (verb === undefined) throw usageError(`unknown verb "${word}"; use ${verbs.join(", ")}`);
+  if (more.length > 0) throw usageError("name one pool or build only");
   if (name === undefined && verb !== "status" && verb !== "prune")
-    throw usageError(`mco build ${verb} wants ${verb === "logs" ? "a pool or a MachineOSBuild" : "a pool"}`);
+    throw usageError(
+      `mco build ${verb} needs the name of ${verb === "logs" ? "a pool or a MachineOSBuild" : "a pool"}`,
+    );
   const options: BuildOptions = {
     json: values.json === true,
     wait: values.wait === true,
@@ -205,7 +207,7 @@ async function follow(
   json: boolean,
   signal: AbortSignal,
 ): Promise<number> {
-  let told = "";
+  let printed = "";
   for (;;) {
     const objects = await read(kube);
     const pool = objects.pools.find(({ metadata }) => metadata.name === name);
@@ -218,13 +220,13 @@ async function follow(
     if (build !== undefined && build.metadata.name !== before) {
       const state = stateOfBuild(build);
       const text = `${build.metadata.name} ${state.phase}${state.reason === "" ? "" : ` (${state.reason})`}`;
-      if (text !== told)
+      if (text !== printed)
         io.out(
           json
             ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildTurn", build: build.metadata.name, ...state })}\n`
             : `${text}${state.message === "" ? "" : `: ${state.message}`}\n`,
         );
-      told = text;
+      printed = text;
       // A build that ended to make room for another is not the end.
       if (hasEnded(state) && state.phase !== "Interrupted")
         return state.phase === "Succeeded" ? exitCodes.ok : exitCodes.failed;

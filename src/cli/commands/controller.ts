@@ -38,7 +38,7 @@ export async function run(args: readonly string[]): Promise<number> {
       values,
       (await import("../../core/operator/bootstrap.ts")).bootstrapController,
     );
-  if (positionals[0] !== "start") throw usageError("the controller knows two verbs: start and bootstrap");
+  if (positionals[0] !== "start") throw usageError("name a verb: start or bootstrap");
   const port = countOf(values["admission-port"], "--admission-port", 0, 65_535);
   const lease = {
     ...seconds(values["lease-seconds"], "leaseSeconds"),

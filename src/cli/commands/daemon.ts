@@ -79,7 +79,7 @@ export async function run(args: readonly string[]): Promise<number> {
         else ports.log.info(outcome, "first boot");
       });
     default:
-      throw usageError("the daemon knows two verbs: start and firstboot-complete-machineconfig");
+      throw usageError("name a verb: start or firstboot-complete-machineconfig");
   }
   const nodeName = values["node-name"] ?? process.env["NODE_NAME"];
   if (nodeName === undefined || nodeName === "") throw usageError("--node-name or NODE_NAME is required");

@@ -85,7 +85,7 @@ export async function run(args: readonly string[]): Promise<number> {
 
   let comparisons: readonly Comparison[];
   if (second === undefined) {
-    if (first !== "-" && !existsSync(first)) throw usageError(`there is no file or folder "${first}"`);
+    if (first !== "-" && !existsSync(first)) throw usageError(`file or folder "${first}" does not exist`);
     const before =
       values.filename === undefined
         ? await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "diff" })

@@ -26,7 +26,7 @@ export async function run(args: readonly string[]): Promise<number> {
       values,
       (await import("../../core/operator/bootstrap.ts")).bootstrapOperator,
     );
-  if (positionals[0] !== "start") throw usageError("the operator knows two verbs: start and bootstrap");
+  if (positionals[0] !== "start") throw usageError("name a verb: start or bootstrap");
   return runComponent(
     {
       component: "operator",
@@ -60,6 +60,6 @@ async function ownImage(kube: KubeClient): Promise<string> {
   const pod = await kube.get(kubernetes.Pod, { name, namespace });
   const image = pod?.spec?.containers.find((container) => container.name === objects.operator)?.image;
   if (image === undefined)
-    throw usageError(`the pod ${namespace}/${name} names no image in its container ${objects.operator}: give --image`);
+    throw usageError(`the pod ${namespace}/${name} has no image in its container ${objects.operator}: set --image`);
   return image;
 }

@@ -34,10 +34,10 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     { positionals: true },
   );
-  if (positionals[0] !== "start") throw usageError("the os-builder knows one verb: start");
+  if (positionals[0] !== "start") throw usageError("name the verb: start");
   const { image } = values;
   if (image === undefined)
-    throw usageError("--image says what the pods of builds run: the suite's image, with buildah");
+    throw usageError("--image is required: the image of build pods, which is the suite's image with buildah");
   const statusPort = countOf(values["status-port"], "--status-port", 0, 65_535);
   const metricsPort = countOf(values["metrics-port"], "--metrics-port", 0, 65_535);
   // On one machine everything shares its disk and its processors.

@@ -16,7 +16,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const layout = layoutOf(values.dir);
   const record = await readRecord(systemFiles, layout);
   if (record === undefined)
-    throw usageError(`no cluster was made in ${layout.directory}: start it with 'mco up --image-mode'`);
+    throw usageError(`there is no cluster in ${layout.directory}: start it with 'mco up --image-mode'`);
   const text = async (path: string): Promise<string> => {
     const contents = await systemFiles.readText(path);
     if (contents === undefined)

@@ -37,9 +37,11 @@ export async function run(args: readonly string[]): Promise<number> {
     { positionals: true },
   );
   const form = forms.find((one) => one === values.output);
-  if (values.output !== undefined && form === undefined) throw usageError(`-o is one of ${forms.join(", ")}`);
+  if (values.output !== undefined && form === undefined) throw usageError(`-o must be one of ${forms.join(", ")}`);
   if (form !== undefined && values.json === true)
-    throw usageError("-o and --json do not go together: -o gives the objects, --json what they were made from");
+    throw usageError(
+      "-o and --json cannot be combined: -o prints the rendered objects, --json their names and members",
+    );
   const objects = await objectsFrom(values, "render");
   const pools = poolsAsked(objects, [...positionals, ...(values.pool ?? [])]);
   if (pools.length === 0)

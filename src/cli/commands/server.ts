@@ -26,7 +26,7 @@ import { version } from "../version.ts";
 
 /**
  * Names and defaults are the reference's: openshift/machine-config-operator cmd/machine-config-server (main). Its plain
- * port serves configurations; ours is absent, or only reports liveness.
+ * port serves configurations; this server has none, or one that only reports liveness.
  */
 const flags = {
   kubeconfig: { type: "string" },
@@ -60,7 +60,7 @@ export async function run(args: readonly string[]): Promise<number> {
     case "bootstrap":
       return bootstrap(values);
     default:
-      throw usageError("the config server knows two verbs: start and bootstrap");
+      throw usageError("name a verb: start or bootstrap");
   }
 }
 
@@ -71,7 +71,7 @@ function accessOf({ access }: Values): AccessMode {
 }
 
 function followed(decision: TlsDecision): TlsSettings {
-  if (decision.verdict === "refused") throw usageError(`the TLS settings cannot be followed: ${decision.reason}`);
+  if (decision.verdict === "refused") throw usageError(`the TLS settings cannot be used: ${decision.reason}`);
   return decision.settings;
 }
 
@@ -203,14 +203,14 @@ async function bootstrap(values: Values): Promise<number> {
     (values["bootstrap-certs"] ?? []).map((pair) => {
       const [, host, file] = /^([^=/\s]+)=(\S+)$/.exec(pair) ?? [];
       if (host === undefined || file === undefined || file.split("/").includes(".."))
-        throw usageError(`--bootstrap-certs is HOST=FILE with a file below ${folder}, not "${pair}"`);
+        throw usageError(`--bootstrap-certs must be HOST=FILE with a file below ${folder}, not "${pair}"`);
       return [host, file] as const;
     }),
   );
   const settings = followed(tlsFlags(values) ?? tlsOfProfile(await profileIn(folder)));
   const kubeconfig = podPath(values["bootstrap-kubeconfig"]);
   if ((await systemFiles.stat(kubeconfig)) === undefined)
-    throw usageError(`--bootstrap-kubeconfig: there is no ${kubeconfig}`);
+    throw usageError(`--bootstrap-kubeconfig: ${kubeconfig} does not exist`);
   const shared = common(values, values.address ?? "");
   return runProcess({ component: "server" }, async (ports, signal) => {
     const { clock, log } = ports;
@@ -261,6 +261,6 @@ async function profileIn(folder: string): Promise<TlsSecurityProfile | undefined
           readonly kind?: string;
           readonly spec?: { readonly tlsSecurityProfile?: TlsSecurityProfile };
         } | null);
-  if (value?.kind !== "APIServer") throw usageError(`${path} is no APIServer of config.openshift.io`);
+  if (value?.kind !== "APIServer") throw usageError(`${path} is not an APIServer of config.openshift.io`);
   return value.spec?.tlsSecurityProfile;
 }

@@ -23,7 +23,7 @@ export async function run(args: readonly string[]): Promise<number> {
     { positionals: true },
   );
   if (positionals[0] === "bootstrap") return bootstrap(values["journal-dir"], values["dest-dir"], values.once === true);
-  if (positionals[0] !== "start") throw usageError("the state process knows two verbs: start and bootstrap");
+  if (positionals[0] !== "start") throw usageError("name a verb: start or bootstrap");
   const port = countOf(values["metrics-port"], "--metrics-port", 0, 65_535);
   return runComponent(
     { component: "state", kubeconfig: values.kubeconfig, reporter: "machine-state-controller" },
@@ -83,6 +83,6 @@ async function bootstrap(from: string | undefined, to: string | undefined, isOnc
       { files: systemFiles, clock, log, from, to, version, ...(isOnce ? {} : { everyMs }) },
       signal,
     );
-    log.info({ lines, from, to }, "story lines read into books");
+    log.info({ lines, from, to }, "journal lines read into books");
   });
 }

@@ -89,28 +89,31 @@ export function requestOf(
 ): TokenRequest {
   const isForCreate = pool !== undefined || ttl !== undefined || uses !== undefined || pointer || server !== undefined;
   if (verb !== "create" && isForCreate)
-    throw usageError("--pool, --ttl, --uses, --pointer and --server go with mco token create");
+    throw usageError("--pool, --ttl, --uses, --pointer and --server are flags of mco token create only");
   switch (verb) {
     case "create": {
-      if (names.length > 0) throw usageError(`"${names.join(" ")}" is not understood; the pool goes with --pool`);
-      if (pool === undefined || pool === "") throw usageError("say for which pool: --pool NAME");
+      if (names.length > 0) throw usageError(`unexpected argument "${names.join(" ")}"; name the pool with --pool`);
+      if (pool === undefined || pool === "")
+        throw usageError("--pool is required: the pool that the token gives access to");
       if (server !== undefined && !/^[^\s/@?#]+$/.test(server))
         throw usageError(`--server must be HOST or HOST:PORT, not "${server}"`);
-      if (server !== undefined && !pointer) throw usageError("--server goes with --pointer");
+      if (server !== undefined && !pointer) throw usageError("--server needs --pointer");
       const ttlMs = durationOf(ttl ?? defaults.ttl, "--ttl");
-      if (ttlMs > maxTtlMs) throw usageError("--ttl is 366d at most");
+      if (ttlMs > maxTtlMs) throw usageError("--ttl must be at most 366d");
       return { verb, pool, ttlMs, uses: countOf(uses ?? defaults.uses, "--uses", 1, 1_000_000), pointer, server, json };
     }
     case "list":
-      if (names.length > 0) throw usageError("mco token list shows all of them");
+      if (names.length > 0) throw usageError("mco token list takes no names: it lists all tokens");
       return { verb, json };
     case "revoke":
-      if (names.length === 0) throw usageError("say which: mco token revoke ID …");
-      // Whoever has only the token may give that: its first half is the id.
+      if (names.length === 0) throw usageError("name the tokens to revoke: mco token revoke ID …");
+      // Accepts the whole token too: its first half is the id.
       return { verb, ids: names.map((name) => name.split(".")[0] ?? name), json };
     default:
       throw usageError(
-        verb === undefined ? "what should be done?" : `mco token knows create, list and revoke, not "${verb}"`,
+        verb === undefined
+          ? "name a verb: create, list or revoke"
+          : `unknown verb "${verb}"; use create, list or revoke`,
       );
   }
 }

@@ -65,9 +65,9 @@ export async function run(args: readonly string[]): Promise<number> {
     throw usageError(`--api-server must be ${apiServers.join(" or ")}, not "${values["api-server"]}"`);
   const operator = values["without-operator"] !== true;
   if (!operator && values.apply !== undefined)
-    throw usageError("--apply wants an operator: leave --without-operator out, or apply the manifests yourself");
+    throw usageError("--apply needs the operator: omit --without-operator, or apply the manifests yourself");
   if (!operator && values["image-mode"] === true)
-    throw usageError("--image-mode wants an operator: leave --without-operator out");
+    throw usageError("--image-mode needs the operator: omit --without-operator");
   const chosen: Values = {
     directory: resolve(values.dir),
     workers: countOf(values.workers, "--workers", 0, 100),
@@ -137,7 +137,7 @@ async function detached(layout: Layout, chosen: Values): Promise<number> {
 
 const canvas = painter(process.stdout);
 
-function tell(chosen: Values, line: string): void {
+function print(chosen: Values, line: string): void {
   if (!chosen.json && !chosen.quiet) process.stdout.write(`${line}\n`);
 }
 
@@ -150,7 +150,7 @@ async function supervise(
 ): Promise<void> {
   const began = systemClock.monotonic();
   mkdirSync(layout.logs, { recursive: true });
-  tell(
+  print(
     chosen,
     `starting a cluster in ${layout.directory}: ${chosen.controlPlane} control-plane and ${chosen.workers} worker machines${chosen.apiServer === "kubernetes" ? `, on Kubernetes ${kubernetesVersion}` : ""}`,
   );
@@ -168,7 +168,7 @@ async function supervise(
     await bringUp(layout, chosen, { began, signal: stopping.signal, draw: !chosen.json });
     if (chosen.json) await printRecord(layout, began);
     else
-      tell(
+      print(
         chosen,
         `\n  export KUBECONFIG=${layout.kubeconfig}\n  kubectl get mcp,mc,nodes,pods -A\n  bin/mco status --watch\n\nCtrl-C ends the cluster.`,
       );
@@ -225,7 +225,7 @@ async function supervise(
             until,
           );
         },
-        onProgress: (line) => tell(chosen, `  ${line}`),
+        onProgress: (line) => print(chosen, `  ${line}`),
       },
       stopping.signal,
       () =>
@@ -255,13 +255,13 @@ async function bringUp(
       return await waitReady(kube, layout, chosen, signal);
     }
     await waitSettled(kube, layout, chosen, signal, show);
-    if (draw) tell(chosen, `\nthe cluster is up after ${seconds(began)}`);
+    if (draw) print(chosen, `\nthe cluster is up after ${seconds(began)}`);
     if (chosen.imageMode && draw)
       await imageModeTour(
         {
           kube,
           clock: systemClock,
-          tell: (line) => tell(chosen, line),
+          print: (line) => print(chosen, line),
           registry: await registryOfCluster(layout),
           refusePushes: (refusal) => Promise.resolve(refusePushes(layout, refusal)),
           hasBuildah: hasBuildah(process.env),
@@ -272,9 +272,9 @@ async function bringUp(
     const manifests = readManifests([chosen.apply]);
     await applyAll(kube, manifests, signal);
     const rollOut = systemClock.monotonic();
-    if (draw) tell(chosen, `applied ${manifests.length} manifests of ${chosen.apply}; they roll out now\n`);
+    if (draw) print(chosen, `applied ${manifests.length} manifests of ${chosen.apply}; they roll out now\n`);
     await waitSettled(kube, layout, chosen, signal, show, true);
-    if (draw) tell(chosen, `\nall pools are updated, ${seconds(rollOut)} after the examples were applied`);
+    if (draw) print(chosen, `\nall pools are updated, ${seconds(rollOut)} after the examples were applied`);
   } finally {
     close();
   }

@@ -20,7 +20,7 @@ export async function run(args: readonly string[]): Promise<number> {
     { positionals: true },
   );
   const paths = [...positionals, ...(values.filename ?? [])];
-  if (paths.length === 0) throw usageError("name files or folders");
+  if (paths.length === 0) throw usageError("name the files or folders to validate, or '-' for standard input");
   const documents = readDocuments(paths);
   const kinds = servedKinds();
   const seen = new Map<string, string>();

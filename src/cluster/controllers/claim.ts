@@ -72,7 +72,7 @@ export async function claim<O extends KubeObject, T extends KubeObject>(
 
 const precondition = ({ metadata }: KubeObject) => ({ uid: metadata.uid, resourceVersion: metadata.resourceVersion });
 
-/** Another controller was faster, or it is gone: then it is not ours now, and its next change leads to a new pass. */
+/** Another controller claimed the object first, or it was deleted; its next change leads to a new pass. */
 async function tolerant<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();

@@ -54,8 +54,12 @@ describe("Jobs", () => {
     running.exitOf = () => 0;
     await running.kube.create(kubernetes.Job, job({ ttlSecondsAfterFinished: 100 }));
     await running.until(kubernetes.Job, key, ended("Complete"));
+    const before = running.clock.now();
     await running.whileTimeFlies(running.until(kubernetes.Job, key, (object) => object === undefined));
+    expect(running.clock.now() - before).toBeGreaterThan(90_000);
     await running.untilAll(kubernetes.Pod, { namespace }, (pods) => pods.length === 0);
+    expect((await running.kube.list(kubernetes.Job, { namespace })).items).toEqual([]);
+    expect(running.podsMade.size).toBe(1);
   });
 
   test("a pod that is deleted while it works counts as failed and is replaced", async () => {
@@ -74,7 +78,14 @@ describe("Jobs", () => {
         pods.some((pod) => pod.metadata.uid !== first?.metadata.uid && pod.status?.phase === "Running") &&
         pods.every((pod) => pod.metadata.uid !== first?.metadata.uid),
     );
-    await running.until(kubernetes.Job, key, (object) => object?.status?.failed === 1 && object.status.active === 1);
+    const work = await running.until(
+      kubernetes.Job,
+      key,
+      (object) => object?.status?.failed === 1 && object.status.active === 1,
+    );
+    expect(conditionOf(work?.status?.conditions, "Failed")).toBeUndefined();
+    expect((await running.kube.list(kubernetes.Pod, { namespace })).items).toHaveLength(1);
+    expect(running.podsMade.size).toBe(2);
   });
 
   test("a suspended Job has no pods, and goes on where it was when it is resumed", async () => {

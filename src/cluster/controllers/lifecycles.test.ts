@@ -56,12 +56,14 @@ const named = (names: readonly string[]) => (maps: readonly ConfigMap[]) =>
 
 describe("garbage", () => {
   test("what a deleted Deployment owns goes with it, down to the pods", async () => {
-    const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
+    const { kube, until, untilAll, podsMade } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Deployment, deployment("web", 3));
     await until(kubernetes.Deployment, { name: "web", namespace }, (object) => object?.status?.availableReplicas === 3);
     await kube.delete(kubernetes.Deployment, { name: "web", namespace });
     await untilAll(kubernetes.Pod, inDefault, (pods) => pods.length === 0);
     await untilAll(kubernetes.ReplicaSet, inDefault, (sets) => sets.length === 0);
+    expect(await kube.get(kubernetes.Deployment, { name: "web", namespace })).toBeUndefined();
+    expect(podsMade.size).toBe(3);
   });
 
   test("deleted in the foreground, an owner stays until its dependents are gone", async () => {
@@ -99,13 +101,15 @@ describe("garbage", () => {
     });
     await untilAll(kubernetes.ConfigMap, { namespace: "other" }, named([]));
     await kube.delete(kubernetes.ConfigMap, one.metadata);
-    await until(
+    const kept = await until(
       kubernetes.ConfigMap,
       { name: "both", namespace },
       (object) => object?.metadata.ownerReferences?.length === 1,
     );
+    expect(kept?.metadata.ownerReferences).toMatchObject([{ name: "two", uid: two.metadata.uid }]);
     await kube.delete(kubernetes.ConfigMap, two.metadata);
     await untilAll(kubernetes.ConfigMap, inDefault, named([]));
+    expect(await kube.get(kubernetes.ConfigMap, { name: "both", namespace })).toBeUndefined();
   });
 
   test("objects of kinds that are defined later are owners and dependents too", async () => {
@@ -143,6 +147,8 @@ describe("garbage", () => {
     await kube.delete(widgets, owner.metadata);
     await untilAll(kubernetes.ConfigMap, inDefault, named([]));
     await until(widgets, dependent.metadata, (object) => object === undefined);
+    expect((await kube.list(widgets, inDefault)).items).toEqual([]);
+    expect(await kube.get(kubernetes.ConfigMap, { name: "of-widget", namespace })).toBeUndefined();
   });
 });
 
@@ -182,11 +188,14 @@ describe("namespaces", () => {
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "fresh" } });
     const map = { name: "kube-root-ca.crt", namespace: "fresh" };
     await until(kubernetes.ConfigMap, map, (object) => object?.data?.["ca.crt"] === "the root");
-    await until(kubernetes.ServiceAccount, { name: "default", namespace: "fresh" }, (object) => object !== undefined);
-    await kube.delete(kubernetes.ServiceAccount, { name: "default", namespace: "fresh" });
+    const account = { name: "default", namespace: "fresh" };
+    const first = await until(kubernetes.ServiceAccount, account, (object) => object !== undefined);
+    await kube.delete(kubernetes.ServiceAccount, account);
     await kube.patch(kubernetes.ConfigMap, map, { type: "merge", body: { data: { "ca.crt": "forged" } } });
-    await until(kubernetes.ServiceAccount, { name: "default", namespace: "fresh" }, (object) => object !== undefined);
-    await until(kubernetes.ConfigMap, map, (object) => object?.data?.["ca.crt"] === "the root");
+    const again = await until(kubernetes.ServiceAccount, account, (object) => object !== undefined);
+    expect(again?.metadata.uid).not.toBe(first?.metadata.uid);
+    const repaired = await until(kubernetes.ConfigMap, map, (object) => object?.data?.["ca.crt"] !== "forged");
+    expect(repaired?.data).toEqual({ "ca.crt": "the root" });
   });
 });
 

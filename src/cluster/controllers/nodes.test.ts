@@ -50,13 +50,16 @@ describe("the life of nodes", () => {
       nodes: [{ spec: { taints: [{ key: "mine", effect: "NoSchedule" }] } }],
     });
     await kube.patch(kubernetes.Node, { name: "node-0" }, { type: "merge", body: { spec: { unschedulable: true } } });
-    await until(
+    const cordon = `${nodeTaints.unschedulable}:NoSchedule`;
+    const cordoned = await until(
       kubernetes.Node,
       { name: "node-0" },
-      (node) => taintsOf(node).join() === `mine:NoSchedule,${nodeTaints.unschedulable}:NoSchedule`,
+      (node) => taintsOf(node).includes(cordon) && taintsOf(node).length === 2,
     );
+    expect(taintsOf(cordoned)).toEqual(["mine:NoSchedule", cordon]);
     await kube.patch(kubernetes.Node, { name: "node-0" }, { type: "merge", body: { spec: { unschedulable: null } } });
-    await until(kubernetes.Node, { name: "node-0" }, (node) => taintsOf(node).join() === "mine:NoSchedule");
+    const back = await until(kubernetes.Node, { name: "node-0" }, (node) => !taintsOf(node).includes(cordon));
+    expect(taintsOf(back)).toEqual(["mine:NoSchedule"]);
   });
 
   test("a node that falls silent is unreachable, its pods move after five minutes, and a word from it heals it", async () => {
@@ -105,11 +108,14 @@ describe("the life of nodes", () => {
   });
 
   test("pods of a node that is taken away are removed after a while", async () => {
-    const { kube, until, whileTimeFlies } = await startCluster({ nodes: [{}] });
+    const { kube, until, clock, whileTimeFlies } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Pod, pod("left"));
     await until(kubernetes.Pod, { name: "left", namespace }, (object) => object !== undefined && podIsReady(object));
+    const before = clock.now();
     await kube.delete(kubernetes.Node, { name: "node-0" });
     await whileTimeFlies(until(kubernetes.Pod, { name: "left", namespace }, (object) => object === undefined));
+    expect(clock.now() - before).toBeGreaterThanOrEqual(40_000);
+    expect((await kube.list(kubernetes.Pod, inDefault)).items).toEqual([]);
   });
 
   test("ended pods beyond the bound go, oldest first", async () => {
@@ -117,11 +123,12 @@ describe("the life of nodes", () => {
     running.exitOf = () => 0;
     for (const name of ["a", "b", "c", "d"])
       await running.kube.create(kubernetes.Pod, pod(name, { restartPolicy: "Never" }));
-    await running.untilAll(
+    const left = await running.untilAll(
       kubernetes.Pod,
       inDefault,
       (pods) => pods.length === 2 && pods.every(({ status }) => status?.phase === "Succeeded"),
     );
+    expect(left.map(({ metadata }) => metadata.name).toSorted()).toEqual(["c", "d"]);
   });
 });
 

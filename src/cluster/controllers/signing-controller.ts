@@ -114,7 +114,7 @@ export function keptUntil({
   const conditions = status?.conditions ?? [];
   const certificate = status?.certificate ?? "";
   const after = (time: string | undefined, ms: number) =>
-    [Date.parse(time ?? "") + ms].filter((moment) => !Number.isNaN(moment));
+    [Date.parse(time ?? "") + ms].filter((at) => !Number.isNaN(at));
   const moments = [
     ...(conditions.length === 0 ? after(metadata.creationTimestamp, keptMs.pending) : []),
     ...conditions.flatMap(({ type, lastUpdateTime }) =>

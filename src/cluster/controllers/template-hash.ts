@@ -1,17 +1,16 @@
 import type { Random } from "../../ports/random.ts";
+import { canonicalJson } from "../../apiserver/schema/json-values.ts";
 
 /** No vowels and no letters that are easily confused: k8s.io/apimachinery pkg/util/rand (master). */
 const alphabet = "bcdfghjklmnpqrstvwxz2456789";
 
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  const record = value as Readonly<Record<string, unknown>>;
-  const keys = Object.keys(record)
-    .filter((key) => record[key] !== undefined && record[key] !== null)
-    .sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(record[key])}`).join(",")}}`;
-}
+/** A template as it is compared: a field without a value is an absent field. */
+const withoutNulls = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined && field !== null);
+  return Object.fromEntries(fields.map(([key, field]) => [key, withoutNulls(field)]));
+};
 
 /**
  * A label value that stands for a pod template: equal templates, however their fields are ordered, have equal ones.
@@ -19,7 +18,9 @@ function canonical(value: unknown): string {
  */
 export function templateHash(template: unknown, collisions = 0): string {
   let hash = 0x811c9dc5;
-  for (const byte of new TextEncoder().encode(`${canonical(template)}${collisions === 0 ? "" : collisions}`))
+  for (const byte of new TextEncoder().encode(
+    `${canonicalJson(withoutNulls(template))}${collisions === 0 ? "" : collisions}`,
+  ))
     hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
   return Array.from(String(hash), (digit) => alphabet[digit.charCodeAt(0) % alphabet.length]).join("");
 }

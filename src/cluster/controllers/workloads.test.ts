@@ -189,7 +189,8 @@ describe("Deployments", () => {
       );
     }
     await until(kubernetes.Deployment, { name: "web", namespace }, rolledOut);
-    await untilAll(kubernetes.ReplicaSet, inDefault, (sets) => sets.length === 2);
+    const left = await untilAll(kubernetes.ReplicaSet, inDefault, (sets) => sets.length === 2);
+    expect(left.map(({ spec }) => spec?.template?.metadata?.annotations?.["turn"]).toSorted()).toEqual(["2", "3"]);
   });
 
   test("a paused Deployment is scaled but not rolled", async () => {
@@ -394,7 +395,7 @@ describe("DaemonSets", () => {
   });
 
   test("a pod that failed is made anew", async () => {
-    const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
+    const { kube, until, untilAll, podsMade } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent"));
     await until(kubernetes.DaemonSet, { name: "agent", namespace }, updatedTo(1));
     const [first] = (await kube.list(kubernetes.Pod, inDefault)).items;
@@ -404,12 +405,14 @@ describe("DaemonSets", () => {
       { type: "merge", body: { status: { phase: "Failed" } } },
       { subresource: "status" },
     );
-    await untilAll(
+    const pods = await untilAll(
       kubernetes.Pod,
       inDefault,
       (all) =>
         all.length === 1 && all.every(podIsReady) && all.every((pod) => pod.metadata.uid !== first?.metadata.uid),
     );
+    expect(pods[0]?.metadata.ownerReferences).toMatchObject([{ kind: "DaemonSet", name: "agent" }]);
+    expect(podsMade.size).toBe(2);
   });
 });
 
@@ -480,16 +483,19 @@ describe("scheduling", () => {
   });
 
   test("a full node takes no more, and a place that becomes free is taken", async () => {
-    const { kube, until, untilAll } = await startCluster({ nodes: [{ status: { allocatable: { pods: "1" } } }] });
+    const { kube, until } = await startCluster({ nodes: [{ status: { allocatable: { pods: "1" } } }] });
     await kube.create(kubernetes.Pod, pod("first"));
     await until(kubernetes.Pod, { name: "first", namespace }, (object) => object !== undefined && podIsReady(object));
     await kube.create(kubernetes.Pod, pod("second"));
-    await untilAll(kubernetes.Pod, inDefault, (all) =>
-      all.some(
-        (one) => conditionOf(one.status?.conditions, "PodScheduled")?.message?.includes("1 Too many pods") === true,
-      ),
+    const second = { name: "second", namespace };
+    const refused = await until(
+      kubernetes.Pod,
+      second,
+      (one) => conditionOf(one?.status?.conditions, "PodScheduled")?.message?.includes("1 Too many pods") === true,
     );
+    expect(refused?.spec?.nodeName ?? "").toBe("");
     await kube.delete(kubernetes.Pod, { name: "first", namespace });
-    await until(kubernetes.Pod, { name: "second", namespace }, (object) => object?.spec?.nodeName === "node-0");
+    const placed = await until(kubernetes.Pod, second, (one) => one !== undefined && podIsReady(one));
+    expect(placed?.spec?.nodeName).toBe("node-0");
   });
 });

@@ -20,9 +20,9 @@ export interface EnterOptions extends Ports {
   readonly address: string;
   /** The files of the machine, by the machine's own paths. */
   readonly files: Pick<Files, "readText" | "write" | "remove">;
-  /** `reread`: gives what is to be shown from now on. */
+  /** `reread` returns the credentials to use from now on. */
   readonly connect: (connection: Connection, reread?: () => Promise<Connection>) => KubeClient;
-  /** PEM: who vouches for those who may read logs. */
+  /** PEM: the authority of clients that may read logs. */
   readonly clientCa: string;
 }
 
@@ -47,16 +47,16 @@ interface Pending extends RequestedKey {
  */
 export async function enterCluster(
   options: EnterOptions,
-  tell: Tell,
+  report: Tell,
   signal: AbortSignal,
 ): Promise<KubeClient | "lost"> {
   const { files, connect } = options;
   if ((await files.readText(clientPath)) === undefined) {
-    tell("joining", "waits for its certificate");
+    report("joining", "waits for its certificate");
     const bootstrap = await readKubeconfig(files, hostPaths.kubeconfig);
     let pem: string;
     try {
-      pem = await certificate({ ...options, kube: connect(bootstrap) }, "client", [], tell, signal);
+      pem = await certificate({ ...options, kube: connect(bootstrap) }, "client", [], report, signal);
     } catch (error) {
       if (isUnauthorized(error)) return "lost";
       throw error;
@@ -136,7 +136,7 @@ async function certificate(
   options: EnterOptions & { readonly kube: KubeClient },
   purpose: "client" | "serving",
   hosts: readonly string[],
-  tell: Tell,
+  report: Tell,
   signal: AbortSignal,
 ): Promise<string> {
   const { files, kube, clock, random, log, nodeName } = options;
@@ -151,7 +151,7 @@ async function certificate(
       .find((condition) => condition?.status === "True");
     if (refusal !== undefined) {
       const { reason = "", message = "" } = refusal;
-      tell("refused", `${reason}: ${message}`);
+      report("refused", `${reason}: ${message}`);
       log.warn({ request: pending.name, reason, message }, "certificate refused");
       await clock.sleep(jittered(random, refusedMs, 0.1), signal);
       // Another key, another request.

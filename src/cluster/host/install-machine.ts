@@ -78,7 +78,7 @@ const retry = { firstMs: 1_000, lastMs: 30_000, spread: 0.2 };
  * initial system, and applies the configuration. If it is killed, the next run continues: fetched content stays, and a
  * half-made root is made again. It fails permanently only if the configuration cannot be applied.
  */
-export async function installMachine(options: InstallOptions, tell: Tell, signal: AbortSignal): Promise<void> {
+export async function installMachine(options: InstallOptions, report: Tell, signal: AbortSignal): Promise<void> {
   const { files, directory, machine, log } = options;
   if ((await installedBy(files, directory)) !== undefined) return;
   await files.makeDirectory(workFolder(directory), { mode: 0o700 });
@@ -95,7 +95,7 @@ export async function installMachine(options: InstallOptions, tell: Tell, signal
         await options.newPointer(signal);
         needsPointer = false;
       }
-      const by = await install(options, tell, signal);
+      const by = await install(options, report, signal);
       await machine.presetNew();
       await files.write(
         recordPath(directory),
@@ -113,7 +113,7 @@ export async function installMachine(options: InstallOptions, tell: Tell, signal
     } catch (error) {
       if (signal.aborted || !(error instanceof McoError)) throw error;
       const { reason = error.message } = error.facts as { readonly reason?: string };
-      tell("waiting", reason);
+      report("waiting", reason);
       log.warn({ error, reason }, "not installed, trying again");
       await options.clock.sleep(backedOff(options.random, failures, retry), signal);
     }
@@ -121,10 +121,10 @@ export async function installMachine(options: InstallOptions, tell: Tell, signal
 }
 
 /** @returns who did it. */
-async function install(options: InstallOptions, tell: Tell, signal: AbortSignal): Promise<string> {
+async function install(options: InstallOptions, report: Tell, signal: AbortSignal): Promise<string> {
   const { files, directory, machine, os, log } = options;
   const folder = workFolder(directory);
-  const onTrouble = (reason: string) => tell("fetching", reason);
+  const onTrouble = (reason: string) => report("fetching", reason);
   const program =
     options.ignition === undefined ||
     (await files.stat(ownCache(directory))) !== undefined ||
@@ -137,7 +137,7 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
       const by = `Ignition ${program.version}`;
       try {
         const requests = await kernelArgumentsByIgnition(run, signal);
-        tell("installing", `with ${by}`);
+        report("installing", `with ${by}`);
         await machine.wipe();
         await machine.provision(withKernelArguments(os, requests));
         await machine.asOneFolder((root) => applyWithIgnition(root, run, signal));
@@ -162,7 +162,7 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
 
   async function fetchedByReal(run: RunIgnitionOptions): Promise<boolean> {
     if (await hasFetched(run)) return true;
-    tell("fetching", "");
+    report("fetching", "");
     try {
       await fetchWithIgnition(await pointerText(), run, signal);
       return true;
@@ -175,7 +175,7 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
   async function fetchOwn(): Promise<IgnitionConfig> {
     const kept = await files.readText(ownCache(directory));
     if (kept !== undefined) return JSON.parse(kept) as IgnitionConfig;
-    tell("fetching", "");
+    report("fetching", "");
     const config = await fetchConfig(
       JSON.parse(await pointerText()),
       { ...options, userAgent: `mco/${options.version}`, onTrouble },
@@ -194,7 +194,7 @@ async function install(options: InstallOptions, tell: Tell, signal: AbortSignal)
   }
 
   async function applyOwn(config: IgnitionConfig): Promise<string> {
-    tell("installing", "");
+    report("installing", "");
     await machine.wipe();
     await machine.provision(
       withKernelArguments(os, {

@@ -193,8 +193,12 @@ describe("an empty machine", { timeout: 60_000 }, () => {
       (told) => told.some((line) => line.includes("503")),
     );
     await life.ask("power-cut");
+    await expect(harness.kube.get(kubernetes.Node, node)).resolves.toBeUndefined();
     harness.server.answers = "well";
-    await joined(harness);
+    const found = await joined(harness);
+    expect(found.metadata.labels).toMatchObject({ "node-role.kubernetes.io/worker": "" });
+    expect(harness.file("/etc/motd")).toBe("welcome\n");
+    expect(harness.server.served).toBe(1);
     await life.end();
   });
 });

@@ -9,6 +9,7 @@ import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { createKubeClient } from "../../kube/kube-client.ts";
 import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
+import { untilSeen } from "../../../test/support/until-seen.ts";
 import { PodWorker, suiteImage } from "./pod-worker.ts";
 
 const namespace = "default";
@@ -68,11 +69,12 @@ async function ended(script: string, container: object = {}, status?: Pod["statu
     rmSync(folder, { recursive: true, force: true });
   });
   worker.start();
-  for (;;) {
-    const now = await kube.get<Pod>(kubernetes.Pod, { name: "p", namespace });
-    if (now?.status?.phase === "Succeeded" || now?.status?.phase === "Failed") return now;
-    await systemClock.sleep(10);
-  }
+  return untilSeen(
+    "the pod has ended",
+    () => kube.get<Pod>(kubernetes.Pod, { name: "p", namespace }),
+    (now): now is Pod => now?.status?.phase === "Succeeded" || now?.status?.phase === "Failed",
+    { everyMs: 10 },
+  );
 }
 const endOf = ({ status }: Pod) => status?.containerStatuses?.[0]?.state?.terminated;
 

@@ -348,8 +348,9 @@ export class PodWorker {
     const { files } = this.#options;
     const end = (bytes: Uint8Array | undefined, limit: number) =>
       new TextDecoder().decode((bytes ?? new Uint8Array()).slice(-limit));
-    const said = await files.read(this.#lastWordsFile(container));
-    if (said !== undefined && said.length > 0) return new TextDecoder().decode(said.slice(0, lastWords.bytes));
+    const termination = await files.read(this.#lastWordsFile(container));
+    if (termination !== undefined && termination.length > 0)
+      return new TextDecoder().decode(termination.slice(0, lastWords.bytes));
     if (container.terminationMessagePolicy !== "FallbackToLogsOnError" || exitCode === 0) return "";
     return end(await files.read(this.logFile(container.name)), lastWords.logBytes)
       .split("\n")

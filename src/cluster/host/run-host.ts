@@ -17,17 +17,17 @@ export interface HostOptions extends Ports {
   readonly files: Files;
   readonly processes: Processes;
   readonly machine: Machine;
-  /** Puts a system on the machine, where it has none. */
-  readonly install: (tell: Tell, signal: AbortSignal) => Promise<void>;
-  /** What waits for nothing but the system, before the kubelet starts; it may ask for a reboot. */
+  /** Installs a system on a machine that has none. */
+  readonly install: (report: Tell, signal: AbortSignal) => Promise<void>;
+  /** Runs before the kubelet starts, once the system is up; it may ask for a reboot. */
   readonly beforeKubelet: (signal: AbortSignal) => Promise<void>;
   /**
    * Makes the machine a member of the cluster, or finds that it is one. `lost`: it has to be installed anew for that.
    */
-  readonly enter: (tell: Tell, signal: AbortSignal) => Promise<KubeClient | "lost">;
+  readonly enter: (report: Tell, signal: AbortSignal) => Promise<KubeClient | "lost">;
   /** Certificate of its log server, once its Node identifies the machine. */
   readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
-  /** Taints that the Node begins with. */
+  /** Initial taints of the Node. */
   readonly taints: readonly Taint[];
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
   readonly listen: Listen;
@@ -185,7 +185,7 @@ class RunningMachine {
     const going = this.#going;
     const until = AbortSignal.any([this.#signal, going.signal]);
     try {
-      await install(this.#tell, until);
+      await install(this.#report, until);
       await unmountBelow(directory, this.#options, this.#signal);
       ({ bootId: this.#bootId } = await machine.boot({ orderly }));
       log.info({ bootId: this.#bootId }, "booted");
@@ -205,7 +205,7 @@ class RunningMachine {
     await this.#kubelet.begin();
   }
 
-  readonly #tell: Tell = (state, reason) => {
+  readonly #report: Tell = (state, reason) => {
     if (this.#journey?.state !== state || this.#journey.reason !== reason)
       this.#options.log.info({ state, reason }, "on the way into the cluster");
     this.#journey = { state, reason };
@@ -216,11 +216,11 @@ class RunningMachine {
     const { clock, random, log } = this.#options;
     for (let failures = 1; ; failures += 1) {
       try {
-        const kube = await this.#options.enter(this.#tell, until);
+        const kube = await this.#options.enter(this.#report, until);
         return kube === "lost" ? kube : this.#become(kube);
       } catch (error) {
         until.throwIfAborted();
-        this.#tell("waiting", error instanceof Error ? error.message : String(error));
+        this.#report("waiting", error instanceof Error ? error.message : String(error));
         log.warn({ error }, "not in the cluster, trying again");
         await clock.sleep(backedOff(random, failures, apiRetry), until);
       }

@@ -3,6 +3,7 @@ import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/mach
 import { type SectionOutcome, reasonText } from "../../api/books/report-table.ts";
 import { durationText } from "./fold-book.ts";
 import { clockText, timeText } from "../text/time-text.ts";
+import { andMore } from "../text/list-text.ts";
 
 /** A chapter for readers: from the book, or folded from journals beyond the stored chapters. */
 export type ReadChapter = Chapter & {
@@ -58,7 +59,7 @@ const endOf = ({ endedAt }: { readonly endedAt?: string | undefined }, now: numb
   endedAt === undefined ? now : timeOf(endedAt);
 const tookMs = (part: Chapter | ChapterSection, now: number) =>
   part.durationMs ?? Math.max(0, endOf(part, now) - timeOf(part.startedAt));
-const said = (reason: string, message: string | undefined) =>
+const messageText = (reason: string, message: string | undefined) =>
   message !== undefined && message !== "" ? message : reasonText(reason).means;
 
 /** A book, newest chapter last, as text: what happened, how long each step took, how it ended, why, and what to do. */
@@ -92,7 +93,7 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
     const widest = Math.max(0, ...chapter.sections.map(({ path }) => path.length));
     const body = steps.flatMap((step) =>
       "more" in step
-        ? [`   ${" ".repeat(8)}  ${" ".repeat(7)}    and ${step.more} more`]
+        ? [`   ${" ".repeat(8)}  ${" ".repeat(7)}    ${andMore(step.more)}`]
         : sectionLines(step.section, chapter, began, Math.min(widest, 40)),
     );
     const folded = (chapter.folded ?? []).map(
@@ -124,7 +125,7 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
       ...(section.outcome === undefined ? ["under way"] : []),
     ];
     const reason = section.reason ?? "";
-    const words = reason === "" ? "" : `${reason}: ${said(reason, section.message)}`;
+    const words = reason === "" ? "" : `${reason}: ${messageText(reason, section.message)}`;
     const head = `   ${clockText(timeOf(section.startedAt), began)}  ${took.padStart(7)}  `;
     const rest = ` ${section.path.padEnd(widest)}  ${words}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`;
     const line = clip(`${head}${mark}${rest.trimEnd()}`);
@@ -149,7 +150,7 @@ const isNotable = (entry: ChapterEntry, section: ChapterSection) =>
   !(entry.reason === section.reason && entry.msg === section.message);
 
 const lineOf = (entry: Pick<ChapterEntry, "at" | "reason" | "msg"> & { readonly skew?: boolean }, began: number) =>
-  `${clockText(entry.at, began)}  ${entry.reason}: ${said(entry.reason, entry.msg)}${entry.skew === true ? " (its clock does not fit)" : ""}`;
+  `${clockText(entry.at, began)}  ${entry.reason}: ${messageText(entry.reason, entry.msg)}${entry.skew === true ? " (its clock does not fit)" : ""}`;
 
 function heading({ book, chapters, prunedThrough, foreign }: ReadBook, now: number): string {
   const last = chapters.at(-1);
@@ -224,7 +225,7 @@ function factLines({
     ...(outOfServiceMs === undefined ? [] : [`out of service for ${durationText(outOfServiceMs)}`]),
     ...(outcome === undefined || outcome === "Succeeded" || reason === undefined || reason === ""
       ? []
-      : [`${reason}: ${said(reason, message)}`]),
+      : [`${reason}: ${messageText(reason, message)}`]),
     ...(confidence === "Observed" ? ["nobody told of it: it was seen from outside"] : []),
     ...(skew === true ? ["clocks of those who wrote it did not fit together"] : []),
   ];
@@ -251,7 +252,7 @@ function foldRows(
 /** One line of a journal, as `mco book --follow` prints it. */
 export function lineText({ at, book, chapter, path, reason, msg, mark, next }: JournalLine): string {
   const word = mark === "fail" ? " FAILED" : mark === "retry" ? " again" : "";
-  return `${timeText(at)}  ${book}  ${chapter} ${path}${word}  ${reason}: ${said(reason, msg)}${mark === "fail" && next !== undefined ? ` What to do: ${next.action}` : ""}`;
+  return `${timeText(at)}  ${book}  ${chapter} ${path}${word}  ${reason}: ${messageText(reason, msg)}${mark === "fail" && next !== undefined ? ` What to do: ${next.action}` : ""}`;
 }
 
 /** All books with their states: the output of `mco book` without a name. */

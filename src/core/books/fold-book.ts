@@ -100,7 +100,7 @@ export function draftsOf(
   };
 
   const ordered = orderLines(lines);
-  const told = toldSections(ordered);
+  const reported = reportedSections(ordered);
   for (const placed of ordered) {
     const { line, at } = placed;
     if (
@@ -112,7 +112,7 @@ export function draftsOf(
     const key = sectionKeyOf(kind, line.chapter, line.path) ?? line.path;
     let draft = open.get(line.chapter);
     const run = line.run ?? draft?.run ?? "";
-    if (line.via === "seen" && told.has(`${sectionOfRun(line)}\n${endsSection(line) ? "end" : "any"}`)) {
+    if (line.via === "seen" && reported.has(`${sectionOfRun(line)}\n${endsSection(line) ? "end" : "any"}`)) {
       if (draft?.run === run) draft.lines.push({ ...placed, isShadow: true });
       continue;
     }
@@ -158,14 +158,14 @@ const endsSection = ({ mark }: JournalLine) => mark === "end" || mark === "fail"
 const sectionOfRun = ({ chapter, run, path }: JournalLine) => `${chapter}\n${run ?? ""}\n${path}`;
 
 /** Sections that a participant reported, and those whose end it reported. */
-function toldSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
-  const told = new Set<string>();
+function reportedSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
+  const reported = new Set<string>();
   for (const { line } of lines) {
     if (line.via !== "told") continue;
-    told.add(`${sectionOfRun(line)}\nany`);
-    if (endsSection(line)) told.add(`${sectionOfRun(line)}\nend`);
+    reported.add(`${sectionOfRun(line)}\nany`);
+    if (endsSection(line)) reported.add(`${sectionOfRun(line)}\nend`);
   }
-  return told;
+  return reported;
 }
 
 const nameOfRun = ({ chapter, run }: { readonly chapter: string; readonly run: string }) =>
@@ -212,107 +212,159 @@ const chapterData = new Set([
   "toVersion",
 ]);
 
+/** What the fields of a chapter's record are decided from. */
+interface ChapterView {
+  readonly book: string;
+  readonly kind: BookKind;
+  readonly draft: ChapterDraft;
+  /** All lines but those that only repeat a participant's. */
+  readonly all: readonly DraftLine[];
+  /** Without late lines. */
+  readonly own: readonly DraftLine[];
+  readonly first: DraftLine;
+  readonly steps: readonly Step[];
+  /** The section whose failure is current; `undefined` in a closed chapter. */
+  readonly failing: Step | undefined;
+  /** A value of the chapter's data; empty where no line carries it. */
+  readonly valueOf: (key: string) => string;
+  readonly pool: string | undefined;
+  readonly now: number;
+}
+
 /** The record of one chapter: sections with their times, what opened it, how it ended, what to do. */
 export function chapterOf(
   book: string,
   draft: ChapterDraft,
   { now, pool }: { readonly now: number; readonly pool?: string },
 ): ChapterRecord {
+  const view = viewOf(book, draft, now, pool);
+  const { all, own, first } = view;
+  const { end } = draft;
+  const missed = own.reduce(
+    (sum, { line }) => sum + (line.reason === "Gap" ? Number(line.data?.["lines"] ?? 0) : 0),
+    0,
+  );
+  const entries = entriesOf(view);
+  return fitted({
+    book,
+    chapter: draft.chapter,
+    run: draft.run,
+    ...originOf(view),
+    startedAt: timestampOf(first.at),
+    ...(end === undefined ? {} : { endedAt: timestampOf(end.at) }),
+    ...timesOf(view),
+    state: end !== undefined ? "Closed" : isAbandoned(view) ? "Abandoned" : "Open",
+    ...(end === undefined ? {} : { outcome: end.outcome }),
+    ...verdictOf(view),
+    confidence: own.some(({ line }) => line.via === "told") ? "Told" : "Observed",
+    ...(all.some(({ skew }) => skew) ? { skew: true } : {}),
+    ...(missed > 0 ? { missed } : {}),
+    sections: view.steps.map(sectionOf),
+    entries,
+    dropped: all.length - entries.length,
+    through: marksOf(
+      draft.lines.flatMap(({ line, late }) => (late === undefined && line.via === "told" ? [line] : [])),
+    ).slice(-32),
+  });
+}
+
+function viewOf(book: string, draft: ChapterDraft, now: number, pool: string | undefined): ChapterView {
   const kind: BookKind = bookKindOf(book) ?? "cluster";
   const all = draft.lines.filter(({ isShadow }) => isShadow === undefined);
   const own = all.filter(({ late }) => late === undefined);
   const first = own[0] ?? all[0];
   if (first === undefined) throw new Error("bug: a chapter without a line");
-  const steps = stepsOf(kind, draft.chapter, own);
   const { end } = draft;
+  const steps = stepsOf(kind, draft.chapter, own);
   if (end !== undefined) endSteps(steps, end, chapterRule(kind, draft.chapter).goesOn === true);
-  const sections = steps.map((step) => sectionOf(step));
+  const failing =
+    end === undefined ? steps.findLast(({ outcome, isOpen }) => outcome === "Failed" && !isOpen) : undefined;
+  const data = new Map(own.flatMap(({ line }) => Object.entries(line.data ?? {})));
+  const valueOf = (key: string) => data.get(key) ?? "";
+  return { book, kind, draft, all, own, first, steps, failing, valueOf, pool, now };
+}
 
-  const lastWord =
+/** Where the chapter comes from: its pool, its cause, and the targets between which it leads. */
+function originOf({ kind, draft, valueOf, pool }: ChapterView): Pick<ChapterRecord, "pool" | "cause" | "from" | "to"> {
+  const targetAt = (suffix: "from" | "to") => {
+    const target = {
+      ...present("config", valueOf(suffix)),
+      ...present("image", valueOf(`${suffix}Image`)),
+      ...present("version", valueOf(`${suffix}Version`)),
+    };
+    return Object.keys(target).length === 0 ? undefined : target;
+  };
+  const from = targetAt("from");
+  const to =
+    targetAt("to") ??
+    (kind === "node" && draft.chapter === "Update" && draft.run !== "" ? { config: draft.run } : undefined);
+  const cause = valueOf("cause");
+  return {
+    ...present("pool", pool ?? valueOf("pool")),
+    ...(cause === ""
+      ? {}
+      : { cause: { text: cause, ...present("by", valueOf("by")), ...present("parent", valueOf("parent")) } }),
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to }),
+  };
+}
+
+/** A field that is absent where its text is empty. */
+const present = <K extends string>(key: K, text: string): { readonly [key in K]?: string } =>
+  text === "" ? {} : ({ [key]: text } as { readonly [key in K]: string });
+
+/** How long the chapter took, and how long the machine was out of service. */
+function timesOf({
+  draft: { end },
+  own,
+  first,
+  steps,
+}: ChapterView): Pick<ChapterRecord, "durationMs" | "duration" | "outOfServiceMs"> {
+  const outOfServiceMs = outOfService(steps, end);
+  const unavailable = outOfServiceMs === undefined ? {} : { outOfServiceMs };
+  if (end === undefined) return unavailable;
+  // The line that interrupted it belongs to another chapter.
+  const ending = own.findLast(({ at }) => at === end.at);
+  const elapsedMs = ending === undefined ? end.at - first.at : durationOf(first, ending, end.at);
+  const durationMs = Math.max(0, Math.round(elapsedMs));
+  return { durationMs, duration: durationText(durationMs), ...unavailable };
+}
+
+/** Reason, message and next action: of the current failure, else of the line that ended the chapter, else of the last. */
+function verdictOf({
+  draft: { end },
+  own,
+  first,
+  failing,
+}: ChapterView): Pick<ChapterRecord, "reason" | "message" | "next"> {
+  if (end?.outcome === "Superseded") return { reason: "Superseded", message: reasonText("Superseded").means };
+  const last =
     (end === undefined ? undefined : own.findLast(({ line }) => line.mark === "end" || line.mark === "fail")?.line) ??
     own.at(-1)?.line ??
     first.line;
-  // While the chapter is open, the current failure matters.
-  const failing =
-    end === undefined ? steps.findLast(({ outcome, isOpen }) => outcome === "Failed" && !isOpen) : undefined;
-  const reason = end?.outcome === "Superseded" ? "Superseded" : (failing?.reason ?? lastWord.reason);
-  const message = end?.outcome === "Superseded" ? reasonText("Superseded").means : (failing?.message ?? lastWord.msg);
-  const succeeded = end?.outcome === "Succeeded";
-  const next =
-    succeeded || end?.outcome === "Superseded"
-      ? ""
-      : ((lastWord.reason === reason ? lastWord.next?.action : undefined) ?? reasonText(reason).next);
+  const reason = failing?.reason ?? last.reason;
+  const message = failing?.message ?? last.msg;
+  if (end?.outcome === "Succeeded") return { reason, message };
+  const next = (last.reason === reason ? last.next?.action : undefined) ?? reasonText(reason).next;
+  return { reason, message, ...present("next", next) };
+}
+
+/** Whether an open chapter that should advance by itself has been without a line for too long. */
+function isAbandoned({ kind, draft, own, first, failing, now }: ChapterView): boolean {
   const latest = own.reduce((max, { at }) => Math.max(max, at), first.at);
-  const isAbandoned =
-    end === undefined &&
+  return (
+    draft.end === undefined &&
     chapterRule(kind, draft.chapter).goesOn === true &&
     now - latest > abandonedAfterMs &&
-    failing === undefined;
-  const data = new Map(own.flatMap(({ line }) => Object.entries(line.data ?? {})));
-  const said = (key: string) => data.get(key) ?? "";
-  const has = (suffix: "from" | "to") => {
-    const value = {
-      ...(said(suffix) === "" ? {} : { config: said(suffix) }),
-      ...(said(`${suffix}Image`) === "" ? {} : { image: said(`${suffix}Image`) }),
-      ...(said(`${suffix}Version`) === "" ? {} : { version: said(`${suffix}Version`) }),
-    };
-    return Object.keys(value).length === 0 ? undefined : value;
-  };
-  const to =
-    has("to") ??
-    (kind === "node" && draft.chapter === "Update" && draft.run !== "" ? { config: draft.run } : undefined);
-  const from = has("from");
-  const ending = end === undefined ? undefined : own.findLast(({ at }) => at === end.at);
-  // The line that interrupted it belongs to another chapter.
-  const durationMs =
-    end === undefined
-      ? undefined
-      : Math.max(0, Math.round(ending === undefined ? end.at - first.at : durationOf(first, ending, end.at)));
-  const outOfServiceMs = outOfService(steps, end);
-  const skew = all.some(({ skew: each }) => each);
-  const missed = own.reduce(
-    (sum, { line }) => sum + (line.reason === "Gap" ? Number(line.data?.["lines"] ?? 0) : 0),
-    0,
+    failing === undefined
   );
-  const place = pool ?? said("pool");
-  const record: ChapterRecord = {
-    book,
-    chapter: draft.chapter,
-    run: draft.run,
-    ...(place === "" ? {} : { pool: place }),
-    ...(said("cause") === ""
-      ? {}
-      : {
-          cause: {
-            text: said("cause"),
-            ...(said("by") === "" ? {} : { by: said("by") }),
-            ...(said("parent") === "" ? {} : { parent: said("parent") }),
-          },
-        }),
-    ...(from === undefined ? {} : { from }),
-    ...(to === undefined ? {} : { to }),
-    startedAt: timestampOf(first.at),
-    ...(end === undefined ? {} : { endedAt: timestampOf(end.at) }),
-    ...(durationMs === undefined ? {} : { durationMs, duration: durationText(durationMs) }),
-    ...(outOfServiceMs === undefined ? {} : { outOfServiceMs }),
-    state: end !== undefined ? "Closed" : isAbandoned ? "Abandoned" : "Open",
-    ...(end === undefined ? {} : { outcome: end.outcome }),
-    reason,
-    message,
-    ...(next === "" ? {} : { next }),
-    confidence: own.some(({ line }) => line.via === "told") ? "Told" : "Observed",
-    ...(skew ? { skew } : {}),
-    ...(missed > 0 ? { missed } : {}),
-    sections,
-    entries: all.filter(({ line }) => line.level !== "debug" && !(succeeded && line.level === "progress")).map(entryOf),
-    dropped: 0,
-    through: marksOf(
-      draft.lines.flatMap(({ line, late }) => (late === undefined && line.via === "told" ? [line] : [])),
-    ).slice(-32),
-  };
-  const left = all.length - record.entries.length;
-  return fitted({ ...record, dropped: left });
 }
+
+/** The lines to store; a chapter that has succeeded no longer needs those about progress. */
+const entriesOf = ({ draft, all }: ChapterView): ChapterEntry[] =>
+  all
+    .filter(({ line }) => line.level !== "debug" && !(draft.end?.outcome === "Succeeded" && line.level === "progress"))
+    .map(entryOf);
 
 function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]): Step[] {
   const order = sectionsOf(kind, chapter);

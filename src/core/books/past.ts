@@ -206,7 +206,7 @@ export function estimateRollOut(
 
 /** `between 10:40 and 10:55, most likely 10:47 (of 12 updates of this pool)`, in UTC. */
 export function estimateText({ likely, earliest, latest, of, late }: Estimate, now: number): string {
-  const at = (moment: number) => `${clockText(moment, now).slice(0, -3)}`;
+  const at = (time: number) => `${clockText(time, now).slice(0, -3)}`;
   const basis = `${of === 1 ? "one update" : `median of ${of} updates`} of this pool`;
   const span =
     at(earliest) === at(latest)

@@ -111,12 +111,12 @@ export function phaseWordOf(node: Node, machineConfigNode: MachineConfigNode | u
   const condition = type === undefined ? undefined : conditionOf(machineConfigNode?.status?.conditions, type);
   const tells = condition !== undefined && condition.status !== "False";
   const isBroken = phase === "Degraded" || phase === "Unreconcilable";
-  const said =
+  const detail =
     tells && phase !== "ApplyingFiles" && phase !== "Cordoning" && phase !== "Updated" ? condition.message : "";
   return {
     phase,
     reason: tells ? condition.reason : "",
-    message: said === "" && isBroken ? (node.metadata.annotations?.[annotations.reason] ?? "") : said,
+    message: detail === "" && isBroken ? (node.metadata.annotations?.[annotations.reason] ?? "") : detail,
     since: tells ? condition.lastTransitionTime : "",
   };
 }

@@ -24,9 +24,9 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
   const index = books.find(({ spec }) => spec.book === book)?.spec;
   const closed = kept.filter(({ state }) => state === "Closed");
   const open = kept.filter(({ state }) => state !== "Closed");
-  const told = journals.flatMap((journal) => admittedLines(journal).lines.filter((line) => line.book === book));
+  const admitted = journals.flatMap((journal) => admittedLines(journal).lines.filter((line) => line.book === book));
   // Of chapters that were thrown away the journals may still have lines.
-  const isGone = (line: (typeof told)[number]) =>
+  const isGone = (line: (typeof admitted)[number]) =>
     index !== undefined &&
     isKnown(index.through, line) &&
     !open.some(({ chapter, run }) => chapter === line.chapter && (line.run === undefined || line.run === run));
@@ -34,7 +34,7 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
   const late = new Set(
     kept.flatMap(({ entries }) => entries.flatMap((entry) => (entry.late === undefined ? [] : [lineKey(entry)]))),
   );
-  const fresh = told.filter((line) => !isGone(line) && !late.has(lineKey(line)));
+  const fresh = admitted.filter((line) => !isGone(line) && !late.has(lineKey(line)));
   const records = foldBook(book, [...open.flatMap(linesOfChapter), ...fresh], {
     now,
     // Times of objects are whole seconds: a line within the last one is of the chapter that closed.

@@ -253,11 +253,11 @@ export function phasesAtEnd(target: string, run: readonly Condition[], now: numb
     updated?.status === "False" ? `, ${durationText(Math.max(0, now - Date.parse(updated.lastTransitionTime)))}` : "";
   const behind = (type: string): string => {
     const phase = left.get(type);
-    const said =
+    const detail =
       type === types.updatePostActionComplete && phase !== undefined && phase.status !== "False"
         ? `: ${phase.reason}${phase.message === "" ? "" : `: ${phase.message}`}`
         : "";
-    return `last: ${phase?.reason === notRequired ? notRequired : "Succeeded"}${took}, target ${target}, ended ${timestampOf(now)}${said}`;
+    return `last: ${phase?.reason === notRequired ? notRequired : "Succeeded"}${took}, target ${target}, ended ${timestampOf(now)}${detail}`;
   };
   return allConditionTypes
     .filter((type) => type !== types.nodeDegraded)

@@ -255,8 +255,8 @@ export function classifyImageError(
   const status = typeof error.facts["status"] === "number" ? error.facts["status"] : undefined;
   const problem = typeof error.facts["problem"] === "string" ? `: ${error.facts["problem"]}` : "";
   const host = typeof error.facts["host"] === "string" ? `${error.facts["host"]}` : "the registry";
-  const said = typeof error.facts["says"] === "string" ? ` (${error.facts["says"]})` : "";
-  const text = `${host}${status === undefined ? "" : ` answered ${status}${said}`}${problem}` || error.message;
+  const answer = typeof error.facts["says"] === "string" ? ` (${error.facts["says"]})` : "";
+  const text = `${host}${status === undefined ? "" : ` answered ${status}${answer}`}${problem}` || error.message;
   return {
     class: imageClassOf(step, error.code, status, `${text} ${error.message}`),
     step,

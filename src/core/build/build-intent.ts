@@ -9,6 +9,7 @@ import { supportedExtensions } from "../config/validate-machine-config.ts";
 import type { ContentMode } from "../config/node-config.ts";
 import { type InputProblem, error, warning } from "./input-problem.ts";
 import { type Data, buildConfigKeys, buildSettings } from "./build-settings.ts";
+import { listText } from "../text/list-text.ts";
 
 export type OptInSource = "MachineOSConfig" | "PoolLabel" | "ClusterDefault";
 
@@ -275,8 +276,7 @@ const secretTypes: ReadonlySet<string> = new Set(["kubernetes.io/dockercfg", "ku
 /** A token may be refused this often before it counts: services that give them start with the cluster. */
 const forgivenDenials = 3;
 const shownNames = 10;
-const listed = (names: readonly string[]) =>
-  `${names.slice(0, shownNames).join(", ")}${names.length > shownNames ? ` and ${names.length - shownNames} more` : ""}`;
+const listed = (names: readonly string[]) => listText(names, shownNames);
 
 function secretProblems(field: string, name: string, secret: SecretFacts, host: string): readonly InputProblem[] {
   if (secret.is === "absent")

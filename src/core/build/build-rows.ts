@@ -119,8 +119,8 @@ export function buildTable(rows: readonly BuildRow[], ageOf: (since: string) => 
       .join("  ")
       .trimEnd(),
   );
-  const said = rows.flatMap(({ pool, state, message }) =>
+  const lines = rows.flatMap(({ pool, state, message }) =>
     message === "" || state.startsWith("Succeeded") ? [] : [`${pool}: ${message}`],
   );
-  return `${[...table, ...(said.length === 0 ? [] : ["", ...said])].join("\n")}\n`;
+  return `${[...table, ...(lines.length === 0 ? [] : ["", ...lines])].join("\n")}\n`;
 }

@@ -1,9 +1,9 @@
 import { type Element, children, elementAt, nameOf, isStrictDer, partsOf } from "./der.ts";
 import { readPem } from "./pem.ts";
 
-/** What is read of a certificate: enough to say whose it is and until when it is good. */
+/** Facts about a certificate: its subject, its issuer and its validity period. */
 export interface CertificateFacts {
-  /** Distinguished names as RFC 2253 writes them, the most special part first: `CN=a,O=b`. */
+  /** Distinguished names in RFC 2253 form, the most specific part first: `CN=a,O=b`. */
   readonly subject: string;
   readonly signer: string;
   /** Of the subject; empty where it has none. */
@@ -54,7 +54,7 @@ export function certificatesOf(bundle: string): readonly BundledCertificate[] {
 
 const tags = { version: 0xa0, utcTime: 0x17 } as const;
 
-/** RFC 5280, 4.1.2.5: years of two digits are those from 1950 to 2049. */
+/** RFC 5280, 4.1.2.5: two-digit years range from 1950 to 2049. */
 function timeOf(element: Element | undefined): string | undefined {
   const text = String.fromCharCode(...(element?.contents ?? []));
   const [, year = "", rest = ""] =
@@ -66,17 +66,17 @@ function timeOf(element: Element | undefined): string | undefined {
 }
 
 /**
- * Reads an X.509 certificate as far as facts about it are shown; nothing is verified.
+ * Reads facts from an X.509 certificate for display; it verifies nothing.
  *
  * @param der RFC 5280, section 4.1.
- * @returns `undefined` for what is no certificate.
+ * @returns `undefined` if the bytes are not a certificate.
  */
 export function certificateFacts(der: Uint8Array): CertificateFacts | undefined {
   if (!isStrictDer(der)) return undefined;
   const certificate = elementAt(der, 0);
   const [body] = children(certificate?.contents ?? new Uint8Array());
   const fields = children(body?.contents ?? new Uint8Array());
-  // The version is left out of certificates of version 1.
+  // Certificates of version 1 omit the version.
   const [, , issuer, validity, subject] = fields[0]?.tag === tags.version ? fields.slice(1) : fields;
   const [from, until] = children(validity?.contents ?? new Uint8Array());
   const notBefore = timeOf(from);

@@ -3,9 +3,9 @@ import { textOf } from "../../ignition/data-url.ts";
 import { type Element, children, elementAt, isStrictDer, partsOf } from "./der.ts";
 import { readPem, strictBase64 } from "./pem.ts";
 
-/** What a request for a certificate asks for, and what its signature is over. */
+/** What a certificate request asks for, and the bytes that its signature covers. */
 export interface CertificateRequestFacts {
-  /** Of the subject, in its order; more than one is unusual, and whoever trusts the subject looks. */
+  /** Of the subject, in its order; several are unusual, and code that trusts the subject must check for them. */
   readonly commonNames: readonly string[];
   readonly organizations: readonly string[];
   /** How many attributes of other types its subject has. */
@@ -15,7 +15,7 @@ export interface CertificateRequestFacts {
   readonly ipAddresses: readonly string[];
   readonly emailAddresses: readonly string[];
   readonly uris: readonly string[];
-  /** How many names of other kinds it asks for. */
+  /** Number of requested names of other kinds. */
   readonly otherNames: number;
   /** SubjectPublicKeyInfo, in DER. */
   readonly publicKey: Uint8Array;
@@ -67,7 +67,7 @@ const label = "CERTIFICATE REQUEST";
 
 const none = new Uint8Array();
 
-/** @param der CertificationRequest, RFC 2986, 4.2. `undefined` for what is none. */
+/** @param der CertificationRequest, RFC 2986, 4.2. `undefined` if the bytes are no request. */
 export function certificateRequestFacts(der: Uint8Array): CertificateRequestFacts | undefined {
   const request = isStrictDer(der) ? elementAt(der, 0) : undefined;
   if (request?.tag !== tags.sequence) return undefined;
@@ -99,7 +99,7 @@ export function certificateRequestFacts(der: Uint8Array): CertificateRequestFact
     uris: named(nameTags.uri),
     otherNames: asked.filter(({ tag }) => !known.has(tag)).length,
     publicKey: publicKey.whole,
-    // The first byte of a bit string counts the bits of its last one that do not belong to it.
+    // The first byte of a bit string counts the unused bits of its last byte.
     signature: {
       algorithm: bytesToHex(children(algorithm?.contents ?? none)[0]?.contents ?? none),
       over: info.whole,
@@ -150,13 +150,13 @@ function alternativeNames(attributes: Element): readonly Element[] {
   return extensions.flatMap(({ contents }) => {
     const [type, ...rest] = children(contents);
     if (bytesToHex(type?.contents ?? none) !== oids.subjectAltName) return [];
-    // Between them may stand whether the extension is critical.
+    // The critical flag may stand between them.
     const value = rest.find(({ tag }) => tag === tags.octetString);
     return children(elementAt(value?.contents ?? none, 0)?.contents ?? none);
   });
 }
 
-/** RFC 5952 for the longer ones; what has another length than an address stays visible as what it is. */
+/** IPv6 in RFC 5952 form; bytes of any other length are shown unchanged. */
 function addressText(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join(".");
   if (bytes.length !== 16) return `0x${bytesToHex(bytes)}`;

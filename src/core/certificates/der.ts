@@ -4,12 +4,12 @@ import { textOf } from "../../ignition/data-url.ts";
 export interface Element {
   readonly tag: number;
   readonly contents: Uint8Array;
-  /** With its tag and its length: what signatures are over. */
+  /** With its tag and its length: the bytes that signatures cover. */
   readonly whole: Uint8Array;
   readonly end: number;
 }
 
-/** The element that begins at a byte; `undefined` where none does, or its end is beyond the bytes. */
+/** The element that begins at a byte; `undefined` if none does, or if it is truncated. */
 export function elementAt(bytes: Uint8Array, at: number): Element | undefined {
   const tag = bytes[at];
   const first = bytes[at + 1];
@@ -18,7 +18,7 @@ export function elementAt(bytes: Uint8Array, at: number): Element | undefined {
   let begin = at + 2;
   if (first >= 0x80) {
     const count = first & 0x7f;
-    // Lengths of more than four bytes belong to nothing that is a certificate.
+    // No certificate has lengths of more than four bytes.
     if (count === 0 || count > 4) return undefined;
     length = 0;
     for (const byte of bytes.subarray(begin, begin + count)) length = length * 256 + byte;
@@ -30,7 +30,7 @@ export function elementAt(bytes: Uint8Array, at: number): Element | undefined {
     : { tag, contents: bytes.subarray(begin, end), whole: bytes.subarray(at, end), end };
 }
 
-/** The elements that follow one another in some bytes, up to the first that is none. */
+/** Consecutive elements, up to the first that cannot be read. */
 export function children(bytes: Uint8Array): readonly Element[] {
   const found: Element[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -78,7 +78,7 @@ function isFilled({ tag, contents }: Element, depth: number): boolean {
 const bmpString = 0x1e;
 
 /**
- * Last number of 2.5.4.x → what it is called: RFC 2253, 2.3, and Go's crypto/x509/pkix (master), after which the
+ * Last number of 2.5.4.x → its short name: RFC 2253, 2.3, and Go's crypto/x509/pkix (master), after which the
  * reference writes names.
  */
 const attributeNames: Readonly<Record<number, string>> = {
@@ -93,7 +93,7 @@ const attributeNames: Readonly<Record<number, string>> = {
   17: "POSTALCODE",
 };
 
-/** Parts of a name in the order of the certificate, each with what it is called; those of other kinds are left out. */
+/** Parts of a name in the order of the certificate, each with its short name; other attributes are dropped. */
 export function partsOf(
   name: Element | undefined,
 ): readonly (readonly { readonly type: string; readonly value: string }[])[] {
@@ -112,7 +112,7 @@ export function partsOf(
 
 const escaped = (value: string) => value.replaceAll(/[,+"\\<>;]|^[ #]|(?<=.) $/g, "\\$&");
 
-/** The whole name as RFC 2253 writes it. */
+/** The whole name in RFC 2253 form. */
 export function nameOf(name: Element | undefined): string {
   return partsOf(name)
     .filter((set) => set.length > 0)

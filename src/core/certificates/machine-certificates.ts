@@ -3,11 +3,11 @@ import { hostPaths } from "../../api/names.ts";
 import { decodeContents, textOf } from "../../ignition/data-url.ts";
 import { readBundle } from "./certificate-facts.ts";
 
-/** A file that machines have from ControllerConfig itself, and not from a MachineConfig. */
+/** A file that machines take from ControllerConfig directly, not from a MachineConfig. */
 export interface MachineFile {
   readonly path: string;
   readonly contents: Uint8Array;
-  /** Permission bits of a file that is not there yet; one that is keeps its own unless it holds credentials. */
+  /** Permission bits of a new file; an existing file keeps its own unless it holds credentials. */
   readonly mode: number;
   readonly credentials: boolean;
 }
@@ -15,15 +15,16 @@ export interface MachineFile {
 export interface MachineCertificates {
   readonly files: readonly MachineFile[];
   /**
-   * What cannot be written, and why: without contents. `path`: of the file that stays as it is; none where nothing
-   * could be one.
+   * What cannot be written, and why, without contents. `path`: the file that stays unchanged; absent if the problem
+   * concerns no file.
    */
   readonly problems: readonly { readonly path: string | undefined; readonly message: string }[];
 }
 
 /**
- * Files that are the writer's alone: what a MachineConfig says of them is as old as that MachineConfig, so no plan
- * writes or compares them. Same as the reference: openshift/machine-config-operator pkg/daemon/daemon.go (main).
+ * Files that only the certificate writer owns: their contents in a MachineConfig are as old as that MachineConfig, so
+ * no plan writes or compares them. Same as the reference: openshift/machine-config-operator pkg/daemon/daemon.go
+ * (main).
  */
 export const certificatePaths: ReadonlySet<string> = new Set([
   hostPaths.kubeletCa,
@@ -41,7 +42,7 @@ type Spec = Pick<
 >;
 
 /**
- * Which files of certificates and credentials a machine is to have: paths and form of
+ * The certificate and credential files of a machine. Paths and form:
  * openshift/machine-config-operator pkg/daemon/certificate_writer.go (main). Later entries of one registry win.
  */
 export function machineCertificates(spec: Spec): MachineCertificates {
@@ -81,7 +82,7 @@ export function machineCertificates(spec: Spec): MachineCertificates {
   return { files: [...files.values()].sort((a, b) => (a.path < b.path ? -1 : 1)), problems };
 }
 
-/** Keys of a ConfigMap know no colon: `host..port` stands for `host:port`. */
+/** ConfigMap keys cannot contain a colon: `host..port` stands for `host:port`. */
 const registryCaPath = (file: string) => `${hostPaths.registryCas}/${file.replace("..", ":")}/ca.crt`;
 const isRegistry = (file: string) =>
   /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(file) && file.split("..").length <= 2;

@@ -1,5 +1,5 @@
 /**
- * What `config.openshift.io` APIServer says of TLS. Source of names: openshift/api
+ * The TLS settings of the `config.openshift.io` APIServer. Source of names: openshift/api
  * config/v1/types_tlssecurityprofile.go (master).
  */
 export interface TlsSecurityProfile {
@@ -9,7 +9,7 @@ export interface TlsSecurityProfile {
     | undefined;
 }
 
-/** What a listener is set to: ciphers by the names that OpenSSL has for them. */
+/** TLS settings of a listener, with ciphers by their OpenSSL names. */
 export interface TlsSettings {
   readonly minVersion: "TLSv1.2" | "TLSv1.3";
   readonly ciphers: readonly string[];
@@ -20,20 +20,20 @@ export type TlsDecision =
       readonly verdict: "settings";
       readonly settings: TlsSettings;
       /** Ciphers as flags name them (IANA). */ readonly flags: readonly string[];
-      /** What of the profile is not followed, for people. */ readonly notes: readonly string[];
+      /** Parts of the profile that are not followed, for people. */ readonly notes: readonly string[];
     }
   | { readonly verdict: "refused"; readonly reason: string };
 
 interface Cipher {
-  /** IANA, by which flags name it. */
+  /** IANA name, as flags use it. */
   readonly flag: string;
-  /** OpenSSL, by which profiles name it. */
+  /** OpenSSL name, as profiles use it. */
   readonly name: string;
   readonly of: "TLSv1.2" | "TLSv1.3";
 }
 
 /**
- * Every cipher that a listener of this suite speaks. https://www.iana.org/assignments/tls-parameters,
+ * Every cipher that the listeners of this suite support. https://www.iana.org/assignments/tls-parameters,
  * openssl-ciphers(1).
  */
 const ciphers: readonly Cipher[] = [
@@ -83,7 +83,7 @@ const old = [
     " ",
   ),
 ];
-/** The profiles with names, as openshift/api has them. */
+/** The named profiles of openshift/api. */
 const profiles: Readonly<Record<string, { readonly ciphers: readonly string[]; readonly minVersion: string }>> = {
   Old: { ciphers: old, minVersion: "VersionTLS10" },
   Intermediate: { ciphers: intermediate, minVersion: "VersionTLS12" },
@@ -114,8 +114,8 @@ function settingsOf(
 }
 
 /**
- * What a cluster's profile makes of a listener; Intermediate where the cluster says nothing. Versions before 1.2 and
- * ciphers that are not spoken here are left out with a note; a profile of which nothing is left is refused.
+ * The listener settings for a cluster's profile; Intermediate where the cluster sets none. TLS versions before 1.2 and
+ * unsupported ciphers are dropped with a note; a profile without any supported cipher is refused.
  */
 export function tlsOfProfile(profile: TlsSecurityProfile | undefined): TlsDecision {
   const type = profile?.type === undefined || profile.type === "" ? "Intermediate" : profile.type;
@@ -142,8 +142,9 @@ export function tlsOfProfile(profile: TlsSecurityProfile | undefined): TlsDecisi
 }
 
 /**
- * What flags make of a listener: what they say is followed, or refused. @param cipherSuites `undefined`: none were
- * named, and Intermediate holds; an empty list is not the same, and says nothing that can be followed.
+ * The listener settings for command line flags, which are followed or refused.
+ *
+ * @param cipherSuites `undefined`: none were named, and Intermediate applies; an empty list is refused.
  */
 export function tlsOfFlags(minVersion: string | undefined, cipherSuites: readonly string[] | undefined): TlsDecision {
   const version = versions[minVersion ?? "VersionTLS12"];

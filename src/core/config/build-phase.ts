@@ -2,7 +2,7 @@ import { machineOSBuildConditions as types } from "../../api/names.ts";
 import { type Condition, conditionOf } from "../../api/schema/object.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 
-/** Where a build is. `Initial`: made, and no condition is set yet. */
+/** The state of a build. `Initial`: created, without a condition yet. */
 export type BuildPhase = "Initial" | "Prepared" | "Building" | "Succeeded" | "Failed" | "Interrupted";
 
 export interface BuildState {
@@ -12,17 +12,17 @@ export interface BuildState {
   readonly message: string;
 }
 
-/** Phases that a condition of the same name stands for, in the order in which a build's status lists them. */
+/** Phases with a condition of the same name, in the order of a build's status. */
 export const phases = ["Prepared", "Building", "Succeeded", "Failed", "Interrupted"] as const;
 
 /** Phases that a build never leaves. */
 export const terminal = ["Succeeded", "Failed", "Interrupted"] as const;
 const ends: ReadonlySet<BuildPhase> = new Set(terminal);
 
-/** Whether nothing more comes of a build: with an image, without one, or taken back. */
+/** Whether a build has ended: with an image, without one, or interrupted. */
 export const hasEnded = ({ phase }: Pick<BuildState, "phase">): boolean => ends.has(phase);
 
-/** What a build's conditions say. An end outweighs a condition that an unfinished write has left True beside it. */
+/** The state from a build's conditions. A final phase outweighs a condition that a partial write left True. */
 export function stateOfBuild(build: Pick<MachineOSBuild, "status">): BuildState {
   const conditions = build.status?.conditions as readonly Condition[] | undefined;
   for (const phase of [...terminal, ...phases]) {

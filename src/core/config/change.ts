@@ -1,10 +1,10 @@
 /**
- * The vocabulary of differences, shared by diffs, plans, admission warnings and the books: what is different between
- * two configurations, or between a configuration and a machine, one entry for each thing that can have a consequence.
+ * The vocabulary of differences, shared by diffs, plans, admission warnings and the books: the differences between
+ * two configurations, or between a configuration and a machine, with one entry for each possible consequence.
  */
 export type Change =
   | { readonly kind: "file"; readonly path: string; readonly op: Op }
-  /** `parts`: what about the unit: `contents`, `enablement`, `mask`, or the name of a drop-in. */
+  /** `parts` of the unit that differ: `contents`, `enablement`, `mask`, or the name of a drop-in. */
   | { readonly kind: "unit"; readonly name: string; readonly op: Op; readonly parts: readonly string[] }
   | { readonly kind: "sshKeys"; readonly user: string; readonly op: Op }
   | { readonly kind: "password"; readonly user: string; readonly op: Op }
@@ -13,7 +13,7 @@ export type Change =
   | { readonly kind: "extensions"; readonly from: readonly string[]; readonly to: readonly string[] }
   | { readonly kind: "kernelType"; readonly from: string; readonly to: string }
   | { readonly kind: "fips"; readonly from: boolean; readonly to: boolean }
-  /** A part of the config that only machines that start with it follow. `names`: paths and devices that differ. */
+  /** A part of the config that only new machines follow. `names`: paths and devices that differ. */
   | { readonly kind: "storage"; readonly section: StorageSection; readonly op: Op; readonly names: readonly string[] };
 
 export type StorageSection = "directories" | "disks" | "filesystems" | "links" | "luks" | "raid";
@@ -29,7 +29,7 @@ export type Consequence =
   | { readonly kind: "restart"; readonly unit: string }
   | { readonly kind: "reboot" };
 
-/** One consequence with everything that asks for it. */
+/** One consequence with all its causes. */
 export interface Because {
   readonly consequence: Consequence;
   readonly changes: readonly Change[];
@@ -37,7 +37,7 @@ export interface Because {
   readonly why: string;
 }
 
-/** A change in the words of people: `/etc/chrony.conf`, `unit crio.service (10-proxy.conf)`, `kernel arguments`. */
+/** A change as people read it: `/etc/chrony.conf`, `unit crio.service (10-proxy.conf)`, `kernel arguments`. */
 export function describeChange(change: Change): string {
   switch (change.kind) {
     case "file":

@@ -1,26 +1,27 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { listText } from "../text/list-text.ts";
 
-/** A MachineConfig that makes the difference between what a pool had last and what it should have. */
+/** A MachineConfig that makes a pool's target differ from its last configuration. */
 export interface ChangedSource {
   readonly name: string;
   readonly what: "added" | "changed" | "taken away";
   /**
-   * Who wrote it last, and when, as the API server keeps it: a field manager, and RFC 3339. Of what was taken away
-   * nobody can be asked any more.
+   * Last writer and time, as the API server records them: a field manager, and RFC 3339. Unknown for a deleted
+   * MachineConfig.
    */
   readonly by?: string;
   readonly at?: string;
 }
 
-/** What a managed field says of who wrote it. */
+/** The writer in an entry of managedFields. */
 interface ManagedBy {
   readonly manager?: string;
   readonly time?: string;
   readonly subresource?: string;
 }
 
-/** Who wrote a MachineConfig last, apart from its status. */
+/** The last writer of a MachineConfig, apart from its status. */
 export const lastWriter = (config: MachineConfig | undefined): ManagedBy | undefined =>
   ((config?.metadata.managedFields ?? []) as readonly ManagedBy[])
     .filter(({ subresource, time }) => (subresource ?? "") === "" && time !== undefined)
@@ -31,7 +32,7 @@ const sourcesOf = (configuration: unknown): readonly string[] =>
     ({ name }) => (name === undefined ? [] : [name]),
   );
 
-/** By whom and when a MachineConfig was written last, as far as the API server keeps it. */
+/** Last writer and time of a MachineConfig, as far as the API server records them. */
 export function lastWriterText(config: MachineConfig): readonly string[] {
   const writer = lastWriter(config);
   return writer?.manager === undefined
@@ -39,7 +40,7 @@ export function lastWriterText(config: MachineConfig): readonly string[] {
     : [`by ${writer.manager}${writer.time === undefined ? "" : ` at ${writer.time}`}`];
 }
 
-/** Which MachineConfigs make a pool's target differ from what it had last, and who wrote them when. */
+/** The MachineConfigs that make a pool's target differ from its last configuration, with their last writers. */
 export function changedSources(
   pool: MachineConfigPool,
   machineConfig: (name: string) => MachineConfig | undefined,
@@ -50,7 +51,7 @@ export function changedSources(
   if (is.length === 0) return [];
   const renderedAt = Date.parse(machineConfig(before.name)?.metadata.creationTimestamp ?? "");
   const added = was.length === 0 ? [] : is.filter((name) => !was.includes(name));
-  // Times are whole seconds: what was written in the second of the last rendering was in it.
+  // Times are whole seconds: a write in the second of the last rendering was part of it.
   const changed = is.filter((name) => {
     const time = Date.parse(lastWriter(machineConfig(name))?.time ?? "");
     return !added.includes(name) && Number.isFinite(renderedAt) && Number.isFinite(time) && time > renderedAt;
@@ -71,13 +72,13 @@ export function changedSources(
   ];
 }
 
-/** The same as the cause of a chapter; empty: not known. */
+/** The changed sources as the cause of a chapter; empty if not known. */
 export function causeOf(sources: readonly ChangedSource[]): { readonly cause?: string; readonly by?: string } {
   if (sources.length === 0) return {};
-  const shown = sources.slice(0, 5).map(({ name, what }) => `${name} ${what}`);
+  const shown = sources.map(({ name, what }) => `${name} ${what}`);
   const by = [...new Set(sources.flatMap((source) => source.by ?? []))];
   return {
-    cause: `MachineConfig ${shown.join(", ")}${sources.length > 5 ? ` and ${sources.length - 5} more` : ""}`,
+    cause: `MachineConfig ${listText(shown, 5)}`,
     ...(by.length === 0 ? {} : { by: by.slice(0, 5).join(", ") }),
   };
 }

@@ -8,7 +8,7 @@ import { reconcile } from "./reconcilable.ts";
 
 type Config = Pick<MachineConfig, "metadata" | "spec">;
 
-/** What the reference would say and do about a change: for adoption of a live cluster, and for comparison with it. */
+/** What the reference would report and do about a change: for adoption of a live cluster, and for comparison. */
 export interface ReferenceClassification {
   readonly os: boolean;
   readonly kernelArguments: boolean;
@@ -97,7 +97,7 @@ const reloadPaths = new Set([
 ]);
 const restartPath = "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt";
 
-/** What changed files ask for by the rules that were there before policies. */
+/** The action for changed files under the rules from before disruption policies. */
 export function legacyActionOf(paths: readonly string[]): LegacyAction {
   let action: LegacyAction = "none";
   for (const path of paths) {

@@ -11,8 +11,8 @@ export interface DescribedChange {
 }
 
 /**
- * Differences between two configurations for people: unified diffs of decoded contents, secrets masked. That a secret
- * changes is said, what it is never: neither its length nor a digest, which could be tried out.
+ * Differences between two configurations for people: unified diffs of decoded contents, secrets masked. The text
+ * shows that a secret changes, but never the secret, its length, or a digest that could be guessed against.
  */
 export function describeDiff(changes: readonly ConfigChange[]): readonly DescribedChange[] {
   return changes.map((change) => ({
@@ -25,7 +25,7 @@ export function describeDiff(changes: readonly ConfigChange[]): readonly Describ
 const signOf = (change: Change): string =>
   "op" in change ? { create: "+", update: "~", delete: "-" }[change.op] : "~";
 
-/** Whether a file's contents are a secret on either side: what was one must not appear because it is none any more. */
+/** Whether a file's contents are a secret on either side: a former secret must not appear either. */
 function isSecret({ after, before, path }: Extract<ConfigChange, { kind: "file" }>): boolean {
   return [before, after].some(
     (state) =>
@@ -36,7 +36,7 @@ function isSecret({ after, before, path }: Extract<ConfigChange, { kind: "file" 
 
 const shownText = (text: string) => maskLines(text.split("\n")).join("\n");
 
-/** A change that may be shown: contents that are secrets, and what looks like one in others, masked. */
+/** A change that is safe to show: secret contents, and text that looks like a secret, are masked. */
 export function maskChange(change: ConfigChange): ConfigChange {
   switch (change.kind) {
     case "file": {
@@ -188,10 +188,10 @@ const printable = (line: string) =>
 function unified(path: string, before: string | undefined, after: string | undefined): readonly string[] {
   if (before === after) return [];
   const [old, next] = [linesOf(before ?? ""), linesOf(after ?? "")];
-  // Secrets are looked for in the whole text, and masked only after the lines were compared.
+  // Finds secrets in the whole text, and masks them only after comparing the lines.
   const [oldShown, nextShown] = [maskLines(old), maskLines(next)];
   const ends = (text: string | undefined) => text === undefined || text === "" || text.endsWith("\n");
-  // As diff(1), a last line differs by its missing line break.
+  // As in diff(1), a last line differs by its missing line break.
   const marked = (lines: readonly string[], text: string | undefined) =>
     ends(text) || lines.length === 0 ? lines : [...lines.slice(0, -1), `${lines.at(-1) ?? ""}\n`];
   const hunks = hunksBetween(marked(old, before), marked(next, after));

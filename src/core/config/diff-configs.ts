@@ -11,14 +11,14 @@ import { splitKernelArguments } from "./node-config.ts";
 import { ignitionOf } from "./validate-machine-config.ts";
 
 /**
- * One change with what is needed to print it. Every `ConfigChange` is a `Change`, so it goes where changes go; `before`
- * is missing for what is created, `after` for what is deleted. Passwords carry no detail: they must never print.
+ * One change with what is needed to print it. Every `ConfigChange` is a `Change`, so it can be used as one; `before` is
+ * absent for a created item, `after` for a deleted one. Passwords carry no detail: they must never be printed.
  */
 export type ConfigChange =
   | (Of<"file"> & {
       readonly before?: FileState;
       readonly after?: FileState;
-      /** What about the file differs. */ readonly parts: readonly FilePart[];
+      /** The parts of the file that differ. */ readonly parts: readonly FilePart[];
     })
   | (Of<"unit"> & { readonly before?: UnitState; readonly after?: UnitState })
   | (Of<"sshKeys"> & { readonly added: readonly string[]; readonly removed: readonly string[] })
@@ -44,25 +44,25 @@ export interface FileState {
 export type ContentsState =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "binary"; readonly sizeBytes: number; readonly sha256: string }
-  /** They are a secret, and what this is part of is for people to see: `describe-diff.ts`. */
+  /** The contents are secret, and must be masked for people: `describe-diff.ts`. */
   | { readonly kind: "masked" }
-  /** They cannot be had from the config: the source, shortened, and why. */
+  /** The config does not hold the contents: the shortened source, and why. */
   | { readonly kind: "unknown"; readonly source: string; readonly reason: string };
 
 /** A unit as it will be on disk. */
 export interface UnitState {
-  /** `masked`: a link to /dev/null; `removed`: whatever is there is taken away; `unsaid`: left as it is. */
+  /** `masked`: a link to /dev/null; `removed`: any existing text is removed; `unsaid`: left unchanged. */
   readonly main: { readonly kind: "text"; readonly text: string } | { readonly kind: "masked" | "removed" | "unsaid" };
-  /** `preset`: as the vendor's presets say. `unsaid`: left as it is. */
+  /** `preset`: by the vendor's presets. `unsaid`: left unchanged. */
   readonly enablement: "enabled" | "disabled" | "preset" | "unsaid";
-  /** Name → text; "" for a drop-in that must not be there. */
+  /** Name → text; "" for a drop-in that must not exist. */
   readonly dropins: Readonly<Record<string, string>>;
 }
 
 type Config = Pick<MachineConfig, "metadata" | "spec">;
 
 /**
- * What is different for a machine between two configurations, in the order files, units, accounts, kernel and OS, each
+ * The differences for a machine between two configurations, in the order files, units, accounts, kernel and OS, each
  * by name; storage that only new machines follow comes last. Decoded contents are compared: compression, form of data
  * URLs, order of files, units and kernel arguments, `overwrite`, spelled-out defaults and duplicates make no
  * difference. Equal configurations give an empty list.
@@ -109,7 +109,7 @@ const opOf = (before: unknown, after: unknown): Op =>
 const byName = (a: readonly [string, unknown], b: readonly [string, unknown]) =>
   a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
 
-/** Pairs of what stands under each key on both sides, by key; the last of duplicates counts. */
+/** Pairs of the values under each key on both sides, by key; the last of duplicates counts. */
 function pairs<T>(
   before: readonly T[],
   after: readonly T[],
@@ -150,7 +150,7 @@ function fileChanges(before: IgnitionConfig, after: IgnitionConfig): readonly Co
   );
 }
 
-/** How a file will be on disk, with the defaults written out. */
+/** A file as it will be on disk, with explicit defaults. */
 export function fileState(file: File, read: ReturnType<typeof contentsReader> = contentsReader()): FileState {
   const owner = ({ id, name }: Owner): Owner =>
     id !== undefined ? { id } : name === undefined || name === "" ? root : { name };
@@ -173,7 +173,7 @@ function contentsState({ append, contents }: File, read: ReturnType<typeof conte
   const decoded = read(contents);
   if (decoded.verdict === "refused") {
     const whole = JSON.stringify(contents ?? {});
-    // A cut text alone could make two different sources look the same.
+    // Two different sources could share a shortened text.
     return {
       kind: "unknown",
       source:
@@ -206,7 +206,7 @@ const storageSections: readonly {
   { section: "raid", keyOf: ({ name }) => name },
 ];
 
-/** Parts that running machines do not follow: named, so that nobody believes that nothing differs. */
+/** Parts that running machines do not follow: listed, so that the diff does not look empty. */
 function storageChanges(before: IgnitionConfig, after: IgnitionConfig): readonly ConfigChange[] {
   return storageSections.flatMap(({ section, keyOf }): ConfigChange[] => {
     const [old, next] = [before.storage?.[section] ?? [], after.storage?.[section] ?? []] as readonly [
@@ -231,7 +231,7 @@ function storageChanges(before: IgnitionConfig, after: IgnitionConfig): readonly
 
 const unsaidUnit: UnitState = { main: { kind: "unsaid" }, enablement: "unsaid", dropins: {} };
 
-/** How a unit will be on disk. */
+/** A unit as it will be on disk. */
 export function unitState({ contents, dropins, enabled, mask }: Unit): UnitState {
   const hasText = contents !== undefined && contents !== "";
   return {

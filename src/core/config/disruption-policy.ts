@@ -6,9 +6,9 @@ import { parseRegistriesConf } from "../images/registries-conf.ts";
 export type FilePolicy = NonNullable<ClusterPolicies["files"]>[number];
 export type UnitPolicy = NonNullable<ClusterPolicies["units"]>[number];
 export type PolicyAction = FilePolicy["actions"][number];
-/** What users write; a `MachineConfiguration`'s `spec.nodeDisruptionPolicy`. */
+/** The user's policies: a `MachineConfiguration`'s `spec.nodeDisruptionPolicy`. */
 export type UserPolicies = NonNullable<NonNullable<MachineConfiguration["spec"]>["nodeDisruptionPolicy"]>;
-/** Defaults with the user's laid over them. */
+/** The defaults, overlaid with the user's policies. */
 export interface EffectivePolicies {
   readonly files: readonly FilePolicy[];
   readonly units: readonly UnitPolicy[];
@@ -25,7 +25,8 @@ const caTrust = "coreos-update-ca-trust.service";
 const localRegistry = "iri-registry.service";
 
 /**
- * What holds where users say nothing. Source: openshift/machine-config-operator pkg/apihelpers/apihelpers.go (main).
+ * The policies without any of the user's. Source: openshift/machine-config-operator pkg/apihelpers/apihelpers.go
+ * (main).
  */
 export const defaultPolicies: EffectivePolicies = {
   files: [
@@ -77,8 +78,8 @@ export function mergePolicies(user: UserPolicies | undefined): EffectivePolicies
 }
 
 /**
- * The policy that speaks of a path: its own or that of a folder above it, the one with the longest spelling, the first
- * among equals. `/` speaks of nothing; a policy with a trailing slash speaks of what is below it only.
+ * The policy for a path: its own or that of a parent folder; the longest path wins, the first among equals. `/` matches
+ * nothing; a policy with a trailing slash matches only paths below it.
  */
 export function filePolicyFor(path: string, policies: readonly FilePolicy[]): FilePolicy | undefined {
   let best: FilePolicy | undefined;
@@ -91,17 +92,17 @@ export function filePolicyFor(path: string, policies: readonly FilePolicy[]): Fi
 
 const isBelow = (path: string, folder: string): boolean => cleanPath(path).startsWith(`${cleanPath(folder)}/`);
 
-/** What an update asks of a machine. */
+/** What an update requires of a machine. */
 export interface Consequences {
   /**
-   * In the order in which they happen, each once: drain, daemon-reload, reloads, restarts, or a reboot that covers all.
+   * In the order of execution, each once: drain, daemon-reload, reloads, restarts, or a reboot that covers all.
    */
   readonly actions: readonly Consequence[];
-  /** One entry for each different consequence that something asked for, covered ones included. */
+  /** One entry for each required consequence, including those that another one covers. */
   readonly because: readonly Because[];
 }
 
-/** What evaluating policies needs to know beyond the changes. */
+/** Facts that policies need besides the changes. */
 export interface PolicyContext {
   /**
    * The two texts of registries.conf, when that file changed: some changes of it need no drain. `undefined`: no such
@@ -111,10 +112,10 @@ export interface PolicyContext {
 }
 
 /**
- * What changes ask for under node disruption policies.
+ * The consequences of changes under node disruption policies.
  *
- * Every matching rule is listed, also those that a reboot covers. What no policy speaks of reboots; kernel, OS image,
- * extensions and FIPS always do. Without changes there is nothing to do and nothing to explain.
+ * Every matching rule is listed, also those that a reboot covers. Changes without a policy reboot the machine; kernel,
+ * OS image, extensions and FIPS always do. Without changes the result is empty.
  */
 export function consequencesOf(
   changes: readonly Change[],
@@ -220,7 +221,7 @@ const rank: Readonly<Record<Consequence["kind"], number>> = {
 };
 
 /**
- * Each once, in the order in which they must happen; a reboot leaves only itself, and `none` says nothing beside
+ * Each once, in the order in which they must happen; a reboot replaces all others, and `none` disappears beside
  * others.
  */
 function inOrder(consequences: readonly Consequence[]): readonly Consequence[] {
@@ -235,11 +236,11 @@ function inOrder(consequences: readonly Consequence[]): readonly Consequence[] {
   return needed.toSorted((a, b) => rank[a.kind] - rank[b.kind]);
 }
 
-/** Whether a change of registries.conf needs the machine's pods to leave. */
+/** Whether a change of registries.conf requires a drain. */
 export type RegistriesDrain = { readonly verdict: "safe" } | { readonly verdict: "drain"; readonly why: string };
 
 /**
- * Decides whether images that running pods name can come to mean something else: then the pods must leave before the
+ * Decides whether image names of running pods may resolve differently: then the machine must be drained before the
  * container runtime reads the file again. `undefined`: the file is absent, which counts as empty.
  * Source of the rule: openshift/machine-config-operator pkg/daemon/drain.go (main).
  */

@@ -13,14 +13,14 @@ import { readVersionOne } from "../text/versioned-document.ts";
 /**
  * How a path of a configuration gets onto a machine whose image holds it.
  *
- * `image`: in the image itself. `settle`: an image cannot bring it, so that the machine takes it from the image's
- * payload when it boots. `ifAbsent`: the machine's daemon has newer ones; the payload brings it where there is none.
- * `never`: nothing can.
+ * `image`: in the image itself. `settle`: an image cannot hold it, so the machine takes it from the image's payload
+ * at boot. `ifAbsent`: the daemon keeps newer ones; the payload provides it only where it is missing. `never`: neither
+ * can.
  */
 export type Delivery = "image" | "settle" | "ifAbsent" | "never";
 
 /**
- * Credentials and certificates that a machine is given apart from its configuration, besides {@link certificatePaths}.
+ * Credentials and certificates that a machine gets apart from its configuration, besides {@link certificatePaths}.
  */
 const credentialPaths: ReadonlySet<string> = new Set([
   ...certificatePaths,
@@ -35,7 +35,7 @@ const belowVar = ["/var", "/home", "/root", "/opt", "/usr/local", "/srv", "/mnt"
 
 const isBelow = (path: string, folder: string) => path === folder || path.startsWith(`${folder}/`);
 
-/** Whether the daemon keeps a path by itself, whatever the machine boots. */
+/** Whether the daemon maintains a path itself, whatever the machine boots. */
 export const isCredential = (path: string): boolean =>
   credentialPaths.has(path) || isBelow(path, hostPaths.registryCas);
 
@@ -58,8 +58,9 @@ export interface ContentProblem {
 }
 
 /**
- * What keeps a configuration from being put into an image. @param owners those that the image knows; without them names
- * are not looked at.
+ * What prevents a configuration from being put into an image.
+ *
+ * @param owners accounts in the image; without them, names are not checked.
  */
 export function contentProblems(config: NodeConfig, owners?: OwnerIds): readonly ContentProblem[] {
   const problems: ContentProblem[] = [];
@@ -89,7 +90,7 @@ export function contentProblems(config: NodeConfig, owners?: OwnerIds): readonly
   return problems;
 }
 
-/** Names of owners that have to be looked up, each once, sorted. */
+/** Names of owners to resolve, without duplicates, sorted. */
 export function ownerNamesOf(config: NodeConfig): {
   readonly users: readonly string[];
   readonly groups: readonly string[];
@@ -120,8 +121,8 @@ const byPath = <T>(entries: Iterable<readonly [string, T]>) => [...entries].sort
 const spelled = ({ id, name }: Owner) => id ?? name ?? 0;
 
 /**
- * sha256 of what a machine is to have on its disk, in hex: equal for configurations that differ only in their name,
- * their spelling, kernel arguments or OS image, and in what the daemon keeps by itself.
+ * sha256 of the desired disk contents of a machine, in hex: equal for configurations that differ only in their name,
+ * their spelling, kernel arguments or OS image, and in files that the daemon maintains itself.
  */
 export function contentDigest(config: NodeConfig): string {
   const entries = byPath(config.entries).flatMap(([path, entry]) => {
@@ -152,7 +153,7 @@ interface Numbered {
 }
 
 export type PayloadEntry =
-  /** `contents`: base64. `ifAbsent`: left alone where something is. */
+  /** `contents`: base64. `ifAbsent`: an existing file is left unchanged. */
   | ({
       readonly path: string;
       readonly kind: "file";
@@ -163,12 +164,12 @@ export type PayloadEntry =
   | { readonly path: string; readonly kind: "link"; readonly target: string }
   | { readonly path: string; readonly kind: "absent" };
 
-/** Everything that a machine is to have on its disk, whole, so that nothing else is needed to make it so. */
+/** The complete desired disk contents of a machine; applying it needs nothing else. */
 export interface Payload {
   readonly v: 1;
   /** By path, sorted. */
   readonly entries: readonly PayloadEntry[];
-  /** `enabled` absent: as the vendor's presets say. */
+  /** `enabled` absent: by the vendor's presets. */
   readonly units: readonly { readonly name: string; readonly enabled?: boolean }[];
   readonly accounts: readonly { readonly user: string; readonly passwordHash: string }[];
 }
@@ -207,10 +208,10 @@ function numberOf({ id, name }: Owner, ids: ReadonlyMap<string, number>, path: s
   return number;
 }
 
-/** The same text for the same payload. */
+/** Equal payloads give equal text. */
 export const printPayload = (payload: Payload): string => JSON.stringify(payload);
 
-/** Reads what {@link printPayload} wrote, here or on another machine. */
+/** Reads the text of {@link printPayload}. */
 export function readPayload(text: string): Payload | { readonly problem: string } {
   const document = readVersionOne(text);
   if ("problem" in document) return document;
@@ -255,7 +256,7 @@ export type LayerEntry = { readonly path: string } & (
   | ({ readonly kind: "folder" } & Numbered)
 );
 
-/** Makes a machine equal to its image's payload at each boot, before the network and the kubelet. */
+/** Applies the image's payload at each boot, before the network and the kubelet. */
 export const settleUnitText = `[Unit]
 Description=Make this machine equal to the configuration that its image holds
 DefaultDependencies=no
@@ -274,7 +275,7 @@ ExecStart=/usr/local/bin/mco settle
 WantedBy=multi-user.target
 `;
 
-/** Where units of images lie, and what of them a boot starts. */
+/** Folders of units in images, and the units that a boot starts. */
 const vendorUnits = "/usr/lib/systemd/system";
 const settleEntries: readonly LayerEntry[] = [
   {
@@ -293,8 +294,8 @@ const settleEntries: readonly LayerEntry[] = [
 ];
 
 /**
- * What the layer of a configuration holds, by path, sorted: all that an image can bring, links of units that are
- * enabled and whose text the configuration has, the payload, and the unit that makes the machine equal to it.
+ * The contents of a configuration's layer, by path, sorted: everything that an image can hold, links of enabled units
+ * whose text the configuration has, the payload, and the unit that applies it.
  *
  * @throws McoError `MCO_OWNER_UNKNOWN`
  */

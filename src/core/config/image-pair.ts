@@ -11,7 +11,7 @@ import type { ContentMode } from "./node-config.ts";
 
 export type ImageWaitReason = "WaitingForBuild" | "BuildFailed" | "BuildInterrupted" | "OptOutGrace";
 
-/** Why no machine of a pool can be given its target now. */
+/** Why no machine of a pool can get its target now. */
 export interface ImageWait {
   readonly reason: ImageWaitReason;
   readonly message: string;
@@ -25,7 +25,7 @@ export interface ImageTarget {
   /** What the image holds of the configuration. */
   readonly content: ContentMode;
   readonly awaits: ImageWait | undefined;
-  /** Digest of what the image was built on; empty: nobody knows. */
+  /** Digest of the base image; empty: unknown. */
   readonly base: string;
   /** The pool was opted in together with all others. */
   readonly byDefault: boolean;
@@ -40,13 +40,13 @@ export const stockTarget: ImageTarget = {
 };
 export const sameImageTarget = (a: ImageTarget, b: ImageTarget): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** What is known of a pool's images. */
+/** Known facts about a pool's images. */
 export interface ImageFacts {
   /** The MachineOSConfig that decides about the pool. */
   readonly config: MachineOSConfig | undefined;
   /** MachineOSBuilds of it. */
   readonly builds: readonly MachineOSBuild[];
-  /** Milliseconds that the deletion of a MachineOSConfig has no consequences for machines. */
+  /** Milliseconds after the deletion of a MachineOSConfig during which machines keep their images. */
   readonly graceMs: number;
 }
 
@@ -59,13 +59,13 @@ export const isDigestPullspec = (image: string): boolean => digestPullspec.test(
  */
 export function leavesAt({ metadata }: Pick<MachineOSConfig, "metadata">, graceMs: number): number | undefined {
   if (metadata.deletionTimestamp === undefined) return undefined;
-  // What this suite made goes because somebody turned the switch.
+  // The suite created this one for the switch: the switch was turned off.
   return Date.parse(metadata.deletionTimestamp) + (isMaterialised({ metadata }) ? 0 : graceMs);
 }
 
 /**
- * Until when machines keep their images though the MachineOSConfig is gone, in milliseconds since the epoch: who
- * deleted it by mistake makes it again.
+ * Until when machines keep their images although the MachineOSConfig is deleted, in milliseconds since the epoch:
+ * time to recreate one that was deleted by mistake.
  */
 export function keepsImagesUntil({ metadata }: Pick<MachineConfigPool, "metadata">): number | undefined {
   const until = Date.parse(metadata.annotations?.[annotations.optOutAfter] ?? "");
@@ -73,35 +73,58 @@ export function keepsImagesUntil({ metadata }: Pick<MachineConfigPool, "metadata
 }
 
 /**
- * The image that every machine of a pool should boot, or why there is none to give: only what one MachineOSBuild says
- * together makes a pair of configuration and image.
+ * The image that every machine of a pool should boot, or why it gets none: only a single MachineOSBuild pairs a
+ * configuration with an image.
  */
 export function imageTargetOf(
   pool: Pick<MachineConfigPool, "metadata" | "spec">,
   { config, builds, graceMs }: ImageFacts,
   now: number,
 ): ImageTarget {
+  if (switchOf(pool) === false) return stockTarget;
+  if (config === undefined) return targetWithoutConfig(pool, now);
+  const leaves = leavesAt(config, graceMs);
+  if (leaves !== undefined && leaves <= now) return stockTarget;
   const wanted = pool.spec.configuration?.name ?? "";
-  const asked = switchOf(pool);
-  if (asked === false) return stockTarget;
+  const pair = publishedPair(config, builds, wanted);
+  const wait =
+    leaves === undefined
+      ? waitForImage(pool.metadata.name, { config, builds, wanted, isPublished: pair !== undefined })
+      : {
+          reason: "OptOutGrace" as const,
+          message: `the MachineOSConfig ${config.metadata.name} is being deleted: machines go back to the stock OS after ${new Date(leaves).toISOString()}`,
+          remedy: "make the MachineOSConfig again to keep the images",
+        };
+  return { ...(pair ?? { ...stockTarget, byDefault: isByDefault(config) }), awaits: wait };
+}
+
+const isByDefault = ({ metadata }: MachineOSConfig) =>
+  metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
+
+/** The target of a pool without a MachineOSConfig: deleted, not created yet, or the pool is not opted in. */
+function targetWithoutConfig(pool: Pick<MachineConfigPool, "metadata" | "spec">, now: number): ImageTarget {
   const kept = keepsImagesUntil(pool);
-  if (config === undefined && kept !== undefined && kept > now)
+  if (kept !== undefined && kept > now)
     return waits(
       "OptOutGrace",
       `the MachineOSConfig was deleted: machines go back to the stock OS after ${new Date(kept).toISOString()}`,
       "make the MachineOSConfig again to keep the images",
     );
-  if (config === undefined)
-    return asked === true
-      ? waits(
-          "WaitingForBuild",
-          "the pool has opted in to images, and its MachineOSConfig is not there yet",
-          "see the pod machine-os-builder and the ConfigMap on-cluster-build-config",
-        )
-      : stockTarget;
-  const byDefault = config.metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
-  const leaves = leavesAt(config, graceMs);
-  if (leaves !== undefined && leaves <= now) return stockTarget;
+  return switchOf(pool) === true
+    ? waits(
+        "WaitingForBuild",
+        "the pool has opted in to images, and its MachineOSConfig is not there yet",
+        "see the pod machine-os-builder and the ConfigMap on-cluster-build-config",
+      )
+    : stockTarget;
+}
+
+/** The image that the MachineOSConfig publishes, if one build made it from the configuration that the pool wants. */
+function publishedPair(
+  config: MachineOSConfig,
+  builds: readonly MachineOSBuild[],
+  wanted: string,
+): ImageTarget | undefined {
   const published = builds.find(({ metadata }) => metadata.name === config.status?.machineOSBuild?.name);
   const image = published?.status?.digestedImagePushSpec ?? "";
   const isPublished =
@@ -110,69 +133,73 @@ export function imageTargetOf(
     published.spec.machineConfig.name === wanted &&
     image === config.status?.currentImagePullSpec &&
     isDigestPullspec(image);
-  const notes = published?.metadata.annotations ?? {};
-  const pair: ImageTarget | undefined = isPublished
-    ? {
-        image,
-        content: notes[annotations.imageContent] === "full" ? "full" : "os-only",
-        awaits: undefined,
-        base: baseOf(published),
-        byDefault,
-      }
-    : undefined;
-  const wait = (reason: ImageWaitReason, message: string, remedy: string): ImageTarget => ({
-    ...(pair ?? { ...stockTarget, byDefault }),
-    awaits: { reason, message, remedy },
-  });
+  if (!isPublished) return undefined;
+  return {
+    image,
+    content: published.metadata.annotations?.[annotations.imageContent] === "full" ? "full" : "os-only",
+    awaits: undefined,
+    base: baseOf(published),
+    byDefault: isByDefault(config),
+  };
+}
 
-  if (leaves !== undefined)
-    return wait(
-      "OptOutGrace",
-      `the MachineOSConfig ${config.metadata.name} is being deleted: machines go back to the stock OS after ${new Date(leaves).toISOString()}`,
-      "make the MachineOSConfig again to keep the images",
-    );
-  const invalid = conditionOf(config.status?.conditions, machineOSConfigConditions.inputsValid);
-  if (pair === undefined && invalid?.status === "False")
-    return wait(
-      "BuildFailed",
-      `no image can be built from what was given: ${invalid.message}`,
-      `mend the MachineOSConfig ${config.metadata.name}`,
-    );
+/** What the machines of a pool wait for before they get an image; `undefined`: the published one is current. */
+function waitForImage(
+  pool: string,
+  {
+    config,
+    builds,
+    wanted,
+    isPublished,
+  }: {
+    readonly config: MachineOSConfig;
+    readonly builds: readonly MachineOSBuild[];
+    readonly wanted: string;
+    readonly isPublished: boolean;
+  },
+): ImageWait | undefined {
+  const inputs = conditionOf(config.status?.conditions, machineOSConfigConditions.inputsValid);
+  if (!isPublished && inputs?.status === "False")
+    return {
+      reason: "BuildFailed",
+      message: `no image can be built from what was given: ${inputs.message}`,
+      remedy: `mend the MachineOSConfig ${config.metadata.name}`,
+    };
   const forTarget = builds.filter(({ spec }) => spec.machineConfig.name === wanted);
   const running = forTarget.find((build) => !hasEnded(stateOfBuild(build)));
   if (running !== undefined)
-    return wait(
-      "WaitingForBuild",
-      `the image of ${wanted} is being made: ${describeBuild(running)}`,
-      `it goes on when ${running.metadata.name} is done: mco build status`,
-    );
-  if (pair !== undefined) return pair;
+    return {
+      reason: "WaitingForBuild",
+      message: `the image of ${wanted} is being made: ${describeBuild(running)}`,
+      remedy: `it goes on when ${running.metadata.name} is done: mco build status`,
+    };
+  if (isPublished) return undefined;
   const last = newest(forTarget);
-  const explain = last === undefined ? "" : `mco build explain ${pool.metadata.name}`;
-  if (last !== undefined && isTrue(last, types.failed))
-    return wait(
-      "BuildFailed",
-      `the image of ${wanted} could not be built: ${describeBuild(last)}`,
-      `${explain} says what to do; then set the annotation ${annotations.rebuildImage} of the pool`,
-    );
-  if (
-    last !== undefined &&
-    isTrue(last, types.interrupted) &&
-    last.metadata.annotations?.[annotations.nextAttemptAt] === undefined
-  ) {
-    const reason = conditionOf(last.status?.conditions, types.interrupted)?.reason ?? "";
-    if (reason !== "Superseded")
-      return wait(
-        "BuildInterrupted",
-        `the build of the image of ${wanted} was ended: ${describeBuild(last)}`,
-        `${explain} says what to do`,
-      );
-  }
-  return wait(
-    "WaitingForBuild",
-    `the image of ${wanted} has to be built first`,
-    "it goes on when the image is built: mco build status",
+  return (
+    (last === undefined ? undefined : waitAfter(last, wanted, `mco build explain ${pool}`)) ?? {
+      reason: "WaitingForBuild",
+      message: `the image of ${wanted} has to be built first`,
+      remedy: "it goes on when the image is built: mco build status",
+    }
   );
+}
+
+/** What the newest build leaves to an administrator; `undefined`: another build follows by itself. */
+function waitAfter(last: MachineOSBuild, wanted: string, explain: string): ImageWait | undefined {
+  if (isTrue(last, types.failed))
+    return {
+      reason: "BuildFailed",
+      message: `the image of ${wanted} could not be built: ${describeBuild(last)}`,
+      remedy: `${explain} says what to do; then set the annotation ${annotations.rebuildImage} of the pool`,
+    };
+  const isRetried = last.metadata.annotations?.[annotations.nextAttemptAt] !== undefined;
+  const isSuperseded = conditionOf(last.status?.conditions, types.interrupted)?.reason === "Superseded";
+  if (!isTrue(last, types.interrupted) || isRetried || isSuperseded) return undefined;
+  return {
+    reason: "BuildInterrupted",
+    message: `the build of the image of ${wanted} was ended: ${describeBuild(last)}`,
+    remedy: `${explain} says what to do`,
+  };
 }
 
 const waits = (reason: ImageWaitReason, message: string, remedy: string): ImageTarget => ({
@@ -182,7 +209,7 @@ const waits = (reason: ImageWaitReason, message: string, remedy: string): ImageT
 const isTrue = (build: Pick<MachineOSBuild, "status">, type: string) =>
   conditionOf(build.status?.conditions, type)?.status === "True";
 
-/** In a few words where a build is. */
+/** The state of a build in a few words. */
 export function describeBuild({ metadata, status }: MachineOSBuild): string {
   const speaking = (status?.conditions ?? []).find((condition) => condition.status === "True");
   return speaking === undefined
@@ -190,7 +217,7 @@ export function describeBuild({ metadata, status }: MachineOSBuild): string {
     : `${metadata.name} ${speaking.type} (${speaking.reason})${speaking.message === "" ? "" : `: ${speaking.message}`}`;
 }
 
-/** The one that was made last. */
+/** The build that was created last. */
 export function newest(builds: readonly MachineOSBuild[]): MachineOSBuild | undefined {
   const at = ({ metadata }: MachineOSBuild) => metadata.creationTimestamp ?? "";
   return builds.reduce<MachineOSBuild | undefined>(
@@ -202,20 +229,20 @@ export function newest(builds: readonly MachineOSBuild[]): MachineOSBuild | unde
   );
 }
 
-/** Digest of what the image of a build stands on. */
+/** Digest of the base image of a build. */
 export function baseOf({ metadata }: Pick<MachineOSBuild, "metadata">): string {
   const base = readComponents(metadata.annotations?.[annotations.keyInputs])?.["base"];
   return typeof base === "string" ? base : "";
 }
 
-/** The image that the annotations of a node name. There are two names for it: ours, and an older one. */
+/** The image in the annotations of a node, which have two keys for it: ours, and an older one. */
 export type NamedImage =
   | { readonly verdict: "none" }
   | { readonly verdict: "image"; readonly image: string }
-  /** The two names say different things. */
+  /** The two annotations disagree. */
   | { readonly verdict: "conflicting"; readonly image: string; readonly older: string };
 
-/** The image that a node has, or is to have, as its annotations say. An empty value counts as absent. */
+/** The current or desired image of a node, from its annotations. An empty value counts as absent. */
 export function namedImage(notes: Readonly<Record<string, string>>, of: "desired" | "current"): NamedImage {
   const [image = "", older = ""] =
     of === "desired"
@@ -227,7 +254,7 @@ export function namedImage(notes: Readonly<Record<string, string>>, of: "desired
 }
 
 /**
- * A text to compare and to show: empty for no image, the pullspec of one, and of a conflict both, which equals no
+ * A text for comparison and display: empty for no image, the pullspec of one, and both of a conflict, which equals no
  * pullspec.
  */
 export function imageText(named: NamedImage): string {
@@ -241,7 +268,7 @@ export function imageText(named: NamedImage): string {
   }
 }
 
-/** Every image that is named: of a conflict both, since either may be what the machine runs. */
+/** Every named image: both of a conflict, since the machine may run either. */
 export function imagesNamed(named: NamedImage): readonly string[] {
   switch (named.verdict) {
     case "none":
@@ -253,7 +280,7 @@ export function imagesNamed(named: NamedImage): readonly string[] {
   }
 }
 
-/** What a node is told of its image, in the same patch as its configuration: all four keys, or none of them. */
+/** A node's annotations for its desired image, which go into the same patch as its desired configuration. */
 export function imageAnnotations(
   { image, content }: Pick<ImageTarget, "image" | "content">,
   node: Pick<Node, "metadata">,

@@ -6,7 +6,7 @@ import { hunksBetween } from "../text/unified-diff.ts";
 
 /**
  * A part of the storage section in which a machine differs from its configuration for good, as its MachineConfigNode
- * tells it.
+ * reports it.
  */
 export interface IrreconcilableChange {
   readonly fieldPath: string;
@@ -20,13 +20,13 @@ type Config = Pick<MachineConfig, "metadata" | "spec">;
  * openshift/machine-config-operator pkg/daemon/irreconcilable_diff_reporter.go (main).
  */
 const sections = ["disks", "raid", "filesystems", "luks"] as const;
-/** As many characters as the API takes. */
+/** Maximum length in the API. */
 const diffLimit = 4096;
 
 /**
- * Where the disks that a machine was installed with differ from what its configuration says of them now: an
- * administrator may allow such changes, and then this is the only place that still knows. Keys of encrypted disks are
- * not shown. A configuration that cannot be read says nothing.
+ * Where the disks that a machine was installed with differ from those in its configuration now. Once an
+ * administrator has allowed such a change, only this report still shows it. Keys of encrypted disks are not shown. An
+ * unreadable configuration gives no findings.
  */
 export function irreconcilableChanges(served: Config, target: Config): readonly IrreconcilableChange[] {
   const [before, after] = [storageOf(served), storageOf(target)];
@@ -50,14 +50,14 @@ function storageOf({
 const textOf = (items: readonly unknown[]): readonly string[] =>
   JSON.stringify(items, (key, value: unknown) => (isKey(key, value) ? masked : value), 2).split("\n");
 
-/** What opens an encrypted disk, or says how. */
+/** Keys of encrypted disks, and how to obtain them. */
 const isKey = (key: string, value: unknown) => (key === "keyFile" || key === "clevis") && value !== undefined;
 
 function difference(before: readonly string[], after: readonly string[]): string {
   const lines = hunksBetween(before, after).flatMap((hunk) =>
     hunk.lines.map(({ sign, index }) => `${sign}${(sign === "+" ? after : before)[index] ?? ""}`),
   );
-  // Both sides look the same where only what must not be shown differs.
+  // Both sides look the same where only hidden values differ.
   return lines.length === 0 ? `a part that is not shown differs (${masked})` : maskLines(lines).join("\n");
 }
 

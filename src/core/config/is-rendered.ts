@@ -4,7 +4,7 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 type Named = Pick<MachineConfig, "metadata">;
 
 /**
- * The pool that the name of a rendered config speaks of: `rendered-POOL-HASH`. The name alone proves nothing, since
+ * The pool in the name of a rendered config: `rendered-POOL-HASH`. The name alone proves nothing, since
  * users choose names, too. Source: openshift/machine-config-operator pkg/controller/common/helpers.go (main).
  */
 export const poolInRenderedName = (name: string): string | undefined => /^rendered-(.+)-[0-9a-f]{32}$/.exec(name)?.[1];

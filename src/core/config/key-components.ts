@@ -1,7 +1,7 @@
-/** What of the inputs counts, each as a short text: kept with the build, so that two keys can be compared. */
+/** The relevant inputs, each as a short text: stored with the build, so that two keys can be compared. */
 export type KeyComponents = Readonly<Record<string, string | number | null>>;
 
-/** Reads what {@link printComponents} wrote; `undefined` for what is none. */
+/** Reads what {@link printComponents} wrote; `undefined` for any other text. */
 export function readComponents(text: string | undefined): KeyComponents | undefined {
   if (text === undefined) return undefined;
   try {

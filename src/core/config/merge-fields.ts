@@ -6,9 +6,9 @@ export interface FieldOrigin {
   readonly field: MergedFieldName;
   /** For lists: the item. */
   readonly value: string;
-  /** Name of a member, or "cluster" for what no member says. */
+  /** Name of a member, or "cluster" where no member sets the field. */
   readonly from: string;
-  /** Other values that members had given and that do not stand, in merge order. */
+  /** Overridden values of other members, in merge order. */
   readonly overrode: readonly { readonly member: string; readonly value: string }[];
 }
 
@@ -20,7 +20,7 @@ export type MergedFieldName =
   | "fips"
   | "kernelType";
 
-/** What the cluster says where no member does. */
+/** The cluster's values, for fields that no member sets. */
 export interface ClusterValues {
   readonly osImageURL: string;
   readonly baseOSExtensionsContainerImage: string;
@@ -31,14 +31,14 @@ type Members = readonly MachineConfigInput[];
 interface FieldRule<T> {
   /** A sentence without a final full stop. */
   readonly rule: string;
-  /** The value that stands, and the member that gives it where one alone does. `members` are in merge order. */
+  /** The merged value, and the member that sets it if only one does. `members` are in merge order. */
   merge(members: Members, cluster: ClusterValues): { readonly value: T; readonly by?: MachineConfigInput };
-  /** What a member says of the field, as texts. */
-  said(member: MachineConfigInput): readonly string[];
+  /** A member's values of the field, as texts. */
+  valuesOf(member: MachineConfigInput): readonly string[];
 }
 
 /**
- * The order in which members merge: what later ones say wins. Groups follow one another; in each, names are in byte
+ * The order in which members merge: later ones win. Groups follow one another; in each, names are in byte
  * order.
  */
 export const mergeOrder: readonly {
@@ -77,22 +77,22 @@ const isGenerated = ({ metadata }: MachineConfigInput) =>
   (metadata.annotations?.[annotations.generatedByController] ?? "") !== "";
 
 const image = (field: "osImageURL" | "baseOSExtensionsContainerImage", stands: string): FieldRule<string> => {
-  const said = (member: MachineConfigInput) =>
+  const valuesOf = (member: MachineConfigInput) =>
     isGenerated(member) || (member.spec?.[field] ?? "") === "" ? [] : [member.spec?.[field] ?? ""];
   return {
     rule: `the last member that names one, generated members left aside; else ${stands}`,
     merge(members, cluster) {
-      const by = members.findLast((member) => said(member).length > 0);
+      const by = members.findLast((member) => valuesOf(member).length > 0);
       return by === undefined ? { value: cluster[field] } : { value: by.spec?.[field] ?? "", by };
     },
-    said,
+    valuesOf,
   };
 };
 
 const list = (field: "kernelArguments" | "extensions", more = ""): FieldRule<string[]> => ({
   rule: `all members' items one after the other, duplicates kept${more}`,
   merge: (members) => ({ value: members.flatMap((member) => member.spec?.[field] ?? []) }),
-  said: (member) => member.spec?.[field] ?? [],
+  valuesOf: (member) => member.spec?.[field] ?? [],
 });
 
 /**
@@ -114,7 +114,7 @@ export const fieldRules = {
       const by = members.find(({ spec }) => spec?.fips === true);
       return { value: by !== undefined, ...(by === undefined ? {} : { by }) };
     },
-    said: ({ spec }) => (spec?.fips === undefined ? [] : [String(spec.fips)]),
+    valuesOf: ({ spec }) => (spec?.fips === undefined ? [] : [String(spec.fips)]),
   } satisfies FieldRule<boolean>,
   kernelType: {
     rule: "the last member that says `realtime` or `64k-pages`; else `default`, which resets nothing",
@@ -122,7 +122,7 @@ export const fieldRules = {
       const by = members.findLast(({ spec }) => spec?.kernelType === "realtime" || spec?.kernelType === "64k-pages");
       return { value: by?.spec?.kernelType ?? "default", ...(by === undefined ? {} : { by }) };
     },
-    said: ({ spec }) => (spec?.kernelType === undefined || spec.kernelType === "" ? [] : [spec.kernelType]),
+    valuesOf: ({ spec }) => (spec?.kernelType === undefined || spec.kernelType === "" ? [] : [spec.kernelType]),
   } satisfies FieldRule<string>,
 } as const;
 
@@ -133,13 +133,13 @@ export function originsOfFields(members: Members, cluster: ClusterValues): reado
     const { value, by } = rule.merge(members, cluster);
     if (Array.isArray(value))
       return members.flatMap((member) =>
-        rule.said(member).map((item) => ({ field, value: item, from: member.metadata.name, overrode: [] })),
+        rule.valuesOf(member).map((item) => ({ field, value: item, from: member.metadata.name, overrode: [] })),
       );
     const overrode = members.flatMap((member) =>
       member === by
         ? []
         : rule
-            .said(member)
+            .valuesOf(member)
             .flatMap((said) => (said === String(value) ? [] : [{ member: member.metadata.name, value: said }])),
     );
     return [{ field, value: String(value), from: by?.metadata.name ?? "cluster", overrode }];

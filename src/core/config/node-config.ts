@@ -3,7 +3,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { hostPaths } from "../../api/names.ts";
 import { contentsReader } from "../../ignition/data-url.ts";
-import type { IgnitionConfig, Owner, Unit } from "../../ignition/types.ts";
+import type { IgnitionConfig, Owner, Passwd, Unit } from "../../ignition/types.ts";
 import { sameMultiset } from "../text/multiset.ts";
 import type { Change, Op } from "./change.ts";
 
@@ -14,9 +14,9 @@ import type { Change, Op } from "./change.ts";
 export interface NodeConfig {
   /** Name of the rendered configuration. */
   readonly name: string;
-  /** Path → what should be there: files, unit files, drop-ins, masks, SSH keys. */
+  /** Path → desired entry: files, unit files, drop-ins, masks, SSH keys. */
   readonly entries: ReadonlyMap<string, WantedEntry>;
-  /** Unit → whether it should be enabled; units of which the config says nothing are absent. */
+  /** Unit → whether it should be enabled; absent for units that the config does not mention. */
   readonly enablement: ReadonlyMap<string, WantedEnablement>;
   /** User → password hash. */
   readonly passwords: ReadonlyMap<string, string>;
@@ -29,7 +29,7 @@ export interface NodeConfig {
   readonly extensionsImage: string;
   readonly kernelType: KernelType;
   readonly fips: boolean;
-  /** What only a machine that starts with this configuration follows: later nobody looks at it. */
+  /** Parts that only a machine that starts with this configuration follows. */
   readonly provisioningOnly: ProvisioningOnly;
   /** Present where the OS image was built for this configuration: what of it the image holds. */
   readonly imageContent?: ContentMode;
@@ -39,15 +39,15 @@ export interface ProvisioningOnly {
   readonly folders: ReadonlyMap<string, FolderOwner>;
   /** Path → target of a symbolic link. */
   readonly links: ReadonlyMap<string, string>;
-  /** Path → what is added behind what the machine has there. */
+  /** Path → text to append to the machine's own file. */
   readonly appends: ReadonlyMap<string, Appended>;
-  /** What this suite does not carry out, in words for people. */
+  /** Parts that this suite does not apply, for people. */
   readonly ignored: readonly string[];
 }
 
 export interface Appended {
   readonly contents: Uint8Array;
-  /** `undefined`: what the file has, 0644 for a new one. */
+  /** `undefined`: the mode of the existing file, 0644 for a new one. */
   readonly mode: number | undefined;
   readonly user: Owner;
   readonly group: Owner;
@@ -62,10 +62,10 @@ export type WantedEntry = { readonly origin: Origin } & (
       readonly user: Owner;
       readonly group: Owner;
       readonly folder?: FolderOwner;
-      /** Content with whatever is there. */ readonly ifAbsent?: true;
+      /** Any existing entry will do. */ readonly ifAbsent?: true;
     }
   | { readonly kind: "link"; readonly target: string }
-  /** Nothing may be there: an emptied drop-in, or a unit that may not be masked. */
+  /** The path must not exist: an emptied drop-in, or a unit that must not be masked. */
   | { readonly kind: "absent" }
 );
 
@@ -75,14 +75,14 @@ export interface FolderOwner {
   readonly group: Owner;
 }
 
-/** Which part of a config an entry comes from; decides which policy speaks of it. */
+/** Which part of a config an entry comes from; decides which policy applies. */
 export type Origin =
   | { readonly kind: "file" }
   | { readonly kind: "unit"; readonly name: string; readonly part: string }
   | { readonly kind: "sshKeys"; readonly user: string };
 
 export interface WantedEnablement {
-  /** `undefined`: what the vendor's presets say. */
+  /** `undefined`: by the vendor's presets. */
   readonly enabled: boolean | undefined;
   /** `false`: the unit's own text has no [Install] section, so that enabling it has no meaning. */
   readonly installable: boolean;
@@ -159,102 +159,95 @@ function unitEntries(unit: Unit): readonly (readonly [string, WantedEntry])[] {
  * Refused when a file's contents cannot be had from the config alone: a remote source, a bad encoding, a bomb.
  */
 export function nodeConfigOf(machineConfig: MachineConfig, ignition: IgnitionConfig | undefined): NodeConfigResult {
-  const entries = new Map<string, WantedEntry>();
-  const enablement = new Map<string, WantedEnablement>();
-  const passwords = new Map<string, string>();
-  const appends = new Map<string, Appended>();
-
-  const read = contentsReader();
-  for (const [index, wanted] of (ignition?.storage?.files ?? []).entries()) {
-    const contents = read(wanted.contents);
-    if (contents.verdict === "refused")
-      return {
-        verdict: "refused",
-        path: `spec.config.storage.files[${index}].contents`,
-        reason: `${wanted.path}: ${contents.reason}`,
-      };
-    if ((wanted.append ?? []).length > 0) {
-      const parts = [contents.bytes];
-      for (const [k, part] of (wanted.append ?? []).entries()) {
-        const more = read(part);
-        if (more.verdict === "refused")
-          return {
-            verdict: "refused",
-            path: `spec.config.storage.files[${index}].append[${k}]`,
-            reason: `${wanted.path}: ${more.reason}`,
-          };
-        parts.push(more.bytes);
-      }
-      appends.set(wanted.path, {
-        contents: joined(parts),
-        mode: wanted.mode,
-        user: wanted.user ?? rootOwner,
-        group: wanted.group ?? rootOwner,
-      });
-      continue;
-    }
-    entries.set(
-      wanted.path,
-      file({ kind: "file" }, contents.bytes, wanted.mode ?? 0o644, wanted.user ?? rootOwner, wanted.group ?? rootOwner),
-    );
-  }
-  for (const unit of ignition?.systemd?.units ?? []) {
-    for (const [path, entry] of unitEntries(unit)) entries.set(path, entry);
-    const hasContents = unit.contents !== undefined && unit.contents !== "";
-    if (unit.mask !== true && (unit.enabled !== undefined || hasContents)) {
-      enablement.set(unit.name, {
-        enabled: unit.enabled,
-        installable: !hasContents || hasInstallSection(unit.contents ?? ""),
-      });
-    }
-  }
-  const keys: string[] = [];
-  for (const user of ignition?.passwd?.users ?? []) {
-    if (user.passwordHash !== undefined && user.passwordHash !== "") passwords.set(user.name, user.passwordHash);
-    keys.push(...(user.sshAuthorizedKeys ?? []));
-  }
-  if (keys.length > 0) {
-    // The keys of all listed users go to core: openshift/machine-config-operator pkg/daemon/update.go (main).
-    const core: Owner = { name: "core" };
-    entries.set(
-      hostPaths.sshKeys,
-      file({ kind: "sshKeys", user: "core" }, utf8ToBytes(`${keys.join("\n")}\n`), 0o600, core, core, {
-        mode: 0o700,
-        user: core,
-        group: core,
-      }),
-    );
-  }
+  const files = filesOf(ignition?.storage?.files ?? []);
+  if (files.verdict === "refused") return files;
+  const units = ignition?.systemd?.units ?? [];
+  const users = ignition?.passwd?.users ?? [];
   const spec = machineConfig.spec ?? {};
   return {
     verdict: "decoded",
     config: {
       name: machineConfig.metadata.name,
-      entries,
-      enablement,
-      passwords,
+      entries: new Map([...files.entries, ...units.flatMap(unitEntries), ...sshKeyEntries(users)]),
+      enablement: new Map(units.flatMap(enablementOf)),
+      passwords: new Map(
+        users.flatMap(({ name, passwordHash = "" }) => (passwordHash === "" ? [] : [[name, passwordHash]])),
+      ),
       kernelArguments: (spec.kernelArguments ?? []).flatMap(splitKernelArguments),
       osImage: spec.osImageURL ?? "",
       extensions: [...new Set(spec.extensions ?? [])].sort(),
       extensionsImage: spec.baseOSExtensionsContainerImage ?? "",
       kernelType: spec.kernelType === "realtime" || spec.kernelType === "64k-pages" ? spec.kernelType : "default",
       fips: spec.fips === true,
-      provisioningOnly: {
-        folders: new Map(
-          (ignition?.storage?.directories ?? []).map(({ path, mode, user, group }) => [
-            path,
-            { mode: mode ?? 0o755, user: user ?? rootOwner, group: group ?? rootOwner },
-          ]),
-        ),
-        links: new Map(
-          (ignition?.storage?.links ?? []).flatMap(({ path, target, hard }) =>
-            hard === true ? [] : [[path, target ?? ""]],
-          ),
-        ),
-        appends,
-        ignored: ignoredParts(ignition),
-      },
+      provisioningOnly: { ...provisioningParts(ignition), appends: files.appends },
     },
+  };
+}
+
+type FilesResult =
+  | {
+      readonly verdict: "decoded";
+      readonly entries: ReadonlyMap<string, WantedEntry>;
+      readonly appends: ReadonlyMap<string, Appended>;
+    }
+  | Extract<NodeConfigResult, { readonly verdict: "refused" }>;
+
+function filesOf(files: NonNullable<NonNullable<IgnitionConfig["storage"]>["files"]>): FilesResult {
+  const entries = new Map<string, WantedEntry>();
+  const appends = new Map<string, Appended>();
+  const read = contentsReader();
+  for (const [index, wanted] of files.entries()) {
+    const refused = (path: string, reason: string) =>
+      ({
+        verdict: "refused",
+        path: `spec.config.storage.files[${index}].${path}`,
+        reason: `${wanted.path}: ${reason}`,
+      }) as const;
+    const owners = { user: wanted.user ?? rootOwner, group: wanted.group ?? rootOwner };
+    const contents = read(wanted.contents);
+    if (contents.verdict === "refused") return refused("contents", contents.reason);
+    const parts = [contents.bytes];
+    for (const [k, part] of (wanted.append ?? []).entries()) {
+      const more = read(part);
+      if (more.verdict === "refused") return refused(`append[${k}]`, more.reason);
+      parts.push(more.bytes);
+    }
+    if (parts.length > 1) appends.set(wanted.path, { contents: joined(parts), mode: wanted.mode, ...owners });
+    else
+      entries.set(wanted.path, file({ kind: "file" }, contents.bytes, wanted.mode ?? 0o644, owners.user, owners.group));
+  }
+  return { verdict: "decoded", entries, appends };
+}
+
+/** Empty for a masked unit, and where the config neither enables the unit nor has its text. */
+function enablementOf(unit: Unit): readonly (readonly [string, WantedEnablement])[] {
+  const hasContents = unit.contents !== undefined && unit.contents !== "";
+  if (unit.mask === true || (unit.enabled === undefined && !hasContents)) return [];
+  const installable = !hasContents || hasInstallSection(unit.contents ?? "");
+  return [[unit.name, { enabled: unit.enabled, installable }]];
+}
+
+/** The keys of all listed users go to core: openshift/machine-config-operator pkg/daemon/update.go (main). */
+function sshKeyEntries(users: NonNullable<Passwd["users"]>): readonly (readonly [string, WantedEntry])[] {
+  const keys = users.flatMap(({ sshAuthorizedKeys }) => sshAuthorizedKeys ?? []);
+  if (keys.length === 0) return [];
+  const core: Owner = { name: "core" };
+  const folder: FolderOwner = { mode: 0o700, user: core, group: core };
+  const contents = utf8ToBytes(`${keys.join("\n")}\n`);
+  return [[hostPaths.sshKeys, file({ kind: "sshKeys", user: "core" }, contents, 0o600, core, core, folder)]];
+}
+
+function provisioningParts(ignition: IgnitionConfig | undefined): Omit<ProvisioningOnly, "appends"> {
+  const { directories = [], links = [] } = ignition?.storage ?? {};
+  return {
+    folders: new Map(
+      directories.map(({ path, mode, user, group }) => [
+        path,
+        { mode: mode ?? 0o755, user: user ?? rootOwner, group: group ?? rootOwner },
+      ]),
+    ),
+    links: new Map(links.flatMap(({ path, target, hard }) => (hard === true ? [] : [[path, target ?? ""]]))),
+    ignored: ignoredParts(ignition),
   };
 }
 
@@ -268,7 +261,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
-/** Sections that need Ignition itself, before there is a system that runs. */
+/** Sections that only Ignition can apply, before the system runs. */
 function ignoredParts(ignition: IgnitionConfig | undefined): readonly string[] {
   const { storage, passwd } = ignition ?? {};
   return [
@@ -281,7 +274,7 @@ function ignoredParts(ignition: IgnitionConfig | undefined): readonly string[] {
   ];
 }
 
-/** What a machine has before it was given anything. */
+/** The configuration of a machine that has none yet. */
 export const emptyNodeConfig: NodeConfig = {
   name: "",
   entries: new Map(),
@@ -372,8 +365,8 @@ function passwordChanges(from: ReadonlyMap<string, string>, to: ReadonlyMap<stri
 }
 
 /**
- * Changes of kernel and OS between two configurations. An empty OS image says nothing and is no change; nor is another
- * order of the same kernel arguments, which no deployment would follow.
+ * Changes of kernel and OS between two configurations. An empty OS image is no change; nor is another order of
+ * the same kernel arguments, which no deployment would follow.
  */
 export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change[] {
   return [
@@ -395,5 +388,5 @@ export function systemChanges(from: NodeConfig, to: NodeConfig): readonly Change
 
 export type KernelType = "default" | "realtime" | "64k-pages";
 
-/** What an image holds of a configuration: all of it, or only what nothing else can bring. */
+/** What an image holds of a configuration: all of it, or only the operating system. */
 export type ContentMode = "full" | "os-only";

@@ -2,10 +2,10 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
 
-/** Values of the switch that say no; everything else, the empty text too, says yes. */
+/** Values that switch images off; every other value switches them on, the empty text included. */
 const falseValues: ReadonlySet<string> = new Set(["false", "False", "0", "no", "off", "disabled"]);
 
-/** What a pool's own switch says, label or annotation: a no in either place counts. `undefined`: it has none. */
+/** The pool's own switch, a label or an annotation: off in either place counts. `undefined`: it has none. */
 export function switchOf({ metadata }: Pick<MachineConfigPool, "metadata">): boolean | undefined {
   const values = [
     metadata.annotations?.[annotations.layeringEnabled],
@@ -33,7 +33,7 @@ export function machineOSConfigOf<T extends Pick<MachineOSConfig, "metadata" | "
   return naming.find(({ metadata }) => metadata.name === pool) ?? oldest;
 }
 
-/** Whether some pool boots images, or is to. */
+/** Whether any pool boots images, or will. */
 export function wantsImages(
   pools: readonly Pick<MachineConfigPool, "metadata">[],
   configs: readonly Pick<MachineOSConfig, "metadata" | "spec">[],
@@ -47,6 +47,6 @@ export function wantsImages(
   });
 }
 
-/** Whether this suite made it, from what a pool or the cluster was switched to. */
+/** Whether this suite created it for the switch of a pool or of the cluster. */
 export const isMaterialised = ({ metadata }: Pick<MachineOSConfig, "metadata">): boolean =>
   metadata.annotations?.[annotations.optInSource] !== undefined;

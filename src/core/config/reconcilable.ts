@@ -4,7 +4,7 @@ import { equalValues } from "../../ignition/canonical.ts";
 import { contentsReader } from "../../ignition/data-url.ts";
 import { judgeIgnition, readIgnition } from "../../ignition/parse-ignition.ts";
 import { type Problem, at } from "../../ignition/problem.ts";
-import { type IgnitionConfig, type Passwd, emptyIgnition } from "../../ignition/types.ts";
+import { type IgnitionConfig, type Passwd, type Unit, emptyIgnition } from "../../ignition/types.ts";
 
 /** Why a running machine cannot be brought to a config. */
 export interface Irreconcilable {
@@ -34,8 +34,8 @@ type Config = Pick<MachineConfig, "metadata" | "spec">;
 const judged = new WeakMap<object, WeakMap<object, Map<string, readonly Irreconcilable[]>>>();
 
 /**
- * Whether a running machine can follow from one configuration to another: what keeps it from doing so, but for what the
- * administrator has allowed; empty when it can. `undefined`: the configuration is not known, and nothing can be said.
+ * Whether a running machine can follow from one configuration to another: the obstacles, except those that the
+ * administrator has allowed; empty when it can, and for an unknown configuration (`undefined`).
  * The renderer, the plan, the node controller and the answers decide by this function, which no caller asks without the
  * overrides; the daemon passes them to `reconcile` itself. Two specs are compared once: they must not be changed in
  * place.
@@ -65,7 +65,7 @@ const newMachines = "add a machine that starts with this config instead, or leav
 /**
  * What keeps a machine with `from` from becoming `to` while it runs; empty when nothing does.
  *
- * All findings are given, not only the first, in the order in which the reference looks. `rule: "ours"` are the ones
+ * Returns all findings, not only the first, in the order of the reference's checks. `rule: "ours"` are the ones
  * for which the daemon refuses a new target before it drains: the reference accepts them and then applies nothing.
  * Source of the rules: openshift/machine-config-operator pkg/controller/common/reconcile.go (main).
  */
@@ -93,7 +93,7 @@ export function reconcile(from: Config, to: Config, options: ReconcileOptions = 
   };
   const before = parse(from);
   const after = parse(to);
-  // Only the new config is judged: the old one rules the machine already, whatever later rules say of it.
+  // Only the new config is judged: the machine already has the old one, whatever later rules would refuse.
   if (after !== undefined) refuseAll(to, judgeIgnition(after));
   if (found.length > 0) return found;
   if (before === undefined || after === undefined) return found;
@@ -114,14 +114,16 @@ export function reconcile(from: Config, to: Config, options: ReconcileOptions = 
   return found;
 }
 
-/** The part of `reconcile` that looks at two parsed Ignition configs. */
+type Refuse = (field: string, reason: string, remedy: string, rule?: Irreconcilable["rule"]) => void;
+
+/** The part of `reconcile` that compares two parsed Ignition configs; the findings keep the reference's order. */
 export function reconcileIgnition(
   before: IgnitionConfig,
   after: IgnitionConfig,
   overrides: readonly StorageOverride[] = [],
 ): readonly Irreconcilable[] {
   const found: Irreconcilable[] = [];
-  const refuse = (field: string, reason: string, remedy: string, rule: Irreconcilable["rule"] = "reference") =>
+  const refuse: Refuse = (field, reason, remedy, rule = "reference") =>
     void found.push({ field: `spec.config.${field}`, reason, remedy, rule });
   if (!equalValues(before.passwd, after.passwd)) passwdChanges(before.passwd ?? {}, after.passwd ?? {}, refuse);
   if (!equalValues(before.kernelArguments, after.kernelArguments))
@@ -130,8 +132,26 @@ export function reconcileIgnition(
       "kernel arguments of the Ignition config change, which running machines do not look at",
       "use spec.kernelArguments of the MachineConfig",
     );
+  storageChanges(before.storage ?? {}, after.storage ?? {}, overrides, refuse);
+  unfollowedFiles(after.storage?.files ?? [], refuse);
+  unwritableUnits(after.systemd?.units ?? [], refuse);
+  if (!equalValues(before.storage?.luks, after.storage?.luks))
+    refuse("storage.luks", "the section luks changes, and running machines would not follow", newMachines, "ours");
+  const references = (config: IgnitionConfig) => [config.ignition.config?.merge, config.ignition.config?.replace];
+  if (!equalValues(references(before), references(after)))
+    refuse(
+      "ignition.config",
+      "references to other configs change, and running machines do not fetch them",
+      "give the contents inline",
+      "ours",
+    );
+  return found;
+}
 
-  const [old, next] = [before.storage ?? {}, after.storage ?? {}];
+type Storage = NonNullable<IgnitionConfig["storage"]>;
+
+/** Sections of the storage part that only Ignition carries out. */
+function storageChanges(old: Storage, next: Storage, overrides: readonly StorageOverride[], refuse: Refuse): void {
   const sections = [
     ["disks", "Disks"],
     ["filesystems", "FileSystems"],
@@ -158,8 +178,11 @@ export function reconcileIgnition(
       "the section links changes, which a running machine does not follow",
       "write a tmpfiles.d file that makes the link",
     );
+}
+
+function unfollowedFiles(files: NonNullable<Storage["files"]>, refuse: Refuse): void {
   const read = contentsReader();
-  for (const [i, file] of (next.files ?? []).entries()) {
+  for (const [i, file] of files.entries()) {
     const field = at("storage.files", i);
     if ((file.append ?? []).length > 0)
       refuse(
@@ -180,7 +203,10 @@ export function reconcileIgnition(
     if (/[\0\n]/.test(file.path) || file.path === "/")
       refuse(at(field, "path"), "no machine can write this path", "correct the path", "ours");
   }
-  for (const [i, unit] of (after.systemd?.units ?? []).entries()) {
+}
+
+function unwritableUnits(units: readonly Unit[], refuse: Refuse): void {
+  for (const [i, unit] of units.entries()) {
     if (/[\0\n/]/.test(unit.name))
       refuse(
         at(at("systemd.units", i), "name"),
@@ -197,24 +223,9 @@ export function reconcileIgnition(
           "ours",
         );
   }
-  if (!equalValues(old.luks, next.luks))
-    refuse("storage.luks", "the section luks changes, and running machines would not follow", newMachines, "ours");
-  const references = (config: IgnitionConfig) => [config.ignition.config?.merge, config.ignition.config?.replace];
-  if (!equalValues(references(before), references(after)))
-    refuse(
-      "ignition.config",
-      "references to other configs change, and running machines do not fetch them",
-      "give the contents inline",
-      "ours",
-    );
-  return found;
 }
 
-function passwdChanges(
-  before: Passwd,
-  after: Passwd,
-  refuse: (field: string, reason: string, remedy: string) => void,
-): void {
+function passwdChanges(before: Passwd, after: Passwd, refuse: Refuse): void {
   if (!equalValues(before.groups, after.groups))
     refuse(
       "passwd.groups",

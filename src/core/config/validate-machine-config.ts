@@ -28,7 +28,7 @@ const parsed = new WeakMap<object, ParsedIgnition>();
 
 /**
  * The Ignition config of a MachineConfig, parsed once per object; `undefined` when it has none.
- * Objects must not be changed in place after they were given in: they come from caches that replace them.
+ * Callers must not change objects in place afterwards: caches replace them instead.
  */
 export function ignitionOf(config: Pick<MachineConfig, "spec">): ParsedIgnition | undefined {
   const raw = config.spec?.config;
@@ -41,11 +41,11 @@ export function ignitionOf(config: Pick<MachineConfig, "spec">): ParsedIgnition 
 }
 
 /**
- * What is wrong with a MachineConfig by itself. Errors are exactly what the render controller refuses for it; warnings
- * are what renders and then does not do what its author expects: admission and plan show them, the daemon refuses some
- * of them before it disturbs the machine (`reconcilable.ts`).
+ * The problems of a single MachineConfig. Errors are exactly those for which the render controller refuses it; warnings
+ * are parts that render and then do not do what their author expects: admission and plan show them, the daemon refuses
+ * some of them before it disturbs the machine (`reconcilable.ts`).
  *
- * `role`: what the caller knows the role to be, when the object does not carry its label yet.
+ * `role`: the role as the caller knows it, while the object does not carry its label yet.
  */
 export function validateMachineConfig(
   config: MachineConfigInput,
@@ -76,7 +76,7 @@ export function validateMachineConfig(
     path: problem.path === "" ? "spec.config" : `spec.config.${problem.path}`,
   });
   if (ignition?.verdict === "invalid") problems.push(...ignition.problems.map(under));
-  // The reference looks at extensions only beside an Ignition config; without one it lets unknown names through.
+  // The reference checks extensions only beside an Ignition config; without one it accepts unknown names.
   for (const [i, extension] of (spec.extensions ?? []).entries()) {
     if (Object.hasOwn(supportedExtensions, extension)) continue;
     const report = ignition === undefined ? warning : error;
@@ -104,7 +104,7 @@ export function validateMachineConfig(
   return problems;
 }
 
-/** What renders without complaint and then cannot be applied to a running machine, or not as written. */
+/** Parts that render and then cannot be applied to a running machine, or not as written. */
 export function findingsBeyondReference(config: IgnitionConfig): readonly Problem[] {
   const problems: Problem[] = [];
   const warning = (path: string, reason: string, remedy?: string) =>

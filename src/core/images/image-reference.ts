@@ -4,14 +4,14 @@ export interface ImageReference {
   readonly host: string;
   /** For example `library/busybox`. */
   readonly path: string;
-  /** Absent where a digest says more. */
+  /** Absent where a digest is given. */
   readonly tag: string | undefined;
   /** `sha256:…` */
   readonly digest: string | undefined;
 }
 
 export type ReferenceReading =
-  /** `exact`: it says a tag or a digest itself. */
+  /** `exact`: the text itself has a tag or a digest. */
   | { readonly verdict: "reference"; readonly reference: ImageReference; readonly exact: boolean }
   | { readonly verdict: "refused"; readonly problem: string };
 
@@ -25,9 +25,8 @@ const tagPattern = /^\w[\w.-]{0,127}$/;
 export const digestPattern = /^sha256:[0-9a-f]{64}$/;
 
 /**
- * Reads `[host[:port]/]path[:tag][@sha256:…]` as container engines do: without a host it is one of docker.io, and there
- * a name of one word lies below `library/`; with neither tag nor digest the tag is `latest`. Where there is a digest, a
- * tag beside it says nothing and is dropped.
+ * Reads `[host[:port]/]path[:tag][@sha256:…]` as container engines do: the default host is docker.io, where a name of
+ * one word lies below `library/`, and the default tag is `latest`. A tag beside a digest has no meaning and is dropped.
  */
 export function parseImageReference(text: string): ReferenceReading {
   const refused = (problem: string): ReferenceReading => ({ verdict: "refused", problem });
@@ -69,7 +68,7 @@ export function parseImageReference(text: string): ReferenceReading {
   };
 }
 
-/** Host and path: what tags and digests are of. */
+/** Host and path, without tag and digest. */
 export const repositoryOf = ({ host, path }: Pick<ImageReference, "host" | "path">): string => `${host}/${path}`;
 
 export function printImageReference(reference: ImageReference): string {
@@ -77,6 +76,6 @@ export function printImageReference(reference: ImageReference): string {
   return `${repositoryOf(reference)}${tag === undefined ? "" : `:${tag}`}${digest === undefined ? "" : `@${digest}`}`;
 }
 
-/** Whether the host is this machine and says so. */
+/** Whether the host is a loopback name or address. */
 export const isLoopbackHost = (host: string): boolean =>
   /^(localhost|127\.[0-9]+\.[0-9]+\.[0-9]+|\[::1\])(:[0-9]+)?$/.test(host);

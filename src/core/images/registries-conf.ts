@@ -18,7 +18,7 @@ export interface RegistrySection {
   readonly mirrors: readonly RegistryMirror[];
 }
 
-/** What `/etc/containers/registries.conf` (version 2) says. */
+/** The contents of `/etc/containers/registries.conf` (version 2). */
 export interface RegistriesConf {
   readonly unqualifiedSearch: readonly string[];
   /** By prefix, or by location where a section has no prefix. */
@@ -28,7 +28,7 @@ export interface RegistriesConf {
 /** A place to pull an image from. */
 export interface PullSource {
   readonly reference: ImageReference;
-  /** Plain HTTP and certificates that nobody vouches for are put up with. */
+  /** Plain HTTP and unverified certificates are accepted. */
   readonly insecure: boolean;
 }
 
@@ -37,7 +37,7 @@ export type PullSources =
   | { readonly verdict: "refused"; readonly problem: string };
 
 /**
- * Where an image is to be looked for: its mirrors in the order of the file, then the place that it names.
+ * Where to pull an image from: its mirrors in the order of the file, then the location that it names.
  * Source of the rules: containers-registries.conf(5) and containers/image pkg/sysregistriesv2 (main).
  *
  * @param conf `undefined`: the machine has no such file.
@@ -92,8 +92,8 @@ function relocated(reference: ImageReference, scope: string, location: string): 
 }
 
 /**
- * Reads `/etc/containers/registries.conf`. `undefined` for a text that is no TOML, or whose fields are of other types:
- * what reads it then refuses, or calls nothing safe.
+ * Reads `/etc/containers/registries.conf`. `undefined` for a text that is not TOML or has fields of other types:
+ * callers then refuse the image, or treat no change as safe.
  */
 export function parseRegistriesConf(text: string): RegistriesConf | undefined {
   const { "unqualified-search-registries": search = [], registry: list = [] } = tomlTable(text) ?? { registry: {} };

@@ -4,7 +4,7 @@ import { type ImageReference, parseImageReference, printImageReference, reposito
 /** A public key: a file on the machine, or its PEM text. */
 export type SignatureKey = { readonly path: string } | { readonly pem: string };
 
-/** Which name a signature must speak of. */
+/** Which image name a signature must carry. */
 export type SignedIdentity =
   | { readonly type: "matchExact" | "matchRepoDigestOrExact" | "matchRepository" }
   | { readonly type: "exactReference"; readonly reference: string }
@@ -14,10 +14,10 @@ export type SignedIdentity =
 export type SignatureRequirement =
   | { readonly type: "insecureAcceptAnything" | "reject" }
   | { readonly type: "sigstoreSigned"; readonly keys: readonly SignatureKey[]; readonly identity: SignedIdentity }
-  /** It is known what it asks for, and that nobody here can check it. */
+  /** A known requirement that this suite cannot check. */
   | { readonly type: "unsupported"; readonly name: string };
 
-/** What `/etc/containers/policy.json` says of images in registries. */
+/** The rules of `/etc/containers/policy.json` for images in registries. */
 export interface SignaturePolicy {
   readonly otherwise: readonly SignatureRequirement[];
   readonly scopes: ReadonlyMap<string, readonly SignatureRequirement[]>;
@@ -27,9 +27,9 @@ export type SignaturePolicyReading =
   | { readonly verdict: "policy"; readonly policy: SignaturePolicy }
   | { readonly verdict: "refused"; readonly problem: string };
 
-/** One signature that was found beside an image; nothing about it is believed yet. */
+/** A signature that was found beside an image, not verified yet. */
 export interface FoundSignature {
-  /** The simple signing text, byte by byte as it was signed. */
+  /** The simple signing text, byte for byte as signed. */
   readonly payload: Uint8Array;
   readonly signature: Uint8Array;
 }
@@ -37,7 +37,7 @@ export interface FoundSignature {
 export type KeyVerdict = "valid" | "invalid" | { readonly unusable: string };
 
 /**
- * Tells whether the signature was made with the key; `unusable` when there is no such key, or none of a supported kind.
+ * Checks whether the key made the signature; `unusable`: the key is missing or of an unsupported kind.
  */
 export type VerifySignature = (key: SignatureKey, found: FoundSignature) => KeyVerdict;
 
@@ -45,7 +45,7 @@ export type SignatureVerdict =
   | { readonly verdict: "accepted"; readonly scope: string; readonly because: string }
   | { readonly verdict: "refused"; readonly scope: string; readonly requirement: string; readonly problem: string };
 
-/** What a signature is made of. Source: containers/image signature/internal/sigstore_payload.go (main). */
+/** The payload of a signature. Source: containers/image signature/internal/sigstore_payload.go (main). */
 const payloadType = "cosign container image signature";
 
 class Unreadable extends Error {}
@@ -54,9 +54,9 @@ class Unreadable extends Error {}
 const defaultScope = "default";
 
 /**
- * Reads a policy as strictly as container engines do: a field that nobody knows makes the whole file unreadable, since
- * leaving it out could accept what its author meant to refuse. Requirements that are known but not supported are kept
- * by name, and refuse only the images that they apply to. Source: containers-policy.json(5).
+ * Reads a policy as strictly as container engines do: an unknown field makes the whole file unreadable, since ignoring
+ * it could accept what its author meant to refuse. Known but unsupported requirements are kept by name and refuse only
+ * the images that they apply to. Source: containers-policy.json(5).
  */
 export function parseSignaturePolicy(text: string): SignaturePolicyReading {
   try {
@@ -78,8 +78,8 @@ export function parseSignaturePolicy(text: string): SignaturePolicyReading {
 }
 
 /**
- * The requirements that apply to an image: those of the most specific scope, of all others none. A host's wildcards
- * leave its port out. Source: containers/image docker/policyconfiguration/naming.go (main).
+ * The requirements that apply to an image: those of the most specific scope alone. Wildcards of a host ignore its port.
+ * Source: containers/image docker/policyconfiguration/naming.go (main).
  */
 export function requirementsFor(
   policy: SignaturePolicy,
@@ -97,7 +97,7 @@ export function requirementsFor(
   return { scope: defaultScope, requirements: policy.otherwise };
 }
 
-/** Whether anybody has to look for signatures before {@link judgeImage} can decide, and with which keys. */
+/** The keys for which signatures must be fetched before {@link judgeImage} can decide, if any. */
 export function keysAskedFor(policy: SignaturePolicy, reference: ImageReference): readonly SignatureKey[] {
   return requirementsFor(policy, reference).requirements.flatMap((requirement) =>
     requirement.type === "sigstoreSigned" ? requirement.keys : [],
@@ -108,7 +108,7 @@ export function keysAskedFor(policy: SignaturePolicy, reference: ImageReference)
  * Decides whether an image may be used. Every requirement of its scope must hold; a signature holds when one of the
  * requirement's keys made it, over this image's manifest, for a name that the requirement's identity accepts.
  *
- * @param image `digests`: of the manifest, and of the index that led to it, if there was one: a signature over the
+ * @param image `digests`: of the manifest, and of the index that led to it, if any: a signature over the
  * index covers every manifest that the index names by digest.
  */
 export function judgeImage(

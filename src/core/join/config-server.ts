@@ -63,7 +63,7 @@ function serverIn(kubeconfig: string | undefined): string | undefined {
 
 /** Names and addresses that the config server may be reached by, beside those of the machines that it runs on. */
 export function configServerHosts(facts: ConfigServerFacts): readonly string[] {
-  const told = [
+  const authorities = [
     configServerAuthority(facts),
     facts.installedAddress === undefined ? undefined : withPort(facts.installedAddress),
   ];
@@ -77,7 +77,7 @@ export function configServerHosts(facts: ConfigServerFacts): readonly string[] {
       Array.isArray(one["apiServerInternalIPs"]) ? (one["apiServerInternalIPs"] as readonly unknown[]) : [],
     )
     .filter((address) => typeof address === "string");
-  const hosts = told.flatMap((authority) =>
+  const hosts = authorities.flatMap((authority) =>
     authority === undefined ? [] : [authority.replace(/:\d+$/, "").replace(/^\[|\]$/g, "")],
   );
   return [...new Set([...hosts, ...addresses])].filter((host) => host !== "");

@@ -4,6 +4,7 @@ import { type Because, type Change, type Consequence, describeConsequence } from
 import type { NodeConfig } from "../config/node-config.ts";
 import type { Deployment } from "./observed-node.ts";
 import type { NodePlan, Step } from "./plan-node.ts";
+import { listText } from "../text/list-text.ts";
 
 /** A plan that changes the machine. */
 export type ChangePlan = NodePlan & { readonly verdict: "change" };
@@ -36,8 +37,7 @@ export const describeBecause = (because: readonly Because[]): string =>
   because.map(({ consequence, why }) => `${describeConsequence(consequence)} because ${why}`).join("; ");
 
 /** The first five of many, and how many more there are. */
-export const firstFive = (words: readonly string[]): string =>
-  `${words.slice(0, 5).join(", ")}${words.length > 5 ? ` and ${words.length - 5} more` : ""}`;
+export const firstFive = (words: readonly string[]): string => listText(words, 5);
 
 /** What the machine boots, as far as it is not what it should boot. */
 export function describeDeployment(booted: Deployment, wanted: Deployment): string {

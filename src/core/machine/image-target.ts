@@ -41,8 +41,8 @@ export function desiredImageOf(has: Readonly<Record<string, string>>): DesiredIm
       reason: "ImageNotDigest",
       message: `${wanted} does not name an image by its digest; nothing is done before ${annotations.desiredImage} has the form repository@sha256:…`,
     };
-  const said = has[annotations.desiredImageContent] ?? "";
-  const content = said === "" ? "os-only" : said;
+  const stated = has[annotations.desiredImageContent] ?? "";
+  const content = stated === "" ? "os-only" : stated;
   if (content !== "full" && content !== "os-only")
     return {
       verdict: "refused",

@@ -13,6 +13,7 @@ import { isCredential } from "../config/image-content.ts";
 import { isTargetOf, sameTarget } from "./image-target.ts";
 import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig } from "../config/node-config.ts";
 import type { Deployment, ObservedNode } from "./observed-node.ts";
+import { listText } from "../text/list-text.ts";
 
 /** Reboots that a target gets to boot what was staged for it. */
 export const mostReboots = 3;
@@ -416,7 +417,6 @@ function actions(owes: readonly Consequence[]): readonly Step[] {
 function reasonOf(because: readonly Because[]): string {
   const reboot = because.find(({ consequence }) => consequence.kind === "reboot");
   if (reboot === undefined) return "";
-  const shown = reboot.changes.slice(0, 3).map(describeChange).join(", ");
-  const more = reboot.changes.length > 3 ? ` and ${reboot.changes.length - 3} more` : "";
-  return shown === "" ? reboot.why : `${shown}${more}: ${reboot.why}`;
+  const shown = listText(reboot.changes.slice(0, 3).map(describeChange), 3, reboot.changes.length);
+  return shown === "" ? reboot.why : `${shown}: ${reboot.why}`;
 }

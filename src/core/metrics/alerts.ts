@@ -2,19 +2,19 @@ import { namespace } from "../../api/names.ts";
 import { type ReportReason, reportReasons } from "../../api/books/report-table.ts";
 
 /**
- * A rule of Prometheus, and what whoever is woken by it needs to know. Names and severities of those that the reference
- * has are its own.
+ * A Prometheus rule, and what the person on call needs to know. Alerts that the reference has keep its names and
+ * severities.
  */
 export interface Alert {
   readonly name: string;
   readonly expression: string;
-  /** How long it must hold, as Prometheus writes durations; at once when absent. */
+  /** How long the expression must hold, as a Prometheus duration; fires immediately when absent. */
   readonly for?: string;
   readonly severity: "critical" | "warning" | "info";
-  /** One line, with the labels of what it is about. */
+  /** One line, with the labels of its subject. */
   readonly summary: string;
   readonly means: string;
-  /** Commands that show what is behind it; what stands in angle brackets comes from the alert. */
+  /** Commands that show the cause; text in angle brackets comes from the alert. */
   readonly see: readonly string[];
   readonly remedy: string;
 }
@@ -24,15 +24,15 @@ const ofNode = "{{ $labels.node }}";
 const ofPool = "{{ $labels.pool }}";
 const logOf = (component: string) => `kubectl logs ${inNamespace} -l k8s-app=${component} --tail=100`;
 
-/** Meaning and remedy as the closed list of reasons has them, so that books, conditions and alerts say the same. */
-const told = (reason: ReportReason): Pick<Alert, "means" | "remedy"> => ({
+/** Meaning and remedy from the closed list of reasons, so that books, conditions and alerts agree. */
+const textsOf = (reason: ReportReason): Pick<Alert, "means" | "remedy"> => ({
   means: reportReasons[reason].means,
   remedy: reportReasons[reason].next,
 });
 
 /**
- * Figures of daemons are on a loopback address of each machine: these alerts speak only where something scrapes them
- * there.
+ * Daemons serve their metrics on a loopback address: these alerts fire only where something on the machine scrapes
+ * them.
  */
 export const alerts: readonly Alert[] = [
   {
@@ -133,7 +133,7 @@ export const alerts: readonly Alert[] = [
     for: "10m",
     severity: "warning",
     summary: `Daemons of pool ${ofPool} do not answer though their kubelets do.`,
-    ...told("DaemonSilent"),
+    ...textsOf("DaemonSilent"),
     see: [
       "mco explain pool/<pool>",
       `kubectl get pods ${inNamespace} -l k8s-app=machine-config-daemon -o wide`,
@@ -159,7 +159,7 @@ export const alerts: readonly Alert[] = [
     expression: "mco_join_overdue > 0",
     severity: "warning",
     summary: `A machine of pool ${ofPool} was given its configuration and has not joined.`,
-    ...told("JoinOverdue"),
+    ...textsOf("JoinOverdue"),
     see: ["mco book pool/<pool>", "mco explain pool/<pool>"],
   },
   {
@@ -238,7 +238,7 @@ export const alerts: readonly Alert[] = [
   },
 ];
 
-/** What the Prometheus operator is told: the rules, each with its runbook. */
+/** The PrometheusRule object: the rules, each with its runbook. */
 export function prometheusRule(): object {
   return {
     apiVersion: "monitoring.coreos.com/v1",

@@ -2,29 +2,29 @@ import type { MetricFamily } from "./metrics.ts";
 
 /** What a daemon knows about itself and its machine. */
 export interface DaemonMetrics {
-  /** `Done`, `Working`, `Degraded`, `Unreconcilable`; empty before the first look. */
+  /** `Done`, `Working`, `Degraded`, `Unreconcilable`; empty before the first pass. */
   readonly state: string;
-  /** A word of a closed list; empty when there is nothing to say. */
+  /** A word of a closed list; empty for none. */
   readonly reason: string;
-  /** Configuration that the last update went to. */
+  /** Target configuration of the last update. */
   readonly config: string;
   readonly os: { readonly name: string; readonly version: string } | undefined;
   /** Since when the machine differs from its configuration, in milliseconds since the epoch. */
   readonly driftSince: number | undefined;
-  /** Failures to bring a new system onto the machine since the last success. */
+  /** Failures to stage a new OS deployment since the last success. */
   readonly osFailures: number;
-  /** Reboots that were asked for and did not come. */
+  /** Requested reboots that did not happen. */
   readonly rebootFailures: number;
-  /** Health checks of the kubelet that failed in a row. */
+  /** Consecutive failed health checks of the kubelet. */
   readonly kubeletFailures: number;
-  /** Packages that somebody layered by hand. */
+  /** Packages that an administrator layered by hand. */
   readonly foreignPackages: number;
 }
 
 /**
- * The figures of one machine. Names and kinds are the reference's (openshift/machine-config-operator
- * pkg/daemon/metrics.go, main), and `err` and `reason` are words of a closed list where it puts whole texts; values
- * that it gives as times are 1.
+ * The metrics of one machine. Names and kinds are the reference's (openshift/machine-config-operator
+ * pkg/daemon/metrics.go, main), and `err` and `reason` are words of a closed list where the reference has whole
+ * texts; values that the reference gives as times are 1.
  */
 export function daemonMetrics(metrics: DaemonMetrics, node: string): readonly MetricFamily[] {
   const family = (

@@ -1,12 +1,12 @@
 import type { MetricFamily, Sample } from "./metrics.ts";
 
-/** Seconds, from what takes a moment to what takes an hour. */
+/** Bounds in seconds, from fractions of a second to an hour. */
 const longBounds: readonly number[] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600];
 
-/** Series of one histogram that are kept at most: labels are closed lists and pools, of which there are not many. */
+/** Maximum number of series of one histogram: labels are closed lists and pools, of which there are few. */
 const mostSeries = 2000;
 
-/** How often something took how long, by labels, since the process began. */
+/** Distribution of durations, by labels, since the process began. */
 export class Histogram {
   readonly #name: string;
   readonly #help: string;
@@ -17,7 +17,7 @@ export class Histogram {
     { readonly labels: Sample["labels"]; readonly counts: number[]; count: number; sum: number }
   >();
 
-  /** @param bounds in seconds, rising; for what takes between a moment and an hour when absent. */
+  /** @param bounds in seconds, ascending; by default up to an hour. */
   constructor(name: string, help: string, labels: readonly string[], bounds = longBounds) {
     this.#name = name;
     this.#help = help;

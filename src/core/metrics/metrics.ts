@@ -41,74 +41,65 @@ export function metricsText(families: readonly MetricFamily[]): string {
     .join("");
 }
 
-/** What figures of a cluster are made of. */
+/** What the metrics of a cluster are made from. */
 export interface MetricFacts {
   readonly facts: Facts;
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly machineConfiguration: MachineConfiguration | undefined;
 }
 
-/** Moments are given in seconds since the epoch; 0 for those that nobody knows. */
+/** Seconds since the epoch; 0 for a time that is not known. */
 const secondsOf = (time: string): number => (time === "" ? 0 : Math.floor(Date.parse(time) / 1000));
 
 /**
- * What pools and machines say, as figures. Names and labels of those that begin with `mcc_`, of
+ * The state of pools and machines as metrics. Names and labels of those that begin with `mcc_`, of
  * `os_image_url_override`, of `mco_state` and of the four counts are the reference's (openshift/machine-config-operator
- * pkg/controller/common/metrics.go, main). Whoever reads them sees what is there now: a machine or pool that is gone
- * leaves nothing behind.
+ * pkg/controller/common/metrics.go, main). They describe the present: a deleted machine or pool leaves no sample.
  */
-export function clusterMetrics({
-  facts,
-  machineConfigNodes,
-  machineConfiguration,
-}: MetricFacts): readonly MetricFamily[] {
-  const pools = facts.members.pools();
-  const gauge = (name: string, help: string, labels: readonly string[], samples: readonly Sample[]): MetricFamily => ({
+export function clusterMetrics(view: MetricFacts): readonly MetricFamily[] {
+  return [...countMetrics(view.facts), ...warningMetrics(view), ...phaseMetrics(view.facts)];
+}
+
+const gauge = (name: string, help: string, labels: readonly string[], samples: readonly Sample[]): MetricFamily => ({
+  name,
+  help,
+  type: "gauge",
+  labels,
+  samples,
+});
+
+const perPool = (
+  { members }: Facts,
+  name: string,
+  help: string,
+  valueOf: (pool: MachineConfigPool) => number,
+): MetricFamily =>
+  gauge(
     name,
     help,
-    type: "gauge",
-    labels,
-    samples,
-  });
-  const perPool = (name: string, help: string, valueOf: (pool: MachineConfigPool) => number) =>
-    gauge(
-      name,
-      help,
-      ["pool"],
-      pools.map((pool) => ({ labels: { pool: pool.metadata.name }, value: valueOf(pool) })),
-    );
-  const drainIsLate = ({ status }: MachineConfigNode) =>
-    conditionOf(status?.conditions, machineConfigNodeConditions.drained)?.reason === drainReasons.late;
-  const membersOf = (pool: MachineConfigPool) => facts.members.members(pool.metadata.name).all();
-  const counted = (pool: string, label: string, words: readonly string[]): readonly Sample[] => {
-    const counts = new Map<string, number>();
-    for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
-    return [...counts].map(([word, value]) => ({ labels: { pool, [label]: word }, value }));
-  };
-  const isOverridden = (pool: MachineConfigPool) =>
-    facts.machineConfig(pool.spec.configuration?.name ?? "")?.metadata.annotations?.[
-      annotations.osImageURLOverridden
-    ] === "true";
-  const skew = (
-    machineConfiguration?.spec as { readonly bootImageSkewEnforcement?: { readonly mode?: string } } | undefined
-  )?.bootImageSkewEnforcement?.mode;
-  const inTwoMinds = [...facts.members.controlPlane.keys()].filter((name) => {
-    const membership = facts.members.node(name)?.membership;
-    return membership?.verdict === "member" && membership.masterAndCustom;
-  });
+    ["pool"],
+    members.pools().map((pool) => ({ labels: { pool: pool.metadata.name }, value: valueOf(pool) })),
+  );
+
+const membersOf = ({ members }: Facts, pool: MachineConfigPool) => [...members.members(pool.metadata.name).all()];
+
+function countMetrics(facts: Facts): readonly MetricFamily[] {
   return [
-    perPool("mco_machine_count", "Machines of the pool.", ({ status }) => status?.machineCount ?? 0),
+    perPool(facts, "mco_machine_count", "Machines of the pool.", ({ status }) => status?.machineCount ?? 0),
     perPool(
+      facts,
       "mco_updated_machine_count",
       "Machines of the pool that have its configuration.",
       ({ status }) => status?.updatedMachineCount ?? 0,
     ),
     perPool(
+      facts,
       "mco_degraded_machine_count",
       "Machines of the pool that cannot go on without help.",
       ({ status }) => status?.degradedMachineCount ?? 0,
     ),
     perPool(
+      facts,
       "mco_unavailable_machine_count",
       "Machines of the pool that are out of service.",
       ({ status }) => status?.unavailableMachineCount ?? 0,
@@ -117,13 +108,32 @@ export function clusterMetrics({
       "mco_state",
       "One for each machine that is there: what its daemon says and which phase of an update it is in; the value is when it got there, in seconds since the epoch, 0 when that is not known.",
       ["node", "pool", "state", "reason"],
-      pools.flatMap((pool) =>
-        [...membersOf(pool)].map(({ name, state, phase, since }) => ({
+      facts.members.pools().flatMap((pool) =>
+        membersOf(facts, pool).map(({ name, state, phase, since }) => ({
           labels: { node: name, pool: pool.metadata.name, state, reason: phase },
           value: secondsOf(since),
         })),
       ),
     ),
+  ];
+}
+
+/** What an administrator may have to look at. */
+function warningMetrics({ facts, machineConfigNodes, machineConfiguration }: MetricFacts): readonly MetricFamily[] {
+  const drainIsLate = ({ status }: MachineConfigNode) =>
+    conditionOf(status?.conditions, machineConfigNodeConditions.drained)?.reason === drainReasons.late;
+  const isOverridden = (pool: MachineConfigPool) =>
+    facts.machineConfig(pool.spec.configuration?.name ?? "")?.metadata.annotations?.[
+      annotations.osImageURLOverridden
+    ] === "true";
+  const skew = (
+    machineConfiguration?.spec as { readonly bootImageSkewEnforcement?: { readonly mode?: string } } | undefined
+  )?.bootImageSkewEnforcement?.mode;
+  const alsoSelected = [...facts.members.controlPlane.keys()].filter((name) => {
+    const membership = facts.members.node(name)?.membership;
+    return membership?.verdict === "member" && membership.masterAndCustom;
+  });
+  return [
     gauge(
       "mcc_drain_err",
       "1 for a machine whose drain has passed its pool's deadline.",
@@ -134,9 +144,10 @@ export function clusterMetrics({
       "mcc_pool_alert",
       "1 for a machine of the control plane that a custom pool selects too; it stays in the pool of the control plane.",
       ["node"],
-      inTwoMinds.map((node) => ({ labels: { node }, value: 1 })),
+      alsoSelected.map((node) => ({ labels: { node }, value: 1 })),
     ),
     perPool(
+      facts,
       "os_image_url_override",
       "1 for a pool whose OS image a MachineConfig has chosen in place of the release's.",
       (pool) => (isOverridden(pool) ? 1 : 0),
@@ -148,17 +159,29 @@ export function clusterMetrics({
       [{ labels: {}, value: skew === "None" ? 1 : 0 }],
     ),
     perPool(
+      facts,
       "mco_silent_machine_count",
       "Machines of the pool whose daemon's pod is not ready though their kubelet works.",
       (pool) => facts.members.members(pool.metadata.name).silent.size,
     ),
-    perPool("mco_pool_paused", "1 for a pool that is paused.", ({ spec }) => (spec.paused === true ? 1 : 0)),
+    perPool(facts, "mco_pool_paused", "1 for a pool that is paused.", ({ spec }) => (spec.paused === true ? 1 : 0)),
     gauge(
       "mco_state_mismatch",
       "1 for a machine whose node annotations and MachineConfigNode have said different things for longer than writing both takes.",
       ["node"],
       [...facts.members.contradictions(facts.now).keys()].sort().map((node) => ({ labels: { node }, value: 1 })),
     ),
+  ];
+}
+
+function phaseMetrics(facts: Facts): readonly MetricFamily[] {
+  const pools = facts.members.pools();
+  const counted = (pool: string, label: string, words: readonly string[]): readonly Sample[] => {
+    const counts = new Map<string, number>();
+    for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+    return [...counts].map(([word, value]) => ({ labels: { pool, [label]: word }, value }));
+  };
+  return [
     gauge(
       "mco_node_phase",
       "Machines of a pool by the phase of their update.",
@@ -167,7 +190,7 @@ export function clusterMetrics({
         counted(
           pool.metadata.name,
           "phase",
-          [...membersOf(pool)].map(({ phase }) => phase),
+          membersOf(facts, pool).map(({ phase }) => phase),
         ),
       ),
     ),

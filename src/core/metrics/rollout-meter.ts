@@ -3,11 +3,11 @@ import { poolConditions } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import type { MetricFamily } from "./metrics.ts";
 
-/** Targets of a pool that are remembered, in the order in which they came. */
+/** Number of recent targets that are remembered of each pool, oldest first. */
 const rememberedTargets = 64;
 
 interface Course {
-  /** Milliseconds since the epoch of when the roll-out under way began; `undefined`: none is. */
+  /** Start of the current roll-out, in milliseconds since the epoch; `undefined`: there is none. */
   began: number | undefined;
   ended: number;
   seconds: number;
@@ -22,8 +22,8 @@ interface TimedCondition {
 }
 
 /**
- * Counts what roll-outs take, from what pools and machines say one after the other. What it says of the time before it
- * began rests on the pools' own conditions.
+ * Measures roll-outs from the successive states of pools and machines. For the time before the process began, it relies
+ * on the pools' conditions.
  */
 export class RolloutMeter {
   readonly #courses = new Map<string, Course>();
@@ -34,7 +34,7 @@ export class RolloutMeter {
     return known;
   }
 
-  /** @param pool `undefined`: it is gone. */
+  /** @param pool `undefined`: it was deleted. */
   putPool(name: string, pool: MachineConfigPool | undefined): void {
     if (pool === undefined) {
       this.#courses.delete(name);
@@ -52,7 +52,7 @@ export class RolloutMeter {
       conditionOf(conditions, poolConditions.updated),
     ];
     if (updating?.status === "True") course.began ??= Date.parse(updating.lastTransitionTime ?? "");
-    // A pause stops the machines and not the clock.
+    // A pause stops the machines, not the clock.
     if (updated?.status === "True" && course.began !== undefined) {
       const seconds = (Date.parse(updated.lastTransitionTime ?? "") - course.began) / 1000;
       course.began = undefined;
@@ -62,7 +62,7 @@ export class RolloutMeter {
     }
   }
 
-  /** A machine of the pool was given `after` in place of `before`. */
+  /** The target of a machine of the pool changed from `before` to `after`. */
   retargeted(pool: string, before: string, after: string): void {
     const course = this.#courses.get(pool);
     if (course === undefined) return;

@@ -9,10 +9,10 @@ import { poolInRenderedName } from "../config/is-rendered.ts";
 import { Histogram } from "./histogram.ts";
 import type { MetricFamily } from "./metrics.ts";
 
-/** Sections that have begun and not ended; the oldest are forgotten. */
+/** Maximum number of open sections; the oldest are forgotten. */
 const mostOpen = 10_000;
 
-/** What of a line a meter looks at. */
+/** The fields of a line that a meter reads. */
 export type MeteredLine = Pick<JournalEntry, "mark"> & {
   readonly book: string;
   readonly chapter: string;
@@ -24,8 +24,7 @@ export type MeteredLine = Pick<JournalEntry, "mark"> & {
 };
 
 /**
- * Measures how long the steps take that this process does, from the lines that it tells of them. It counts whether
- * anybody keeps books or not.
+ * Measures the duration of this process's steps from the lines that it reports. It does not need the state process.
  */
 export class SectionMeter {
   readonly #seconds = new Histogram(
@@ -37,7 +36,7 @@ export class SectionMeter {
   readonly #open = new Map<string, number>();
   readonly #mismatches = new Map<string, number>();
 
-  /** @param at milliseconds by a clock that all calls share. */
+  /** @param at milliseconds of one clock for all calls. */
   take(line: MeteredLine, at: number): void {
     const kind = bookKindOf(line.book);
     if (kind === undefined) return;
@@ -74,10 +73,10 @@ export class SectionMeter {
   }
 
   /**
-   * What this writer told before it was started anew: sections that it had begun end now, a reboot above all.
+   * Takes lines that this writer reported before it restarted: its open sections end now, above all a reboot.
    *
    * @param now milliseconds since the epoch
-   * @param at the same moment by the clock of `take`
+   * @param at the same time by the clock of `take`
    */
   recall(lines: Iterable<MeteredLine & { readonly at: number }>, now: number, at: number): void {
     for (const line of lines) {
@@ -86,7 +85,7 @@ export class SectionMeter {
     }
   }
 
-  /** A section began that somebody else tells the beginning of. */
+  /** A section began whose beginning another writer reports. */
   began(line: Pick<MeteredLine, "book" | "chapter" | "path" | "run">, at: number): void {
     const key = keyOf(line);
     if (!this.#open.has(key)) this.#began(key, at);
@@ -102,7 +101,7 @@ export class SectionMeter {
     return [this.#seconds.family()];
   }
 
-  /** What only the controller sees. */
+  /** Sections that only the controller observes. */
   mismatchFamilies(): readonly MetricFamily[] {
     return [
       {
@@ -121,11 +120,11 @@ const keyOf = ({ book, chapter, run, path }: Pick<MeteredLine, "book" | "chapter
 
 function poolOf(kind: BookKind, { book, run, data }: MeteredLine): string {
   if (kind === "pool") return book.slice("pool/".length);
-  const told = data?.["pool"];
-  return told !== undefined ? String(told) : (poolInRenderedName(run ?? "") ?? "");
+  const pool = data?.["pool"];
+  return pool !== undefined ? String(pool) : (poolInRenderedName(run ?? "") ?? "");
 }
 
-/** Lines that a writer could not bring into its journal. */
+/** Lines that a writer could not add to its journal. */
 export const journalFamilies = (component: string, dropped: number): readonly MetricFamily[] => [
   {
     name: "mco_journal_dropped_total",

@@ -4,7 +4,7 @@ import { Histogram } from "./histogram.ts";
 import type { MetricFamily } from "./metrics.ts";
 import { isReady } from "../books/phase.ts";
 
-/** Why a machine takes no pods. */
+/** Why a machine is out of service. */
 export type AwayCause = "Update" | "Cordoned" | "NotReady";
 
 interface Away {
@@ -16,7 +16,7 @@ interface Away {
 
 const unschedulableTaint = "node.kubernetes.io/unschedulable";
 
-/** Why a node takes no pods now; `undefined`: it does. */
+/** Why a node is out of service now; `undefined`: it takes pods. */
 export function awayCause(node: Node): AwayCause | undefined {
   const has = node.metadata.annotations ?? {};
   const isOurs = has[annotations.cordonedFor] !== undefined || has[annotations.postConfigAction] === "Rebooting";
@@ -24,7 +24,7 @@ export function awayCause(node: Node): AwayCause | undefined {
   return isReady(node) ? undefined : isOurs ? "Update" : "NotReady";
 }
 
-/** Measures how long machines take no pods, from what their Nodes say one after the other. */
+/** Measures how long machines are out of service, from the successive states of their Nodes. */
 export class ServiceMeter {
   readonly #seconds = new Histogram(
     "mco_node_out_of_service_seconds",
@@ -34,8 +34,8 @@ export class ServiceMeter {
   readonly #away = new Map<string, Away>();
 
   /**
-   * @param node `undefined`: it is gone.
-   * @param pool that it is in; empty: in none.
+   * @param node `undefined`: it was deleted.
+   * @param pool the pool of the node; empty for none.
    * @param now milliseconds since the epoch.
    */
   putNode(name: string, node: Node | undefined, pool: string, now: number): void {
@@ -43,7 +43,7 @@ export class ServiceMeter {
     const known = this.#away.get(name);
     if (node === undefined || cause === undefined) {
       this.#away.delete(name);
-      // A machine that was taken away never came back.
+      // A deleted machine never comes back.
       if (known !== undefined && node !== undefined)
         this.#seconds.observe({ pool: known.pool, cause: known.cause }, (now - known.since) / 1000);
       return;
@@ -53,11 +53,11 @@ export class ServiceMeter {
       return;
     }
     known.pool = pool === "" ? known.pool : pool;
-    // Whatever began it: what an update makes of it counts as the update's.
+    // Once an update uses the outage, it counts as the update's, whatever caused it.
     if (cause === "Update") known.cause = "Update";
   }
 
-  /** Nobody looks at the Nodes any more: what is away now is not known to come back. */
+  /** The Nodes are no longer watched: the return of machines that are out of service now stays unknown. */
   forget(): void {
     this.#away.clear();
   }
@@ -85,7 +85,7 @@ export class ServiceMeter {
   }
 }
 
-/** Since when, where the node says it itself. */
+/** Since when, if the node itself records it. */
 function sinceOf({ spec, status }: Node): number | undefined {
   const tainted = spec?.taints?.find(({ key }) => key === unschedulableTaint)?.timeAdded;
   const silent = status?.conditions?.find(

@@ -3,7 +3,7 @@ import { bookKindOf } from "../../api/books/report-table.ts";
 import type { Told } from "../operator/health.ts";
 import type { MetricFamily, Sample } from "./metrics.ts";
 
-/** What is looked at of a chapter that is stored. */
+/** The fields of a stored chapter that are measured. */
 export interface StoredChapter {
   readonly kind: string;
   readonly chapter: string;
@@ -14,7 +14,7 @@ export interface StoredChapter {
   readonly bytes: number;
 }
 
-/** Counts what the state process stores; nothing is restored at its start. */
+/** Counts what the state process stores; counters start at zero with the process. */
 export class StateMeter {
   readonly #closed = new Map<string, { readonly labels: Sample["labels"]; value: number }>();
   readonly #foreign = new Map<string, number>();
@@ -60,7 +60,7 @@ export class StateMeter {
     for (const { kind, chapter, state, pool, startedAt, bytes: size } of stored) {
       add(chapters, { kind, state }, (before) => before + 1);
       add(bytes, { kind, state }, (before) => before + size);
-      // The life of a component is open for as long as it goes on.
+      // The chapter of a component's life stays open for as long as the component runs.
       if (state === "Open" && kind !== "cluster")
         add(ages, { book_kind: kind, chapter, pool }, (before) =>
           Math.max(before, Math.floor((now - Date.parse(startedAt)) / 1000)),

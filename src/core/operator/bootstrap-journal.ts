@@ -4,6 +4,7 @@ import { journals } from "../../api/names.ts";
 import type { JournalEntryIn } from "../../api/books/report-table.ts";
 import type { BootstrapFile, Bootstrapped } from "./bootstrap.ts";
 import { appendLines } from "../books/journal.ts";
+import { andMore } from "../text/list-text.ts";
 
 const chapter = "Bootstrap";
 
@@ -22,7 +23,7 @@ export function bootstrapLines(
         mark: "fail",
         level: "boundary",
         reason: "ManifestsRefused",
-        message: `${component}: ${first?.reason ?? "nothing can be made"}${more > 0 ? `, and ${more} more` : ""}`,
+        message: `${component}: ${first?.reason ?? "nothing can be made"}${more > 0 ? `, ${andMore(more)}` : ""}`,
         ...(first?.remedy === undefined ? {} : { next: { action: first.remedy, actor: "administrator" } }),
       },
     ];

@@ -101,6 +101,8 @@ const ofKind = <T extends KubeObject>(
     .flatMap(({ object, place }) => (object.kind === kind ? [{ object: object as T, place }] : []))
     .sort((a, b) => byName(a.object, b.object));
 
+const byPath = (files: readonly BootstrapFile[]) => files.toSorted((a, b) => (a.path < b.path ? -1 : 1));
+
 /**
  * What the operator gives the very first machines, from the objects that an installer has: ControllerConfig and pools.
  * The same functions make them on the cluster afterwards.
@@ -111,49 +113,9 @@ export function bootstrapOperator(
 ): Bootstrapped {
   const { objects: found, problems } = distinct(inputs, builtInPools);
   if (problems.length > 0) return { verdict: "refused", problems };
-  const maps = new Map(
-    ofKind<ConfigMap>(found, "ConfigMap").map(({ object, place }) => [keyOf(object), { object, place }]),
-  );
-  const osImages = maps.get(`${namespace}/${objects.osImageConfigMap}`);
-  const release = releaseOf(osImages?.object.data, version, undefined);
-  if (release.verdict !== "known")
-    return {
-      verdict: "refused",
-      problems: [
-        {
-          place: osImages?.place ?? "",
-          path: osImages === undefined ? "" : "data",
-          reason: release.message,
-          remedy: `put the ConfigMap ${namespace}/${objects.osImageConfigMap} of release ${version} into the folder, with baseOSContainerImage`,
-        },
-      ],
-    };
-
-  const cluster = <T extends KubeObject>(kind: SourceKind) =>
-    ofKind<T>(found, kind).find(
-      ({ object }) => object.metadata.name === "cluster" && object.apiVersion.startsWith(`${configGroup}/`),
-    )?.object;
-  const present: Partial<Record<SourceKind, KubeObject | undefined>> = Object.fromEntries(
-    sourceKinds.map((kind) => [kind, cluster(kind)]),
-  );
-  const made = controllerConfigOf(
-    {
-      kinds: new Set(sourceKinds.filter((kind) => present[kind] !== undefined)),
-      infrastructure: present.Infrastructure,
-      network: present.Network,
-      dns: present.DNS,
-      proxy: present.Proxy,
-      image: present.Image,
-      dnsServiceAddresses: [],
-      configMaps: new Map([...maps].map(([key, { object }]) => [key, object])),
-      // Machines have nothing yet.
-      bringUp: true,
-      release: release.images,
-      suiteImage: image,
-      releaseImage: releaseImage ?? image,
-    } satisfies ClusterSources,
-    undefined,
-  );
+  const read = bootstrapSources(found, { version, image, ...(releaseImage === undefined ? {} : { releaseImage }) });
+  if (read.verdict === "refused") return read;
+  const made = controllerConfigOf(read.sources, undefined);
   if (made.verdict === "waiting")
     return {
       verdict: "refused",
@@ -186,7 +148,7 @@ export function bootstrapOperator(
     },
     spec: made.spec,
   } as KubeObject;
-  const secret = ofKind<Secret>(found, "Secret").find(({ object }) => keyOf(object) === pullSecretKey)?.object;
+  const secret = pullSecretOf(found);
   const files: BootstrapFile[] = [
     { path: "bootstrap/manifests/machineconfigcontroller-controllerconfig.yaml", object: controllerConfig },
     ...builtInPools.map((pool) => ({
@@ -197,7 +159,69 @@ export function bootstrapOperator(
       ? []
       : [{ path: "bootstrap/manifests/machineconfigcontroller-pull-secret.yaml", object: secret }]),
   ];
-  return { verdict: "made", files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)), notes: [] };
+  return { verdict: "made", files: byPath(files), notes: [] };
+}
+
+/** What the ControllerConfig is made from, where no cluster exists yet. */
+function bootstrapSources(
+  found: ReadonlyMap<string, BootstrapInput>,
+  { version, image, releaseImage }: Pick<BootstrapOptions, "version" | "image" | "releaseImage">,
+):
+  | { readonly verdict: "read"; readonly sources: ClusterSources }
+  | { readonly verdict: "refused"; readonly problems: readonly BootstrapProblem[] } {
+  const maps = new Map(
+    ofKind<ConfigMap>(found, "ConfigMap").map(({ object, place }) => [keyOf(object), { object, place }]),
+  );
+  const osImages = maps.get(`${namespace}/${objects.osImageConfigMap}`);
+  const release = releaseOf(osImages?.object.data, version, undefined);
+  if (release.verdict !== "known")
+    return {
+      verdict: "refused",
+      problems: [
+        {
+          place: osImages?.place ?? "",
+          path: osImages === undefined ? "" : "data",
+          reason: release.message,
+          remedy: `put the ConfigMap ${namespace}/${objects.osImageConfigMap} of release ${version} into the folder, with baseOSContainerImage`,
+        },
+      ],
+    };
+  const clusterObject = (kind: SourceKind) =>
+    ofKind<KubeObject>(found, kind).find(
+      ({ object }) => object.metadata.name === "cluster" && object.apiVersion.startsWith(`${configGroup}/`),
+    )?.object;
+  const present: Partial<Record<SourceKind, KubeObject | undefined>> = Object.fromEntries(
+    sourceKinds.map((kind) => [kind, clusterObject(kind)]),
+  );
+  return {
+    verdict: "read",
+    sources: {
+      kinds: new Set(sourceKinds.filter((kind) => present[kind] !== undefined)),
+      infrastructure: present.Infrastructure,
+      network: present.Network,
+      dns: present.DNS,
+      proxy: present.Proxy,
+      image: present.Image,
+      dnsServiceAddresses: [],
+      configMaps: new Map([...maps].map(([key, { object }]) => [key, object])),
+      // Machines have nothing yet.
+      bringUp: true,
+      release: release.images,
+      suiteImage: image,
+      releaseImage: releaseImage ?? image,
+    },
+  };
+}
+
+type BootstrapSecret = Secret & { readonly stringData?: Readonly<Record<string, string>> };
+
+const pullSecretOf = (found: ReadonlyMap<string, BootstrapInput>): BootstrapSecret | undefined =>
+  ofKind<BootstrapSecret>(found, "Secret").find(({ object }) => keyOf(object) === pullSecretKey)?.object;
+
+/** An object and where it was read. */
+interface Placed<T> {
+  readonly object: T;
+  readonly place: string;
 }
 
 /**
@@ -210,107 +234,144 @@ export function bootstrapController(
   { version, generatorVersion, builtInPools }: BootstrapOptions,
 ): Bootstrapped {
   const { objects: found, problems: duplicates } = distinct(inputs, builtInPools);
-  const problems: BootstrapProblem[] = [...duplicates];
   const settings = ofKind<ControllerConfig>(found, "ControllerConfig").find(
     ({ object }) => object.metadata.name === objects.controllerConfig,
   );
+  const pools = ofKind<MachineConfigPool>(found, "MachineConfigPool");
+  const problems = [...duplicates, ...settingsProblems(settings, version), ...poolProblems(pools)];
+  if (settings === undefined) return { verdict: "refused", problems };
+
+  const controllerConfig = generatedBy(settings.object, version);
+  const base = baseConfigs({ controllerConfig, pullSecret: pullSecretText(pullSecretOf(found)), generatorVersion });
+  const written = ofKind<MachineConfig>(found, "MachineConfig");
+  problems.push(...nameProblems(written, base));
+
+  // The built-in pools come with the operator, whether the folder names them or not.
+  const added = (builtInPools as readonly MachineConfigPool[])
+    .filter((builtIn) => !pools.some(({ object }) => object.metadata.name === builtIn.metadata.name))
+    .map((object) => ({ object, place: "" }));
+  const members = [...base, ...written.map(({ object }) => object)];
+  const rendered = [...pools, ...added]
+    .sort((a, b) => byName(a.object, b.object))
+    .map((pool) => renderedPool(pool, { members, written, controllerConfig, generatorVersion }));
+  problems.push(...rendered.flatMap((pool) => pool.problems));
+  if (problems.length > 0) return { verdict: "refused", problems: sorted(problems) };
+  const files: BootstrapFile[] = [
+    ...rendered.flatMap((pool) => pool.files),
+    { path: `controller-config/${objects.controllerConfig}.yaml`, object: controllerConfig },
+  ];
+  return { verdict: "made", files: byPath(files), notes: [...new Set(rendered.flatMap(({ notes }) => notes))].sort() };
+}
+
+function settingsProblems(
+  settings: Placed<ControllerConfig> | undefined,
+  version: string,
+): readonly BootstrapProblem[] {
   if (settings === undefined)
-    problems.push({
-      place: "",
-      path: "",
-      reason: `the folder holds no ControllerConfig ${objects.controllerConfig}`,
-      remedy: "make one with `mco operator bootstrap`",
-    });
-  const by = settings?.object.metadata.annotations?.[annotations.generatedByVersion] ?? version;
-  if (settings !== undefined && by !== version) {
-    problems.push({
+    return [
+      {
+        place: "",
+        path: "",
+        reason: `the folder holds no ControllerConfig ${objects.controllerConfig}`,
+        remedy: "make one with `mco operator bootstrap`",
+      },
+    ];
+  const by = settings.object.metadata.annotations?.[annotations.generatedByVersion] ?? version;
+  if (by === version) return [];
+  return [
+    {
       place: settings.place,
       path: `metadata.annotations[${annotations.generatedByVersion}]`,
       reason: `the ControllerConfig is of version ${by}, and this controller is ${version}: the cluster would not render from it`,
       remedy: `make it with \`mco operator bootstrap\` of version ${version}`,
-    });
-  }
-  const pools = ofKind<MachineConfigPool>(found, "MachineConfigPool");
-  // Those that every cluster has come with the operator, whether the folder names them or not.
-  const added = (builtInPools as readonly MachineConfigPool[])
-    .filter((builtIn) => !pools.some(({ object }) => object.metadata.name === builtIn.metadata.name))
-    .map((object) => ({ object, place: "" }));
-  for (const { object, place } of pools)
-    problems.push(
-      ...problemsOfPool(object).flatMap(({ severity, path, reason, remedy }) =>
-        severity === "error"
-          ? [{ place, path, reason: `${idOf(object)}: ${reason}`, ...(remedy === undefined ? {} : { remedy }) }]
-          : [],
-      ),
-    );
-
-  const written = ofKind<MachineConfig>(found, "MachineConfig");
-  const secret = ofKind<Secret & { readonly stringData?: Readonly<Record<string, string>> }>(found, "Secret").find(
-    ({ object }) => keyOf(object) === pullSecretKey,
-  )?.object;
-  const encoded = secret?.data?.[".dockerconfigjson"];
-  if (settings === undefined) return { verdict: "refused", problems };
-  const controllerConfig: ControllerConfig = {
-    ...settings.object,
-    metadata: {
-      ...settings.object.metadata,
-      annotations: { ...settings.object.metadata.annotations, [annotations.generatedByVersion]: version },
     },
-  };
-  const base = baseConfigs({
-    controllerConfig,
-    pullSecret:
-      secret?.stringData?.[".dockerconfigjson"] ?? (encoded === undefined ? undefined : textOfBase64(encoded)),
-    generatorVersion,
-  });
-  for (const { object, place } of written) {
-    if (base.some(({ metadata }) => metadata.name === object.metadata.name))
-      problems.push({
-        place,
-        path: "metadata.name",
-        reason: `the cluster makes the MachineConfig ${object.metadata.name} itself`,
-        remedy: "give yours another name",
-      });
-  }
+  ];
+}
 
-  const members = [...base, ...written.map(({ object }) => object)];
-  const files: BootstrapFile[] = [];
-  const notes: string[] = [];
-  for (const { object: pool, place } of [...pools, ...added].sort((a, b) => byName(a.object, b.object))) {
-    const own = members.filter((config) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels));
-    const result = renderForPool({ pool, members: own, controllerConfig, generatorVersion }, undefined);
-    if (result.verdict === "refused") {
-      for (const { member, path, reason, remedy } of result.refusals) {
-        problems.push({
-          place: written.find(({ object }) => object.metadata.name === member)?.place ?? place,
-          path: path ?? "",
-          reason: `pool ${pool.metadata.name}: ${reason}`,
-          ...(remedy === undefined ? {} : { remedy }),
-        });
-      }
-      continue;
-    }
-    notes.push(...result.warnings.map(({ reason }) => `pool ${pool.metadata.name}: ${reason}`));
-    // Who owns it only the cluster knows; its controller says so when it comes.
-    const { ownerReferences: _, ...metadata } = result.config.metadata;
-    const config = { ...result.config, metadata };
-    const configuration = { name: metadata.name, source: result.source.map(({ uid: __, ...reference }) => reference) };
-    files.push({ path: `machine-configs/${metadata.name}.yaml`, object: config });
-    files.push({
-      path: `machine-pools/${pool.metadata.name}.yaml`,
-      object: {
-        ...pool,
-        spec: { ...pool.spec, configuration },
-        status: { ...pool.status, configuration },
-      } as KubeObject,
-    });
-  }
-  if (problems.length > 0) return { verdict: "refused", problems: sorted(problems) };
-  files.push({ path: `controller-config/${objects.controllerConfig}.yaml`, object: controllerConfig });
+const poolProblems = (pools: readonly Placed<MachineConfigPool>[]): readonly BootstrapProblem[] =>
+  pools.flatMap(({ object, place }) =>
+    problemsOfPool(object).flatMap(({ severity, path, reason, remedy }) =>
+      severity === "error"
+        ? [{ place, path, reason: `${idOf(object)}: ${reason}`, ...(remedy === undefined ? {} : { remedy }) }]
+        : [],
+    ),
+  );
+
+/** MachineConfigs of the folder with a name that the cluster gives to one of its own. */
+const nameProblems = (
+  written: readonly Placed<MachineConfig>[],
+  base: readonly MachineConfig[],
+): readonly BootstrapProblem[] =>
+  written
+    .filter(({ object }) => base.some(({ metadata }) => metadata.name === object.metadata.name))
+    .map(({ object, place }) => ({
+      place,
+      path: "metadata.name",
+      reason: `the cluster makes the MachineConfig ${object.metadata.name} itself`,
+      remedy: "give yours another name",
+    }));
+
+const generatedBy = (config: ControllerConfig, version: string): ControllerConfig => ({
+  ...config,
+  metadata: {
+    ...config.metadata,
+    annotations: { ...config.metadata.annotations, [annotations.generatedByVersion]: version },
+  },
+});
+
+function pullSecretText(secret: BootstrapSecret | undefined): string | undefined {
+  const encoded = secret?.data?.[".dockerconfigjson"];
+  return secret?.stringData?.[".dockerconfigjson"] ?? (encoded === undefined ? undefined : textOfBase64(encoded));
+}
+
+interface RenderedPool {
+  readonly files: readonly BootstrapFile[];
+  readonly notes: readonly string[];
+  readonly problems: readonly BootstrapProblem[];
+}
+
+function renderedPool(
+  { object: pool, place }: Placed<MachineConfigPool>,
+  {
+    members,
+    written,
+    controllerConfig,
+    generatorVersion,
+  }: {
+    readonly members: readonly MachineConfig[];
+    readonly written: readonly Placed<MachineConfig>[];
+    readonly controllerConfig: ControllerConfig;
+    readonly generatorVersion: string;
+  },
+): RenderedPool {
+  const own = members.filter((config) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels));
+  const result = renderForPool({ pool, members: own, controllerConfig, generatorVersion }, undefined);
+  if (result.verdict === "refused")
+    return {
+      files: [],
+      notes: [],
+      problems: result.refusals.map(({ member, path, reason, remedy }) => ({
+        place: written.find(({ object }) => object.metadata.name === member)?.place ?? place,
+        path: path ?? "",
+        reason: `pool ${pool.metadata.name}: ${reason}`,
+        ...(remedy === undefined ? {} : { remedy }),
+      })),
+    };
+  // Only the cluster knows the owner; its controller adds it.
+  const { ownerReferences: _, ...metadata } = result.config.metadata;
+  const configuration = { name: metadata.name, source: result.source.map(({ uid: __, ...reference }) => reference) };
+  const pointing = {
+    ...pool,
+    spec: { ...pool.spec, configuration },
+    status: { ...pool.status, configuration },
+  } as KubeObject;
   return {
-    verdict: "made",
-    files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
-    notes: [...new Set(notes)].sort(),
+    files: [
+      { path: `machine-configs/${metadata.name}.yaml`, object: { ...result.config, metadata } },
+      { path: `machine-pools/${pool.metadata.name}.yaml`, object: pointing },
+    ],
+    notes: result.warnings.map(({ reason }) => `pool ${pool.metadata.name}: ${reason}`),
+    problems: [],
   };
 }
 

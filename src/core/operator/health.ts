@@ -6,6 +6,7 @@ import type { ReportReason } from "../../api/books/report-table.ts";
 import { type ComponentFacts, type Facts, componentHealth, renderRefusal } from "../pool/pool-queries.ts";
 import { poolsUnderWay } from "./cluster-operator-status.ts";
 import { silentAfterMs } from "../pool/member-facts.ts";
+import { listText } from "../text/list-text.ts";
 
 /** Conditions of MachineConfiguration `cluster` that the health child keeps. */
 export const healthTypes = [
@@ -100,8 +101,7 @@ const camel = (text: string) =>
 
 const clip = (text: string, length: number = messageLength) =>
   text.length <= length ? text : `${text.slice(0, length - 1)}…`;
-const some = (names: readonly string[]) =>
-  `${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`;
+const some = (names: readonly string[]) => listText(names, 5);
 
 type Verdict = Omit<Told, "type">;
 const fine = (message: string, reason: ReportReason = "AsExpected"): Verdict => ({ status: "True", reason, message });
@@ -184,12 +184,12 @@ function operatorHealth(facts: HealthFacts): Verdict {
   if (gone !== undefined) return gone;
   const nobody = leaderless(facts, operator.leader);
   if (nobody !== undefined) return bad("SyncStalled", `the operator looks at nothing: ${nobody}`);
-  const [told] = operator.failing;
+  const [first] = operator.failing;
   const failed =
     clusterOperator === undefined
-      ? told === undefined
+      ? first === undefined
         ? undefined
-        : { task: told.part, message: told.message }
+        : { task: first.part, message: first.message }
       : failedTask(clusterOperator);
   if (failed !== undefined) return bad(`Sync${camel(failed.task)}Failing`, failed.message);
   const late = facts.unseen.find(({ by, since }) => by === "operator" && cluster.now - since > syncStalledAfterMs);
@@ -323,23 +323,23 @@ export function stateKeeping(
 ): Told<"StateKeeping"> {
   const type = "StateKeeping";
   const all = Object.entries(children);
-  const told = (verdict: Verdict): Told<"StateKeeping"> => ({ type, ...verdict, message: clip(verdict.message) });
+  const answer = (verdict: Verdict): Told<"StateKeeping"> => ({ type, ...verdict, message: clip(verdict.message) });
   const down = all.flatMap(([name, state]) => (state.is === "down" ? [{ name, ...state }] : []));
   const [first] = down;
   if (first !== undefined)
-    return told(
+    return answer(
       bad(
         `Child${camel(first.name)}Down`,
         down.map(({ name, since, why }) => `${name} is down since ${timestampOf(since)}: ${why}`).join("; "),
       ),
     );
   const off = all.flatMap(([name, { is }]) => (is === "off" ? [name] : []));
-  if (off.length > 0) return told(bad("Off", `switched off: ${off.join(", ")}`));
+  if (off.length > 0) return answer(bad("Off", `switched off: ${off.join(", ")}`));
   const starting = all.flatMap(([name, { is }]) => (is === "starting" ? [name] : []));
-  if (starting.length > 0) return told(unknown("InProgress", `being started: ${starting.join(", ")}`));
+  if (starting.length > 0) return answer(unknown("InProgress", `being started: ${starting.join(", ")}`));
   const recent = gaps.filter(({ at }) => now - at < gapShownMs);
-  if (recent.length > 0) return told(bad("Gap", some(recent.map(({ of, message }) => `${of}: ${message}`))));
-  return told(fine(`all ${all.length} children run`));
+  if (recent.length > 0) return answer(bad("Gap", some(recent.map(({ of, message }) => `${of}: ${message}`))));
+  return answer(fine(`all ${all.length} children run`));
 }
 
 /** What is known of the journal `bootstrap`. */
@@ -385,11 +385,11 @@ export const switchedOff = <T extends string>(types: readonly T[]): readonly Tol
  * already.
  */
 export function withTransitions(
-  told: readonly Told[],
+  answers: readonly Told[],
   before: readonly Condition[],
   now: number,
 ): readonly Condition[] | undefined {
-  const conditions = told.map(({ type, status, reason, message }) =>
+  const conditions = answers.map(({ type, status, reason, message }) =>
     withTransition(conditionOf(before, type), { type, status, reason, message }, now),
   );
   return conditions.every((condition) => before.includes(condition)) ? undefined : conditions;

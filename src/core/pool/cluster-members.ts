@@ -301,12 +301,12 @@ export class ClusterMembers {
    * not by time alone.
    */
   nextPass(now: number): number | undefined {
-    const moments = [
+    const times = [
       ...this.#leaving().map(({ at }) => at),
       ...[...this.#daemonsAway.values()].map((since) => since + silentAfterMs + 1),
       ...[...this.#contradictions.values()].map(({ since }) => since + contradictionGraceMs + 1),
     ].filter((at) => at > now);
-    return moments.length === 0 ? undefined : Math.min(...moments);
+    return times.length === 0 ? undefined : Math.min(...times);
   }
 
   /** Pools whose MachineOSConfig is being deleted or gone, and when that takes effect. */

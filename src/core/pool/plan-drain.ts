@@ -3,6 +3,7 @@ import { annotations, labels } from "../../api/names.ts";
 import { selectorMatches } from "../../api/schema/object.ts";
 import { parseDrainRequest } from "../machine/drain-requests.ts";
 import type { PoolPolicy, Protection } from "./pool-policy.ts";
+import { listText } from "../text/list-text.ts";
 
 /** Why a drain does not end: reasons of the condition Drained. */
 export const drainReasons = { blocked: "PodsBlocked", late: "DrainDeadlineExceeded", skipped: "DrainSkipped" } as const;
@@ -269,20 +270,19 @@ export function neverAllows({ spec, status, metadata }: PodDisruptionBudget): st
 export function describeBlocked({ pod, by, why }: BlockedPod, budgets: readonly PodDisruptionBudget[]): string {
   const covering = by === "pdb" ? budgetsOf(pod, budgets) : [];
   if (covering.length === 0) return `pod ${nameOf(pod)} (${why})`;
-  const told = covering.map((budget) => {
+  const described = covering.map((budget) => {
     const { status } = budget;
     const never = neverAllows(budget);
     const counts = `allowed disruptions ${status?.disruptionsAllowed ?? 0}, ${status?.currentHealthy ?? 0} healthy of ${status?.desiredHealthy ?? 0} needed`;
     return `PodDisruptionBudget ${nameOf(budget)} (${counts}${never === undefined ? "" : `; it can never allow one: ${never}, so that only more replicas or another budget help`})`;
   });
-  return `pod ${nameOf(pod)} by ${told.join(" and ")}${covering.length > 1 ? ", of which the eviction API takes only one" : ""}`;
+  return `pod ${nameOf(pod)} by ${described.join(" and ")}${covering.length > 1 ? ", of which the eviction API takes only one" : ""}`;
 }
 
 const shown = 5;
 const nameOf = ({ metadata }: { readonly metadata: { readonly namespace?: string; readonly name: string } }) =>
   `${metadata.namespace ?? ""}/${metadata.name}`;
-const list = (items: readonly string[]) =>
-  items.length <= shown ? items.join(", ") : `${items.slice(0, shown).join(", ")} and ${items.length - shown} more`;
+const list = (items: readonly string[]) => listText(items, shown);
 
 export interface DrainProgress {
   /** How many pods had to go when it began. */

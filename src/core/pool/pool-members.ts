@@ -104,7 +104,7 @@ export class PoolMembers {
   put(member: MemberFacts, now: number): void {
     this.drop(member.name);
     const silent = isSilent(member, now);
-    const away = silent || isOutOfService(member);
+    const isAway = silent || isOutOfService(member);
     const updated =
       this.#target !== "" &&
       isDone(member) &&
@@ -116,22 +116,22 @@ export class PoolMembers {
       silent,
       updated,
       ready: updated && member.kubeletReady && member.cordoned !== "byUs",
-      unavailable: away && !isFailing(member),
+      unavailable: isAway && !isFailing(member),
       finished: updated && !isUnderUpdate(member),
       candidate:
         this.#target === ""
           ? undefined
           : !this.isTargeted(member)
-            ? away
+            ? isAway
               ? "urgent"
               : "healthy"
-            : isSkipped(member) && !away
+            : isSkipped(member) && !isAway
               ? "skipped"
               : undefined,
     };
     this.#places.set(member.name, place);
     const { name } = member;
-    if (away) this.#away.set(name, member);
+    if (isAway) this.#away.set(name, member);
     if (isUnderUpdate(member)) this.#underUpdate.set(name, member);
     if (looksDegraded(member)) this.#degraded.set(name, member);
     if (isJoining(member)) this.#joining.set(name, member);

@@ -114,6 +114,9 @@ type Annotated = { readonly metadata: { readonly annotations?: Readonly<Record<s
 /** Where an annotation stands, in the words of the API server's own refusals. */
 const pathTo = (key: string) => `metadata.annotations[${key}]`;
 
+/** Reads one annotation; a text that cannot be read is a problem and counts as absent. */
+type ReadAnnotation = <T>(key: string, fallback: T, parse: (text: string) => T | undefined, remedy: string) => T;
+
 /**
  * Reads everything that a pool's annotations say about how to treat it. What cannot be read counts as absent and is a
  * problem with its place and remedy; a pool that is gone (`undefined`) has the defaults.
@@ -124,7 +127,7 @@ export function poolPolicy(pool: Annotated | undefined): {
 } {
   const has = pool?.metadata.annotations ?? {};
   const problems: Problem[] = [];
-  const read = <T>(key: string, fallback: T, parse: (text: string) => T | undefined, remedy: string): T => {
+  const read: ReadAnnotation = (key, fallback, parse, remedy) => {
     const text = has[key]?.trim();
     if (text === undefined) return fallback;
     const value = parse(text);
@@ -137,21 +140,8 @@ export function poolPolicy(pool: Annotated | undefined): {
       });
     return value ?? fallback;
   };
-  const { drain, oneZoneAtATime, retainedConfigs, retentionQuietSeconds, canary } = defaultPoolPolicy;
-
-  const deadlineSeconds = read(
-    annotations.drainDeadlineSeconds,
-    drain.deadlineSeconds,
-    (text) => within(text, 1, longestSeconds),
-    `write a whole number of seconds from 1 to ${longestSeconds}, or remove the annotation: drains then take as long as they take`,
-  );
-  const afterDeadline = read(
-    annotations.drainAfterDeadline,
-    drain.afterDeadline,
-    parseAfterDeadline,
-    `write "wait", "skip", or "force: " and what may be overridden, of ${protections.join(", ")}`,
-  );
-  if (afterDeadline.do !== "wait" && has[annotations.drainDeadlineSeconds] === undefined) {
+  const drain = drainPolicy(read);
+  if (drain.afterDeadline.do !== "wait" && has[annotations.drainDeadlineSeconds] === undefined) {
     problems.push({
       severity: "warning",
       path: pathTo(annotations.drainAfterDeadline),
@@ -159,14 +149,36 @@ export function poolPolicy(pool: Annotated | undefined): {
       remedy: `set ${annotations.drainDeadlineSeconds} too`,
     });
   }
-  const policy: PoolPolicy = {
-    drain: { deadlineSeconds, afterDeadline },
-    oneZoneAtATime: read(
-      annotations.oneZoneAtATime,
-      oneZoneAtATime,
-      (text) => (text === "true" ? true : text === "false" ? false : undefined),
-      'write "true" or "false"',
+  const oneZoneAtATime = read(
+    annotations.oneZoneAtATime,
+    defaultPoolPolicy.oneZoneAtATime,
+    (text) => (text === "true" ? true : text === "false" ? false : undefined),
+    'write "true" or "false"',
+  );
+  return { policy: { drain, oneZoneAtATime, ...retentionPolicy(read), canary: canaryPolicy(read) }, problems };
+}
+
+function drainPolicy(read: ReadAnnotation): PoolPolicy["drain"] {
+  const { deadlineSeconds, afterDeadline } = defaultPoolPolicy.drain;
+  return {
+    deadlineSeconds: read(
+      annotations.drainDeadlineSeconds,
+      deadlineSeconds,
+      (text) => within(text, 1, longestSeconds),
+      `write a whole number of seconds from 1 to ${longestSeconds}, or remove the annotation: drains then take as long as they take`,
     ),
+    afterDeadline: read(
+      annotations.drainAfterDeadline,
+      afterDeadline,
+      parseAfterDeadline,
+      `write "wait", "skip", or "force: " and what may be overridden, of ${protections.join(", ")}`,
+    ),
+  };
+}
+
+function retentionPolicy(read: ReadAnnotation): Pick<PoolPolicy, "retainedConfigs" | "retentionQuietSeconds"> {
+  const { retainedConfigs, retentionQuietSeconds } = defaultPoolPolicy;
+  return {
     retainedConfigs: read(
       annotations.retainedConfigs,
       retainedConfigs,
@@ -179,22 +191,25 @@ export function poolPolicy(pool: Annotated | undefined): {
       (text) => within(text, 0, longestSeconds),
       `write a whole number of seconds from 0 to ${longestSeconds}; ${retentionQuietSeconds} when the annotation is absent`,
     ),
-    canary: {
-      count: read(
-        annotations.rolloutCanary,
-        canary.count,
-        (text) => within(text, 0, mostCanaries),
-        `write a whole number from 0 to ${mostCanaries}, or remove the annotation: then one goes first where the operating system is new`,
-      ),
-      seconds: read(
-        annotations.canarySeconds,
-        canary.seconds,
-        (text) => within(text, 0, longestSeconds),
-        `write a whole number of seconds from 0 to ${longestSeconds}; ${canary.seconds} when the annotation is absent`,
-      ),
-    },
   };
-  return { policy, problems };
+}
+
+function canaryPolicy(read: ReadAnnotation): PoolPolicy["canary"] {
+  const { count, seconds } = defaultPoolPolicy.canary;
+  return {
+    count: read(
+      annotations.rolloutCanary,
+      count,
+      (text) => within(text, 0, mostCanaries),
+      `write a whole number from 0 to ${mostCanaries}, or remove the annotation: then one goes first where the operating system is new`,
+    ),
+    seconds: read(
+      annotations.canarySeconds,
+      seconds,
+      (text) => within(text, 0, longestSeconds),
+      `write a whole number of seconds from 0 to ${longestSeconds}; ${seconds} when the annotation is absent`,
+    ),
+  };
 }
 
 function within(text: string, least: number, most: number): number | undefined {

@@ -6,6 +6,7 @@ import { type Estimate, type Past, estimateMachine, estimateRollOut } from "../b
 import type { NodeSelection, Wait } from "./select-nodes.ts";
 import type { Phase } from "../books/phase.ts";
 import { type WaitReason, endsByItself } from "./rollout-holds.ts";
+import { andMore } from "../text/list-text.ts";
 
 /** Everything that is known of one pool at one moment. */
 export interface PoolFacts {
@@ -259,7 +260,7 @@ export function poolBlockers(progress: PoolProgress): readonly PoolBlocker[] {
 export function poolLine({ pool, members }: PoolFacts, progress: PoolProgress): string {
   const [first] = progress.failed;
   if (first !== undefined)
-    return `pool is degraded because ${first.node}: ${first.says}${progress.failed.length > 1 ? ` (and ${progress.failed.length - 1} more)` : ""}`;
+    return `pool is degraded because ${first.node}: ${first.says}${progress.failed.length > 1 ? ` (${andMore(progress.failed.length - 1)})` : ""}`;
   switch (progress.verdict) {
     case "NotRendered":
       return "pool has no configuration yet";

@@ -20,6 +20,7 @@ import type { MachineConfiguration } from "../../api/kinds/machine-configuration
 import type { PoolMembers } from "./pool-members.ts";
 import { selectNodes } from "./select-nodes.ts";
 import type { EtcdMember, RolloutPolicy, WaitReason } from "./rollout-holds.ts";
+import { listText } from "../text/list-text.ts";
 
 /** How current the facts are that an answer rests on. `Unknown`: not everything has been read even once. */
 export type Freshness = "Fresh" | "Stale" | "Unknown";
@@ -283,7 +284,7 @@ const placed = (at: NodePosition, reason: string, message: string): Placed => ({
  * position.
  */
 function positionOfPhase({ phase, says, kubeletReason }: MemberFacts): Placed | undefined {
-  const told = says === "" ? "" : `: ${says}`;
+  const detail = says === "" ? "" : `: ${says}`;
   switch (phase) {
     case "Lost":
       return placed(
@@ -295,13 +296,13 @@ function positionOfPhase({ phase, says, kubeletReason }: MemberFacts): Placed | 
       return placed(
         { at: "Degraded", message: says },
         "DaemonReportsFailure",
-        `the daemon cannot go on without help${told}`,
+        `the daemon cannot go on without help${detail}`,
       );
     case "Unreconcilable":
       return placed(
         { at: "Unreconcilable", message: says },
         "CannotBeApplied",
-        `the target cannot be applied to a running machine${told}`,
+        `the target cannot be applied to a running machine${detail}`,
       );
     case "Joining":
       return placed({ at: "Joining" }, "NothingApplied", "nothing has been applied to it yet");
@@ -312,11 +313,11 @@ function positionOfPhase({ phase, says, kubeletReason }: MemberFacts): Placed | 
     case "ApplyingFiles":
     case "ApplyingOS":
     case "PullingImage":
-      return placed({ at: "Executing", step: phase }, "Working", `it carries its plan out${told}`);
+      return placed({ at: "Executing", step: phase }, "Working", `it carries its plan out${detail}`);
     case "Rebooting":
-      return placed({ at: "PostAction", kind: "Reboot" }, "Rebooting", `it reboots${told}`);
+      return placed({ at: "PostAction", kind: "Reboot" }, "Rebooting", `it reboots${detail}`);
     case "PostAction":
-      return placed({ at: "PostAction", kind: "Services" }, "PostAction", `it puts services in order${told}`);
+      return placed({ at: "PostAction", kind: "Services" }, "PostAction", `it puts services in order${detail}`);
     case "Resuming":
       return placed({ at: "Resuming" }, "Resuming", "it is up again, and its daemon checks what it booted");
     case "Uncordoning":
@@ -540,10 +541,10 @@ export function clusterMayUpgrade(
             {
               pool: name,
               reason: "DegradedPool",
-              message: `pool ${name}: ${failed
-                .slice(0, 3)
-                .map(({ node, says }) => `${node} is degraded (${says})`)
-                .join(", ")}${failed.length > 3 ? ` and ${failed.length - 3} more` : ""}`,
+              message: `pool ${name}: ${listText(
+                failed.map(({ node, says }) => `${node} is degraded (${says})`),
+                3,
+              )}`,
               remedy: `mco explain node/${failed[0]?.node ?? ""}`,
             },
           ]),

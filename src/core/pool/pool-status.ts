@@ -5,6 +5,7 @@ import { conditionOf } from "../../api/schema/object.ts";
 import { shortImage } from "../config/image-pair.ts";
 import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
 import type { WaitReason } from "./rollout-holds.ts";
+import { listText } from "../text/list-text.ts";
 
 export type PoolStatusFields = NonNullable<MachineConfigPool["status"]>;
 type PoolCondition = NonNullable<PoolStatusFields["conditions"]>[number];
@@ -109,23 +110,50 @@ interface Rollout {
   readonly message: string;
 }
 
-function rolloutOf(
-  progress: PoolProgress,
-  rendering: { readonly status?: string; readonly reason?: string; readonly message?: string } | undefined,
-): Rollout {
-  const { target, verdict, total, done } = progress;
-  // A False condition carries what the renderer waits for.
-  const awaits =
-    rendering?.status !== "True" && (rendering?.message ?? "") !== ""
-      ? `; rendering waits: ${rendering?.message ?? ""}`
-      : "";
-  if (verdict === "NotRendered")
-    return {
-      updated: false,
-      updating: false,
-      reason: "NotRendered",
-      message: `no configuration has been rendered for the pool yet${awaits}`,
-    };
+type Rendering = { readonly status?: string; readonly reason?: string; readonly message?: string } | undefined;
+
+function rolloutOf(progress: PoolProgress, rendering: Rendering): Rollout {
+  const { target, total, done } = progress;
+  const also = asidesOf(progress, rendering);
+  switch (progress.verdict) {
+    case "NotRendered":
+      return {
+        updated: false,
+        updating: false,
+        reason: "NotRendered",
+        message: `no configuration has been rendered for the pool yet${rendererWaits(rendering)}`,
+      };
+    case "Done":
+      return {
+        updated: true,
+        updating: false,
+        reason: "NothingToDo",
+        message: `${total === 0 ? `The pool has no nodes; new ones get MachineConfig ${target}` : `All nodes are updated with MachineConfig ${target}${progress.image === "" ? "" : ` in image ${shortImage(progress.image)}`}`}${also}`,
+      };
+    case "Paused": {
+      const now = underWay(progress);
+      const finishing = now.length === 0 ? "" : `; finishing: ${listed(now)}`;
+      return {
+        updated: false,
+        updating: false,
+        reason: "Paused",
+        message: `Pool is paused; will not update to MachineConfig ${target} (${done} of ${total} have it)${finishing}${progress.awaits === "" ? "" : `; ${progress.awaits}`}${also}`,
+      };
+    }
+    case "Blocked":
+    case "RollingOut":
+      return { updated: false, ...courseOf(progress), message: `${rolloutMessage(progress)}${also}` };
+  }
+}
+
+/** A False condition carries what the renderer waits for. */
+const rendererWaits = (rendering: Rendering) =>
+  rendering?.status !== "True" && (rendering?.message ?? "") !== ""
+    ? `; rendering waits: ${rendering?.message ?? ""}`
+    : "";
+
+/** What else there is to say of a pool, however far its roll-out is. */
+function asidesOf(progress: PoolProgress, rendering: Rendering): string {
   const asides = [
     ...progress.lost.map(
       ({ node, since, says }) => `${node} is out of reach${since === "" ? "" : ` since ${since}`} (${clip(says)})`,
@@ -138,27 +166,20 @@ function rolloutOf(
     ),
   ];
   const isPausedToo =
-    progress.paused && verdict === "Done" ? "; the pool is paused: it will not follow a new configuration" : "";
-  const also = `${isPausedToo}${asides.length === 0 ? "" : `; ${listed(asides)}`}${awaits}`;
-  if (verdict === "Done")
-    return {
-      updated: true,
-      updating: false,
-      reason: "NothingToDo",
-      message: `${total === 0 ? `The pool has no nodes; new ones get MachineConfig ${target}` : `All nodes are updated with MachineConfig ${target}${progress.image === "" ? "" : ` in image ${shortImage(progress.image)}`}`}${also}`,
-    };
-  const now = [...progress.working, ...progress.blocked].sort((a, b) => (a.node < b.node ? -1 : 1)).map(said);
-  if (verdict === "Paused") {
-    const finishing = now.length === 0 ? "" : `; finishing: ${listed(now)}`;
-    return {
-      updated: false,
-      updating: false,
-      reason: "Paused",
-      message: `Pool is paused; will not update to MachineConfig ${target} (${done} of ${total} have it)${finishing}${progress.awaits === "" ? "" : `; ${progress.awaits}`}${also}`,
-    };
-  }
-  const { waiting, irreconcilable } = progress;
-  const message = [
+    progress.paused && progress.verdict === "Done"
+      ? "; the pool is paused: it will not follow a new configuration"
+      : "";
+  return `${isPausedToo}${asides.length === 0 ? "" : `; ${listed(asides)}`}${rendererWaits(rendering)}`;
+}
+
+/** Machines in the middle of their update, sorted. */
+const underWay = ({ working, blocked }: PoolProgress): readonly string[] =>
+  [...working, ...blocked].sort((a, b) => (a.node < b.node ? -1 : 1)).map(describeMover);
+
+function rolloutMessage(progress: PoolProgress): string {
+  const { target, total, done, waiting, irreconcilable } = progress;
+  const now = underWay(progress);
+  return [
     `${done} of ${total} updated to MachineConfig ${target}${progress.reverting ? ", reverting to stock" : ""}`,
     ...(now.length === 0 ? [] : [`now: ${listed(now)}`]),
     ...(waiting.length === 0
@@ -170,30 +191,22 @@ function rolloutOf(
       ? []
       : [`cannot be applied to running machines: ${listed(irreconcilable.map(clip))}`]),
   ].join("; ");
-  const has = (wait: WaitReason) => waiting.some(({ reason: one }) => one === wait);
-  if (verdict === "Blocked")
-    return {
-      updated: false,
-      updating: false,
-      reason: stops.find(has) ?? "RolloutBlocked",
-      message: `${message}${also}`,
-    };
-  if (has("WaitingForBuild"))
-    return { updated: false, updating: true, reason: "WaitingForBuild", message: `${message}${also}` };
-  const reason = waiting.some((wait) => wait.reason === "BudgetUsed") ? "MaxUnavailableReached" : "RollingOut";
-  return { updated: false, updating: true, reason, message: `${message}${also}` };
 }
 
-const said = ({ node, phase, since, says }: Mover) =>
+/** Whether an unfinished roll-out advances, and the reason of its condition. */
+function courseOf({ verdict, waiting }: PoolProgress): Pick<Rollout, "updating" | "reason"> {
+  const has = (wait: WaitReason) => waiting.some(({ reason }) => reason === wait);
+  if (verdict === "Blocked") return { updating: false, reason: stops.find(has) ?? "RolloutBlocked" };
+  if (has("WaitingForBuild")) return { updating: true, reason: "WaitingForBuild" };
+  return { updating: true, reason: has("BudgetUsed") ? "MaxUnavailableReached" : "RollingOut" };
+}
+
+const describeMover = ({ node, phase, since, says }: Mover) =>
   `${node} ${phase}${since === "" ? "" : ` since ${since}`}${says === "" ? "" : ` (${clip(says)})`}`;
 
-const named = (first: readonly string[], count: number) =>
-  `${first.slice(0, shownNodes).join(", ")}${count > shownNodes ? ` and ${count - shownNodes} more` : ""}`;
+const named = (first: readonly string[], count: number) => listText(first, shownNodes, count);
 const listed = (items: readonly string[]) => named(items, items.length);
 
 function degradedMessage(failed: readonly Mover[]): string {
-  const shown = failed
-    .slice(0, shownNodes)
-    .map(({ node, says }) => `Node ${node} is reporting: ${JSON.stringify(says)}`);
-  return `${shown.join(", ")}${failed.length > shownNodes ? ` and ${failed.length - shownNodes} more` : ""}`;
+  return listed(failed.map(({ node, says }) => `Node ${node} is reporting: ${JSON.stringify(says)}`));
 }

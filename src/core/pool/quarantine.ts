@@ -47,12 +47,12 @@ export function quarantineStep(
   const entries = listOf(pool.metadata.annotations?.[annotations.quarantined]);
   const named = entries.find((entry) => isTarget(entry, target, image));
   const others = entries.filter((entry) => !isTarget(entry, target, image) && !Array.isArray(entry["nodes"]));
-  const untold = refusals.filter(({ told }) => !told);
+  const unreported = refusals.filter(({ told }) => !told);
   const written = (list: readonly object[]) => (list.length === 0 ? null : JSON.stringify(list));
   const unlessSame = (annotation: string | null) =>
     annotation === (pool.metadata.annotations?.[annotations.quarantined] ?? null) ? undefined : annotation;
 
-  const [first] = untold;
+  const [first] = unreported;
   if (first !== undefined) {
     const known = Array.isArray(named?.["nodes"]) ? named["nodes"].filter((node) => typeof node === "string") : [];
     const entry: Quarantined = {
@@ -60,11 +60,11 @@ export function quarantineStep(
       ...(image === "" ? {} : { image }),
       reason: named === undefined ? first.reason : textOf(named["reason"]),
       at: named === undefined ? first.at : textOf(named["at"]),
-      nodes: [...new Set([...known, ...untold.map(({ node }) => node)])].sort(),
+      nodes: [...new Set([...known, ...unreported.map(({ node }) => node)])].sort(),
     };
     return {
       annotation: unlessSame(written([...others, entry])),
-      tell: new Map(untold.map(({ node, at }) => [node, at])),
+      tell: new Map(unreported.map(({ node, at }) => [node, at])),
       remedy: [],
     };
   }

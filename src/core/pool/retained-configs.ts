@@ -8,6 +8,7 @@ import { timestampOf } from "../../api/schema/object.ts";
 import { poolOfRendered } from "../config/is-rendered.ts";
 import { defaultPoolPolicy, poolPolicy } from "./pool-policy.ts";
 import { quarantinedTargets, refusedTargetsOf } from "./quarantine.ts";
+import { listText } from "../text/list-text.ts";
 
 /** One reason to retain a rendered config. */
 export interface ConfigUse {
@@ -173,8 +174,7 @@ export function retentionOf(
 }
 
 const shown = 5;
-const listed = (items: readonly string[]) =>
-  items.length <= shown ? items.join(", ") : `${items.slice(0, shown).join(", ")} and ${items.length - shown} more`;
+const listed = (items: readonly string[]) => listText(items, shown);
 
 /** Why a rendered config is retained, or that it is deleted, for people. */
 export function describeRetention(retention: Retention): string {

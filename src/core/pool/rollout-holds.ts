@@ -2,6 +2,7 @@ import { annotations } from "../../api/names.ts";
 import { type MemberFacts, isFailing, isUnderUpdate, isOutOfService, whyOutOfService } from "./member-facts.ts";
 import type { ImageWaitReason } from "../config/image-pair.ts";
 import type { PoolMembers } from "./pool-members.ts";
+import { listText } from "../text/list-text.ts";
 
 /** The settings of a pool that control its roll-out. */
 export interface RolloutPool {
@@ -60,12 +61,16 @@ export function canaryFacts(
     members.isUpdated(member.name) && member.kubeletReady && member.cordoned === "no" && member.since !== ""
       ? Date.parse(member.since)
       : undefined;
-  const moments = gone.map((member) => ({ name: member.name, since: wellSince(member) }));
-  const coming = moments.flatMap(({ since }) => (since !== undefined && now - since < wellMs ? [since + wellMs] : []));
+  const recoveries = gone.map((member) => ({ name: member.name, since: wellSince(member) }));
+  const coming = recoveries.flatMap(({ since }) =>
+    since !== undefined && now - since < wellMs ? [since + wellMs] : [],
+  );
   return {
     count: Math.min(count, members.size),
     gone: gone.map(({ name }) => name).sort(),
-    proven: moments.flatMap(({ name, since }) => (since !== undefined && now - since >= wellMs ? [name] : [])).sort(),
+    proven: recoveries
+      .flatMap(({ name, since }) => (since !== undefined && now - since >= wellMs ? [name] : []))
+      .sort(),
     failed: gone
       .filter(isFailing)
       .map(({ name }) => name)
@@ -325,5 +330,4 @@ function noPlace({ away, taken, budget }: Turn): Held {
   );
 }
 
-const listed = (items: readonly string[]) =>
-  items.length <= 3 ? items.join(", ") : `${items.slice(0, 3).join(", ")} and ${items.length - 3} more`;
+const listed = (items: readonly string[]) => listText(items, 3);

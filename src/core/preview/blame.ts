@@ -92,6 +92,6 @@ function ofField({ field, from, overrode, value }: FieldOrigin): Blame {
     from,
     contributors: [...overrode.map(({ member }) => member), ...(from === "cluster" ? [] : [from])],
     fields: { [field]: from },
-    overrode: overrode.map(({ member, value: said }) => ({ member, field: `${field} ${said}`, by: from })),
+    overrode: overrode.map(({ member, value: text }) => ({ member, field: `${field} ${text}`, by: from })),
   };
 }

@@ -4,6 +4,7 @@ import { describeChange } from "../config/change.ts";
 import { type ConfigChange, diffConfigs } from "../config/diff-configs.ts";
 import { maskText } from "../text/mask-secrets.ts";
 import type { RenderResult } from "../render/render-pool.ts";
+import { listText } from "../text/list-text.ts";
 
 type Rendered = Extract<RenderResult, { verdict: "rendered" }>;
 
@@ -20,7 +21,7 @@ export function describeRendered(before: Pick<MachineConfig, "metadata" | "spec"
   const shown = changes
     .slice(0, mostChanges)
     .map((change) => `${signOf(change)}${maskText(describeChange(change))} (${whoChanged(change, result)})`);
-  return `${shown.join(", ")}${changes.length > mostChanges ? ` and ${changes.length - mostChanges} more` : ""}`;
+  return listText(shown, mostChanges, changes.length);
 }
 
 const signOf = (change: ConfigChange) => ("op" in change ? { create: "+", update: "~", delete: "-" }[change.op] : "~");

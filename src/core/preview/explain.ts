@@ -1,7 +1,7 @@
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { machineConfigNodeConditions as phases } from "../../api/names.ts";
-import { conditionOf, selectorMatches, timestampOf } from "../../api/schema/object.ts";
+import { type Condition, conditionOf, selectorMatches, timestampOf } from "../../api/schema/object.ts";
 import { isRendered } from "../config/is-rendered.ts";
 import { reasonText } from "../../api/books/report-table.ts";
 import {
@@ -37,6 +37,7 @@ import { type Mover, type PoolProgress, poolBlockers } from "../pool/pool-progre
 import { type Retention, describeRetention } from "../pool/retained-configs.ts";
 import type { Wait } from "../pool/select-nodes.ts";
 import { endsByItself } from "../pool/rollout-holds.ts";
+import { andMore, listText } from "../text/list-text.ts";
 
 /** The state of one object, its cause, what comes next, and what a person should do. */
 export interface Explanation {
@@ -63,19 +64,19 @@ export interface Explanation {
 }
 
 const shown = 10;
-const listed = (items: readonly string[], all: number = items.length) =>
-  `${items.slice(0, shown).join(", ")}${all > shown ? ` and ${all - Math.min(shown, items.length)} more` : ""}`;
+const listed = (items: readonly string[], all: number = items.length) => listText(items, shown, all);
 const moved = ({ node, phase, since, says }: Mover) =>
   `${node}: ${phase}${since === "" ? "" : ` since ${since}`}${says === "" ? "" : ` (${says})`}`;
 const waits = ({ reason, message, remedy, first, count }: Wait) =>
   `${listed(first, count)}: ${reason}, ${message}; ${remedy}`;
+type Sections = Explanation["sections"];
 const section = (title: string, lines: readonly string[]) =>
   lines.length === 0
     ? []
     : [
         {
           title,
-          lines: lines.length <= shown ? lines : [...lines.slice(0, shown), `and ${lines.length - shown} more`],
+          lines: lines.length <= shown ? lines : [...lines.slice(0, shown), andMore(lines.length - shown)],
         },
       ];
 const from = <T>({ asOf, freshness, because }: Answer<T>) => ({ asOf, freshness, reason: because.reason });
@@ -170,6 +171,17 @@ function historyOf(past: Past): {
   };
 }
 
+/** What the sections of a pool's explanation are written from. */
+interface PoolView {
+  readonly progress: PoolProgress;
+  readonly about: NonNullable<ReturnType<typeof poolFacts>>;
+  readonly history: ReturnType<typeof historyOf>;
+  /** Why its configuration cannot be rendered. */
+  readonly refused: string | undefined;
+  readonly facts: Facts;
+  readonly past: Past;
+}
+
 /**
  * `undefined`: the pool does not exist.
  *
@@ -180,100 +192,114 @@ export function explainPool(facts: Facts, name: string, past: Past = noPast): Ex
   const about = poolFacts(facts, name);
   if (answer === undefined || about === undefined) return undefined;
   const progress = answer.value;
-  const { pool } = about;
+  const view: PoolView = {
+    progress,
+    about,
+    history: historyOf(past),
+    refused: renderRefusal(about.pool),
+    facts,
+    past,
+  };
+  return {
+    subject: `pool/${name}`,
+    ...from(answer),
+    headline: headlines[progress.verdict](name, progress),
+    sections: [...targetSections(view), ...machineSections(view), ...courseSections(view)],
+    next: poolNext(view),
+    todo: poolTodo(view),
+    ...(progress.eta?.whole === undefined ? {} : { likelyEnd: forPrograms(progress.eta.whole) }),
+  };
+}
+
+/** The pool's target: what it changes, who changed it, and what keeps it from being rendered or built. */
+function targetSections({ progress, about: { pool }, history, refused, facts, past }: PoolView): Sections {
   const target = facts.machineConfig(progress.target);
   const changes = differences(facts.machineConfig(pool.status?.configuration?.name ?? ""), target);
-  const refused = renderRefusal(pool);
-  const { max, unavailable } = progress.budget;
-  const first = progress.waiting[0]?.first[0];
-  const isRolling = progress.verdict === "RollingOut";
-  const history = historyOf(past);
   const rollOut = newestOf(past, "Rollout");
   const cause =
     rollOut?.run === progress.target && rollOut.cause !== undefined
       ? [`${rollOut.cause.text}${rollOut.cause.by === undefined ? "" : `, by ${rollOut.cause.by}`}`]
       : [];
   const changed = whoChanged(pool, facts.machineConfig);
-  return {
-    subject: `pool/${name}`,
-    ...from(answer),
-    headline: headlines[progress.verdict](name, progress),
-    sections: [
-      ...section(
-        "Target",
-        progress.target === ""
-          ? []
-          : [
-              `${progress.target}${target?.metadata.creationTimestamp === undefined ? "" : ` since ${target.metadata.creationTimestamp}`}`,
-              ...changes.map((change) => `  ${change}`),
-            ],
-      ),
-      ...section("Changed", changed.length > 0 ? changed : cause),
-      ...section("Cannot be rendered", refused === undefined ? [] : [refused]),
-      ...history.sections,
-      ...section(
-        "Done",
-        progress.verdict === "Done" || progress.done === 0
-          ? []
-          : [
-              listed(
-                [...about.members.all()]
-                  .flatMap((member) => (about.members.isUpdated(member.name) ? [member.name] : []))
-                  .sort(),
-                progress.done,
-              ),
-            ],
-      ),
-      ...section("Working", progress.working.map(moved)),
-      ...section("Blocked", progress.blocked.map(moved)),
-      ...section("Failed", progress.failed.map(moved)),
-      ...section("Out of reach", progress.lost.map(moved)),
-      ...section("Daemon silent", progress.silent.map(moved)),
-      ...section("Waiting", progress.waiting.map(waits)),
-      ...section("Joining", progress.joining),
-      ...section("Cordoned by somebody else", progress.cordonedByOthers),
-      ...section(
-        "In several pools, and so in none",
-        [...progress.ambiguous].map(([node, pools]) => `${node} (${pools.join(", ")})`),
-      ),
-      ...section("Cannot be applied to running machines", progress.irreconcilable),
-      ...section(
-        "Budget",
-        isRolling || progress.verdict === "Blocked" ? [`${unavailable} of ${max} machines that may be away are`] : [],
-      ),
-      ...section("Likely end", likelyEnd(progress, past, facts.now)),
-    ],
-    next: [
-      ...history.next,
-      ...progress.working.slice(0, shown).map(({ node, phase }) => `${node} goes on from ${phase} by itself`),
-      ...(isRolling && first !== undefined
-        ? [`next in turn: ${listed(progress.waiting.flatMap((wait) => wait.first))}`]
-        : []),
-      ...(isRolling && about.selection.chosen.length > 0
-        ? [`given the target now: ${listed(about.selection.chosen.map(({ node }) => node))}`]
-        : []),
-      ...(progress.verdict === "Done" && progress.failed.length === 0 && !progress.paused
-        ? ["nothing, until a MachineConfig of the pool changes"]
-        : []),
-    ],
-    todo: [
-      ...(refused === undefined ? [] : ["mend or delete the MachineConfig that is named under Cannot be rendered"]),
-      ...history.todo,
-      ...poolBlockers(progress).map(({ remedy }) => remedy),
-      ...progress.blocked.map(({ node }) => `look at what holds the drain of ${node}: mco explain node/${node}`),
-      ...progress.failed.map(({ node }) => `mend ${node}: mco explain node/${node}`),
-      ...progress.lost.map(({ node }) => `bring ${node} back, or delete its Node`),
-      ...progress.silent.map(
-        ({ node }) =>
-          `look at the daemon's pod on ${node}: kubectl get pods -n openshift-machine-config-operator -o wide --field-selector spec.nodeName=${node}`,
-      ),
-      ...[...progress.ambiguous.keys()].map(
-        (node) => `take a label from ${node} that only one of its pools selects by`,
-      ),
-    ].slice(0, shown),
-    ...(progress.eta?.whole === undefined ? {} : { likelyEnd: forPrograms(progress.eta.whole) }),
-  };
+  return [
+    ...section(
+      "Target",
+      progress.target === ""
+        ? []
+        : [
+            `${progress.target}${target?.metadata.creationTimestamp === undefined ? "" : ` since ${target.metadata.creationTimestamp}`}`,
+            ...changes.map((change) => `  ${change}`),
+          ],
+    ),
+    ...section("Changed", changed.length > 0 ? changed : cause),
+    ...section("Cannot be rendered", refused === undefined ? [] : [refused]),
+    ...history.sections,
+  ];
 }
+
+/** The machines of the pool, by where they are. */
+function machineSections({ progress, about: { members } }: PoolView): Sections {
+  const updated = () =>
+    [...members.all()].flatMap((member) => (members.isUpdated(member.name) ? [member.name] : [])).sort();
+  return [
+    ...section("Done", progress.verdict === "Done" || progress.done === 0 ? [] : [listed(updated(), progress.done)]),
+    ...section("Working", progress.working.map(moved)),
+    ...section("Blocked", progress.blocked.map(moved)),
+    ...section("Failed", progress.failed.map(moved)),
+    ...section("Out of reach", progress.lost.map(moved)),
+    ...section("Daemon silent", progress.silent.map(moved)),
+    ...section("Waiting", progress.waiting.map(waits)),
+    ...section("Joining", progress.joining),
+    ...section("Cordoned by somebody else", progress.cordonedByOthers),
+    ...section(
+      "In several pools, and so in none",
+      [...progress.ambiguous].map(([node, pools]) => `${node} (${pools.join(", ")})`),
+    ),
+  ];
+}
+
+function courseSections({ progress, facts, past }: PoolView): Sections {
+  const { max, unavailable } = progress.budget;
+  const isUnfinished = progress.verdict === "RollingOut" || progress.verdict === "Blocked";
+  return [
+    ...section("Cannot be applied to running machines", progress.irreconcilable),
+    ...section("Budget", isUnfinished ? [`${unavailable} of ${max} machines that may be away are`] : []),
+    ...section("Likely end", likelyEnd(progress, past, facts.now)),
+  ];
+}
+
+function poolNext({ progress, about: { selection }, history }: PoolView): readonly string[] {
+  const first = progress.waiting[0]?.first[0];
+  const isRolling = progress.verdict === "RollingOut";
+  return [
+    ...history.next,
+    ...progress.working.slice(0, shown).map(({ node, phase }) => `${node} goes on from ${phase} by itself`),
+    ...(isRolling && first !== undefined
+      ? [`next in turn: ${listed(progress.waiting.flatMap((wait) => wait.first))}`]
+      : []),
+    ...(isRolling && selection.chosen.length > 0
+      ? [`given the target now: ${listed(selection.chosen.map(({ node }) => node))}`]
+      : []),
+    ...(progress.verdict === "Done" && progress.failed.length === 0 && !progress.paused
+      ? ["nothing, until a MachineConfig of the pool changes"]
+      : []),
+  ];
+}
+
+const poolTodo = ({ progress, history, refused }: PoolView): readonly string[] =>
+  [
+    ...(refused === undefined ? [] : ["mend or delete the MachineConfig that is named under Cannot be rendered"]),
+    ...history.todo,
+    ...poolBlockers(progress).map(({ remedy }) => remedy),
+    ...progress.blocked.map(({ node }) => `look at what holds the drain of ${node}: mco explain node/${node}`),
+    ...progress.failed.map(({ node }) => `mend ${node}: mco explain node/${node}`),
+    ...progress.lost.map(({ node }) => `bring ${node} back, or delete its Node`),
+    ...progress.silent.map(
+      ({ node }) =>
+        `look at the daemon's pod on ${node}: kubectl get pods -n openshift-machine-config-operator -o wide --field-selector spec.nodeName=${node}`,
+    ),
+    ...[...progress.ambiguous.keys()].map((node) => `take a label from ${node} that only one of its pools selects by`),
+  ].slice(0, shown);
 
 /** What a person should do about a node that needs help, by its position. */
 const nodeRemedies: Partial<Record<string, readonly string[]>> = {
@@ -286,10 +312,32 @@ const nodeRemedies: Partial<Record<string, readonly string[]>> = {
   Silent: ["look at the daemon's pod on the node: its log says why it is not ready"],
 };
 
+/** What the sections of a node's explanation are written from. */
+interface NodeView {
+  readonly name: string;
+  readonly facts: Facts;
+  readonly known: NonNullable<ReturnType<Facts["members"]["node"]>>;
+  readonly at: NonNullable<ReturnType<typeof nodePosition>>["value"]["at"];
+  readonly pair: NonNullable<ReturnType<typeof nodePair>>["value"];
+  readonly wait: ReturnType<typeof nodeWait>;
+  /** The target of its pool; empty in none. */
+  readonly target: string;
+  readonly estimate: Estimate | undefined;
+  readonly chapters: readonly ReadChapter[];
+}
+
+const updating: ReadonlySet<string> = new Set<NodeView["at"]>([
+  "Executing",
+  "Preparing",
+  "PostAction",
+  "Resuming",
+  "Completing",
+]);
+
 /**
  * `undefined`: there is no such node.
  *
- * @param before what the chapters of its pool and of itself tell, oldest first
+ * @param before the chapters of its pool and its own, oldest first
  */
 export function explainNode(
   facts: Facts,
@@ -301,12 +349,67 @@ export function explainNode(
   const known = facts.members.node(name);
   if (position === undefined || pair === undefined || known === undefined) return undefined;
   const { at } = position.value;
-  const wait = nodeWait(facts, name);
   const pool = known.membership.verdict === "member" ? known.membership.pool : "";
-  const target = pool === "" ? "" : facts.members.members(pool).target;
-  const { config, desiredConfig } = pair.value;
+  const { phase, since } = known.facts;
+  const estimate =
+    updating.has(at) && before.past !== undefined
+      ? estimateMachine(before.past, phase, since === "" ? undefined : Date.parse(since), facts.now)
+      : undefined;
+  const view: NodeView = {
+    name,
+    facts,
+    known,
+    at,
+    pair: pair.value,
+    wait: nodeWait(facts, name),
+    target: pool === "" ? "" : facts.members.members(pool).target,
+    estimate,
+    chapters: before.chapters ?? [],
+  };
+  return {
+    subject: `node/${name}`,
+    ...from(position),
+    headline: `Node ${name}${pool === "" ? "" : ` of pool ${pool}`}: ${position.because.message}.`,
+    sections: nodeSections(view),
+    next: nodeNext(view),
+    todo: nodeTodo(view),
+    ...(estimate === undefined ? {} : { likelyEnd: forPrograms(estimate) }),
+  };
+}
+
+function nodeSections({ name, facts, known, pair, wait, target, estimate, chapters }: NodeView): Sections {
+  const { config, desiredConfig } = pair;
   const conditions = known.machineConfigNode?.status?.conditions ?? [];
-  const steps = [
+  const degraded = conditionOf(conditions, phases.nodeDegraded);
+  const contradiction = facts.members.contradictions(facts.now).get(name);
+  return [
+    ...section("Configuration", [
+      `has ${config === "" ? "none yet" : config}`,
+      ...(desiredConfig === config ? [] : [`was given ${desiredConfig === "" ? "none yet" : desiredConfig}`]),
+      ...(target === "" || target === desiredConfig ? [] : [`the pool's target is ${target}`]),
+    ]),
+    ...section(
+      "On its way",
+      differences(facts.machineConfig(config), facts.machineConfig(target === "" ? desiredConfig : target)),
+    ),
+    ...section("Steps", stepLines(conditions)),
+    ...section("Why it waits", wait === undefined ? [] : [`${wait.because.reason}: ${wait.because.message}`]),
+    ...section("What it reports", degraded?.status === "True" ? [degraded.message] : []),
+    ...section("Two sources disagree", contradiction === undefined ? [] : [contradiction]),
+    ...section("Likely end", estimate === undefined ? [] : [estimateText(estimate, facts.now)]),
+    ...section(
+      "Before",
+      chapters
+        .filter(({ state }) => state !== "Open")
+        .slice(-3)
+        .map((chapter) => chapterLine(chapter, facts.now)),
+    ),
+  ];
+}
+
+/** The phases of an update that the node has begun, in their order. */
+const stepLines = (conditions: readonly Condition[]): readonly string[] =>
+  [
     phases.updatePrepared,
     phases.cordoned,
     phases.drained,
@@ -323,63 +426,28 @@ export function explainNode(
           `${type}: ${condition.status} since ${condition.lastTransitionTime}${condition.message === "" ? "" : `, ${condition.message}`}`,
         ];
   });
-  const degraded = conditionOf(conditions, phases.nodeDegraded);
-  const others = facts.members.contradictions(facts.now).get(name);
-  const drained = conditionOf(conditions, phases.drained);
-  const { phase, since } = known.facts;
-  const isUnderWay =
-    at === "Executing" || at === "Preparing" || at === "PostAction" || at === "Resuming" || at === "Completing";
-  const estimate =
-    isUnderWay && before.past !== undefined
-      ? estimateMachine(before.past, phase, since === "" ? undefined : Date.parse(since), facts.now)
-      : undefined;
-  return {
-    subject: `node/${name}`,
-    ...from(position),
-    headline: `Node ${name}${pool === "" ? "" : ` of pool ${pool}`}: ${position.because.message}.`,
-    sections: [
-      ...section("Configuration", [
-        `has ${config === "" ? "none yet" : config}`,
-        ...(desiredConfig === config ? [] : [`was given ${desiredConfig === "" ? "none yet" : desiredConfig}`]),
-        ...(target === "" || target === desiredConfig ? [] : [`the pool's target is ${target}`]),
-      ]),
-      ...section(
-        "On its way",
-        differences(facts.machineConfig(config), facts.machineConfig(target === "" ? desiredConfig : target)),
-      ),
-      ...section("Steps", steps),
-      ...section("Why it waits", wait === undefined ? [] : [`${wait.because.reason}: ${wait.because.message}`]),
-      ...section("What it reports", degraded?.status === "True" ? [degraded.message] : []),
-      ...section("Two sources disagree", others === undefined ? [] : [others]),
-      ...section("Likely end", estimate === undefined ? [] : [estimateText(estimate, facts.now)]),
-      ...section(
-        "Before",
-        (before.chapters ?? [])
-          .filter(({ state }) => state !== "Open")
-          .slice(-3)
-          .map((chapter) => chapterLine(chapter, facts.now)),
-      ),
-    ],
-    next: [
-      ...(wait !== undefined && endsByItself(wait.value.reason) ? [wait.value.remedy] : []),
-      ...(isUnderWay ? ["it goes on by itself"] : []),
-      ...(at === "NeedsUpdate" && wait === undefined && desiredConfig === target
-        ? ["its daemon takes the target on"]
-        : []),
-      ...(at === "Idle" && wait === undefined ? ["nothing, until its pool's configuration changes"] : []),
-    ],
-    todo: [
-      ...(wait !== undefined && !endsByItself(wait.value.reason) ? [wait.value.remedy] : []),
-      ...(nodeRemedies[at] ?? []),
-      ...(at === "Executing" && drained?.status === "Unknown" && drained.reason !== "UpdateExecutedDrained"
-        ? ["let the pods go that are named under Steps, or change the disruption budget that holds them"]
-        : []),
-      ...(known.membership.verdict === "ambiguous"
-        ? [`take a label away that only one of ${known.membership.pools.join(" and ")} selects by`]
-        : []),
-    ],
-    ...(estimate === undefined ? {} : { likelyEnd: forPrograms(estimate) }),
-  };
+
+const nodeNext = ({ at, wait, pair, target }: NodeView): readonly string[] => [
+  ...(wait !== undefined && endsByItself(wait.value.reason) ? [wait.value.remedy] : []),
+  ...(updating.has(at) ? ["it goes on by itself"] : []),
+  ...(at === "NeedsUpdate" && wait === undefined && pair.desiredConfig === target
+    ? ["its daemon takes the target on"]
+    : []),
+  ...(at === "Idle" && wait === undefined ? ["nothing, until its pool's configuration changes"] : []),
+];
+
+function nodeTodo({ at, wait, known }: NodeView): readonly string[] {
+  const drained = conditionOf(known.machineConfigNode?.status?.conditions ?? [], phases.drained);
+  return [
+    ...(wait !== undefined && !endsByItself(wait.value.reason) ? [wait.value.remedy] : []),
+    ...(nodeRemedies[at] ?? []),
+    ...(at === "Executing" && drained?.status === "Unknown" && drained.reason !== "UpdateExecutedDrained"
+      ? ["let the pods go that are named under Steps, or change the disruption budget that holds them"]
+      : []),
+    ...(known.membership.verdict === "ambiguous"
+      ? [`take a label away that only one of ${known.membership.pools.join(" and ")} selects by`]
+      : []),
+  ];
 }
 
 /** What the operator reports about itself, and what prevents an upgrade. */

@@ -1,5 +1,6 @@
 import { maskText } from "../text/mask-secrets.ts";
 import type { ClusterForecast, NodeForecast, PoolForecast } from "./plan-cluster.ts";
+import { andMore } from "../text/list-text.ts";
 
 /** How many warnings a person still reads below a command. */
 export const mostWarnings = 5;
@@ -80,5 +81,5 @@ export function forecastSummary(
     ...conflicts,
   ].map((text) => clipWarning(maskText(text)));
   if (all.length <= mostWarnings) return all;
-  return [...all.slice(0, mostWarnings - 1), `and ${all.length - mostWarnings + 1} more; mco plan says everything`];
+  return [...all.slice(0, mostWarnings - 1), `${andMore(all.length - mostWarnings + 1)}; mco plan says everything`];
 }

@@ -21,14 +21,14 @@ export interface BaseInputs {
   readonly generatorVersion: string;
 }
 
-/** Text that the API carries as base64; empty for what is none. */
+/** Decodes base64 text from the API; empty for invalid base64. */
 export function textOfBase64(base64: string): string {
   const contents = decodeContents({ source: `data:;base64,${base64}` });
   return contents.verdict === "decoded" ? (textOf(contents.bytes) ?? "") : "";
 }
 
 /**
- * The settings that every kubelet of the suite starts from. Values are those of the reference's templates
+ * The base settings of every kubelet. Values are those of the reference's templates
  * (openshift/machine-config-operator templates/{master,worker}/01-*-kubelet/_base, main).
  */
 function kubeletConfiguration(role: BaseRole, clusterDns: string): object {
@@ -164,8 +164,8 @@ function config(name: string, role: BaseRole, files: readonly BaseFile[], inputs
 }
 
 /**
- * The MachineConfigs that every machine of a role starts from: what the cluster, not a person, wants of it. The same
- * inputs give the same bytes.
+ * The MachineConfigs that every machine of a role starts from: required by the cluster, not written by a person.
+ * Equal inputs give equal bytes.
  */
 export function baseConfigs(inputs: BaseInputs): readonly MachineConfig[] {
   const { spec } = inputs.controllerConfig;

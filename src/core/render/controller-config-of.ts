@@ -13,15 +13,15 @@ import { dnsAddressIn, ipFamiliesOf } from "./service-network.ts";
 
 type Spec = ControllerConfig["spec"];
 
-/** Kinds of config.openshift.io that ControllerConfig is made from. */
+/** Kinds of config.openshift.io that are sources of ControllerConfig. */
 export const sourceKinds = ["Infrastructure", "Network", "DNS", "Proxy", "Image"] as const;
 export type SourceKind = (typeof sourceKinds)[number];
 
-/** Everything in a cluster that says what ControllerConfig is to say. */
+/** Everything in a cluster that determines its ControllerConfig. */
 export interface ClusterSources {
   /**
-   * Which of the kinds the API server has: where it has one, an object that is missing is waited for, never taken for
-   * "nothing".
+   * The kinds that the API server serves: the operator waits for a missing object of a served kind, and never treats it
+   * as unset.
    */
   readonly kinds: ReadonlySet<SourceKind>;
   readonly infrastructure?: Infrastructure | undefined;
@@ -29,11 +29,11 @@ export interface ClusterSources {
   readonly dns?: Dns | undefined;
   readonly proxy?: Proxy | undefined;
   readonly image?: ImageConfig | undefined;
-  /** Addresses of the Service kube-system/kube-dns, by which other clusters say where their DNS is. */
+  /** Addresses of the Service kube-system/kube-dns, which locate the DNS of clusters other than OpenShift. */
   readonly dnsServiceAddresses: readonly string[];
   /** By namespace and name. */
   readonly configMaps: ReadonlyMap<string, Pick<ConfigMap, "data" | "binaryData">>;
-  /** The cluster has not arrived at any version yet: machines still have what they were installed with. */
+  /** The cluster has not completed any version yet: machines still have the configuration of their installation. */
   readonly bringUp: boolean;
   /** Merged docker configuration; `undefined` where the cluster has no registry of its own. */
   readonly internalRegistryPullSecret?: string | undefined;
@@ -45,7 +45,7 @@ export interface ClusterSources {
 
 export type ControllerConfigOf =
   | { readonly verdict: "waiting"; readonly message: string }
-  /** `problems`: what could not be read, in sentences without contents; its fields stay as they were. */
+  /** `problems`: unreadable sources, in sentences without contents; their fields stay unchanged. */
   | { readonly verdict: "known"; readonly spec: Spec; readonly problems: readonly string[] };
 
 /**
@@ -57,7 +57,7 @@ const defaultDnsIP = "172.30.0.10";
  * pkg/operator/sync.go (main).
  */
 const kubeletSigner = "kube-apiserver-to-kubelet-signer";
-/** Platforms on which machines cannot do without a cloud.conf: the same file. */
+/** Platforms on which machines require a cloud.conf: the same file. */
 const needCloudConf: ReadonlySet<string> = new Set(["Azure", "GCP", "OpenStack", "VSphere"]);
 
 const config = "openshift-config";
@@ -69,21 +69,21 @@ export const sourceMaps = {
   clientCa: `${managed}/kube-apiserver-client-ca`,
   registryCa: `${managed}/image-registry-ca`,
   cloudConfig: `${managed}/kube-cloud-config`,
-  /** Authorities by which the API server proves itself. */
+  /** Authorities of the API server's serving certificates. */
   serverProof: `${managed}/kube-apiserver-server-ca`,
   kubeletSigner: "openshift-kube-apiserver-operator/kube-apiserver-to-kubelet-client-ca",
   bootstrapped: "kube-system/bootstrap",
   rootCa: "kube-system/root-ca",
   /**
-   * What every Kubernetes says of itself: kubernetes/kubernetes pkg/controlplane/controller/clusterauthenticationtrust
-   * (v1.34).
+   * Published by every Kubernetes API server: kubernetes/kubernetes
+   * pkg/controlplane/controller/clusterauthenticationtrust (v1.34).
    */
   authentication: "kube-system/extension-apiserver-authentication",
   serverCa: `${namespace}/machine-config-server-ca`,
   publishedRoot: `${namespace}/kube-root-ca.crt`,
 } as const;
 
-/** Where the union of all registries' certificates is published for others. */
+/** Where the operator publishes the union of all registries' certificates. */
 export const mergedRegistryCa = { namespace: managed, name: "merged-trusted-image-registry-ca" } as const;
 
 const base64 = (text: string) => encodeBase64(utf8ToBytes(text));
@@ -102,57 +102,89 @@ function asBytes(text: string): string {
 }
 
 /**
- * What the operator writes into ControllerConfig. Where the cluster has the kinds of config.openshift.io they decide;
- * on plain Kubernetes its own objects do, and what has no source there stays at its default. A value whose source
- * cannot be read stays what it was: a rotation of certificates must not wait for a broken bundle, nor machines roll for
- * one.
+ * The spec that the operator writes into ControllerConfig. Its sources are the objects of config.openshift.io where the
+ * cluster serves these kinds, else objects of plain Kubernetes; a field without a source keeps its default. A field
+ * with an unreadable source keeps its value: a broken bundle must neither hold back a rotation of certificates nor roll
+ * machines.
  *
- * @param before what ControllerConfig says now.
+ * @param before the present spec of ControllerConfig.
  */
 export function controllerConfigOf(sources: ClusterSources, before: Spec | undefined): ControllerConfigOf {
-  const { infrastructure, network, dns, proxy, release } = sources;
-  const present: Readonly<Record<SourceKind, KubeObject | undefined>> = {
-    Infrastructure: infrastructure,
-    Network: network,
-    DNS: dns,
-    Proxy: proxy,
-    Image: sources.image,
-  };
-  const awaited = sourceKinds.filter((kind) => sources.kinds.has(kind) && present[kind] === undefined);
-  if (awaited.length > 0)
-    return { verdict: "waiting", message: `waiting for ${awaited.map((kind) => `${kind}/cluster`).join(", ")}` };
-  const root = rootCa(sources);
-  const current = servingCa(sources);
-  const serving = current ?? before?.kubeAPIServerServingCAData;
-  if (root === undefined || serving === undefined)
-    return { verdict: "waiting", message: `waiting for the ConfigMap kube-root-ca.crt in ${namespace}` };
-
-  const networkPart = network === undefined ? plainNetwork(sources, before) : networkOf(network, before);
-  if (networkPart === undefined)
-    return { verdict: "waiting", message: "waiting for a service network in Network/cluster" };
+  const required = requiredFields(sources, before);
+  if (required.verdict === "waiting") return required;
   const trust = trustBundle(sources, before);
   const cloud = cloudOf(sources, before);
   const registries = registryBundles(sources, before);
-  const platform = infrastructure === undefined ? undefined : platformOf(infrastructure);
-  const status = proxy?.status ?? {};
   const spec: Spec = {
-    ...networkPart,
+    ...required.fields,
     ...cloud.fields,
-    ...(platform === undefined ? {} : { platform: platform.toLowerCase() }),
-    kubeAPIServerServingCAData: serving,
-    rootCAData: root,
+    ...clusterFields(sources),
     additionalTrustBundle: trust.data,
     ...registries.fields,
     pullSecret: { kind: "Secret", namespace: config, name: "pull-secret" },
     ...(sources.internalRegistryPullSecret === undefined
       ? {}
       : { internalRegistryPullSecret: base64(sources.internalRegistryPullSecret) }),
-    images: { machineConfigOperator: sources.suiteImage },
-    baseOSContainerImage: release.baseOSContainerImage,
-    ...(release.baseOSExtensionsContainerImage === ""
-      ? {}
-      : { baseOSExtensionsContainerImage: release.baseOSExtensionsContainerImage }),
-    releaseImage: sources.releaseImage,
+    ...imageFields(sources),
+  };
+  return {
+    verdict: "known",
+    spec,
+    problems: [
+      ...trust.problems,
+      ...cloud.problems,
+      ...registries.problems,
+      ...(servingCa(sources) === undefined
+        ? [`the ConfigMap ${sourceMaps.clientCa} has no ca-bundle.crt: kubelets keep the authority that they have`]
+        : []),
+    ],
+  };
+}
+
+/** Authorities and the network: the fields without which no machine can join; waits while a source is missing. */
+function requiredFields(
+  sources: ClusterSources,
+  before: Spec | undefined,
+):
+  | {
+      readonly verdict: "known";
+      readonly fields: NetworkFields & Pick<Spec, "kubeAPIServerServingCAData" | "rootCAData">;
+    }
+  | Extract<ControllerConfigOf, { readonly verdict: "waiting" }> {
+  const { infrastructure, network, dns, proxy, image } = sources;
+  const present: Readonly<Record<SourceKind, KubeObject | undefined>> = {
+    Infrastructure: infrastructure,
+    Network: network,
+    DNS: dns,
+    Proxy: proxy,
+    Image: image,
+  };
+  const awaited = sourceKinds.filter((kind) => sources.kinds.has(kind) && present[kind] === undefined);
+  if (awaited.length > 0)
+    return { verdict: "waiting", message: `waiting for ${awaited.map((kind) => `${kind}/cluster`).join(", ")}` };
+  const root = rootCa(sources);
+  const serving = servingCa(sources) ?? before?.kubeAPIServerServingCAData;
+  if (root === undefined || serving === undefined)
+    return { verdict: "waiting", message: `waiting for the ConfigMap kube-root-ca.crt in ${namespace}` };
+  const networkPart = network === undefined ? plainNetwork(sources, before) : networkOf(network, before);
+  if (networkPart === undefined)
+    return { verdict: "waiting", message: "waiting for a service network in Network/cluster" };
+  return {
+    verdict: "known",
+    fields: { ...networkPart, kubeAPIServerServingCAData: serving, rootCAData: root },
+  };
+}
+
+/** Fields about the cluster as a whole, from config.openshift.io; null or absent on plain Kubernetes. */
+function clusterFields({
+  infrastructure,
+  dns,
+  proxy,
+}: ClusterSources): Pick<Spec, "platform" | "proxy" | "infra" | "dns"> {
+  const platform = infrastructure === undefined ? undefined : platformOf(infrastructure);
+  const status = proxy?.status ?? {};
+  return {
+    ...(platform === undefined ? {} : { platform: platform.toLowerCase() }),
     proxy: Object.values(status).some((value) => value !== "") ? { ...status } : null,
     infra:
       infrastructure === undefined
@@ -165,22 +197,20 @@ export function controllerConfigOf(sources: ClusterSources, before: Spec | undef
           }),
     dns: dns === undefined ? null : embedded(dns, {}),
   };
+}
+
+function imageFields({ release, suiteImage, releaseImage }: ClusterSources) {
+  const extensions = release.baseOSExtensionsContainerImage;
   return {
-    verdict: "known",
-    spec,
-    problems: [
-      ...trust.problems,
-      ...cloud.problems,
-      ...registries.problems,
-      ...(current === undefined
-        ? [`the ConfigMap ${sourceMaps.clientCa} has no ca-bundle.crt: kubelets keep the authority that they have`]
-        : []),
-    ],
+    images: { machineConfigOperator: suiteImage },
+    baseOSContainerImage: release.baseOSContainerImage,
+    ...(extensions === "" ? {} : { baseOSExtensionsContainerImage: extensions }),
+    releaseImage,
   };
 }
 
 /**
- * An object inside another one: without what changes whenever anybody touches it, which would roll nothing but
+ * An object to embed in another one: without metadata that changes with every write, which would only increase
  * generations.
  */
 function embedded(object: KubeObject, more: Readonly<Record<string, unknown>>): Record<string, unknown> {
@@ -188,13 +218,13 @@ function embedded(object: KubeObject, more: Readonly<Record<string, unknown>>): 
   return { ...rest, ...more, metadata: { name: metadata.name } };
 }
 
-/** Older clusters say their platform outside of `platformStatus`; `None` where they do not say it. */
+/** Older clusters have their platform outside of `platformStatus`; `None` where it is not set. */
 function platformOf({ status }: Infrastructure): string {
   const type = status?.platformStatus?.type ?? "";
   return type !== "" ? type : (status?.platform ?? "") !== "" ? (status?.platform ?? "") : "None";
 }
 
-/** The authority of the config server, and before it has one of its own, the cluster's. */
+/** The authority of the config server; the cluster's until the config server has one of its own. */
 function rootCa({ configMaps }: ClusterSources): string | undefined {
   return (
     bytesAt(configMaps.get(sourceMaps.serverCa), "ca-bundle.crt") ??
@@ -204,8 +234,8 @@ function rootCa({ configMaps }: ClusterSources): string | undefined {
 }
 
 /**
- * Whom kubelets believe to be the API server. During bring-up that is what the installer gave the first machines: else
- * the first rendered configuration would have another name than the one they are on.
+ * The authorities by which kubelets verify the API server. During bring-up these are the ones that the installer gave
+ * the first machines: otherwise the first rendered configuration would have another name than theirs.
  */
 function servingCa({ configMaps, bringUp }: ClusterSources): string | undefined {
   const key = "ca-bundle.crt";
@@ -223,7 +253,7 @@ function servingCa({ configMaps, bringUp }: ClusterSources): string | undefined 
   return signer === undefined ? initial : base64(withSigner(textOfBase64(initial), textOfBase64(signer)));
 }
 
-/** The initial bundle with the certificate of the signer, which is rotated after a year, as it is now. */
+/** The initial bundle with the present certificate of the signer, which is rotated every year. */
 export function withSigner(initial: string, current: string): string {
   const bundle = readBundle(initial);
   // Machines leave the files alone that they cannot read, and say so.
@@ -240,7 +270,7 @@ function networkOf({ spec, status }: Network, before: Spec | undefined): Network
   const clusterDNSIP = dnsAddressIn(services[0] ?? "") ?? before?.clusterDNSIP;
   if (clusterDNSIP === undefined || services.length === 0) return undefined;
   const migration = status?.networkType === undefined || status.networkType === "" ? undefined : status.migration;
-  // What somebody asked for counts only once the network operator has begun with it.
+  // A requested network type counts only once the network operator has begun the migration.
   const networkType =
     [migration?.networkType, status?.networkType, spec?.networkType].find(
       (type) => type !== undefined && type !== "",
@@ -253,7 +283,7 @@ function networkOf({ spec, status }: Network, before: Spec | undefined): Network
   };
 }
 
-/** A Service that is gone for a moment changes no machine. */
+/** A Service that is absent for a short time changes no machine. */
 function plainNetwork({ dnsServiceAddresses }: ClusterSources, before: Spec | undefined): NetworkFields {
   const addresses = dnsServiceAddresses.filter((address) => address !== "" && address !== "None");
   const [first = before?.clusterDNSIP ?? defaultDnsIP] = addresses;
@@ -264,7 +294,7 @@ function plainNetwork({ dnsServiceAddresses }: ClusterSources, before: Spec | un
   };
 }
 
-/** What further authorities machines are told to believe: the user's, and the proxy's where that is another one. */
+/** Further authorities that machines trust: the user's, and the proxy's where it differs. */
 function trustBundle(
   { configMaps, proxy }: ClusterSources,
   before: Spec | undefined,
@@ -330,7 +360,7 @@ function bundlesOf(map: Pick<ConfigMap, "data" | "binaryData"> | undefined): Bun
   return keys.map((file) => ({ file, data: bytesAt(map, file) ?? "" }));
 }
 
-/** Certificates of registries, by file name `host..port`: the cluster's own, and those that the administrator names. */
+/** Certificates of registries, by file name `host..port`: the cluster's own and the administrator's. */
 function registryBundles(
   { configMaps, image }: ClusterSources,
   before: Spec | undefined,
@@ -353,7 +383,7 @@ function registryBundles(
   };
 }
 
-/** The union of all registries' certificates as others read it: file name → PEM. Empty when there is none. */
+/** The published union of all registries' certificates: file name → PEM. */
 export function mergedRegistryCas(
   spec: Pick<Spec, "imageRegistryBundleData" | "imageRegistryBundleUserData">,
 ): Readonly<Record<string, string>> {
@@ -361,7 +391,7 @@ export function mergedRegistryCas(
   return Object.fromEntries(all.map(({ file, data }) => [file, textOfBase64(data)]));
 }
 
-/** Why configurations may not be rendered from a ControllerConfig yet, or that they may. */
+/** Whether configurations may be rendered from a ControllerConfig, and if not, why. */
 export type VersionGate =
   | { readonly verdict: "open" }
   | {
@@ -371,8 +401,8 @@ export type VersionGate =
     };
 
 /**
- * Base configurations must be complete and from this very version before pools are rendered from them: else a pool
- * would roll out a mixture of two releases.
+ * Base configurations must be complete and of this version before pools are rendered from them: otherwise a pool would
+ * roll out a mixture of two releases.
  */
 export function versionGate(config: ControllerConfig | undefined, version: string): VersionGate {
   if (config === undefined)
@@ -397,7 +427,7 @@ export function versionGate(config: ControllerConfig | undefined, version: strin
   return { verdict: "open" };
 }
 
-/** The template controller has worked off the newest generation. */
+/** Whether the template controller has processed the newest generation. */
 export function isCompleted(config: ControllerConfig): boolean {
   const { status } = config;
   const is = (type: string) =>
@@ -411,8 +441,8 @@ export function isCompleted(config: ControllerConfig): boolean {
 }
 
 /**
- * Why the template controller cannot make the base configurations of the newest generation; `undefined` when nothing
- * says so.
+ * Why the template controller cannot generate the base configurations of the newest generation; `undefined`: it does
+ * not report a failure.
  */
 export function failureOf(config: ControllerConfig): string | undefined {
   const { status } = config;
@@ -423,7 +453,7 @@ export function failureOf(config: ControllerConfig): string | undefined {
   return failing?.status === "True" ? (failing.message ?? "") : undefined;
 }
 
-/** Where the template controller stands. */
+/** The progress of the template controller. */
 export type TemplateProgress =
   | { readonly at: "running" }
   | { readonly at: "completed"; readonly version: string }
@@ -468,8 +498,7 @@ export function templateStatus(
 }
 
 /**
- * Certificates that machines get, by the field that they come from; a registry's by its file. What cannot be read is
- * left out.
+ * Certificates on machines, by the field that they come from; a registry's by its file. Unreadable ones are left out.
  */
 function certificatesIn({
   spec,
@@ -490,7 +519,7 @@ function certificatesIn({
   );
 }
 
-/** The certificates of machines that the API server is known by, and until when they are good, as pools show them. */
+/** The certificates by which machines verify the API server, with their expiry, as pools show them. */
 export function certificateExpiries(
   config: ControllerConfig | undefined,
 ): readonly { readonly bundle: string; readonly subject: string; readonly expiry: string }[] {

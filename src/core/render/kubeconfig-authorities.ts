@@ -7,11 +7,11 @@ import { certificatesOf } from "../certificates/certificate-facts.ts";
 const field = ["cluster", "certificate-authority-data"] as const;
 
 /**
- * A kubeconfig that believes every authority of `bundle`, with everything else in it as it was, comments too.
+ * A kubeconfig that trusts every authority of `bundle`; everything else in it stays unchanged, comments included.
  *
- * @param kubeconfig YAML, as kubelets are given it.
- * @param bundle PEM; what is no certificate in it is passed over.
- * @returns `undefined` when nothing is missing in it, or it is no kubeconfig that names its authorities itself.
+ * @param kubeconfig YAML, as kubelets get it.
+ * @param bundle PEM; blocks other than certificates are skipped.
+ * @returns `undefined` if it trusts them all already, or is not a kubeconfig with inline authorities.
  */
 export function withAuthorities(kubeconfig: string, bundle: string): string | undefined {
   const wanted = certificatesOf(bundle).map(({ pem }) => pem);

@@ -1,7 +1,7 @@
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { objects } from "../../api/names.ts";
 
-/** What a release says of the operating system of machines: pullspecs. */
+/** The OS images of a release, as pullspecs. */
 export interface ReleaseImages {
   readonly baseOSContainerImage: string;
   readonly baseOSExtensionsContainerImage: string;
@@ -9,19 +9,19 @@ export interface ReleaseImages {
 
 export type ReleaseOf =
   | { readonly verdict: "known"; readonly images: ReleaseImages }
-  /** It is another version's: until that one's operator runs, machines keep what they have. */
+  /** The images are another version's: machines keep theirs until that version's operator runs. */
   | { readonly verdict: "ahead"; readonly images: ReleaseImages; readonly message: string }
-  /** Nothing is known that a machine could be given. `lasting`: somebody has to correct it. */
+  /** No image is known. `lasting`: an administrator has to correct it. */
   | { readonly verdict: "unknown"; readonly lasting: boolean; readonly message: string };
 
 /**
- * Which OS image the cluster is to have: what the release's ConfigMap says, once it is meant for this operator. A
- * release arrives object by object; an operator that took images of the next one would roll out a mixture of two.
+ * The OS images of the cluster: those of the release's ConfigMap, once its version is this operator's. The objects of a
+ * release arrive one by one; an operator that used images of the next release would roll out a mixture of two.
  *
  * Keys: openshift/machine-config-operator install/0000_80_machine-config_05_osimageurl.yaml (main).
  *
  * @param data of the ConfigMap `machine-config-osimageurl`; `undefined` while there is none.
- * @param before what the ControllerConfig says now.
+ * @param before the present images of the ControllerConfig.
  */
 export function releaseOf(
   data: Readonly<Record<string, string>> | undefined,
@@ -59,8 +59,8 @@ function imagesOf(data: Readonly<Record<string, string>> | undefined): ReleaseIm
 }
 
 /**
- * A ControllerConfig as the operator would write it once a release's ConfigMap were applied; the same where it says
- * nothing of images.
+ * The ControllerConfig that the operator would write for a release's ConfigMap; unchanged where the ConfigMap names no
+ * images.
  */
 export function withRelease(
   config: ControllerConfig,

@@ -15,9 +15,9 @@ export function storageOverridesOf(
 }
 
 /**
- * Renders a pool as `renderPool` does, and refuses what the machines that already have the pool's current config could
- * not be brought to: exactly what the reference refuses while it renders, with the member to blame. The pool then keeps
- * its current config. What only we refuse is left to the daemon, which says so before it drains.
+ * Renders a pool as `renderPool` does, and refuses changes that machines with the pool's current config cannot follow:
+ * exactly those that the reference refuses while it renders, with the member to blame. The pool then keeps its current
+ * config. Changes that only this suite refuses are left to the daemon, which reports them before it drains.
  *
  * `current`: the config that the pool points to; absent for a pool that has none yet.
  * Source: openshift/machine-config-operator pkg/controller/render/render_controller.go (main).
@@ -44,7 +44,7 @@ export function renderForPool(
   return { verdict: "refused", refusals };
 }
 
-/** Who gave the file that a finding is about. */
+/** The member that brings the file of a finding. */
 function ownerOfFile(
   { config, origins }: Extract<RenderResult, { verdict: "rendered" }>,
   field: string,
@@ -56,7 +56,7 @@ function ownerOfFile(
   return path === undefined ? undefined : origins.find(({ kind, name }) => kind === "file" && name === path)?.from;
 }
 
-/** The first member that brings the same finding by itself; what no member brings was taken away with a deleted one. */
+/** The first member that brings the same finding by itself; none if a deleted member caused it. */
 function culpritOf(
   inputs: RenderInputs,
   current: Pick<MachineConfig, "metadata" | "spec">,

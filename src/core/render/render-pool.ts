@@ -17,7 +17,7 @@ import { renderedName } from "./rendered-name.ts";
 import { type MachineConfigInput, ignitionOf, validateMachineConfig } from "../config/validate-machine-config.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
 
-/** What a pool's rendered config is made from. */
+/** The inputs of a pool's rendered config. */
 export interface RenderInputs {
   readonly pool: Pick<MachineConfigPool, "metadata"> & {
     readonly apiVersion?: string;
@@ -30,11 +30,11 @@ export interface RenderInputs {
     readonly metadata?: Partial<ControllerConfig["metadata"]>;
     readonly spec: { readonly baseOSContainerImage?: string; readonly baseOSExtensionsContainerImage?: string };
   };
-  /** Images of the pool's OS stream, where one applies; they stand in for the ControllerConfig's. */
+  /** Images of the pool's OS stream, where one applies; they replace the ControllerConfig's. */
   readonly stream?: { readonly osImage: string; readonly extensionsImage: string };
   /**
-   * What this suite writes into `generated-by-controller-version`. Members that carry another one are not ready and
-   * make the pool wait; without it they are not looked at.
+   * The value of `generated-by-controller-version` for this version. Members with another value are outdated and make
+   * the pool wait; without this field the check is skipped.
    */
   readonly generatorVersion?: string;
 }
@@ -60,7 +60,7 @@ export interface Refusal {
   readonly remedy?: string;
 }
 
-/** Something that renders and deserves a look. */
+/** A finding that does not prevent rendering. */
 export interface RenderWarning {
   readonly code: "ImageOverridden" | "ImageByTag" | "NearlyTooLarge" | "Conflict" | "Finding";
   readonly reason: string;
@@ -113,87 +113,28 @@ const encoderLength = (text: string): number => {
 };
 
 /**
- * Merges a pool's MachineConfigs into its rendered config, or says why not.
+ * Merges a pool's MachineConfigs into its rendered config, or returns why it cannot.
  *
  * Pure and repeatable: the same members give the same name, byte for byte the reference's. Members that were rendered
  * before are not parsed again as long as their objects are the same.
  * Source of the rules: openshift/machine-config-operator pkg/controller/{render,common} (main).
  */
 export function renderPool(inputs: RenderInputs): RenderResult {
-  const { controllerConfig, pool, stream } = inputs;
   const members = inMergeOrder(inputs.members);
   const refusals = [...refusalsOfMembers(members, inputs)];
   if (refusals.length > 0) return { verdict: "refused", refusals };
 
-  const merged = mergeIgnition(
-    members.map((member) => {
-      const ignition = ignitionOf(member);
-      return { name: member.metadata.name, config: ignition?.verdict === "valid" ? ignition.config : undefined };
-    }),
-  );
-  const cluster: ClusterValues = {
-    osImageURL: stream?.osImage ?? controllerConfig.spec.baseOSContainerImage ?? "",
-    baseOSExtensionsContainerImage:
-      stream?.extensionsImage ?? controllerConfig.spec.baseOSExtensionsContainerImage ?? "",
-  };
-  const osImage = fieldRules.osImageURL.merge(members, cluster);
-  const kernel = fieldRules.kernelType.merge(members);
-  const [imageBy, kernelBy] = [osImage.by, kernel.by];
-  const spec: RenderedSpec = {
-    osImageURL: osImage.value,
-    baseOSExtensionsContainerImage: fieldRules.baseOSExtensionsContainerImage.merge(members, cluster).value,
-    config: canonical(merged.config) as unknown as Record<string, unknown>,
-    kernelArguments: fieldRules.kernelArguments.merge(members, cluster).value,
-    extensions: fieldRules.extensions.merge(members, cluster).value,
-    fips: fieldRules.fips.merge(members).value,
-    kernelType: kernel.value,
-  };
+  const parts = mergedParts(members, inputs);
+  const { spec, merged, cluster } = parts;
   const refused = (refusal: Refusal): RenderResult => ({ verdict: "refused", refusals: [refusal] });
-  if (kernelBy !== undefined && spec.extensions.includes("kernel-devel")) {
-    const by = members.find((member) => member.spec?.extensions?.includes("kernel-devel"));
-    return refused({
-      code: "KernelDevel",
-      reason: `the extension kernel-devel does not go with the kernel type ${spec.kernelType} of ${kernelBy.metadata.name}`,
-      ...(by === undefined ? {} : { member: by.metadata.name }),
-      path: "spec.extensions",
-      remedy: "take one of the two away",
-    });
-  }
-  const name = renderedName(pool.metadata.name, spec);
+  const kernel = kernelConflict(members, parts);
+  if (kernel !== undefined) return refused(kernel);
+  const name = renderedName(inputs.pool.metadata.name, spec);
   if (name.verdict === "refused")
     return refused({ code: "Unhashable", reason: name.reason, ...culpritOfText(members) });
-
-  const overridden = spec.osImageURL !== cluster.osImageURL;
-  const streamName = pool.spec?.osImageStream?.name ?? "";
-  if (overridden && streamName !== "") {
-    return refused({
-      code: "StreamAndImage",
-      reason: `the pool follows the OS image stream ${streamName}, and ${imageBy?.metadata.name ?? "a member"} sets an osImageURL of its own`,
-      ...(imageBy === undefined ? {} : { member: imageBy.metadata.name }),
-      path: "spec.osImageURL",
-      remedy: "take spec.osImageStream off the pool, or osImageURL off the MachineConfig",
-    });
-  }
-  const release = controllerConfig.metadata?.annotations?.[annotations.releaseImageVersion];
-  const owner: KubeObject = {
-    apiVersion: pool.apiVersion ?? "machineconfiguration.openshift.io/v1",
-    kind: pool.kind ?? "MachineConfigPool",
-    metadata: pool.metadata,
-  };
-  const config: MachineConfig & { readonly spec: RenderedSpec } = {
-    apiVersion: "machineconfiguration.openshift.io/v1",
-    kind: "MachineConfig",
-    metadata: {
-      name: name.name,
-      annotations: {
-        [annotations.generatedByController]: inputs.generatorVersion ?? "",
-        [annotations.releaseImageVersion]: release ?? "",
-        ...(overridden ? { [annotations.osImageURLOverridden]: "true" } : {}),
-      },
-      ownerReferences: [controlledBy(owner)],
-    },
-    spec,
-  };
+  const stream = streamConflict(inputs, parts);
+  if (stream !== undefined) return refused(stream);
+  const config = renderedObject(name.name, inputs, parts);
   const sizeBytes = encoderLength(JSON.stringify(config));
   if (sizeBytes > maxRenderedBytes) {
     return refused({
@@ -223,9 +164,107 @@ export function renderPool(inputs: RenderInputs): RenderResult {
       return fieldOrigins;
     },
     get warnings() {
-      warnings ??= warningsOf({ members, merged, overriddenBy: overridden ? imageBy : undefined, sizeBytes });
+      warnings ??= warningsOf({
+        members,
+        merged,
+        overriddenBy: overrides(parts) ? parts.imageBy : undefined,
+        sizeBytes,
+      });
       return warnings;
     },
+  };
+}
+
+/** The merged members, and those of them that decide the image and the kernel. */
+interface MergedParts {
+  readonly spec: RenderedSpec;
+  readonly merged: ReturnType<typeof mergeIgnition>;
+  readonly cluster: ClusterValues;
+  readonly imageBy: MachineConfigInput | undefined;
+  readonly kernelBy: MachineConfigInput | undefined;
+}
+
+function mergedParts(
+  members: readonly MachineConfigInput[],
+  { controllerConfig, stream }: Pick<RenderInputs, "controllerConfig" | "stream">,
+): MergedParts {
+  const merged = mergeIgnition(
+    members.map((member) => {
+      const ignition = ignitionOf(member);
+      return { name: member.metadata.name, config: ignition?.verdict === "valid" ? ignition.config : undefined };
+    }),
+  );
+  const cluster: ClusterValues = {
+    osImageURL: stream?.osImage ?? controllerConfig.spec.baseOSContainerImage ?? "",
+    baseOSExtensionsContainerImage:
+      stream?.extensionsImage ?? controllerConfig.spec.baseOSExtensionsContainerImage ?? "",
+  };
+  const osImage = fieldRules.osImageURL.merge(members, cluster);
+  const kernel = fieldRules.kernelType.merge(members);
+  const spec: RenderedSpec = {
+    osImageURL: osImage.value,
+    baseOSExtensionsContainerImage: fieldRules.baseOSExtensionsContainerImage.merge(members, cluster).value,
+    config: canonical(merged.config) as unknown as Record<string, unknown>,
+    kernelArguments: fieldRules.kernelArguments.merge(members, cluster).value,
+    extensions: fieldRules.extensions.merge(members, cluster).value,
+    fips: fieldRules.fips.merge(members).value,
+    kernelType: kernel.value,
+  };
+  return { spec, merged, cluster, imageBy: osImage.by, kernelBy: kernel.by };
+}
+
+/** Whether a member replaces the cluster's OS image. */
+const overrides = ({ spec, cluster }: MergedParts): boolean => spec.osImageURL !== cluster.osImageURL;
+
+function kernelConflict(members: readonly MachineConfigInput[], { spec, kernelBy }: MergedParts): Refusal | undefined {
+  if (kernelBy === undefined || !spec.extensions.includes("kernel-devel")) return undefined;
+  const by = members.find((member) => member.spec?.extensions?.includes("kernel-devel"));
+  return {
+    code: "KernelDevel",
+    reason: `the extension kernel-devel does not go with the kernel type ${spec.kernelType} of ${kernelBy.metadata.name}`,
+    ...(by === undefined ? {} : { member: by.metadata.name }),
+    path: "spec.extensions",
+    remedy: "take one of the two away",
+  };
+}
+
+function streamConflict({ pool }: RenderInputs, parts: MergedParts): Refusal | undefined {
+  const { imageBy } = parts;
+  const streamName = pool.spec?.osImageStream?.name ?? "";
+  if (!overrides(parts) || streamName === "") return undefined;
+  return {
+    code: "StreamAndImage",
+    reason: `the pool follows the OS image stream ${streamName}, and ${imageBy?.metadata.name ?? "a member"} sets an osImageURL of its own`,
+    ...(imageBy === undefined ? {} : { member: imageBy.metadata.name }),
+    path: "spec.osImageURL",
+    remedy: "take spec.osImageStream off the pool, or osImageURL off the MachineConfig",
+  };
+}
+
+function renderedObject(
+  name: string,
+  { controllerConfig, generatorVersion, pool }: RenderInputs,
+  parts: MergedParts,
+): MachineConfig & { readonly spec: RenderedSpec } {
+  const owner: KubeObject = {
+    apiVersion: pool.apiVersion ?? "machineconfiguration.openshift.io/v1",
+    kind: pool.kind ?? "MachineConfigPool",
+    metadata: pool.metadata,
+  };
+  return {
+    apiVersion: "machineconfiguration.openshift.io/v1",
+    kind: "MachineConfig",
+    metadata: {
+      name,
+      annotations: {
+        [annotations.generatedByController]: generatorVersion ?? "",
+        [annotations.releaseImageVersion]:
+          controllerConfig.metadata?.annotations?.[annotations.releaseImageVersion] ?? "",
+        ...(overrides(parts) ? { [annotations.osImageURLOverridden]: "true" } : {}),
+      },
+      ownerReferences: [controlledBy(owner)],
+    },
+    spec: parts.spec,
   };
 }
 
@@ -293,7 +332,7 @@ function errorsFrom(member: MachineConfigInput): readonly Problem[] {
   return isClean ? [] : validateMachineConfig(member).filter(({ severity }) => severity === "error");
 }
 
-/** A member's spec as far as it takes part: unknown fields may nest without end and are left out. */
+/** The part of a member's spec that is rendered: without unknown fields, which may nest without limit. */
 function readPart(member: MachineConfigInput): object {
   const ignition = ignitionOf(member);
   return { ...member.spec, config: ignition?.verdict === "valid" ? ignition.config : {} };

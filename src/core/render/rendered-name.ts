@@ -3,7 +3,7 @@ import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineConfigSpec } from "../../api/kinds/machine-config.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
 
-/** Never to change. Source: openshift/machine-config-operator pkg/controller/render/hash.go (main). */
+/** Must never change. Source: openshift/machine-config-operator pkg/controller/render/hash.go (main). */
 const salt = Uint8Array.from([
   16, 124, 206, 228, 139, 56, 175, 175, 79, 229, 134, 118, 157, 154, 211, 110, 25, 93, 47, 253, 172, 106, 37, 7, 174,
   13, 160, 185, 110, 17, 87, 52, 219, 131, 12, 206, 218, 141, 116, 135, 188, 181, 192, 151, 233, 62, 126, 165, 64, 83,

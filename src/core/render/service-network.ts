@@ -38,12 +38,12 @@ function textOfAddress({ value, bits }: Address): string {
 }
 
 /**
- * The address in a service network that the cluster's DNS has by agreement, the tenth after the network's own:
+ * The conventional address of the cluster's DNS in a service network, the tenth after the network's own:
  * openshift/installer pkg/types/defaults/installconfig.go, openshift/machine-config-operator pkg/operator/sync.go
  * (main).
  *
  * @param cidr `172.30.0.0/16`, `fd02::/112`
- * @returns `undefined` for what is no network, or one that is too small.
+ * @returns `undefined` if the text is not a network, or the network is too small.
  */
 export function dnsAddressIn(cidr: string): string | undefined {
   const [, text = "", prefix = ""] = /^([^/]+)\/(\d{1,3})$/.exec(cidr) ?? [];
@@ -56,7 +56,7 @@ export function dnsAddressIn(cidr: string): string | undefined {
 
 export type IpFamilies = "IPv4" | "IPv6" | "DualStack" | "DualStackIPv6Primary";
 
-/** Which families networks or addresses are of; the first one decides which family comes first. */
+/** The address families of networks or addresses; the first item decides which family comes first. */
 export function ipFamiliesOf(networks: readonly string[]): IpFamilies {
   const [first = "", ...more] = networks.map((network) => (network.includes(":") ? "IPv6" : "IPv4"));
   if (first === "IPv6") return more.includes("IPv4") ? "DualStackIPv6Primary" : "IPv6";

@@ -1,6 +1,6 @@
 import { isRecord } from "../../ignition/shape.ts";
 
-/** What the emitter gives. */
+/** The result of the emitter. */
 export type EmittedYaml =
   | { readonly verdict: "emitted"; readonly text: string }
   | { readonly verdict: "refused"; readonly reason: string };
@@ -31,7 +31,7 @@ class UnreadableText extends Error {}
 /** Lines may grow this long before a long text is folded at its next space. */
 const bestWidth = 80;
 
-// The patterns below look for control characters on purpose.
+// The patterns below match control characters on purpose.
 /* oxlint-disable no-control-regex */
 const refusedByReader = /[\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
 /**
@@ -40,7 +40,7 @@ const refusedByReader = /[\u007f-\u0084\u0086-\u009f\ufffe\uffff]/;
  */
 const special = /[^\n\u0020-\u007e\u00a0-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 const lineBreak = /[\n\r\u0085\u2028\u2029]/;
-/** Texts that need no further look: plain in every respect and too short or without a place to fold. */
+/** Texts that need no further check: plain, and too short to fold or without a place to fold. */
 const surelyPlain =
   /^[A-Za-z/$][A-Za-z0-9/$_.,=+%;@()*!&'"?<>|~^[\]{}\\-]*(?::[A-Za-z0-9/$_.,=+%;@()*!&'"?<>|~^[\]{}\\-]+)*$/;
 const wordsWithMeaning = new Set(
@@ -57,7 +57,7 @@ const wordsWithMeaning = new Set(
 const documentMark = /\u0085(?:---|\.\.\.)[ \u0085]/;
 const breakRun = /[ \u0085]*\u0085[ \u0085]*/g;
 
-/** What the YAML reader makes of a JSON string: U+0085 is a line break there and is folded. */
+/** A JSON string as the YAML reader understands it: U+0085 is a line break there and is folded. */
 function folded(text: string): string {
   const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
   if (refusedByReader.test(wellFormed))
@@ -234,7 +234,7 @@ class Emitter {
   }
 }
 
-/** Which styles a text allows. */
+/** The styles that a text allows. */
 function formOf(text: string): { readonly plain: boolean; readonly single: boolean; readonly literal: boolean } {
   if (text === "") return { plain: true, single: true, literal: false };
   const isSpecial = special.test(text);

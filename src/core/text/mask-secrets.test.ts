@@ -80,8 +80,10 @@ test.for([
   "eyJ".repeat(6600),
   "$6$".repeat(6600),
   "x".repeat(1_000_000),
-])("a hostile line costs no more than its length", { timeout: 2000 }, (line) => {
+])("a hostile line costs no more than its length", (line) => {
+  const before = process.threadCpuUsage();
   for (let i = 0; i < 50; i++) maskText(line);
+  expect(process.threadCpuUsage(before).user / 1000).toBeLessThan(2000);
 });
 
 test("a public key is told by its end and its comment", () => {

@@ -3,8 +3,8 @@ import type { Stats } from "node:fs";
 import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import type { Disk } from "./disk.ts";
-
-export const isAbsent = (error: unknown) => ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
+import { isAbsent } from "../../ports/absent-file.ts";
+import { eachAtOnce } from "../../ports/each-at-once.ts";
 
 export const absentIsDone = (error: unknown): void => {
   if (!isAbsent(error)) throw error;
@@ -20,11 +20,7 @@ const parallel = 32;
  * is thrown.
  */
 export async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  for (let at = 0; at < items.length; at += parallel) {
-    const results = await Promise.allSettled(items.slice(at, at + parallel).map(work));
-    const failed = results.find((result) => result.status === "rejected");
-    if (failed !== undefined) throw failed.reason;
-  }
+  await eachAtOnce(items, parallel, work);
 }
 
 /**

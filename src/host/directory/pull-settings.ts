@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import * as fs from "node:fs/promises";
-import { isAbsent, readTextIfThere } from "./durable-writes.ts";
+import { isAbsent } from "../../ports/absent-file.ts";
+import { readTextIfThere } from "./durable-writes.ts";
 
 /**
  * Auth files in the order in which they count (spec of the reference: /run/ostree/auth.json leads to the merged pull

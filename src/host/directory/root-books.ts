@@ -91,7 +91,7 @@ export function rootBooks(locate: (path: string) => Promise<string>, disk: Disk)
       const stat = await statIfThere(path);
       if (stat !== undefined) {
         open = { path, sizeBytes: stat.size };
-        // Whoever wrote last may have been cut off in a line.
+        // The last writer may have been cut off in the middle of a line.
         if (stat.size > 0 && (await lastByte(path, stat.size)) !== "\n") text = `\n${text}`;
       }
     }
@@ -109,7 +109,7 @@ export function rootBooks(locate: (path: string) => Promise<string>, disk: Disk)
     }
     const contents = new TextEncoder().encode(text);
     const current = open;
-    // What became of an append that failed is not known: the next one looks.
+    // The result of a failed append is unknown: the next one checks.
     open = undefined;
     if (current === undefined) {
       await disk.create(path, contents);

@@ -30,7 +30,7 @@ export interface RootFilesOptions {
 
 /**
  * What writes have brought that is nobody's content. Written before the disk is changed, so that it never says less
- * than there is: a name in it may be absent, and is then forgotten by the next look.
+ * than there is: a name in it may be absent, and the next pass then removes it.
  */
 interface MadeRecord {
   readonly v: 1;
@@ -53,7 +53,7 @@ export interface RootFiles extends HostFiles {
   recover(): Promise<void>;
 }
 
-/** The files of a machine whose root file system lies in a folder of ours. */
+/** The files of a machine whose root file system is in a folder of this machine. */
 export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions): RootFiles {
   let recovered: Promise<void> | undefined;
   let last: Promise<unknown> = Promise.resolve();

@@ -2,7 +2,8 @@ import * as fs from "node:fs/promises";
 import type { Dirent } from "node:fs";
 import { join, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
-import { absentIsDone, isAbsent } from "./durable-writes.ts";
+import { isAbsent } from "../../ports/absent-file.ts";
+import { absentIsDone } from "./durable-writes.ts";
 
 /** Links followed before a path is taken for a loop. */
 const maxLinks = 40;

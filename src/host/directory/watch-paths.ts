@@ -45,7 +45,7 @@ export function watchPaths(
         // It vanished in between; the event on its parent arms again.
       }
     }
-    // What happened while nobody was watching yet is told by nobody else.
+    // Nothing else reports changes from before the watch began.
     const [first] = paths;
     if (!stopped && first !== undefined) onChange(first);
   }

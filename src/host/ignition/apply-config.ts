@@ -173,7 +173,7 @@ function joined(parts: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
-/** Whose a node is to be: what it says, else who has what is there, else root. */
+/** The owner of a node: the one it names, else the owner of the existing entry, else root. */
 async function ownerOf(
   node: Node,
   there: Partial<Ownership> | undefined,
@@ -241,7 +241,7 @@ async function makeAccounts(
     const path = `/etc/${name}`;
     const there = await root.files.read(path, signal);
     const secret = name === "shadow" || name === "gshadow";
-    // A system without a group shadow goes on without one.
+    // A system without a group shadow file needs none.
     if (applied.files[name] === texts[name] || (name === "gshadow" && there === undefined)) continue;
     await root.files.write(
       [

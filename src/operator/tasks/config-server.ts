@@ -224,11 +224,11 @@ async function keepCertificates(hosts: readonly string[], context: TaskContext):
 
 /** Logs a warning once. */
 function logSettings(access: ConfigServerAccess, notes: string, { log, memory }: TaskContext): void {
-  const said = memory.configServerLog;
-  if (notes !== "" && notes !== said.tlsNotes)
+  const logged = memory.configServerLog;
+  if (notes !== "" && notes !== logged.tlsNotes)
     log.warn({ notes }, "the cluster's TLS profile is not followed in everything");
-  said.tlsNotes = notes;
-  if (access === "insecure" && said.access !== access)
+  logged.tlsNotes = notes;
+  if (access === "insecure" && logged.access !== access)
     log.warn({ access }, "the config server is set to give configurations, secrets included, to everybody who asks");
-  said.access = access;
+  logged.access = access;
 }

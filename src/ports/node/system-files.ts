@@ -3,8 +3,7 @@ import * as fs from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { randomBytes } from "node:crypto";
 import type { FileStat, Files } from "../files.ts";
-
-const isAbsent = (error: unknown) => ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
+import { isAbsent } from "../absent-file.ts";
 
 async function absentAs<T>(work: Promise<T>, fallback: T): Promise<T> {
   try {

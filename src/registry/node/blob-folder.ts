@@ -4,15 +4,7 @@ import { mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises
 import { join } from "node:path";
 import type { Clock } from "../../ports/clock.ts";
 import type { BlobFolder } from "../server/parts.ts";
-
-async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
-}
+import { orUndefined } from "../../ports/absent-file.ts";
 
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");

@@ -7,6 +7,7 @@ import type { Files } from "../../ports/files.ts";
 import type { Random } from "../../ports/random.ts";
 import type { BlobStore, Incoming, WantedBlob } from "../blob-store.ts";
 import { isRunning, processIdentity } from "./process-identity.ts";
+import { orUndefined } from "../../ports/absent-file.ts";
 
 /**
  * How often a blob that another process fetches is checked, and how long it may make no progress before we fetch it
@@ -15,22 +16,11 @@ import { isRunning, processIdentity } from "./process-identity.ts";
 const lookMs = 250;
 const stillMs = 10_000;
 
-const absentCodes = ["ENOENT", "ENOTDIR"];
-const isAbsent = (error: unknown) => absentCodes.includes((error as NodeJS.ErrnoException).code ?? "");
 const hexOf = (digest: string) => {
   const hex = /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
   if (hex === undefined) throw new Error(`bug: ${digest.slice(0, 80)} is no sha256 digest`);
   return hex;
 };
-
-async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (isAbsent(error)) return undefined;
-    throw error;
-  }
-}
 
 /**
  * A store in a folder: `blobs/<hex>`, and `partial/<hex>~<owner>` for incomplete blobs. The owner is a process, or the

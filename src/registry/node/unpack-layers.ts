@@ -10,6 +10,8 @@ import type { BlobStore } from "../blob-store.ts";
 import { invalidImage } from "../manifest.ts";
 import type { PulledLayer } from "../pull-image.ts";
 import { type TarEntry, readTar } from "../tar.ts";
+import { orUndefined } from "../../ports/absent-file.ts";
+import { eachAtOnce } from "../../ports/each-at-once.ts";
 
 /** Bounds on what an image may lay down. */
 export interface UnpackLimits {
@@ -113,14 +115,7 @@ function treeWriter(target: string, limits: UnpackLimits) {
 
   const at = (parts: readonly string[]) => join(target, ...parts);
 
-  async function lstat(parts: readonly string[]) {
-    try {
-      return await fs.lstat(at(parts));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      throw error;
-    }
-  }
+  const lstat = (parts: readonly string[]) => orUndefined(fs.lstat(at(parts)));
 
   async function remove(parts: readonly string[]): Promise<void> {
     const path = parts.join("/");
@@ -284,17 +279,14 @@ function partsOf(path: string): readonly string[] {
 }
 
 async function syncFiles(folder: string, signal: AbortSignal): Promise<void> {
-  const files = (await fs.readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile()).values();
-  const worker = async () => {
-    for (const { name } of files) {
-      signal.throwIfAborted();
-      const handle = await fs.open(join(folder, name), constants.O_RDONLY | constants.O_NOFOLLOW);
-      try {
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
+  const files = (await fs.readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile());
+  await eachAtOnce(files, syncsAtOnce, async ({ name }) => {
+    signal.throwIfAborted();
+    const handle = await fs.open(join(folder, name), constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
     }
-  };
-  await Promise.all(Array.from({ length: syncsAtOnce }, worker));
+  });
 }

@@ -20,8 +20,7 @@ export interface RegistryServerOptions {
 }
 
 /**
- * While there is such a file in its folder, the registry answers pushes with its text: a status, and what to say. For
- * drills.
+ * While this file exists in its folder, the registry refuses pushes with the file's status and message. For drills.
  */
 export const refusePushesFile = "refuse-pushes";
 
@@ -70,27 +69,34 @@ const route = /^\/v2\/(.{1,255}?)\/(manifests|blobs\/uploads|blobs|tags)\/([^/]{
  * repositories.
  */
 export function registryServer(options: RegistryServerOptions): RegistryHandler & { collectGarbage(): Promise<void> } {
-  const { files, blobs, folder } = options;
-  const access = registryAccess(options);
-  const repositoryAt = (path: string) => `${folder}/repositories/${path}`;
-  const linkOf = (path: string, digest: string) => `${repositoryAt(path)}/_blobs/${digest.slice("sha256:".length)}`;
-  const manifestOf = (path: string, digest: string) =>
-    `${repositoryAt(path)}/_manifests/${digest.slice("sha256:".length)}`;
-  const tagOf = (path: string, tag: string) => `${repositoryAt(path)}/_tags/${tag}`;
-  const isLinked = async (path: string, digest: string) =>
-    digestPattern.test(digest) &&
-    (await files.stat(linkOf(path, digest))) !== undefined &&
-    (await blobs.sizeOf(digest)) !== undefined;
+  const server = new RegistryServer(options);
+  return Object.assign((request: RegistryRequest) => server.handle(request), {
+    collectGarbage: () => server.collectGarbage(),
+  });
+}
 
-  async function handle(request: RegistryRequest): Promise<RegistryResponse> {
+class RegistryServer {
+  readonly #options: RegistryServerOptions;
+  readonly #files: Files;
+  readonly #blobs: BlobFolder;
+  readonly #access: ReturnType<typeof registryAccess>;
+
+  constructor(options: RegistryServerOptions) {
+    this.#options = options;
+    this.#files = options.files;
+    this.#blobs = options.blobs;
+    this.#access = registryAccess(options);
+  }
+
+  async handle(request: RegistryRequest): Promise<RegistryResponse> {
     const url = URL.parse(request.target, "http://registry");
     if (url === null) return errorOf(400, "NAME_INVALID", "the target is no path");
-    if (url.pathname === "/token" && request.method === "GET") return tokenAnswer(request, url);
-    const who = access.of(request.headers["authorization"]);
+    if (url.pathname === "/token" && request.method === "GET") return this.#tokenAnswer(request, url);
+    const who = this.#access.of(request.headers["authorization"]);
     if (url.pathname === "/v2/")
       return who.verdict === "yes"
         ? { status: 200, headers: { "content-type": "application/json" }, body: "{}" }
-        : challenge(request, undefined);
+        : this.#challenge(request, undefined);
     const [, path = "", kind, name = ""] = route.exec(decoded(url.pathname)) ?? [];
     if (kind === undefined) return errorOf(404, "NAME_UNKNOWN", "there is nothing at this path");
     const reading = parseImageReference(`registry:1/${path}`);
@@ -102,21 +108,21 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
         : request.method === "DELETE" && kind !== "blobs/uploads"
           ? "delete"
           : "push";
-    const refusal = refused(request, who, path, kind === "blobs/uploads" ? "push" : needs);
+    const refusal = this.#refused(request, who, path, kind === "blobs/uploads" ? "push" : needs);
     if (refusal !== undefined) return refusal;
     if (needs === "push") {
-      const drill = await files.readText(`${folder}/${refusePushesFile}`);
+      const drill = await this.#files.readText(`${this.#options.folder}/${refusePushesFile}`);
       if (drill !== undefined) return drilled(drill);
     }
-    if (kind === "manifests") return manifests(request, path, name);
-    if (kind === "tags" && name === "list" && request.method === "GET") return tags(path, url);
-    if (kind === "blobs") return oneBlob(request, path, name);
-    if (kind === "blobs/uploads") return uploads(request, path, name, url, who);
+    if (kind === "manifests") return this.#manifests(request, path, name);
+    if (kind === "tags" && name === "list" && request.method === "GET") return this.#tags(path, url);
+    if (kind === "blobs") return this.#oneBlob(request, path, name);
+    if (kind === "blobs/uploads") return this.#uploads(request, path, name, url, who);
     return errorOf(404, "UNSUPPORTED", "this registry cannot do that");
   }
 
-  function tokenAnswer(request: RegistryRequest, url: URL): RegistryResponse {
-    const given = access.token(request.headers["authorization"], url.searchParams.getAll("scope"));
+  #tokenAnswer(request: RegistryRequest, url: URL): RegistryResponse {
+    const given = this.#access.token(request.headers["authorization"], url.searchParams.getAll("scope"));
     if (given === undefined)
       return errorOf(401, "UNAUTHORIZED", "the name or the password is wrong", {
         "www-authenticate": `Basic realm="${service}"`,
@@ -128,7 +134,7 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
     };
   }
 
-  function challenge({ headers }: RegistryRequest, scope: string | undefined): RegistryResponse {
+  #challenge({ headers }: RegistryRequest, scope: string | undefined): RegistryResponse {
     const host = /^[A-Za-z0-9.:[\]-]{1,255}$/.test(headers["host"] ?? "") ? headers["host"] : "localhost";
     const bearer = `Bearer realm="https://${host}/token",service="${service}"${scope === undefined ? "" : `,scope="${scope}"`}`;
     return errorOf(401, "UNAUTHORIZED", "name and password, or a token, are asked for", {
@@ -136,32 +142,32 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
     });
   }
 
-  function refused(request: RegistryRequest, who: Access, path: string, right: Right): RegistryResponse | undefined {
+  #refused(request: RegistryRequest, who: Access, path: string, right: Right): RegistryResponse | undefined {
     if (who.verdict === "yes" && who.grant(path, right)) return undefined;
     const scope = `repository:${path}:${right === "push" ? "pull,push" : right}`;
-    // A token may be for less than its user may: another one can be asked for. A password cannot.
+    // A token may cover less than its user's rights, so the client may ask for another one; a password covers all.
     const isFinal = who.verdict === "yes" && /^basic /i.test(request.headers["authorization"] ?? "");
-    return isFinal ? errorOf(403, "DENIED", `this user may not ${right} here`) : challenge(request, scope);
+    return isFinal ? errorOf(403, "DENIED", `this user may not ${right} here`) : this.#challenge(request, scope);
   }
 
-  async function manifests(request: RegistryRequest, path: string, name: string): Promise<RegistryResponse> {
+  async #manifests(request: RegistryRequest, path: string, name: string): Promise<RegistryResponse> {
     if (!digestPattern.test(name) && !isTag(name))
       return errorOf(400, "MANIFEST_INVALID", "neither a tag nor a sha256 digest");
-    if (request.method === "PUT") return putManifest(request, path, name);
-    const digest = digestPattern.test(name) ? name : ((await files.readText(tagOf(path, name))) ?? "");
-    const mediaType = digest === "" ? undefined : await files.readText(manifestOf(path, digest));
-    const size = mediaType === undefined ? undefined : await blobs.sizeOf(digest);
+    if (request.method === "PUT") return this.#putManifest(request, path, name);
+    const digest = digestPattern.test(name) ? name : ((await this.#files.readText(this.#tagOf(path, name))) ?? "");
+    const mediaType = digest === "" ? undefined : await this.#files.readText(this.#manifestOf(path, digest));
+    const size = mediaType === undefined ? undefined : await this.#blobs.sizeOf(digest);
     if (mediaType === undefined || size === undefined)
       return errorOf(404, "MANIFEST_UNKNOWN", "there is no such manifest");
-    if (request.method === "DELETE") return deleteManifest(path, digest);
+    if (request.method === "DELETE") return this.#deleteManifest(path, digest);
     const headers = { "content-type": mediaType, "content-length": String(size), "docker-content-digest": digest };
     if (request.method === "HEAD") return { status: 200, headers, body: "" };
     return request.method === "GET"
-      ? { status: 200, headers, body: blobs.read(digest, 0, size - 1) }
+      ? { status: 200, headers, body: this.#blobs.read(digest, 0, size - 1) }
       : errorOf(405, "UNSUPPORTED", "manifests know GET, HEAD, PUT and DELETE");
   }
 
-  async function putManifest(request: RegistryRequest, path: string, name: string): Promise<RegistryResponse> {
+  async #putManifest(request: RegistryRequest, path: string, name: string): Promise<RegistryResponse> {
     const bytes = await small(request.body);
     if (bytes === undefined) return errorOf(413, "SIZE_INVALID", "the manifest is too large");
     const digest = digestOf(bytes);
@@ -176,38 +182,39 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
     }
     const parts = manifest.kind === "image" ? [manifest.config, ...manifest.layers] : [];
     for (const part of parts)
-      if (!(await isLinked(path, part.digest)))
+      if (!(await this.#isLinked(path, part.digest)))
         return errorOf(400, "MANIFEST_BLOB_UNKNOWN", `${part.digest} is not in this repository`);
     for (const part of manifest.kind === "index" ? manifest.manifests : [])
-      if ((await files.stat(manifestOf(path, part.digest))) === undefined)
+      if ((await this.#files.stat(this.#manifestOf(path, part.digest))) === undefined)
         return errorOf(400, "MANIFEST_BLOB_UNKNOWN", `${part.digest} is not in this repository`);
-    const upload = options.random.uuid();
-    await blobs.begin(upload);
-    await blobs.append(upload, once(bytes), imageLimits.manifestBytes);
-    await blobs.finish(upload, digest);
-    await files.write(
-      manifestOf(path, digest),
+    const upload = this.#options.random.uuid();
+    await this.#blobs.begin(upload);
+    await this.#blobs.append(upload, once(bytes), imageLimits.manifestBytes);
+    await this.#blobs.finish(upload, digest);
+    await this.#files.write(
+      this.#manifestOf(path, digest),
       request.headers["content-type"] ?? "application/vnd.oci.image.manifest.v1+json",
     );
-    if (name !== digest) await files.write(tagOf(path, name), digest);
+    if (name !== digest) await this.#files.write(this.#tagOf(path, name), digest);
     return empty(201, { location: `/v2/${path}/manifests/${digest}`, "docker-content-digest": digest });
   }
 
-  /** A digest goes with all of its tags; its blobs go when nothing else has them. */
-  async function deleteManifest(path: string, digest: string): Promise<RegistryResponse> {
-    await files.remove(manifestOf(path, digest));
-    for (const tag of await files.list(`${repositoryAt(path)}/_tags`))
-      if ((await files.readText(tagOf(path, tag))) === digest) await files.remove(tagOf(path, tag));
-    await collectGarbage();
+  /** Deletes a manifest with all of its tags; its blobs are deleted when nothing else uses them. */
+  async #deleteManifest(path: string, digest: string): Promise<RegistryResponse> {
+    await this.#files.remove(this.#manifestOf(path, digest));
+    for (const tag of await this.#files.list(`${this.#repositoryAt(path)}/_tags`))
+      if ((await this.#files.readText(this.#tagOf(path, tag))) === digest)
+        await this.#files.remove(this.#tagOf(path, tag));
+    await this.collectGarbage();
     return empty(202);
   }
 
-  async function tags(path: string, url: URL): Promise<RegistryResponse> {
-    if ((await files.stat(repositoryAt(path))) === undefined)
+  async #tags(path: string, url: URL): Promise<RegistryResponse> {
+    if ((await this.#files.stat(this.#repositoryAt(path))) === undefined)
       return errorOf(404, "NAME_UNKNOWN", "there is no such repository");
     const asked = Number(url.searchParams.get("n") ?? maxTags);
     const last = url.searchParams.get("last") ?? "";
-    const all = (await files.list(`${repositoryAt(path)}/_tags`)).filter((tag) => isTag(tag) && tag > last);
+    const all = (await this.#files.list(`${this.#repositoryAt(path)}/_tags`)).filter((tag) => isTag(tag) && tag > last);
     return {
       status: 200,
       headers: { "content-type": "application/json" },
@@ -218,11 +225,11 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
     };
   }
 
-  async function oneBlob(request: RegistryRequest, path: string, digest: string): Promise<RegistryResponse> {
-    const size = (await isLinked(path, digest)) ? await blobs.sizeOf(digest) : undefined;
+  async #oneBlob(request: RegistryRequest, path: string, digest: string): Promise<RegistryResponse> {
+    const size = (await this.#isLinked(path, digest)) ? await this.#blobs.sizeOf(digest) : undefined;
     if (size === undefined) return errorOf(404, "BLOB_UNKNOWN", "there is no such blob");
     if (request.method === "DELETE") {
-      await files.remove(linkOf(path, digest));
+      await this.#files.remove(this.#linkOf(path, digest));
       return empty(202);
     }
     const headers = {
@@ -232,7 +239,7 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
     };
     if (request.method === "HEAD") {
       // The client may be about to push a manifest with this blob.
-      await blobs.touch(digest);
+      await this.#blobs.touch(digest);
       return { status: 200, headers: { ...headers, "content-length": String(size) }, body: "" };
     }
     if (request.method !== "GET") return errorOf(405, "UNSUPPORTED", "blobs know GET, HEAD and DELETE");
@@ -244,11 +251,11 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
     return {
       status: first === undefined ? 200 : 206,
       headers: { ...headers, ...part, "content-length": String(to - from + 1) },
-      body: size === 0 ? "" : blobs.read(digest, from, to),
+      body: size === 0 ? "" : this.#blobs.read(digest, from, to),
     };
   }
 
-  async function uploads(
+  async #uploads(
     request: RegistryRequest,
     path: string,
     upload: string,
@@ -263,24 +270,24 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
         parseImageReference(`registry:1/${from}`).verdict === "reference" &&
         who.verdict === "yes" &&
         who.grant(from, "pull");
-      if (mount !== null && mayRead && (await isLinked(from, mount))) return linked(path, mount);
-      const begun = options.random.uuid();
-      await blobs.begin(begun);
-      return digest === undefined ? progress(202, path, begun, 0) : finish(request, path, begun, digest);
+      if (mount !== null && mayRead && (await this.#isLinked(from, mount))) return this.#linked(path, mount);
+      const begun = this.#options.random.uuid();
+      await this.#blobs.begin(begun);
+      return digest === undefined ? progress(202, path, begun, 0) : this.#finish(request, path, begun, digest);
     }
-    const size = /^[0-9a-f-]{36}$/.test(upload) ? await blobs.uploaded(upload) : undefined;
+    const size = /^[0-9a-f-]{36}$/.test(upload) ? await this.#blobs.uploaded(upload) : undefined;
     if (size === undefined) return errorOf(404, "BLOB_UPLOAD_UNKNOWN", "there is no such upload");
     switch (request.method) {
       case "GET":
         return progress(204, path, upload, size);
       case "DELETE":
-        await blobs.abandon(upload);
+        await this.#blobs.abandon(upload);
         return empty(204);
       case "PATCH": {
         const begins = /^(\d{1,15})-\d{1,15}$/.exec(request.headers["content-range"] ?? "")?.[1];
         if (begins !== undefined && Number(begins) !== size)
           return errorOf(416, "BLOB_UPLOAD_INVALID", `the upload goes on at ${size}`);
-        const now = await blobs.append(upload, request.body, maxBlobBytes);
+        const now = await this.#blobs.append(upload, request.body, maxBlobBytes);
         return now === "tooLarge"
           ? errorOf(413, "SIZE_INVALID", "the blob is too large")
           : progress(202, path, upload, now);
@@ -288,50 +295,38 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
       case "PUT":
         return digest === undefined
           ? errorOf(400, "DIGEST_INVALID", "an upload ends with a digest")
-          : finish(request, path, upload, digest);
+          : this.#finish(request, path, upload, digest);
       default:
         return errorOf(405, "UNSUPPORTED", "uploads know GET, PATCH, PUT and DELETE");
     }
   }
 
-  const progress = (status: number, path: string, upload: string, size: number) =>
-    empty(status, {
-      location: `/v2/${path}/blobs/uploads/${upload}`,
-      range: `0-${Math.max(0, size - 1)}`,
-      "docker-upload-uuid": upload,
-    });
-
-  async function finish(
-    request: RegistryRequest,
-    path: string,
-    upload: string,
-    digest: string,
-  ): Promise<RegistryResponse> {
+  async #finish(request: RegistryRequest, path: string, upload: string, digest: string): Promise<RegistryResponse> {
     if (!digestPattern.test(digest)) return errorOf(400, "DIGEST_INVALID", "the digest is not sha256");
-    if ((await blobs.append(upload, request.body, maxBlobBytes)) === "tooLarge")
+    if ((await this.#blobs.append(upload, request.body, maxBlobBytes)) === "tooLarge")
       return errorOf(413, "SIZE_INVALID", "the blob is too large");
-    return (await blobs.finish(upload, digest))
-      ? linked(path, digest)
+    return (await this.#blobs.finish(upload, digest))
+      ? this.#linked(path, digest)
       : errorOf(400, "DIGEST_INVALID", "the blob has another digest");
   }
 
-  async function linked(path: string, digest: string): Promise<RegistryResponse> {
-    await blobs.touch(digest);
-    await files.write(linkOf(path, digest), "");
+  async #linked(path: string, digest: string): Promise<RegistryResponse> {
+    await this.#blobs.touch(digest);
+    await this.#files.write(this.#linkOf(path, digest), "");
     return empty(201, { location: `/v2/${path}/blobs/${digest}`, "docker-content-digest": digest });
   }
 
   /** Removes blobs that no manifest of any repository has, and links to them, once they are old enough. */
-  async function collectGarbage(): Promise<void> {
-    await blobs.abandonOlderThan(graceMs);
+  async collectGarbage(): Promise<void> {
+    await this.#blobs.abandonOlderThan(graceMs);
     const used = new Set<string>();
-    const repositories = await repositoriesBelow("");
+    const repositories = await this.#repositoriesBelow("");
     for (const path of repositories)
-      for (const hex of await files.list(`${repositoryAt(path)}/_manifests`)) {
+      for (const hex of await this.#files.list(`${this.#repositoryAt(path)}/_manifests`)) {
         const digest = `sha256:${hex}`;
-        const size = await blobs.sizeOf(digest);
+        const size = await this.#blobs.sizeOf(digest);
         if (size === undefined) continue;
-        const bytes = await small(blobs.read(digest, 0, size - 1));
+        const bytes = await small(this.#blobs.read(digest, 0, size - 1));
         const manifest = bytes === undefined ? undefined : parseManifest(bytes);
         for (const one of [
           digest,
@@ -341,25 +336,54 @@ export function registryServer(options: RegistryServerOptions): RegistryHandler 
         ])
           used.add(one);
       }
-    for (const { digest, modifiedMs } of await blobs.list()) {
-      if (used.has(digest) || options.clock.now() - modifiedMs < graceMs) continue;
-      for (const path of repositories) await files.remove(linkOf(path, digest));
-      await blobs.remove(digest);
+    for (const { digest, modifiedMs } of await this.#blobs.list()) {
+      if (used.has(digest) || this.#options.clock.now() - modifiedMs < graceMs) continue;
+      for (const path of repositories) await this.#files.remove(this.#linkOf(path, digest));
+      await this.#blobs.remove(digest);
     }
   }
 
-  async function repositoriesBelow(path: string): Promise<readonly string[]> {
-    const names = await files.list(`${folder}/repositories/${path}`);
+  async #repositoriesBelow(path: string): Promise<readonly string[]> {
+    const names = await this.#files.list(`${this.#options.folder}/repositories/${path}`);
     const below = await Promise.all(
       names
         .filter((name) => !name.startsWith("_"))
-        .map((name) => repositoriesBelow(path === "" ? name : `${path}/${name}`)),
+        .map((name) => this.#repositoriesBelow(path === "" ? name : `${path}/${name}`)),
     );
     return [...(names.some((name) => name.startsWith("_")) ? [path] : []), ...below.flat()];
   }
 
-  return Object.assign(handle, { collectGarbage });
+  #repositoryAt(path: string): string {
+    return `${this.#options.folder}/repositories/${path}`;
+  }
+
+  #linkOf(path: string, digest: string): string {
+    return `${this.#repositoryAt(path)}/_blobs/${digest.slice("sha256:".length)}`;
+  }
+
+  #manifestOf(path: string, digest: string): string {
+    return `${this.#repositoryAt(path)}/_manifests/${digest.slice("sha256:".length)}`;
+  }
+
+  #tagOf(path: string, tag: string): string {
+    return `${this.#repositoryAt(path)}/_tags/${tag}`;
+  }
+
+  async #isLinked(path: string, digest: string): Promise<boolean> {
+    return (
+      digestPattern.test(digest) &&
+      (await this.#files.stat(this.#linkOf(path, digest))) !== undefined &&
+      (await this.#blobs.sizeOf(digest)) !== undefined
+    );
+  }
 }
+
+const progress = (status: number, path: string, upload: string, size: number) =>
+  empty(status, {
+    location: `/v2/${path}/blobs/uploads/${upload}`,
+    range: `0-${Math.max(0, size - 1)}`,
+    "docker-upload-uuid": upload,
+  });
 
 function decoded(path: string): string {
   try {

@@ -15,7 +15,7 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a token that is not known answers 401",
+    title: "an unknown token answers 401",
     async run(api) {
       const reply = await api.as("nobody").get("/api/v1/pods", { authorization: "Bearer rubbish" });
       expect(reply.json).toEqual({
@@ -30,7 +30,7 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "roles and bindings open what they name, once the server has heard of them",
+    title: "roles and bindings grant what they name, once the server knows them",
     async run(api, namespace) {
       const alice = api.as("alice");
       const before = await alice.get(apps(namespace, "deployments", "d"));
@@ -58,7 +58,7 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "nobody grants more than they have",
+    title: "users cannot grant more than they have",
     async run(api, namespace) {
       const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
       await created(api, `${rbac}/rolebindings`, {
@@ -87,7 +87,7 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "access reviews answer about oneself and about others",
+    title: "access reviews answer about the caller and about others",
     async run(api, namespace) {
       const ask = { resourceAttributes: { verb: "get", resource: "pods", namespace } };
       const self = await api.as("alice").post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
@@ -120,7 +120,7 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "somebody who may can speak as somebody else",
+    title: "a user with the right can impersonate another",
     async run(api) {
       const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
       const who = await api.send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, {
@@ -137,7 +137,7 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a service account's token speaks for it while its pod lives",
+    title: "a service account's token is valid while its pod lives",
     async run(api, namespace) {
       await created(api, core(namespace, "serviceaccounts"), {
         apiVersion: "v1",
@@ -153,7 +153,7 @@ export const accessCases: readonly ContractCase[] = [
           boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "p", uid: made.at("metadata.uid") },
         },
       };
-      // The others are for later: the real server believes a token that it has seen for ten seconds more.
+      // The others are for later: the real server trusts a token that it has seen for ten seconds more.
       const [token = "", ...unseen] = await Promise.all(
         Array.from({ length: 12 }).map(async () =>
           String(
@@ -185,7 +185,7 @@ export const accessCases: readonly ContractCase[] = [
       });
       expect(review.json).toMatchObject({ status: { authenticated: true } });
       await api.delete(core(namespace, "pods", "p"));
-      // The real server's authenticator notices the pod's deletion a moment after the client.
+      // The real server's authenticator notices the pod's deletion a little later than the client.
       let refused = "";
       await eventually(async () => {
         refused = unseen.pop() ?? refused;
@@ -295,7 +295,7 @@ export const accessCases: readonly ContractCase[] = [
         pod("p", { nodeName: "node-a", volumes: [{ name: "v", secret: { secretName: "needed" } }] }),
       );
       const node = api.as("node-a");
-      // Who needs what, a real server's authorizer hears a moment after the pod was written.
+      // A real server's authorizer learns a little after the pod's write which kubelet needs what.
       await eventually(async () => expect((await node.get(core(namespace, "secrets", "needed"))).status).toBe(200));
       const other = await node.get(core(namespace, "secrets", "other"));
       expect([other.status, other.at("message")]).toEqual([
@@ -360,12 +360,12 @@ export const accessCases: readonly ContractCase[] = [
         (await api.as("node-b").post(`${core(namespace, "serviceaccounts", "default")}/token`, token)).status,
       ).toBe(403);
       expect((await node.delete(core(namespace, "pods", "p"), { gracePeriodSeconds: 0 })).status).toBe(200);
-      // Gone, or no longer its to see, whichever the server knows first.
+      // Gone, or no longer visible to it, whichever the server knows first.
       expect([403, 404]).toContain((await node.get(core(namespace, "pods", "p"))).status);
     },
   },
   {
-    title: "a kubelet holds its own lease only",
+    title: "a kubelet holds only its own lease",
     async run(api) {
       const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
       const lease = (name: string) => ({
@@ -380,7 +380,7 @@ export const accessCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a request for a certificate says who asks, whatever it claims",
+    title: "a certificate request names its real author, whatever it claims",
     async run(api, namespace) {
       const csr = {
         apiVersion: "certificates.k8s.io/v1",

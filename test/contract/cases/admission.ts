@@ -3,7 +3,7 @@ import { configMap, core, created, eventually, pod, type ContractCase } from "./
 
 export const admissionCases: readonly ContractCase[] = [
   {
-    title: "a policy with a binding refuses what its expression refuses, and warns where it shall",
+    title: "a policy with a binding refuses what its expression refuses, and warns if it is set to warn",
     async run(api, namespace) {
       const group = "/apis/admissionregistration.k8s.io/v1";
       await created(api, `${group}/validatingadmissionpolicies`, {

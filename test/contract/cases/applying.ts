@@ -4,7 +4,7 @@ import { configMap, core, created, widget, widgetGroup, type ContractCase } from
 
 export const applyingCases: readonly ContractCase[] = [
   {
-    title: "apply creates, says who owns what, and changes nothing the second time",
+    title: "apply creates, records owners, and changes nothing the second time",
     async run(api, namespace) {
       const path = `${core(namespace, "configmaps", "a")}?fieldManager=me`;
       const first = await api.patch(path, "apply", configMap("a"));
@@ -43,7 +43,7 @@ export const applyingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "two appliers of one field conflict, and force takes it over",
+    title: "two appliers of one field conflict, and force takes the field over",
     async run(api, namespace) {
       const path = core(namespace, "configmaps", "a");
       await api.patch(`${path}?fieldManager=one`, "apply", configMap("a", { x: "1" }));
@@ -61,7 +61,7 @@ export const applyingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "what an applier no longer names goes, unless another owns it too",
+    title: "a field that its applier no longer names is removed, unless another also owns it",
     async run(api, namespace) {
       const path = core(namespace, "configmaps", "a");
       await api.patch(`${path}?fieldManager=one`, "apply", configMap("a", { mine: "1", ours: "1" }));
@@ -95,7 +95,7 @@ export const applyingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "updates are owned by their manager, the user agent where none is named",
+    title: "updates are owned by their manager, or by the user agent without one",
     async run(api, namespace) {
       await api.send("POST", core(namespace, "configmaps"), configMap("a"), { "user-agent": "robot/1.0 (linux)" });
       const reply = await api.patch(`${core(namespace, "configmaps", "a")}?fieldManager=hand`, "merge", {
@@ -108,7 +108,7 @@ export const applyingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "an applied list comes in its own order, and what others own stays where it stood",
+    title: "an applied list keeps its own order, and items of other owners keep their places",
     async run(api, namespace) {
       const path = core(namespace, "configmaps", "a");
       const apply = (manager: string, ...finalizers: readonly string[]) =>

@@ -3,7 +3,7 @@ import { systemClock } from "../../../src/ports/node/index.ts";
 import { type Api, at, type Json } from "../api-target.ts";
 import type { HookServer } from "../../support/hook-server.ts";
 
-/** One thing that the API promises. `api` speaks as admin; `namespace` is fresh and the case's own. */
+/** One promise of the API. `api` acts as admin; `namespace` is fresh and belongs to the case. */
 export interface ContractCase {
   readonly title: string;
   readonly run: (api: Api, namespace: string, surroundings: Surroundings) => Promise<void>;
@@ -18,8 +18,8 @@ const patienceMs = 10_000;
 const lookEveryMs = 15;
 
 /**
- * Looks again until what it looks at is so, for things that a server or its controllers do in their own time. It fails
- * with the last expectation that did not hold, which says what was there, and with how long it looked.
+ * Repeats a check until it holds, for what a server or its controllers do asynchronously. It fails with the last
+ * expectation that did not hold, which shows the last state, and with the time that it waited.
  */
 export async function eventually<T>(look: () => Promise<T>): Promise<T> {
   const until = systemClock.monotonic() + patienceMs;
@@ -158,7 +158,7 @@ export function widgetGroup(namespace: string): { readonly group: string; readon
   return { group, path: `/apis/${group}/v1/namespaces/${namespace}/widgets` };
 }
 
-/** A definition of widgets for one case alone. */
+/** A definition of widgets for one case only. */
 export async function ownWidgetGroup(
   api: Api,
   namespace: string,

@@ -18,7 +18,7 @@ const csr = (name: string, request: string, spec: Json = {}) => ({
 const made = async (api: Api, name: string, spec: Json = {}, subject = "CN=x") =>
   created(api, requests, csr(name, await signingRequest(subject), spec));
 const approved = { type: "Approved", status: "True", reason: "Test", message: "m" };
-/** For whatever version there is. */
+/** For every version. */
 const withConditions = (object: Json, conditions: readonly Json[], more: Json = {}) => ({
   ...object,
   metadata: { name: at(object, "metadata.name") },
@@ -66,7 +66,7 @@ async function signed(api: Api, name: string): Promise<X509Certificate> {
 
 export const certificateRequestCases: readonly ContractCase[] = [
   {
-    title: "a request for a certificate stays what it was, whoever writes it again",
+    title: "a certificate request cannot be changed, whichever user writes it",
     async run(api, namespace) {
       const first = await made(api.as("node-a"), namespace, {}, nodeA);
       expect(first.at("spec.username")).toBe("system:node:node-a");
@@ -96,7 +96,7 @@ export const certificateRequestCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a request for a certificate must be one, signed with its own key",
+    title: "a certificate request must be valid and signed with its own key",
     async run(api, namespace) {
       const good = await signingRequest("CN=x");
       const refused = async (request: string, spec: Json, wanted: readonly string[]) => {
@@ -152,7 +152,7 @@ export const certificateRequestCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "what was decided about a request for a certificate is decided once",
+    title: "a decision about a certificate request is final",
     async run(api, namespace) {
       const { json } = await made(api, namespace);
       const approval = `${requests}/${namespace}/approval`;
@@ -183,7 +183,7 @@ export const certificateRequestCases: readonly ContractCase[] = [
       const removed = await api.put(approval, withConditions(json, []));
       expect(causes(removed)).toEqual(["FieldValueForbidden status.conditions"]);
       expect(removed.at("message")).toContain('updates may not remove a condition of type "Approved"');
-      // What is sent of the approval to /status is as if it had not been.
+      // An approval that is sent to /status is ignored.
       const kept = await api.put(
         `${requests}/${namespace}/status`,
         withConditions(json, [{ ...approved, message: "other" }]),
@@ -193,7 +193,7 @@ export const certificateRequestCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a certificate is PEM, and stays the one that it is",
+    title: "a certificate is PEM and cannot be replaced",
     async run(api, namespace) {
       const { json } = await made(api, namespace);
       const status = `${requests}/${namespace}/status`;
@@ -214,7 +214,7 @@ export const certificateRequestCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "who approves and who signs needs the right to the signer",
+    title: "approving and signing need a right to the signer",
     async run(api, namespace) {
       await allow(api, namespace, "alice", [everythingButSigners]);
       const alice = api.as("alice");
@@ -230,7 +230,7 @@ export const certificateRequestCases: readonly ContractCase[] = [
       expect(unsigned.at("message")).toContain(
         'user not permitted to sign requests with signerName "example.com/contract"',
       );
-      // Whose write changes nothing signs nothing.
+      // A write that changes nothing needs no right to sign.
       expect((await alice.put(`${requests}/${namespace}/status`, withConditions(json, []))).status).toBe(200);
 
       const rights = {
@@ -264,7 +264,7 @@ export const certificateRequestCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "nobody becomes a master by a certificate, and a node asks for itself alone",
+    title: "no certificate makes a user a master, and a node requests only its own",
     async run(api, namespace) {
       const masters = await api.post(
         requests,
@@ -299,7 +299,7 @@ export const certificateRequestCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "approved requests of kubelets are signed for as long as they ask, with what they ask",
+    title: "approved requests of kubelets are signed with the requested lifetime and usages",
     async run(api, namespace) {
       const client = `${namespace}-client`;
       await created(
@@ -347,7 +347,7 @@ export const certificateRequestCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "an approved request that its signer does not sign has failed",
+    title: "an approved request that its signer refuses has failed",
     async run(api, namespace) {
       await created(
         api,

@@ -53,7 +53,7 @@ export const creatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a name that is no DNS name is invalid, with the field as cause",
+    title: "a name that is not a DNS name is invalid, with the field as cause",
     async run(api, namespace) {
       const reply = await api.post(core(namespace, "configmaps"), configMap("Not_A_Name"));
       expect(reply.status).toBe(422);
@@ -65,7 +65,7 @@ export const creatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "creating in a namespace that is missing answers 404 for the namespace",
+    title: "creating in a missing namespace answers 404 for the namespace",
     async run(api, namespace) {
       const reply = await api.post(core(`${namespace}-missing`, "configmaps"), configMap("a"));
       expect(reply.status).toBe(404);
@@ -116,7 +116,7 @@ export const creatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a body that is no JSON answers 400, one of an unknown type 415, one over 3 MiB 413",
+    title: "a body that is not JSON answers 400, an unknown type 415, more than 3 MiB 413",
     async run(api, namespace) {
       expect((await api.send("POST", core(namespace, "configmaps"), "{")).status).toBe(400);
       expect(
@@ -131,7 +131,7 @@ export const creatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a body in YAML is understood",
+    title: "a body in YAML is accepted",
     async run(api, namespace) {
       const reply = await api.send(
         "POST",
@@ -174,7 +174,7 @@ export const creatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a pod with a service account that is missing is forbidden",
+    title: "a pod with a missing service account is forbidden",
     async run(api, namespace) {
       const reply = await api.post(core(namespace, "pods"), pod("p", { serviceAccountName: "ghost" }));
       expect(reply.status).toBe(403);
@@ -192,7 +192,7 @@ export const creatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "status is not the creator's to write",
+    title: "creation ignores status",
     async run(api, namespace) {
       const reply = await created(api, apps(namespace, "deployments"), { ...deployment("d"), status: { replicas: 7 } });
       expect(reply.at("status.replicas")).toBeUndefined();
@@ -212,7 +212,7 @@ export const creatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "dryRun=All answers as if and stores nothing",
+    title: "dryRun=All answers like a real request and stores nothing",
     async run(api, namespace) {
       const reply = await api.post(`${core(namespace, "configmaps")}?dryRun=All`, configMap("a"));
       expect(reply.status).toBe(201);

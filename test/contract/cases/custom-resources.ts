@@ -17,7 +17,7 @@ import {
 
 export const customResourcesCases: readonly ContractCase[] = [
   {
-    title: "a definition that is established is served: discovery, objects, columns",
+    title: "an established definition is served: discovery, objects, columns",
     async run(api, namespace) {
       const { group, path } = widgetGroup(namespace);
       await eventually(async () =>
@@ -91,7 +91,7 @@ export const customResourcesCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "deleting a definition deletes its objects, and waits for those that are held",
+    title: "deleting a definition deletes its objects, and waits for finalizers",
     async run(api, namespace) {
       const { group, path } = await ownWidgetGroup(api, namespace);
       const crd = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.${group}`;
@@ -148,7 +148,7 @@ export const customResourcesCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a definition whose names another one has is not established",
+    title: "a definition with the names of another is not established",
     async run(api, namespace) {
       const { group } = await ownWidgetGroup(api, namespace);
       const other = widgets(group);
@@ -167,7 +167,7 @@ export const customResourcesCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "items that an update makes twins are refused, though each of them was there",
+    title: "an update that makes two existing items duplicates is refused",
     async run(api, namespace) {
       const { group, path } = widgetGroup(namespace);
       const made = await created(api, path, widget(group, "w", { parts: [{ name: "a", count: 1 }] }));
@@ -187,7 +187,7 @@ export const customResourcesCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a value of a wrong type that /status does not write makes it forget the managers",
+    title: "a value of a wrong type outside status makes /status drop the managers",
     async run(api, namespace) {
       const { group, path } = widgetGroup(namespace);
       await created(api, path, widget(group, "w"));

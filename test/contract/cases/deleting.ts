@@ -19,7 +19,7 @@ export const deletingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a precondition that does not hold refuses the deletion",
+    title: "a failed precondition refuses the deletion",
     async run(api, namespace) {
       await created(api, core(namespace, "configmaps"), configMap("a"));
       const reply = await api.delete(core(namespace, "configmaps", "a"), {
@@ -76,7 +76,7 @@ export const deletingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a pod that has no node goes at once",
+    title: "a pod without a node is deleted at once",
     async run(api, namespace) {
       await created(api, core(namespace, "pods"), pod("p"));
       await api.delete(core(namespace, "pods", "p"));
@@ -106,7 +106,7 @@ export const deletingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a namespace waits for its finalizer, lets nothing in meanwhile, and goes when finalized",
+    title: "a namespace waits for its finalizer, admits nothing meanwhile, and is deleted when finalized",
     async run(api, namespace) {
       const name = `${namespace}-gone`;
       const made = await created(api, "/api/v1/namespaces", {
@@ -129,7 +129,7 @@ export const deletingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "default namespaces are there, have a service account, and may not be deleted",
+    title: "default namespaces exist, have a service account, and cannot be deleted",
     async run(api) {
       for (const name of ["default", "kube-system", "kube-node-lease"])
         expect((await api.get(core(name, "serviceaccounts", "default"))).status).toBe(200);
@@ -138,7 +138,7 @@ export const deletingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a pod that goes at once is marked before it goes",
+    title: "a pod that is deleted at once is marked first",
     async run(api, namespace) {
       const path = core(namespace, "pods");
       const made = await created(api, path, pod("p"));
@@ -157,7 +157,7 @@ export const deletingCases: readonly ContractCase[] = [
         const event = await watch.next();
         events.push([event?.type, at(event?.object, "metadata.deletionGracePeriodSeconds")]);
       }
-      // A scheduler may have had its say before.
+      // A scheduler may have written to the pod before.
       expect(events.slice(-2)).toEqual([
         ["MODIFIED", 0],
         ["DELETED", 0],

@@ -16,7 +16,7 @@ interface DocumentedSchema {
 }
 type Schemas = Readonly<Record<string, DocumentedSchema>>;
 
-/** A schema with what it refers to; what stands beside the reference counts too. */
+/** A schema with the references resolved; keywords beside a reference count, too. */
 function resolved(schema: DocumentedSchema | undefined, schemas: Schemas): DocumentedSchema | undefined {
   if (schema?.$ref !== undefined) return resolved(schemas[schema.$ref.split("/").at(-1) ?? ""], schemas);
   const [only] = schema?.allOf ?? [];
@@ -73,7 +73,7 @@ export const documentsCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "aggregated discovery has the asked form and an ETag that saves the second download",
+    title: "aggregated discovery has the requested form and an ETag that saves the second download",
     async run(api) {
       const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
       const first = await api.get("/apis", { accept });
@@ -84,7 +84,7 @@ export const documentsCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "eviction is found in the plain resource list, as drain looks for it",
+    title: "the plain resource list has eviction, where drain looks for it",
     async run(api) {
       const resources = (await api.get("/api/v1")).at("resources") as Json[];
       expect(resources.find((one) => one["name"] === "pods/eviction")).toMatchObject({
@@ -104,7 +104,7 @@ export const documentsCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "OpenAPI v3 says of fields what kubectl asks: type, whether they are required, and how lists merge",
+    title: "OpenAPI v3 describes fields as kubectl needs: type, whether they are required, and how lists merge",
     async run(api) {
       const paths = (await api.get("/openapi/v3")).at("paths") as Record<string, { serverRelativeURL: string }>;
       for (const [document, rows] of Object.entries(fields)) {
@@ -138,7 +138,7 @@ export const documentsCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "kinds and versions that a served group has not answer 404 with a Status",
+    title: "unknown kinds and versions of a served group answer 404 with a Status",
     async run(api, namespace) {
       for (const path of [
         "/api/v1/nonsense",
@@ -161,7 +161,7 @@ export const documentsCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "groups and paths that nobody serves answer 404 in plain text",
+    title: "unknown groups and paths answer 404 in plain text",
     async run(api) {
       for (const path of ["/apis/no.such.group/v1/things", "/apis/no.such.group", "/nonsense"]) {
         expect(await api.get(path)).toMatchObject({ status: 404, text: "404 page not found\n" });

@@ -3,8 +3,8 @@ import type { Api, Json, Reply, TestUser } from "../api-target.ts";
 import type { ContractCase } from "./case-fixture.ts";
 
 /**
- * One request: verb or kind of patch, path, body, and what is special about it. A path that does not begin with a slash
- * is `group/version:plural…` in the case's namespace; `{ns}` stands for that namespace wherever it is written.
+ * One request: verb or kind of patch, path, body, and options. A path that does not begin with a slash is
+ * `group/version:plural…` in the case's namespace; `{ns}` stands for that namespace wherever it occurs.
  */
 export type Call = readonly [
   verb: "GET" | "POST" | "PUT" | "DELETE" | "merge" | "json" | "strategic" | "apply",
@@ -13,20 +13,20 @@ export type Call = readonly [
   more?: { readonly as?: TestUser; readonly headers?: Readonly<Record<string, string>> },
 ];
 
-/** A row of a table of requests: what was done before, the request, and its answer. */
+/** A row of a table of requests: preparing requests, the request, and its answer. */
 export interface Exchange {
   readonly title: string;
   /** Requests that must succeed first. */
   readonly before?: readonly Call[];
   readonly call: Call;
   readonly status: number;
-  /** Of a Status: the whole, or how it looks. */
+  /** The message of a Status: the whole, or a pattern. */
   readonly message?: string | RegExp;
   /** `reason field` of each cause of a Status. */
   readonly causes?: readonly string[];
-  /** What the answer has, among more. A path with dots leads to its value; `undefined`: it is not there. */
+  /** What the answer contains. A dotted path leads to a value; `undefined`: it is absent. */
   readonly has?: Json;
-  /** The whole answer, where it is no JSON. */
+  /** The whole answer, if it is not JSON. */
   readonly text?: string;
   /** Texts of the Warning headers. */
   readonly warnings?: readonly string[];

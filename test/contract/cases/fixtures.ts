@@ -3,11 +3,12 @@ import type { Api, Json } from "../api-target.ts";
 import { configMap, core, definitions, eventually, served, widgets } from "./case-fixture.ts";
 
 /**
- * The group of what all cases share: a real server takes seconds until it serves a new definition or asks a new policy.
+ * The group of the definitions that all cases share: a real server takes seconds until it serves a new definition or
+ * applies a new policy.
  */
 export const sharedGroup = "contract.example.com";
 
-/** A definition with one field for each thing that a schema or a rule can say. */
+/** A definition with one field for each feature of schemas and rules. */
 export const checks = {
   apiVersion: "apiextensions.k8s.io/v1",
   kind: "CustomResourceDefinition",
@@ -229,14 +230,14 @@ export const check = (spec: Json = {}, name = "c") => ({
   spec,
 });
 
-/** A ConfigMap that the shared policy `name` looks at. */
+/** A ConfigMap that the shared policy `name` matches. */
 export const looked = (policy: string, data: Json = {}, name = "a") => configMap(name, data, { labels: { policy } });
 
 const admissionGroup = "admissionregistration.k8s.io";
 
 /**
- * Policies that look at ConfigMaps with their name as label `policy`; how each of them is bound; the last one tells
- * when all are at work.
+ * Policies that match ConfigMaps with their name in the label `policy`; the binding of each; the last one shows that
+ * all are active.
  */
 const policies: readonly (readonly [name: string, spec: Json, binding?: Json])[] = [
   ["plain", { validations: [{ expression: "object.data.size() < 2" }] }],
@@ -374,7 +375,7 @@ const policies: readonly (readonly [name: string, spec: Json, binding?: Json])[]
   ["last", { validations: [{ expression: "false", message: "at work" }] }],
 ];
 
-/** Makes what all cases share, unless it is there, and waits until it is at work. */
+/** Creates what all cases share, unless it exists, and waits until it is active. */
 export async function prepareShared(api: Api): Promise<void> {
   const make = async (path: string, body: unknown) => {
     const reply = await api.post(path, body);

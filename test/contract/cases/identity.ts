@@ -19,96 +19,101 @@ const who = (headers: Record<string, string>, as?: "alice" | "nobody"): Call => 
   { headers, ...(as === undefined ? {} : { as }) },
 ];
 const get = (path: string, as: "alice" | "bob" | "nobody" | "node-a"): Call => ["GET", path, undefined, { as }];
-/** Who may what, in the words of the refusal; reviews; being another; what discovery says. */
+/** Access: the messages of refusals, reviews, impersonation, and discovery. */
 export const identityCases = exchanges([
-  // what is not allowed, and in what words
+  // refusals and their messages
   {
-    title: "who may not get is told so",
+    title: "a get without the right is refused",
     call: get("v1:pods/p", "alice"),
     status: 403,
     message: 'pods "p" is forbidden: User "alice" cannot get resource "pods" in API group "" in the namespace "{ns}"',
     has: { reason: "Forbidden", details: { name: "p", kind: "pods" } },
   },
   {
-    title: "who may not list in a namespace is told so",
+    title: "a list in a namespace without the right is refused",
     call: get("v1:pods", "bob"),
     status: 403,
     message: 'pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "{ns}"',
   },
   {
-    title: "who may not list everywhere is told so",
+    title: "a list of all namespaces without the right is refused",
     call: get("/api/v1/pods", "bob"),
     status: 403,
     message: 'pods is forbidden: User "bob" cannot list resource "pods" in API group "" at the cluster scope',
   },
   {
-    title: "who may not watch is told so",
+    title: "a watch without the right is refused",
     call: get("v1:pods?watch=true", "bob"),
     status: 403,
     message: 'pods is forbidden: User "bob" cannot watch resource "pods" in API group "" in the namespace "{ns}"',
   },
   {
-    title: "who may not create is told so",
+    title: "a creation without the right is refused",
     call: ["POST", "v1:configmaps", configMap("a"), { as: "bob" }],
     status: 403,
     message:
       'configmaps is forbidden: User "bob" cannot create resource "configmaps" in API group "" in the namespace "{ns}"',
   },
   {
-    title: "who may not patch is told so",
+    title: "a patch without the right is refused",
     call: ["merge", "v1:configmaps/a", {}, { as: "bob" }],
     status: 403,
     message:
       'configmaps "a" is forbidden: User "bob" cannot patch resource "configmaps" in API group "" in the namespace "{ns}"',
   },
   {
-    title: "who may not delete is told so",
+    title: "a deletion without the right is refused",
     call: ["DELETE", "v1:configmaps/a", undefined, { as: "bob" }],
     status: 403,
     message:
       'configmaps "a" is forbidden: User "bob" cannot delete resource "configmaps" in API group "" in the namespace "{ns}"',
   },
   {
-    title: "who may not delete a collection is told so",
+    title: "a deletion of a collection without the right is refused",
     call: ["DELETE", "v1:configmaps", undefined, { as: "bob" }],
     status: 403,
     message:
       'configmaps is forbidden: User "bob" cannot deletecollection resource "configmaps" in API group "" in the namespace "{ns}"',
   },
   {
-    title: "who may not touch a subresource is told so",
+    title: "a write to a subresource without the right is refused",
     call: ["POST", "v1:pods/p/eviction", {}, { as: "bob" }],
     status: 403,
     message:
       'pods "p" is forbidden: User "bob" cannot create resource "pods/eviction" in API group "" in the namespace "{ns}"',
   },
   {
-    title: "who may not touch another group is told so",
+    title: "a request in another group without the right is refused",
     call: get("apps/v1:deployments/d/scale", "bob"),
     status: 403,
     message:
       'deployments.apps "d" is forbidden: User "bob" cannot get resource "deployments/scale" in API group "apps" in the namespace "{ns}"',
   },
   {
-    title: "who may not ask a path is told so",
+    title: "a path without the right is refused",
     call: get("/metrics", "bob"),
     status: 403,
     message: 'forbidden: User "bob" cannot get path "/metrics"',
   },
   {
-    title: "nobody may not ask for discovery",
+    title: "an anonymous user may not read discovery",
     call: get("/apis", "nobody"),
     status: 403,
     message: 'forbidden: User "system:anonymous" cannot get path "/apis"',
   },
-  { title: "nobody may ask for health", call: get("/livez", "nobody"), status: 200, text: "ok" },
+  { title: "an anonymous user may read health", call: get("/livez", "nobody"), status: 200, text: "ok" },
   {
-    title: "everybody known may ask for discovery",
+    title: "every authenticated user may read discovery",
     call: get("/apis", "bob"),
     status: 200,
     has: { kind: "APIGroupList" },
   },
-  { title: "everybody known may ask for the version", call: get("/version", "bob"), status: 200, has: { major: "1" } },
+  {
+    title: "every authenticated user may read the version",
+    call: get("/version", "bob"),
+    status: 200,
+    has: { major: "1" },
+  },
   {
     title: "a kubelet may not list secrets",
     call: get("v1:secrets", "node-a"),
@@ -118,7 +123,7 @@ export const identityCases = exchanges([
     has: { reason: "Forbidden" },
   },
   {
-    title: "a kubelet may not read another's secret",
+    title: "a kubelet may not read the secret of another node's pod",
     before: [["POST", "v1:secrets", { apiVersion: "v1", kind: "Secret", metadata: { name: "s" } }]],
     call: get("v1:secrets/s", "node-a"),
     status: 403,
@@ -128,19 +133,19 @@ export const identityCases = exchanges([
   },
   // reviews
   {
-    title: "a review of oneself says no",
+    title: "a self review answers no",
     call: review("SelfSubjectAccessReview", { resourceAttributes: pods }, undefined, "alice"),
     status: 201,
     has: { kind: "SelfSubjectAccessReview", "spec.resourceAttributes.verb": "get", status: { allowed: false } },
   },
   {
-    title: "a review of oneself says yes",
+    title: "a self review answers yes",
     call: review("SelfSubjectAccessReview", { resourceAttributes: pods }),
     status: 201,
     has: { "status.allowed": true },
   },
   {
-    title: "a review of oneself speaks of paths",
+    title: "a self review covers paths",
     call: review(
       "SelfSubjectAccessReview",
       { nonResourceAttributes: { verb: "get", path: "/version" } },
@@ -151,13 +156,13 @@ export const identityCases = exchanges([
     has: { "status.allowed": true },
   },
   {
-    title: "a review of another says no",
+    title: "a review of another user answers no",
     call: review("SubjectAccessReview", { user: "carol", resourceAttributes: pods }),
     status: 201,
     has: { "status.allowed": false },
   },
   {
-    title: "a review of another goes by groups",
+    title: "a review of another user considers groups",
     call: review("SubjectAccessReview", { user: "carol", groups: ["system:masters"], resourceAttributes: pods }),
     status: 201,
     has: { "status.allowed": true },
@@ -171,7 +176,7 @@ export const identityCases = exchanges([
     causes: ["FieldValueInvalid spec.user"],
   },
   {
-    title: "a review asks of one thing",
+    title: "a review has a resource or a path",
     call: review("SubjectAccessReview", { user: "carol" }),
     status: 422,
     message:
@@ -179,7 +184,7 @@ export const identityCases = exchanges([
     causes: ["FieldValueInvalid spec.resourceAttributes"],
   },
   {
-    title: "a review asks of one thing, not of two",
+    title: "a review has not both a resource and a path",
     call: review("SubjectAccessReview", {
       user: "carol",
       resourceAttributes: pods,
@@ -191,13 +196,13 @@ export const identityCases = exchanges([
     causes: ["FieldValueInvalid spec.nonResourceAttributes"],
   },
   {
-    title: "a local review speaks of its namespace",
+    title: "a local review covers its namespace",
     call: local({ user: "carol", groups: ["system:masters"], resourceAttributes: pods }),
     status: 201,
     has: { "status.allowed": true },
   },
   {
-    title: "a local review speaks of no other namespace",
+    title: "a local review covers no other namespace",
     call: local({ user: "carol", resourceAttributes: { ...pods, namespace: "default" } }),
     status: 422,
     message:
@@ -205,7 +210,7 @@ export const identityCases = exchanges([
     causes: ["FieldValueInvalid spec.resourceAttributes.namespace"],
   },
   {
-    title: "a local review speaks of no paths",
+    title: "a local review covers no paths",
     call: local({ user: "carol", nonResourceAttributes: { verb: "get", path: "/" } }),
     status: 422,
     message:
@@ -213,14 +218,14 @@ export const identityCases = exchanges([
     causes: ["FieldValueInvalid spec.nonResourceAttributes"],
   },
   {
-    title: "who may not review others is told so",
+    title: "a review of others without the right is refused",
     call: review("SubjectAccessReview", { user: "carol", resourceAttributes: pods }, undefined, "alice"),
     status: 403,
     message:
       'subjectaccessreviews.authorization.k8s.io is forbidden: User "alice" cannot create resource "subjectaccessreviews" in API group "authorization.k8s.io" at the cluster scope',
   },
   {
-    title: "a role opens what it names",
+    title: "a role grants what it names",
     before: [
       [
         "POST",
@@ -249,7 +254,7 @@ export const identityCases = exchanges([
     has: { "status.allowed": false },
   },
   {
-    title: "a review of rules has a namespace",
+    title: "a rules review has a namespace",
     call: [
       "POST",
       `${authorization}/selfsubjectrulesreviews`,
@@ -259,7 +264,7 @@ export const identityCases = exchanges([
     message: "no namespace on request",
   },
   {
-    title: "a token that is none is nobody's",
+    title: "an invalid token authenticates no user",
     call: [
       "POST",
       `${authentication}/tokenreviews`,
@@ -269,7 +274,7 @@ export const identityCases = exchanges([
     has: { "status.authenticated": undefined, "status.user": {} },
   },
   {
-    title: "a review of a token has one",
+    title: "a token review has a token",
     call: [
       "POST",
       `${authentication}/tokenreviews`,
@@ -280,19 +285,19 @@ export const identityCases = exchanges([
   },
   // impersonation
   {
-    title: "another user is everybody known",
+    title: "an impersonated user is an authenticated user",
     call: who({ "impersonate-user": "carol" }),
     status: 201,
     has: { "status.userInfo": { username: "carol", groups: ["system:authenticated"] } },
   },
   {
-    title: "another user has the groups that are named",
+    title: "an impersonated user has the named groups",
     call: who({ "impersonate-user": "carol", "impersonate-group": "painters" }),
     status: 201,
     has: { "status.userInfo": { username: "carol", groups: ["painters", "system:authenticated"] } },
   },
   {
-    title: "another user has a uid and more",
+    title: "an impersonated user has a uid and extra values",
     call: who({ "impersonate-user": "carol", "impersonate-uid": "7", "impersonate-extra-colour": "red" }),
     status: 201,
     has: {
@@ -300,7 +305,7 @@ export const identityCases = exchanges([
     },
   },
   {
-    title: "another service account has its groups",
+    title: "an impersonated service account has its groups",
     call: who({ "impersonate-user": "system:serviceaccount:{ns}:robot" }),
     status: 201,
     has: {
@@ -311,7 +316,7 @@ export const identityCases = exchanges([
     },
   },
   {
-    title: "nobody can be another",
+    title: "an anonymous user cannot impersonate another",
     call: who({ "impersonate-user": "system:anonymous" }),
     status: 403,
     message:
@@ -320,21 +325,21 @@ export const identityCases = exchanges([
   },
   { title: "groups without a user are refused", call: who({ "impersonate-group": "painters" }), status: 500 },
   {
-    title: "who may not be another user is told so",
+    title: "impersonation of a user without the right is refused",
     call: who({ "impersonate-user": "carol" }, "alice"),
     status: 403,
     message:
       'users "carol" is forbidden: User "alice" cannot impersonate resource "users" in API group "" at the cluster scope',
   },
   {
-    title: "who may not be a service account is told so",
+    title: "impersonation of a service account without the right is refused",
     call: who({ "impersonate-user": "system:serviceaccount:{ns}:robot" }, "alice"),
     status: 403,
     message:
       'serviceaccounts "robot" is forbidden: User "alice" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "{ns}"',
   },
   {
-    title: "who does not prove who it is is nobody",
+    title: "a request without credentials is anonymous",
     call: who({}, "nobody"),
     status: 403,
     message:
@@ -342,7 +347,7 @@ export const identityCases = exchanges([
     has: { reason: "Forbidden" },
   },
   {
-    title: "a token that is none is refused",
+    title: "an invalid token is refused",
     call: ["GET", "v1:pods", undefined, { as: "nobody", headers: { authorization: "Bearer rubbish" } }],
     status: 401,
     message: "Unauthorized",
@@ -386,7 +391,7 @@ export const identityCases = exchanges([
     },
   },
   {
-    title: "discovery of a version that is none answers 404",
+    title: "discovery of an unknown version answers 404",
     call: ["GET", "/apis/apps/v9"],
     status: 404,
     message: "the server could not find the requested resource",

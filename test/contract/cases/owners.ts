@@ -31,11 +31,11 @@ async function owner(api: Api, namespace: string, name = "owner"): Promise<Json>
 
 const gone = (api: Api, path: string) => eventually(async () => expect((await api.get(path)).status).toBe(404));
 
-/** What happens to the dependents of what is deleted. */
+/** What happens to the dependents of a deleted object. */
 export const ownersCases: readonly ContractCase[] = [
   ...([["Background"], ["Foreground"], [undefined]] as readonly (readonly [Propagation | undefined])[]).map(
     ([propagationPolicy]): ContractCase => ({
-      title: `what is owned goes with its owner: ${propagationPolicy ?? "as nobody said how"}`,
+      title: `a dependent is deleted with its owner: ${propagationPolicy ?? "by default"}`,
       async run(api, namespace) {
         const one = await owner(api, namespace);
         const child = await owned(api, namespace, "child", [ownerReference(one)]);
@@ -84,7 +84,7 @@ export const ownersCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "what has another owner left stays, without the one that went",
+    title: "a dependent with another owner stays, without the deleted one",
     async run(api, namespace) {
       const [one, other] = [await owner(api, namespace), await owner(api, namespace, "other")];
       await owned(api, namespace, "child", [ownerReference(one), ownerReference(other)]);
@@ -97,7 +97,7 @@ export const ownersCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "what is owned by nobody that is there goes",
+    title: "a dependent of a missing owner is deleted",
     async run(api, namespace) {
       const one = await owner(api, namespace);
       await owned(api, namespace, "child", [
@@ -107,7 +107,7 @@ export const ownersCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "an owner of the same name and another uid is none",
+    title: "an object of the same name and another uid is not the owner",
     async run(api, namespace) {
       const one = await owner(api, namespace);
       await owned(api, namespace, "child", [{ ...ownerReference(one), uid: "00000000-0000-0000-0000-000000000000" }]);
@@ -116,7 +116,7 @@ export const ownersCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a Deployment takes its ReplicaSets and pods along",
+    title: "a deleted Deployment takes its ReplicaSets and pods with it",
     async run(api, namespace) {
       await created(api, apps(namespace, "deployments"), deployment("d", 2));
       await eventually(async () => expect(names((await api.get(core(namespace, "pods"))).json)).toHaveLength(2));
@@ -126,11 +126,10 @@ export const ownersCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a Deployment that orphans leaves its ReplicaSet",
+    title: "a Deployment that is deleted with Orphan leaves its ReplicaSet",
     async run(api, namespace) {
       await created(api, apps(namespace, "deployments"), deployment("d", 1));
-      // The collector of a real server lets go only of what it has heard of: by the time both have been looked after,
-      // it has.
+      // The collector of a real server deletes only objects that it has seen: once both have been checked, it has.
       await eventually(async () => {
         expect((await api.get(apps(namespace, "replicasets"))).at("items.0.status.replicas")).toBe(1);
         expect((await api.get(apps(namespace, "deployments", "d"))).at("status.replicas")).toBe(1);
@@ -142,7 +141,7 @@ export const ownersCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a namespace takes everything along that is in it, and waits for what is held",
+    title: "a namespace takes its objects with it, and waits for finalizers",
     async run(api, namespace) {
       const name = `${namespace}-full`;
       await created(api, "/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name } });

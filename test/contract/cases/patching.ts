@@ -4,7 +4,7 @@ import { apps, configMap, core, created, deployment, widget, widgetGroup, type C
 
 export const patchingCases: readonly ContractCase[] = [
   {
-    title: "a JSON patch changes, and a failed test refuses all of it",
+    title: "a JSON patch applies, and a failed test refuses all of it",
     async run(api, namespace) {
       const path = core(namespace, "configmaps", "a");
       await created(api, core(namespace, "configmaps"), configMap("a"));
@@ -64,7 +64,7 @@ export const patchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a strategic patch that leaves no name is refused, and so is a merge patch that takes it",
+    title: "a strategic patch or a merge patch that removes the name is refused",
     async run(api, namespace) {
       const path = core(namespace, "configmaps", "a");
       await created(api, core(namespace, "configmaps"), configMap("a"));
@@ -146,7 +146,7 @@ export const patchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "an empty list of managed fields resets them, but those of a custom object",
+    title: "an empty list of managed fields resets them, except those of a custom object",
     async run(api, namespace) {
       const { group, path: place } = widgetGroup(namespace);
       const custom = await created(api, place, widget(group, "w"));
@@ -160,7 +160,7 @@ export const patchingCases: readonly ContractCase[] = [
       const reset = await api.patch(path, "merge", { metadata: { managedFields: [] } });
       expect(reset.at("metadata.managedFields")).toBeUndefined();
       expect(reset.at("metadata.resourceVersion")).not.toBe(live.at("metadata.resourceVersion"));
-      // From now on nobody counts, until somebody applies.
+      // From now on managers are not recorded, until the next apply.
       expect((await api.patch(path, "merge", { data: { x: "1" } })).at("metadata.managedFields")).toBeUndefined();
       const applied = await api.patch(`${path}?fieldManager=me`, "apply", configMap("a", { y: "1" }));
       expect((applied.at("metadata.managedFields") as Json[]).map((entry) => entry["manager"]).toSorted()).toEqual([
@@ -170,7 +170,7 @@ export const patchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a Deployment that is recreated has no word said about its rolling update but that it is one",
+    title: "a Deployment with Recreate gets one error alone for its rolling update",
     async run(api, namespace) {
       const body = deployment("d");
       const reply = await api.post(apps(namespace, "deployments"), {

@@ -43,12 +43,12 @@ const webhook = (more: Json): Call => [
   },
 ];
 /**
- * What policies refuse, warn of and let pass, and what is refused of policies, bindings and webhooks. The policies are
+ * What policies refuse, warn about and allow, and which policies, bindings and webhooks are refused. The policies are
  * those of fixtures.ts.
  */
 export const policyCases = exchanges([
   {
-    title: "a policy refuses in the words of its expression",
+    title: "a refusal of a policy shows its expression",
     call: ["POST", at, looked("plain", { a: "1", b: "2" })],
     status: 422,
     message:
@@ -56,13 +56,13 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "a policy lets pass what it allows",
+    title: "a policy admits what it allows",
     call: ["POST", at, looked("plain", { a: "1" })],
     status: 201,
     has: { data: { a: "1" } },
   },
   {
-    title: "a policy does not look at what it does not match",
+    title: "a policy ignores what it does not match",
     call: ["POST", at, configMap("a", { a: "1", b: "2" })],
     status: 201,
     has: { data: { a: "1", b: "2" } },
@@ -109,7 +109,7 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "a policy's first refusal is told",
+    title: "a policy's first refusal is reported",
     call: ["POST", at, looked("several", { other: "1" })],
     status: 422,
     message:
@@ -133,13 +133,13 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "a policy's conditions leave out what they say",
+    title: "a policy's match conditions exclude requests",
     call: ["POST", at, looked("conditions", { exempt: "1" })],
     status: 201,
     has: { data: { exempt: "1" } },
   },
   {
-    title: "a policy's conditions let the rest be looked at",
+    title: "a policy's match conditions leave other requests to the policy",
     call: ["POST", at, looked("conditions", { other: "1" })],
     status: 422,
     message:
@@ -147,7 +147,7 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "a policy sees what there was",
+    title: "a policy sees the old object",
     before: [["POST", at, looked("old", { a: "1" })]],
     call: ["merge", `${at}/a`, { data: { a: "2" } }],
     status: 422,
@@ -156,7 +156,7 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "a policy sees who asks and how",
+    title: "a policy sees the user and the operation",
     call: ["POST", at, looked("user", { a: "1" })],
     status: 201,
     has: { data: { a: "1" } },
@@ -168,7 +168,7 @@ export const policyCases = exchanges([
     has: { data: { a: "1" } },
   },
   {
-    title: "a policy's conditions know no namespace",
+    title: "a policy's match conditions do not know the namespace",
     call: ["POST", at, looked("homeless", { a: "1" })],
     status: 422,
     message:
@@ -176,7 +176,7 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "a policy sees that a request is dry",
+    title: "a policy sees a dry run",
     call: ["POST", `${at}?dryRun=All`, looked("dry", { a: "1" })],
     status: 422,
     message:
@@ -184,7 +184,7 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "an expression that fails refuses where failurePolicy is Fail",
+    title: "an expression that fails refuses the request with failurePolicy Fail",
     call: ["POST", at, looked("fails", { a: "1" })],
     status: 422,
     message:
@@ -192,13 +192,13 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "an expression that fails is nothing where failurePolicy is Ignore",
+    title: "an expression that fails is ignored with failurePolicy Ignore",
     call: ["POST", at, looked("ignores", { a: "1" })],
     status: 201,
     has: { data: { a: "1" } },
   },
   {
-    title: "a policy that warns lets pass and warns",
+    title: "a policy with the action Warn admits and warns",
     call: ["POST", at, looked("warns", { a: "1" })],
     status: 201,
     has: { data: { a: "1" } },
@@ -207,26 +207,26 @@ export const policyCases = exchanges([
     ],
   },
   {
-    title: "a policy that audits lets pass and says nothing",
+    title: "a policy with the action Audit admits without a warning",
     call: ["POST", at, looked("audits", { a: "1" })],
     status: 201,
     has: { data: { a: "1" } },
   },
   {
-    title: "a policy that warns and audits warns",
+    title: "a policy with the actions Warn and Audit warns",
     call: ["POST", at, looked("both", { a: "1" })],
     status: 201,
     has: { data: { a: "1" } },
     warnings: ["Validation failed for ValidatingAdmissionPolicy 'contract-both' with binding 'contract-both': twice"],
   },
   {
-    title: "a binding narrows what a policy looks at",
+    title: "a binding narrows what a policy matches",
     call: ["POST", at, looked("narrow", { a: "1" })],
     status: 201,
     has: { data: { a: "1" } },
   },
   {
-    title: "a binding lets the rest be looked at",
+    title: "a binding leaves other requests to the policy",
     call: ["POST", at, configMap("a", {}, { labels: { policy: "narrow", narrow: "yes" } })],
     status: 422,
     message:
@@ -242,13 +242,13 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "a policy with parameters lets pass what they allow",
+    title: "a policy with parameters admits what they allow",
     call: ["POST", at, looked("params", { a: "1", b: "2" })],
     status: 201,
     has: { data: { a: "1", b: "2" } },
   },
   {
-    title: "parameters that are missing refuse where the binding says so",
+    title: "missing parameters refuse the request with parameterNotFoundAction Deny",
     call: ["POST", at, looked("paramless", { a: "1" })],
     status: 422,
     message:
@@ -256,13 +256,13 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "parameters that are missing are nothing where the binding says so",
+    title: "missing parameters are ignored with parameterNotFoundAction Allow",
     call: ["POST", at, looked("paramfree", { a: "1" })],
     status: 201,
     has: { data: { a: "1" } },
   },
   {
-    title: "parameters are chosen by labels",
+    title: "parameters are selected by labels",
     call: ["POST", at, looked("selected", { 2: "1" })],
     status: 422,
     message:
@@ -279,7 +279,7 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "a policy refuses the deletion of a collection, and knows no name",
+    title: "a policy refuses the deletion of a collection, and sees no name",
     before: [["POST", at, looked("deletes", { keep: "yes" })]],
     call: ["DELETE", `${at}?fieldSelector=metadata.name%3Da`],
     status: 422,
@@ -288,15 +288,15 @@ export const policyCases = exchanges([
     causes: [""],
   },
   {
-    title: "a policy lets a deletion pass",
+    title: "a policy admits a deletion",
     before: [["POST", at, looked("deletes", { keep: "no" })]],
     call: ["DELETE", `${at}/a`],
     status: 200,
     has: { status: "Success" },
   },
-  // what a policy may be
+  // the validation of policies
   {
-    title: "a policy has something to match",
+    title: "a policy needs match constraints",
     call: [
       "POST",
       `${group}/validatingadmissionpolicies?dryRun=All`,
@@ -308,7 +308,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueRequired spec.matchConstraints"],
   },
   {
-    title: "a policy has something to say",
+    title: "a policy needs validations",
     call: policy({ validations: [] }),
     status: 422,
     message:
@@ -324,7 +324,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueRequired spec.validations[0].expression"],
   },
   {
-    title: "a policy's expression is one",
+    title: "a policy's expression must compile",
     call: policy({ validations: [{ expression: "object." }] }),
     status: 422,
     message:
@@ -393,7 +393,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueDuplicate spec.matchConditions[1].name"],
   },
   {
-    title: "a policy gets what is not said",
+    title: "a policy gets defaults",
     call: policy({}),
     status: 201,
     has: {
@@ -419,7 +419,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueRequired spec.validationActions"],
   },
   {
-    title: "a binding's actions are of three",
+    title: "a binding's action is one of three",
     call: binding({ validationActions: ["Shout"] }),
     status: 422,
     message:
@@ -427,7 +427,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueNotSupported spec.validationActions[0]"],
   },
   {
-    title: "a binding does not deny and warn",
+    title: "a binding does not both deny and warn",
     call: binding({ validationActions: ["Deny", "Warn"] }),
     status: 422,
     message:
@@ -443,7 +443,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueRequired spec.policyName"],
   },
   {
-    title: "a binding's parameters are named or chosen",
+    title: "a binding's parameters are named or selected",
     call: binding({ paramRef: { name: "a", selector: {}, parameterNotFoundAction: "Deny" } }),
     status: 422,
     message:
@@ -451,7 +451,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueForbidden spec.paramRef.name", "FieldValueForbidden spec.paramRef.selector"],
   },
   {
-    title: "a binding says what missing parameters mean",
+    title: "a binding states the action for missing parameters",
     call: binding({ paramRef: { name: "a" } }),
     status: 422,
     message:
@@ -459,7 +459,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueRequired spec.paramRef.parameterNotFoundAction"],
   },
   {
-    title: "a webhook gets what is not said",
+    title: "a webhook gets defaults",
     call: webhook({}),
     status: 201,
     has: {
@@ -489,7 +489,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueNotSupported webhooks[0].sideEffects"],
   },
   {
-    title: "a webhook understands a version of reviews",
+    title: "a webhook names a version of reviews",
     call: webhook({ admissionReviewVersions: [] }),
     status: 422,
     message:
@@ -497,7 +497,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueRequired webhooks[0].admissionReviewVersions"],
   },
   {
-    title: "a webhook understands a version of reviews that there is",
+    title: "a webhook names a known version of reviews",
     call: webhook({ admissionReviewVersions: ["v7"] }),
     status: 422,
     message:
@@ -521,7 +521,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueInvalid webhooks[0].clientConfig.url"],
   },
   {
-    title: "a webhook is called in one way",
+    title: "a webhook has a service or a URL, not both",
     call: webhook({ clientConfig: { url: "https://127.0.0.1/x", service: { name: "a", namespace: "b" } } }),
     status: 422,
     message:
@@ -529,7 +529,7 @@ export const policyCases = exchanges([
     causes: ["FieldValueRequired webhooks[0].clientConfig"],
   },
   {
-    title: "a webhook has thirty seconds at most",
+    title: "a webhook's timeout is thirty seconds at most",
     call: webhook({ timeoutSeconds: 31 }),
     status: 422,
     message:

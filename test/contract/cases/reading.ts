@@ -4,7 +4,7 @@ import { apps, configMap, core, created, names, pod, table, type ContractCase } 
 
 export const readingCases: readonly ContractCase[] = [
   {
-    title: "an object that is missing answers 404 with its name",
+    title: "a missing object answers 404 with its name",
     async run(api, namespace) {
       const reply = await api.get(apps(namespace, "deployments", "ghost"));
       expect(reply.json).toEqual({
@@ -33,7 +33,7 @@ export const readingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "label selectors choose: equality, sets, existence, and what is no selector answers 400",
+    title: "label selectors select by equality, sets and existence; an invalid one answers 400",
     async run(api, namespace) {
       await created(api, core(namespace, "configmaps"), configMap("a", {}, { labels: { app: "x", tier: "1" } }));
       await created(api, core(namespace, "configmaps"), configMap("b", {}, { labels: { app: "y" } }));
@@ -49,7 +49,7 @@ export const readingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "field selectors choose by name and by the fields of the kind, others answer 400",
+    title: "field selectors select by name and by the kind's fields; others answer 400",
     async run(api, namespace) {
       await created(api, core(namespace, "pods"), pod("a", { nodeName: "n1" }));
       await created(api, core(namespace, "pods"), pod("b", { nodeName: "n2" }));
@@ -62,7 +62,7 @@ export const readingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "limit and continue give pages of one moment",
+    title: "limit and continue give pages of one revision",
     async run(api, namespace) {
       const path = `/api/v1/namespaces/${namespace}/secrets`;
       for (const name of ["a", "b", "c", "d", "e"])
@@ -134,7 +134,7 @@ export const readingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a form that nobody has answers 406 and names those there are",
+    title: "an unknown form answers 406 and names the known ones",
     async run(api, namespace) {
       const reply = await api.get(core(namespace, "configmaps"), { accept: "text/html" });
       expect(reply.json).toMatchObject({ code: 406, reason: "NotAcceptable", details: {} });

@@ -23,11 +23,11 @@ const apply = (manager: string, data: Json, more = ""): Call => [
   configMap("a", data),
 ];
 const table = { headers: { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" } };
-/** Requests of every kind and what they answer: reads, updates, patches, apply, deletions, subresources, tables. */
+/** Requests of every kind and their answers: reads, updates, patches, apply, deletions, subresources, tables. */
 export const requestCases = exchanges([
   // get and list
   {
-    title: "a get of the future waits and gives up",
+    title: "a get of a future version waits and times out",
     before: made(),
     call: ["GET", `${one}?resourceVersion=999999999`],
     status: 504,
@@ -35,21 +35,21 @@ export const requestCases = exchanges([
     causes: ["ResourceVersionTooLarge"],
   },
   {
-    title: "a get of no version is refused",
+    title: "a get of an invalid version is refused",
     before: made(),
     call: ["GET", `${one}?resourceVersion=yesterday`],
     status: 500,
     message: 'resourceVersion: Invalid value: "yesterday": strconv.ParseUint: parsing "yesterday": invalid syntax',
   },
   {
-    title: "a list of no version is refused",
+    title: "a list of an invalid version is refused",
     call: ["GET", `${maps}?resourceVersion=yesterday`],
     status: 400,
     message:
       'invalid resource version: resourceVersion: Invalid value: "yesterday": strconv.ParseUint: parsing "yesterday": invalid syntax',
   },
   {
-    title: "a match needs a version",
+    title: "resourceVersionMatch needs a version",
     call: ["GET", `${maps}?resourceVersionMatch=Exact`],
     status: 422,
     message:
@@ -57,7 +57,7 @@ export const requestCases = exchanges([
     causes: ["FieldValueForbidden resourceVersionMatch"],
   },
   {
-    title: "a match is one of two",
+    title: "resourceVersionMatch is one of two",
     call: ["GET", `${maps}?resourceVersion=1&resourceVersionMatch=Almost`],
     status: 422,
     message:
@@ -79,25 +79,25 @@ export const requestCases = exchanges([
     message: /^invalid continue token: continue key is not valid: /,
   },
   {
-    title: "a token that is none does not continue",
+    title: "an invalid continue token is refused",
     call: ["GET", `${maps}?continue=rubbish`],
     status: 400,
     message: /^invalid continue token: continue key is not valid: /,
   },
   {
-    title: "a limit that is none is refused",
+    title: "an invalid limit is refused",
     call: ["GET", `${maps}?limit=some`],
     status: 400,
     message: 'strconv.ParseInt: parsing "some": invalid syntax',
   },
   {
-    title: "a watch from no version is refused",
+    title: "a watch from an invalid version is refused",
     call: ["GET", `${maps}?watch=true&resourceVersion=yesterday`],
     status: 500,
     message: 'resourceVersion: Invalid value: "yesterday": strconv.ParseUint: parsing "yesterday": invalid syntax',
   },
   {
-    title: "sendInitialEvents needs its match",
+    title: "sendInitialEvents needs resourceVersionMatch",
     call: ["GET", `${maps}?watch=true&sendInitialEvents=true`],
     status: 422,
     message:
@@ -119,64 +119,64 @@ export const requestCases = exchanges([
     has: { items: [], kind: "SecretList", apiVersion: "v1" },
   },
   {
-    title: "labels choose: equal",
+    title: "labels select: equal",
     before: many,
     call: secrets("app=a"),
     status: 200,
     has: { "items.0.metadata.name": "a", "items.1": undefined },
   },
   {
-    title: "labels choose: equal twice",
+    title: "labels select: equal twice",
     before: many,
     call: secrets("tier==front,app=b"),
     status: 200,
     has: { "items.0.metadata.name": "b", "items.1": undefined },
   },
   {
-    title: "labels choose: not equal",
+    title: "labels select: not equal",
     before: many,
     call: secrets("tier!=front"),
     status: 200,
     has: { "items.0.metadata.name": "c", "items.1": undefined },
   },
   {
-    title: "labels choose: in",
+    title: "labels select: in",
     before: many,
     call: secrets("app in (a, c)"),
     status: 200,
     has: { "items.0.metadata.name": "a", "items.1.metadata.name": "c", "items.2": undefined },
   },
   {
-    title: "labels choose: not in",
+    title: "labels select: not in",
     before: many,
     call: secrets("app notin (a,c)"),
     status: 200,
     has: { "items.0.metadata.name": "b", "items.1": undefined },
   },
   {
-    title: "labels choose: there",
+    title: "labels select: exists",
     before: many,
     call: secrets("app"),
     status: 200,
     has: { "items.2.metadata.name": "c", "items.3": undefined },
   },
-  { title: "labels choose: not there", before: many, call: secrets("!app"), status: 200, has: { items: [] } },
+  { title: "labels select: does not exist", before: many, call: secrets("!app"), status: 200, has: { items: [] } },
   {
-    title: "labels choose: greater",
+    title: "labels select: greater",
     before: many,
     call: secrets("index>0"),
     status: 200,
     has: { "items.0.metadata.name": "b", "items.1.metadata.name": "c", "items.2": undefined },
   },
   {
-    title: "labels choose: less",
+    title: "labels select: less",
     before: many,
     call: secrets("index<1"),
     status: 200,
     has: { "items.0.metadata.name": "a", "items.1": undefined },
   },
   {
-    title: "labels that are no selector are refused",
+    title: "an invalid label selector is refused",
     call: secrets("a=b=c"),
     status: 400,
     message: "found '=', expected: ',' or 'end of string'",
@@ -195,7 +195,7 @@ export const requestCases = exchanges([
     message: '"data.key" is not a known field selector: only "metadata.name", "metadata.namespace"',
   },
   {
-    title: "a field selector that is none is refused",
+    title: "an invalid field selector is refused",
     call: ["GET", `${maps}?fieldSelector=rubbish`],
     status: 400,
     message: "invalid selector: 'rubbish'; can't understand 'rubbish'",
@@ -234,7 +234,7 @@ export const requestCases = exchanges([
   },
   // update
   {
-    title: "an update of what is missing answers 404",
+    title: "an update of a missing object answers 404",
     call: ["PUT", one, configMap("a")],
     status: 404,
     message: 'configmaps "a" not found',
@@ -261,7 +261,7 @@ export const requestCases = exchanges([
     message: /Precondition failed: UID in precondition: other, UID in object meta: [-0-9a-f]{36}$/,
   },
   {
-    title: "an update with a version of the past conflicts",
+    title: "an update with an old version conflicts",
     before: made(),
     call: ["PUT", one, configMap("a", {}, { resourceVersion: "1" })],
     status: 409,
@@ -269,14 +269,14 @@ export const requestCases = exchanges([
       'Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again',
   },
   {
-    title: "an update with a version that is none is refused",
+    title: "an update with an invalid version is refused",
     before: made(),
     call: ["PUT", one, configMap("a", {}, { resourceVersion: "yesterday" })],
     status: 500,
     message: 'strconv.ParseUint: parsing "yesterday": invalid syntax',
   },
   {
-    title: "an update without a version goes through",
+    title: "an update without a version succeeds",
     before: made(),
     call: ["PUT", one, configMap("a", { other: "1" })],
     status: 200,
@@ -290,26 +290,26 @@ export const requestCases = exchanges([
     has: { "metadata.labels": { b: "2" } },
   },
   {
-    title: "an update of a status alone is no update of the spec",
+    title: "an update of status alone does not change the spec",
     before: [["POST", "apps/v1:deployments", deployment("d", 3)]],
     call: ["merge", "apps/v1:deployments/d/status", { spec: { replicas: 1 }, status: { observedGeneration: 1 } }],
     status: 200,
     has: { "spec.replicas": 3 },
   },
   {
-    title: "an update of a collection is not to be had",
+    title: "an update of a collection is not supported",
     call: ["PUT", maps, configMap("a")],
     status: 405,
     message: "the server does not allow this method on the requested resource",
   },
   {
-    title: "a creation by name is not to be had",
+    title: "a creation by name is not supported",
     call: ["POST", one, configMap("a")],
     status: 405,
     message: "the server does not allow this method on the requested resource",
   },
   {
-    title: "a dry update shows and changes nothing",
+    title: "a dry update answers and changes nothing",
     before: [...made(), ["merge", `${one}?dryRun=All`, { data: { key: "other" } }]],
     call: ["GET", one],
     status: 200,
@@ -323,7 +323,7 @@ export const requestCases = exchanges([
     has: { data: { key: "other" } },
   },
   {
-    title: "a dry creation of what is there conflicts",
+    title: "a dry creation of an existing object conflicts",
     before: made(),
     call: ["POST", `${maps}?dryRun=All`, configMap("a")],
     status: 409,
@@ -345,27 +345,27 @@ export const requestCases = exchanges([
     has: { "metadata.finalizers": ["example.com/b", "example.com/a"] },
   },
   {
-    title: "a JSON patch replaces what is there",
+    title: "a JSON patch replaces an existing value",
     before: made(),
     call: ["json", one, [{ op: "replace", path: "/data/key", value: "other" }]],
     status: 200,
     has: { data: { key: "other" } },
   },
   {
-    title: "a JSON patch does not replace what is not there",
+    title: "a JSON patch does not replace a missing value",
     before: made(),
     call: ["json", one, [{ op: "replace", path: "/data/ghost", value: "other" }]],
     status: 200,
   },
   {
-    title: "a JSON patch does not remove what is not there",
+    title: "a JSON patch does not remove a missing value",
     before: made(),
     call: ["json", one, [{ op: "remove", path: "/data/ghost" }]],
     status: 422,
     message: "the server rejected our request due to an error in our request",
   },
   {
-    title: "a JSON patch does not add under what is not there",
+    title: "a JSON patch does not add below a missing value",
     before: made(),
     call: ["json", one, [{ op: "add", path: "/metadata/labels/a", value: "b" }]],
     status: 422,
@@ -386,7 +386,7 @@ export const requestCases = exchanges([
     has: { data: { b: "2", c: "1", d: "2" } },
   },
   {
-    title: "a JSON patch knows escapes",
+    title: "a JSON patch supports escapes",
     before: made({}, { labels: { "example.com/a": "1" } }),
     call: ["json", one, [{ op: "replace", path: "/metadata/labels/example.com~1a", value: "2" }]],
     status: 200,
@@ -400,7 +400,7 @@ export const requestCases = exchanges([
     message: "the server rejected our request due to an error in our request",
   },
   {
-    title: "a JSON patch with an operation that is none is refused",
+    title: "a JSON patch with an unknown operation is refused",
     before: made(),
     call: ["json", one, [{ op: "rename", path: "/data/key" }]],
     status: 422,
@@ -414,7 +414,7 @@ export const requestCases = exchanges([
     message: "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
   },
   {
-    title: "a JSON patch does not give another name",
+    title: "a JSON patch does not change the name",
     before: made(),
     call: ["json", one, [{ op: "replace", path: "/metadata/name", value: "b" }]],
     status: 400,
@@ -443,7 +443,7 @@ export const requestCases = exchanges([
     has: { data: { b: "2" } },
   },
   {
-    title: "a merge patch that is no JSON is refused",
+    title: "a merge patch that is not JSON is refused",
     before: made(),
     call: ["merge", one, "{"],
     status: 400,
@@ -458,7 +458,7 @@ export const requestCases = exchanges([
     causes: ["FieldValueInvalid patch"],
   },
   {
-    title: "a merge patch of what is missing answers 404",
+    title: "a merge patch of a missing object answers 404",
     call: ["merge", one, {}],
     status: 404,
     message: 'configmaps "a" not found',
@@ -480,7 +480,7 @@ export const requestCases = exchanges([
     causes: ["FieldValueInvalid metadata.uid", "FieldValueInvalid metadata.uid"],
   },
   {
-    title: "a merge patch of a custom object is checked",
+    title: "a merge patch of a custom object is validated",
     before: [["POST", "contract.example.com/v1:checks", check({ count: 1 })]],
     call: ["merge", "contract.example.com/v1:checks/c", { spec: { count: 99 } }],
     status: 422,
@@ -527,7 +527,7 @@ export const requestCases = exchanges([
     has: { "spec.template.spec.containers.0.name": "main", "spec.template.spec.containers.1": undefined },
   },
   {
-    title: "a strategic patch replaces a list where it says so",
+    title: "a strategic patch replaces a list on its directive",
     before: [["POST", "apps/v1:deployments", deployment("d", 0)]],
     call: [
       "strategic",
@@ -538,7 +538,7 @@ export const requestCases = exchanges([
     has: { "spec.template.spec.containers.0.name": "only", "spec.template.spec.containers.1": undefined },
   },
   {
-    title: "a strategic patch orders a list as it says",
+    title: "a strategic patch orders a list on its directive",
     before: [
       [
         "POST",
@@ -567,14 +567,14 @@ export const requestCases = exchanges([
     has: { "metadata.finalizers": ["example.com/b", "example.com/a"] },
   },
   {
-    title: "a strategic patch takes from a list of strings",
+    title: "a strategic patch removes from a list of strings",
     before: made({}, { finalizers: ["example.com/a", "example.com/b"] }),
     call: ["strategic", one, { metadata: { "$deleteFromPrimitiveList/finalizers": ["example.com/a"] } }],
     status: 200,
     has: { "metadata.finalizers": ["example.com/b"] },
   },
   {
-    title: "a strategic patch keeps some keys only",
+    title: "a strategic patch retains only some keys",
     before: made({ a: "1", b: "2" }),
     call: ["strategic", one, { data: { $patch: "replace", c: "3" } }],
     status: 200,
@@ -588,7 +588,7 @@ export const requestCases = exchanges([
     message: "map: map[image:x] does not contain declared merge key: name",
   },
   {
-    title: "a strategic patch of a custom object is not to be had",
+    title: "a strategic patch of a custom object is not supported",
     before: [["POST", "contract.example.com/v1:checks", check({ count: 1 })]],
     call: ["strategic", "contract.example.com/v1:checks/c", {}],
     status: 415,
@@ -597,7 +597,7 @@ export const requestCases = exchanges([
   },
   // apply
   {
-    title: "an applied field of another's is a conflict",
+    title: "an applied field of another manager is a conflict",
     before: [apply("one", { x: "1" })],
     call: apply("two", { x: "2" }),
     status: 409,
@@ -612,7 +612,7 @@ export const requestCases = exchanges([
     has: { data: { x: "1" } },
   },
   {
-    title: "several conflicts are told together",
+    title: "several conflicts are reported together",
     before: [apply("one", { x: "1", y: "1" })],
     call: apply("two", { x: "2", y: "2" }),
     status: 409,
@@ -620,7 +620,7 @@ export const requestCases = exchanges([
     causes: ["FieldManagerConflict .data.x", "FieldManagerConflict .data.y"],
   },
   {
-    title: "a conflict with an update tells so",
+    title: "a conflict with an update names the update",
     before: [["POST", `${maps}?fieldManager=hand`, configMap("a", { x: "1" })]],
     call: apply("two", { x: "2" }),
     status: 409,
@@ -636,21 +636,21 @@ export const requestCases = exchanges([
     has: { data: { x: "2" }, "metadata.managedFields.0.manager": "two", "metadata.managedFields.1": undefined },
   },
   {
-    title: "what an applier leaves out goes",
+    title: "a field that its applier omits is removed",
     before: [apply("one", { x: "1", y: "1" })],
     call: apply("one", { x: "1" }),
     status: 200,
     has: { data: { x: "1" } },
   },
   {
-    title: "what two applied stays while one names it",
+    title: "a field of two appliers stays while one names it",
     before: [apply("one", { x: "1", y: "1" }), apply("two", { y: "1" })],
     call: apply("one", { x: "1" }),
     status: 200,
     has: { data: { x: "1", y: "1" } },
   },
   {
-    title: "what an update wrote is not an applier's to drop",
+    title: "an applier cannot remove what an update wrote",
     before: [apply("one", { x: "1" }), ["merge", `${one}?fieldManager=hand`, { data: { y: "2" } }]],
     call: apply("one", { x: "1" }),
     status: 200,
@@ -664,7 +664,7 @@ export const requestCases = exchanges([
     has: { data: { x: "1", y: "2" } },
   },
   {
-    title: "an applier who loses a field conflicts when it wants it back",
+    title: "an applier that lost a field conflicts when it applies it again",
     before: [apply("one", { x: "1" }), ["merge", `${one}?fieldManager=hand`, { data: { x: "2" } }]],
     call: apply("one", { x: "1" }),
     status: 409,
@@ -715,7 +715,7 @@ export const requestCases = exchanges([
     status: 201,
   },
   {
-    title: "an apply that is no YAML is refused",
+    title: "an apply that is not YAML is refused",
     call: ["apply", `${one}?fieldManager=me`, "a: b: c"],
     status: 400,
     message: /^error decoding YAML: /,
@@ -729,13 +729,13 @@ export const requestCases = exchanges([
     message: 'configmaps "a" not found',
   },
   {
-    title: "an apply with an unknown field is refused where Strict",
+    title: "an apply with an unknown field is refused with Strict",
     call: ["apply", `${one}?fieldManager=me&fieldValidation=Strict`, { ...configMap("a"), ghost: 1 }],
     status: 500,
     message: "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .ghost: field not declared in schema",
   },
   {
-    title: "an apply with a field that the schema has not is refused",
+    title: "an apply with a field outside the schema is refused",
     call: ["apply", `${one}?fieldManager=me`, { ...configMap("a"), ghost: 1 }],
     status: 500,
     message: "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .ghost: field not declared in schema",
@@ -774,14 +774,14 @@ export const requestCases = exchanges([
   },
   // delete
   {
-    title: "a deletion tells what went",
+    title: "a deletion answers with the deleted object",
     before: made(),
     call: ["DELETE", one],
     status: 200,
     has: { status: "Success", "details.name": "a", "details.kind": "configmaps" },
   },
   {
-    title: "a deletion of what is missing answers 404",
+    title: "a deletion of a missing object answers 404",
     call: ["DELETE", one],
     status: 404,
     message: 'configmaps "a" not found',
@@ -805,7 +805,7 @@ export const requestCases = exchanges([
     has: { reason: "Conflict" },
   },
   {
-    title: "a propagation is one of three",
+    title: "a propagation policy is one of three",
     before: made(),
     call: ["DELETE", one, { propagationPolicy: "Sideways" }],
     status: 422,
@@ -814,7 +814,7 @@ export const requestCases = exchanges([
     causes: ["FieldValueNotSupported propagationPolicy"],
   },
   {
-    title: "a propagation is said once",
+    title: "a propagation is given once",
     before: made(),
     call: ["DELETE", one, { propagationPolicy: "Orphan", orphanDependents: true }],
     status: 422,
@@ -838,14 +838,14 @@ export const requestCases = exchanges([
     has: { kind: "ConfigMap", "metadata.finalizers": ["example.com/hold"], "metadata.deletionGracePeriodSeconds": 0 },
   },
   {
-    title: "a deletion asked again changes nothing",
+    title: "a repeated deletion changes nothing",
     before: [...made({}, { finalizers: ["example.com/hold"] }), ["DELETE", one]],
     call: ["DELETE", one],
     status: 200,
     has: { kind: "ConfigMap", "metadata.finalizers": ["example.com/hold"] },
   },
   {
-    title: "what is being deleted gets no new finalizer",
+    title: "an object that is being deleted gets no new finalizer",
     before: [...made({}, { finalizers: ["example.com/hold"] }), ["DELETE", one]],
     call: ["merge", one, { metadata: { finalizers: ["example.com/hold", "example.com/more"] } }],
     status: 422,
@@ -855,21 +855,21 @@ export const requestCases = exchanges([
     has: { reason: "Invalid" },
   },
   {
-    title: "what is being deleted can be changed",
+    title: "an object that is being deleted can be changed",
     before: [...made({}, { finalizers: ["example.com/hold"] }), ["DELETE", one]],
     call: ["merge", one, { data: { a: "1" } }],
     status: 200,
     has: { data: { a: "1" } },
   },
   {
-    title: "what is released is shown for the last time",
+    title: "the removal of the last finalizer answers with the object",
     before: [...made({}, { finalizers: ["example.com/hold"] }), ["DELETE", one]],
     call: ["merge", one, { metadata: { finalizers: null } }],
     status: 200,
     has: { kind: "ConfigMap", "metadata.finalizers": undefined, "metadata.name": "a" },
   },
   {
-    title: "a name that is being deleted is taken",
+    title: "the name of an object that is being deleted is taken",
     before: [...made({}, { finalizers: ["example.com/hold"] }), ["DELETE", one]],
     call: ["POST", maps, configMap("a")],
     status: 409,
@@ -883,49 +883,49 @@ export const requestCases = exchanges([
     has: { "metadata.finalizers": ["example.com/hold", "foregroundDeletion"] },
   },
   {
-    title: "a deletion that orphans waits for the collector",
+    title: "a deletion with Orphan waits for the collector",
     before: made({}, { finalizers: ["example.com/hold"] }),
     call: ["DELETE", one, { orphanDependents: true }],
     status: 200,
     has: { "metadata.finalizers": ["example.com/hold", "orphan"] },
   },
   {
-    title: "a deletion of a collection tells what it took",
+    title: "a deletion of a collection answers with the deleted objects",
     before: many,
     call: ["DELETE", "v1:secrets?labelSelector=tier%3Dfront"],
     status: 200,
     has: { kind: "SecretList", "items.0.metadata.name": "a", "items.1.metadata.name": "b", "items.2": undefined },
   },
   {
-    title: "a dry deletion of a collection takes nothing",
+    title: "a dry deletion of a collection deletes nothing",
     before: [...many, ["DELETE", "v1:secrets?dryRun=All"]],
     call: ["GET", "v1:secrets"],
     status: 200,
     has: { "items.2.metadata.name": "c" },
   },
   {
-    title: "a pod that is bound is marked with its grace",
+    title: "a bound pod is marked with its grace period",
     before: [["POST", "v1:pods", pod("p", { nodeName: "n1", terminationGracePeriodSeconds: 7 })]],
     call: ["DELETE", "v1:pods/p"],
     status: 200,
     has: { "metadata.deletionGracePeriodSeconds": 7, kind: "Pod" },
   },
   {
-    title: "a pod's grace can be said",
+    title: "a pod's grace period can be given",
     before: [["POST", "v1:pods", pod("p", { nodeName: "n1" })]],
     call: ["DELETE", "v1:pods/p?gracePeriodSeconds=3"],
     status: 200,
     has: { "metadata.deletionGracePeriodSeconds": 3 },
   },
   {
-    title: "a pod's grace is not negative",
+    title: "a pod's grace period is not negative",
     before: [["POST", "v1:pods", pod("p", { nodeName: "n1" })]],
     call: ["DELETE", "v1:pods/p", { gracePeriodSeconds: -1 }],
     status: 200,
     has: { "metadata.deletionGracePeriodSeconds": 1 },
   },
   {
-    title: "a grace that is none is not understood",
+    title: "an invalid grace period is refused",
     before: made(),
     call: ["DELETE", `${one}?gracePeriodSeconds=long`],
     status: 400,
@@ -934,7 +934,7 @@ export const requestCases = exchanges([
   },
   // subresources
   {
-    title: "a pod that is missing is not evicted",
+    title: "a missing pod is not evicted",
     call: [
       "POST",
       "v1:pods/ghost/eviction",
@@ -970,7 +970,7 @@ export const requestCases = exchanges([
     has: { reason: undefined },
   },
   {
-    title: "a pod that is missing is not bound",
+    title: "a missing pod is not bound",
     call: [
       "POST",
       "v1:pods/ghost/binding",
@@ -988,7 +988,7 @@ export const requestCases = exchanges([
     causes: ["FieldValueInvalid spec.replicas"],
   },
   {
-    title: "a scale of what is missing answers 404",
+    title: "a scale of a missing object answers 404",
     call: ["GET", "apps/v1:deployments/ghost/scale"],
     status: 404,
     message: 'deployments.apps "ghost" not found',
@@ -1003,20 +1003,20 @@ export const requestCases = exchanges([
     has: { reason: "Conflict" },
   },
   {
-    title: "logs of a pod that is missing answer 404",
+    title: "logs of a missing pod answer 404",
     call: ["GET", "v1:pods/ghost/log"],
     status: 404,
     message: 'pods "ghost" not found',
   },
   {
-    title: "logs of a container that is none are refused",
+    title: "logs of an unknown container are refused",
     before: [["POST", "v1:pods", pod("p", { schedulerName: "nobody" })]],
     call: ["GET", "v1:pods/p/log?container=ghost"],
     status: 400,
     message: "container ghost is not valid for pod p",
   },
   {
-    title: "a subresource that is none answers 404",
+    title: "an unknown subresource answers 404",
     before: made(),
     call: ["GET", `${one}/status`],
     status: 404,

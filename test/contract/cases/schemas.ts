@@ -23,9 +23,9 @@ const defining = (spec: Json, more: Json = {}): Call => {
     },
   ];
 };
-/** What schemas and rules of custom resources refuse, fill in and drop, and what is refused of definitions. */
+/** What schemas and rules of custom resources refuse, default and drop, and which definitions are refused. */
 export const schemaCases = exchanges([
-  // what a schema refuses
+  // refusals of a schema
   {
     title: "a string is not too short",
     call: ["POST", at, check({ text: "a" })],
@@ -51,7 +51,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid spec.text"],
   },
   {
-    title: "a string is none of another type",
+    title: "a string is not a value of another type",
     call: ["POST", at, check({ text: 5 })],
     status: 422,
     message:
@@ -83,7 +83,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueTypeInvalid spec.count", "FieldValueInvalid <nil>"],
   },
   {
-    title: "an integer that JSON writes with a fraction of nothing is one",
+    title: "a number with a zero fraction is an integer",
     call: ["POST", `${at}?dryRun=All`, check({ count: 2.0 })],
     status: 201,
     has: { "spec.count": 2 },
@@ -111,7 +111,7 @@ export const schemaCases = exchanges([
     has: { "spec.ratio": 0.25 },
   },
   {
-    title: "a boolean is no string",
+    title: "a boolean is not a string",
     call: ["POST", at, check({ flag: "true" })],
     status: 422,
     message:
@@ -119,7 +119,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueTypeInvalid spec.flag", "FieldValueInvalid <nil>"],
   },
   {
-    title: "an enumeration has what it has",
+    title: "a value is one of its enumeration",
     call: ["POST", at, check({ color: "blue" })],
     status: 422,
     message:
@@ -127,7 +127,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueNotSupported spec.color", "FieldValueInvalid <nil>"],
   },
   {
-    title: "a format is looked at: ipv4",
+    title: "a format is checked: ipv4",
     call: ["POST", at, check({ address: "1.2.3" })],
     status: 422,
     message:
@@ -135,7 +135,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueTypeInvalid spec.address", "FieldValueInvalid <nil>"],
   },
   {
-    title: "a format is looked at: date-time",
+    title: "a format is checked: date-time",
     call: ["POST", at, check({ at: "yesterday" })],
     status: 422,
     message:
@@ -143,7 +143,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueTypeInvalid spec.at", "FieldValueInvalid <nil>"],
   },
   {
-    title: "a format is looked at: duration",
+    title: "a format is checked: duration",
     call: ["POST", at, check({ lasting: "long" })],
     status: 422,
     message:
@@ -205,7 +205,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueTooMany spec.options", "FieldValueInvalid <nil>"],
   },
   {
-    title: "a map's values are looked at",
+    title: "a map's values are checked",
     call: ["POST", at, check({ options: { a: "long" } })],
     status: 422,
     message:
@@ -221,19 +221,19 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid <nil>"],
   },
   {
-    title: "a null is nothing where it is not allowed",
+    title: "a null is dropped if it is not allowed",
     call: ["POST", `${at}?dryRun=All`, check({ text: null })],
     status: 201,
     has: { "spec.text": undefined },
   },
   {
-    title: "a null stays where it is allowed",
+    title: "a null stays if it is allowed",
     call: ["POST", `${at}?dryRun=All`, check({ maybe: null })],
     status: 201,
     has: { "spec.maybe": null },
   },
   {
-    title: "a null where there is a default becomes the default",
+    title: "a null of a field with a default becomes the default",
     call: ["POST", `${at}?dryRun=All`, check({ usually: null })],
     status: 201,
     has: { "spec.usually": "so" },
@@ -299,7 +299,7 @@ export const schemaCases = exchanges([
     },
   },
   {
-    title: "what the schema does not know is dropped",
+    title: "unknown fields are dropped",
     call: [
       "POST",
       `${at}?dryRun=All&fieldValidation=Ignore`,
@@ -309,13 +309,13 @@ export const schemaCases = exchanges([
     has: { "spec.colour": undefined, more: undefined, "spec.given": { one: 1 } },
   },
   {
-    title: "what is preserved is kept, and its known fields are looked at",
+    title: "preserved fields are kept, and the known ones are checked",
     call: ["POST", `${at}?dryRun=All`, check({ free: { known: 1, other: { deep: [1] } } })],
     status: 201,
     has: { "spec.free": { known: 1, other: { deep: [1] } } },
   },
   {
-    title: "known fields of what is preserved have their type",
+    title: "known fields of a preserving object have their type",
     call: ["POST", at, check({ free: { known: "x" } })],
     status: 422,
     message:
@@ -323,7 +323,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueTypeInvalid spec.free.known", "FieldValueInvalid <nil>"],
   },
   {
-    title: "a status is not the creator's",
+    title: "creation ignores status",
     call: ["POST", `${at}?dryRun=All`, { ...check(), status: { phase: "Good" } }],
     status: 201,
     has: { status: undefined },
@@ -405,7 +405,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid spec.minimum"],
   },
   {
-    title: "a rule without a message is told itself",
+    title: "a rule without a message is its own message",
     call: ["POST", at, check({ plain: 13 })],
     status: 422,
     message: 'Check.contract.example.com "c" is invalid: spec.plain: Invalid value: "integer": failed rule: self != 13',
@@ -426,7 +426,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid <nil>"],
   },
   {
-    title: "a transition is nothing to a creation",
+    title: "a transition rule does not apply to a creation",
     call: ["POST", `${at}?dryRun=All`, check({ frozen: "a", upwards: 3 })],
     status: 201,
     has: { "spec.frozen": "a" },
@@ -463,7 +463,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid spec.upwards"],
   },
   {
-    title: "optionalOldSelf asks of a creation too",
+    title: "a rule with optionalOldSelf also applies to a creation",
     call: ["POST", at, check({ first: 2 })],
     status: 422,
     message: 'Check.contract.example.com "c" is invalid: spec.first: Invalid value: "integer": first begins with 1',
@@ -491,7 +491,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid spec.amount"],
   },
   {
-    title: "a rule over a quantity that is none fails",
+    title: "a rule over an invalid quantity fails",
     call: ["POST", at, check({ amount: "lots" })],
     status: 422,
     message:
@@ -525,7 +525,7 @@ export const schemaCases = exchanges([
     has: { "spec.small": 2_147_483_648 },
   },
   {
-    title: "a number beyond 64 bits is no integer",
+    title: "a number beyond 64 bits is not an integer",
     call: ["POST", at, check({ small: 1e30 })],
     status: 422,
     message: /spec\.small: Invalid value: "number": spec\.small in body must be of type integer: "number"/,
@@ -547,7 +547,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid spec.broken"],
   },
   {
-    title: "a rule is not asked of an object whose schema is broken",
+    title: "a rule is not evaluated on an object that violates the schema",
     call: ["POST", at, check({ color: "blue", minimum: 5, maximum: 4 })],
     status: 422,
     message:
@@ -555,7 +555,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueNotSupported spec.color", "FieldValueInvalid <nil>"],
   },
   {
-    title: "a rule is asked of an object with values out of range",
+    title: "a rule is evaluated on an object with values out of range",
     call: ["POST", at, check({ count: 0, minimum: 5, maximum: 4 })],
     status: 422,
     message:
@@ -563,7 +563,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid spec.count", "FieldValueInvalid spec.minimum"],
   },
   {
-    title: "what was wrong before and did not change may stay",
+    title: "an invalid value that does not change may stay",
     before: made({ text: "fine" }),
     call: ["merge", `${at}/c`, { metadata: { labels: { a: "b" } } }],
     status: 200,
@@ -614,7 +614,7 @@ export const schemaCases = exchanges([
     },
   },
   {
-    title: "custom objects are chosen by their selectable fields",
+    title: "custom objects are selected by their selectable fields",
     before: [
       ["POST", at, check({ color: "red", count: 1 }, "one")],
       ["POST", at, check({ color: "green", count: 1 }, "two")],
@@ -624,7 +624,7 @@ export const schemaCases = exchanges([
     has: { "items.0.metadata.name": "one", "items.1": undefined },
   },
   {
-    title: "custom objects are not chosen by other fields",
+    title: "custom objects are not selected by other fields",
     call: ["GET", `${at}?fieldSelector=spec.text%3Da`],
     status: 400,
     message: "field label not supported: spec.text",
@@ -686,7 +686,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueRequired spec.validation.openAPIV3Schema.properties[spec].properties[a].type"],
   },
   {
-    title: "a list says what it is a list of",
+    title: "a list has a schema of its items",
     call: defining({ type: "object", properties: { a: { type: "array" } } }),
     status: 422,
     message:
@@ -771,7 +771,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid spec.validation.openAPIV3Schema.properties[spec].properties[a].default"],
   },
   {
-    title: "uniqueItems is not to be had",
+    title: "uniqueItems is not supported",
     call: defining({
       type: "object",
       properties: { a: { type: "array", items: { type: "string" }, uniqueItems: true } },
@@ -790,7 +790,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueForbidden spec.validation.openAPIV3Schema.properties[spec].additionalProperties"],
   },
   {
-    title: "a type is one of those there are",
+    title: "a type is one of the known types",
     call: defining({ type: "object", properties: { a: { type: "text" } } }),
     status: 422,
     message:
@@ -798,7 +798,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueNotSupported spec.validation.openAPIV3Schema.properties[spec].properties[a].type"],
   },
   {
-    title: "a rule is an expression",
+    title: "a rule must compile",
     call: defining({ type: "object", "x-kubernetes-validations": [{ rule: "self.", message: "x" }] }),
     status: 422,
     message:
@@ -806,7 +806,7 @@ export const schemaCases = exchanges([
     causes: ["FieldValueInvalid spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"],
   },
   {
-    title: "a rule names fields that there are",
+    title: "a rule names existing fields",
     call: defining({
       type: "object",
       properties: { a: { type: "string" } },
@@ -856,7 +856,7 @@ export const schemaCases = exchanges([
     ],
   },
   {
-    title: "preserveUnknownFields is no more",
+    title: "preserveUnknownFields is no longer supported",
     call: defining({ type: "object" }, { preserveUnknownFields: true }),
     status: 422,
     message:

@@ -32,7 +32,7 @@ export const subresourcesCases: readonly ContractCase[] = [
       ).toBe(5);
       const scaled = await api.get(apps(namespace, "deployments", "d"));
       expect(scaled.at("spec.replicas")).toBe(5);
-      // Of a Deployment annotations count as well, and its controller may have written its revision:
+      // A Deployment's annotations count as well, and its controller may have written its revision:
       // kubernetes/kubernetes pkg/registry/apps/deployment (v1.34).
       expect([2, 3]).toContain(scaled.at("metadata.generation"));
       const { group, path } = widgetGroup(namespace);
@@ -73,7 +73,7 @@ export const subresourcesCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "an eviction takes from the budget, and is refused when nothing is left",
+    title: "an eviction uses the budget, and is refused when it is used up",
     async run(api, namespace) {
       for (const name of ["a", "b"]) await readyPod(api, namespace, name, { app: "x" });
       const path = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets/guard`;

@@ -3,7 +3,7 @@ import { apps, configMap, core, created, deployment, type ContractCase } from ".
 
 export const updatingCases: readonly ContractCase[] = [
   {
-    title: "an update with the version that was read goes through, with an older one it conflicts",
+    title: "an update with the current version succeeds, with an older one it conflicts",
     async run(api, namespace) {
       const first = await created(api, core(namespace, "configmaps"), configMap("a"));
       const second = await api.put(core(namespace, "configmaps", "a"), { ...first.json, data: { key: "2" } });
@@ -28,7 +28,7 @@ export const updatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "an update of what is missing answers 404, with another name 400",
+    title: "an update of a missing object answers 404, with another name 400",
     async run(api, namespace) {
       expect((await api.put(core(namespace, "configmaps", "ghost"), configMap("ghost"))).status).toBe(404);
       await created(api, core(namespace, "configmaps"), configMap("a"));
@@ -38,7 +38,7 @@ export const updatingCases: readonly ContractCase[] = [
   {
     title: "generation counts changes of the spec and nothing else",
     async run(api, namespace) {
-      // Of a Deployment its controller would write annotations meanwhile, which count as well.
+      // A Deployment's controller would write annotations meanwhile, which count as well.
       const budgets = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;
       const first = await created(api, budgets, {
         apiVersion: "policy/v1",
@@ -56,7 +56,7 @@ export const updatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "the main endpoint leaves status alone, /status leaves the rest alone",
+    title: "the main endpoint ignores status, and /status ignores the rest",
     async run(api, namespace) {
       await created(api, apps(namespace, "deployments"), deployment("d"));
       const main = await api.patch(apps(namespace, "deployments", "d"), "merge", { status: { replicas: 9 } });
@@ -80,7 +80,7 @@ export const updatingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "PUT makes a lease that is missing",
+    title: "PUT creates a missing lease",
     async run(api, namespace) {
       const reply = await api.put(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/l`, {
         apiVersion: "coordination.k8s.io/v1",

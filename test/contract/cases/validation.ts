@@ -107,7 +107,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueInvalid metadata.finalizers", "FieldValueInvalid metadata.finalizers[0]"],
   },
   {
-    title: "a finalizer of nobody's own needs a domain",
+    title: "a finalizer outside Kubernetes' own needs a domain",
     call: ["POST", "v1:configmaps", configMap("a", {}, { finalizers: ["mine"] })],
     status: 422,
     message:
@@ -132,7 +132,7 @@ export const validationCases = exchanges([
     ],
   },
   {
-    title: "an Event can be nobody's owner",
+    title: "an Event cannot be an owner",
     call: ["POST", "v1:configmaps", configMap("a", {}, { ownerReferences: [owner({ kind: "Event" })] })],
     status: 422,
     message:
@@ -140,7 +140,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueInvalid metadata.ownerReferences"],
   },
   {
-    title: "there is one controller at most among owners",
+    title: "at most one owner is the controller",
     call: [
       "POST",
       "v1:configmaps",
@@ -156,35 +156,35 @@ export const validationCases = exchanges([
     causes: ["FieldValueInvalid metadata.ownerReferences"],
   },
   {
-    title: "a label that is no string is not understood",
+    title: "a label that is not a string is refused",
     call: ["POST", "v1:configmaps", configMap("a", {}, { labels: { a: 1 } })],
     status: 400,
     message:
       'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string',
   },
   {
-    title: "labels that are a list are not understood",
+    title: "labels that are a list are refused",
     call: ["POST", "v1:configmaps", configMap("a", {}, { labels: ["a"] })],
     status: 400,
     message:
       'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels of type map[string]string',
   },
   {
-    title: "a name that is a number is not understood",
+    title: "a name that is a number is refused",
     call: ["POST", "v1:configmaps", configMap("a", {}, { name: 5 })],
     status: 400,
     message:
       'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string',
   },
   {
-    title: "a time that is none is not understood",
+    title: "an invalid time is refused",
     call: ["POST", "v1:configmaps", configMap("a", {}, { creationTimestamp: "yesterday" })],
     status: 400,
     message:
       'ConfigMap in version "v1" cannot be handled as a ConfigMap: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"',
   },
   {
-    title: "what the server sets is not the creator's to set",
+    title: "creation ignores fields that the server sets",
     call: [
       "POST",
       "v1:configmaps?dryRun=All",
@@ -210,7 +210,7 @@ export const validationCases = exchanges([
     has: { "metadata.generation": 1 },
   },
   {
-    title: "a namespace in the body of a cluster's object is left out",
+    title: "a namespace in the body of a cluster-scoped object is dropped",
     call: [
       "POST",
       "/api/v1/nodes?dryRun=All",
@@ -220,7 +220,7 @@ export const validationCases = exchanges([
     has: { "metadata.namespace": undefined, "metadata.name": "{ns}" },
   },
   {
-    title: "a body without apiVersion and kind is what the path says",
+    title: "a body without apiVersion and kind takes them from the path",
     call: ["POST", "v1:configmaps?dryRun=All", { metadata: { name: "a" } }],
     status: 201,
     has: { kind: "ConfigMap", apiVersion: "v1", "metadata.name": "a" },
@@ -307,7 +307,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueRequired data[tls.crt]", "FieldValueRequired data[tls.key]"],
   },
   {
-    title: "a Secret of docker's has its key",
+    title: "a Docker Secret has its key",
     call: ["POST", "v1:secrets", secret({ type: "kubernetes.io/dockerconfigjson" })],
     status: 422,
     message: 'Secret "s" is invalid: data[.dockerconfigjson]: Required value',
@@ -330,7 +330,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueInvalid spec.containers[0].name"],
   },
   {
-    title: "a container's name is there once",
+    title: "a container's name is unique",
     call: ["POST", "v1:pods", pod("p", { containers: [container, container] })],
     status: 422,
     message: 'Pod "p" is invalid: spec.containers[1].name: Duplicate value: "main"',
@@ -381,7 +381,7 @@ export const validationCases = exchanges([
     has: { "spec.volumes": [{ name: "v", emptyDir: {} }] },
   },
   {
-    title: "a volume's name is there once",
+    title: "a volume's name is unique",
     call: [
       "POST",
       "v1:pods",
@@ -421,14 +421,14 @@ export const validationCases = exchanges([
     causes: ["FieldValueInvalid spec.containers[0].resources.requests"],
   },
   {
-    title: "a quantity that is none is not understood",
+    title: "an invalid quantity is refused",
     call: ["POST", "v1:pods", pod("p", containers({ resources: { requests: { cpu: "lots" } } }))],
     status: 400,
     message:
       "Pod in version \"v1\" cannot be handled as a Pod: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
   },
   {
-    title: "limits are requests where none are said, and say the class",
+    title: "limits are the default of requests, and decide the QoS class",
     call: ["POST", "v1:pods?dryRun=All", pod("p", containers({ resources: { limits: { cpu: "1", memory: "1Gi" } } }))],
     status: 201,
     has: {
@@ -475,7 +475,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueNotSupported spec.tolerations[0].effect"],
   },
   {
-    title: "a pod tolerates for five minutes what befalls its node",
+    title: "a pod tolerates an unready or unreachable node for five minutes",
     call: ["POST", "v1:pods?dryRun=All", pod("p")],
     status: 201,
     has: {
@@ -515,7 +515,7 @@ export const validationCases = exchanges([
     },
   },
   {
-    title: "a pod with a class of priority that is missing is forbidden",
+    title: "a pod with a missing priority class is forbidden",
     call: ["POST", "v1:pods", pod("p", { priorityClassName: "ghost" })],
     status: 403,
     message: 'pods "p" is forbidden: no PriorityClass with name ghost was found',
@@ -527,7 +527,7 @@ export const validationCases = exchanges([
     has: { "spec.priority": 2000001000 },
   },
   {
-    title: "a pod's containers cannot change, but for their images",
+    title: "a pod's containers cannot change, except for their images",
     before: [["POST", "v1:pods", pod("p", { schedulerName: "nobody" })]],
     call: ["json", "v1:pods/p", [{ op: "replace", path: "/spec/containers/0/name", value: "other" }]],
     status: 422,
@@ -558,14 +558,14 @@ export const validationCases = exchanges([
     causes: ["FieldValueForbidden spec"],
   },
   {
-    title: "the phase is not the main endpoint's to change",
+    title: "the main endpoint does not change the phase",
     before: [["POST", "v1:pods", pod("p", { schedulerName: "nobody" })]],
     call: ["merge", "v1:pods/p", { status: { phase: "Running" } }],
     status: 200,
     has: { "status.phase": "Pending" },
   },
   {
-    title: "a pod waits for no gate that it knows only later",
+    title: "a pod gets no scheduling gate later",
     before: [["POST", "v1:pods", pod("p", { schedulerName: "nobody" })]],
     call: ["merge", "v1:pods/p", { spec: { schedulingGates: [{ name: "example.com/gate" }] } }],
     status: 422,
@@ -592,7 +592,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueRequired spec.selector", "FieldValueInvalid spec.template.metadata.labels"],
   },
   {
-    title: "a Deployment's selector chooses its template",
+    title: "a Deployment's selector matches its template",
     call: [
       "POST",
       "apps/v1:deployments",
@@ -644,7 +644,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueForbidden spec.strategy.rollingUpdate"],
   },
   {
-    title: "a Deployment may not stand still while it rolls",
+    title: "a Deployment's surge and unavailability are not both zero",
     call: [
       "POST",
       "apps/v1:deployments",
@@ -697,7 +697,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueRequired spec.template.spec.restartPolicy"],
   },
   {
-    title: "a Job gets a selector of its own",
+    title: "a Job gets its own selector",
     call: [
       "POST",
       "batch/v1:jobs?dryRun=All",
@@ -719,7 +719,7 @@ export const validationCases = exchanges([
   },
   // policy
   {
-    title: "a budget says one of two figures",
+    title: "a budget has one of two limits",
     call: [
       "POST",
       "policy/v1:poddisruptionbudgets",
@@ -731,7 +731,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueInvalid spec"],
   },
   {
-    title: "a budget's figure is not negative",
+    title: "a budget's limit is not negative",
     call: ["POST", "policy/v1:poddisruptionbudgets", { ...budget("b", "x"), spec: { minAvailable: -1, selector: {} } }],
     status: 422,
     message:
@@ -767,14 +767,14 @@ export const validationCases = exchanges([
     causes: ["FieldValueRequired spec.ports"],
   },
   {
-    title: "a Service's ports have names where they are many",
+    title: "several ports of a Service have names",
     call: ["POST", "v1:services", service({ ports: [{ port: 80 }, { port: 81 }] })],
     status: 422,
     message: 'Service "s" is invalid: [spec.ports[0].name: Required value, spec.ports[1].name: Required value]',
     causes: ["FieldValueRequired spec.ports[0].name", "FieldValueRequired spec.ports[1].name"],
   },
   {
-    title: "a Service's port leads to the same port where nothing else is said",
+    title: "a Service's target port is its port by default",
     call: ["POST", "v1:services?dryRun=All", service({ ports: [{ port: 80 }] })],
     status: 201,
     has: {
@@ -857,7 +857,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueNotSupported subjects[0].kind"],
   },
   {
-    title: "a lease lasts for more than nothing",
+    title: "a lease's duration is positive",
     call: [
       "POST",
       "coordination.k8s.io/v1:leases",
@@ -896,14 +896,14 @@ export const validationCases = exchanges([
       'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "metadata.colour"',
   },
   {
-    title: "Warn is what is meant where nothing is said",
+    title: "Warn is the default",
     call: ["POST", "v1:configmaps?dryRun=All", { ...configMap("a"), one: 1 }],
     status: 201,
     has: { one: undefined },
     warnings: ['unknown field "one"'],
   },
   {
-    title: "Ignore says nothing",
+    title: "Ignore does not warn",
     call: ["POST", "v1:configmaps?dryRun=All&fieldValidation=Ignore", { ...configMap("a"), one: 1 }],
     status: 201,
     has: { one: undefined },
@@ -940,7 +940,7 @@ export const validationCases = exchanges([
     causes: ["FieldValueInvalid patch"],
   },
   {
-    title: "a way of checking fields is one of three",
+    title: "a field validation is one of three",
     call: ["POST", "v1:configmaps?fieldValidation=Maybe", configMap("a")],
     status: 422,
     message:

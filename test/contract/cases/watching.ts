@@ -14,7 +14,7 @@ import {
 
 export const watchingCases: readonly ContractCase[] = [
   {
-    title: "a watch from a revision tells what happened after it, in order",
+    title: "a watch from a revision reports the later events, in order",
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const first = await created(api, path, configMap("a"));
@@ -33,7 +33,7 @@ export const watchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a watch without a revision begins with what there is",
+    title: "a watch without a revision begins with the present state",
     async run(api, namespace) {
       const path = `${core(namespace, "secrets")}`;
       await created(api, path, { apiVersion: "v1", kind: "Secret", metadata: { name: "a" } });
@@ -45,7 +45,7 @@ export const watchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a watch with a selector tells what enters and what leaves it",
+    title: "a watch with a selector reports what enters and what leaves it",
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const made = await created(api, path, configMap("a", {}, { labels: { app: "x" } }));
@@ -61,7 +61,7 @@ export const watchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a watch of one name hears of no other",
+    title: "a watch of one name reports no other",
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const made = await created(api, path, configMap("a"));
@@ -161,7 +161,7 @@ export const watchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a watch with a selector by field tells what enters and what leaves it",
+    title: "a watch with a field selector reports what enters and what leaves it",
     async run(api, namespace) {
       const path = core(namespace, "pods");
       const made = await created(api, path, pod("p", { schedulerName: "nobody" }));
@@ -184,7 +184,7 @@ export const watchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a finalizer's removal is a deletion to those who watch",
+    title: "a watch sees a finalizer's removal as a deletion",
     async run(api, namespace) {
       const path = core(namespace, "configmaps");
       const made = await created(api, path, configMap("a", {}, { finalizers: ["example.com/hold"] }));
@@ -213,7 +213,7 @@ export const watchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a watch of custom objects tells of them in the version that is asked for",
+    title: "a watch of custom objects has the requested version",
     async run(api, namespace) {
       const { group, path } = widgetGroup(namespace);
       const watch = await api.watch(`${path}?watch=true`);
@@ -224,7 +224,7 @@ export const watchingCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "the end of an object that a finalizer held shows what was stored, its answer what was made of it",
+    title: "the last event of an object with a finalizer shows the stored state, the answer the new one",
     async run(api, namespace) {
       const path = core(namespace, "configmaps", "a");
       await created(

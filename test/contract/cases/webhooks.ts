@@ -8,7 +8,7 @@ const group = "admissionregistration.k8s.io";
 const configurations = (kind: Kind) => `/apis/${group}/v1/${kind.toLowerCase()}webhookconfigurations`;
 type Kind = "Validating" | "Mutating";
 
-/** A hook that is asked of a namespace's ConfigMaps, until the case ends. */
+/** A hook for a namespace's ConfigMaps, until the case ends. */
 async function hooked(
   { api, namespace, hooks }: { readonly api: Api; readonly namespace: string; readonly hooks: HookServer },
   {
@@ -19,7 +19,7 @@ async function hooked(
   use: (hook: { readonly reviews: readonly Json[] }) => Promise<void>,
 ): Promise<void> {
   const { url, reviews } = hooks.hook(namespace, answer);
-  // A second hook tells when the server has heard of both: it is asked of one name alone, and refuses it.
+  // A second hook shows when the server knows both: it is called for one name alone, and refuses it.
   const probe = hooks.hook(`${namespace}-probe`, () => ({ response: { allowed: false } }));
   const rules = [{ apiGroups: [""], apiVersions: ["v1"], operations: ["*"], resources: ["configmaps"] }];
   const common = {
@@ -73,7 +73,7 @@ const patching = (operations: unknown): HookAnswer => ({
   },
 });
 
-/** Rows: what a hook answers to the creation of ConfigMap `a`, and what its creator then sees. */
+/** Rows: a hook's answer to the creation of ConfigMap `a`, and what the creator then sees. */
 interface Row {
   readonly title: string;
   readonly kind?: Kind;
@@ -88,21 +88,21 @@ interface Row {
 }
 
 const rows: readonly Row[] = [
-  { title: "a hook that allows lets pass", answer: allowed, status: 201 },
+  { title: "a hook that allows a request lets it pass", answer: allowed, status: 201 },
   {
-    title: "a hook that refuses refuses",
+    title: "a hook that refuses a request stops it",
     answer: { response: { allowed: false } },
     status: 400,
     message: 'admission webhook "hook.example.com" denied the request without explanation',
   },
   {
-    title: "a hook that refuses says why",
+    title: "a refusal of a hook has its message",
     answer: { response: { allowed: false, status: { message: "too blue", code: 403, reason: "Forbidden" } } },
     status: 403,
     message: 'admission webhook "hook.example.com" denied the request: too blue',
   },
   {
-    title: "a hook that refuses gives a reason",
+    title: "a refusal of a hook has its reason",
     answer: { response: { allowed: false, status: { reason: "Colour" } } },
     status: 400,
     message: 'admission webhook "hook.example.com" denied the request: Colour',
@@ -114,31 +114,31 @@ const rows: readonly Row[] = [
     warnings: ["mind the colour", "and the size"],
   },
   {
-    title: "a hook that fails refuses",
+    title: "a hook that fails refuses the request",
     answer: { status: 500, body: "broken" },
     status: 500,
     message: /^Internal error occurred: failed calling webhook "hook\.example\.com": failed to call webhook: /,
   },
   {
-    title: "a hook that fails is passed over where failurePolicy is Ignore",
+    title: "a hook that fails is ignored with failurePolicy Ignore",
     answer: { status: 500, body: "broken" },
     more: { failurePolicy: "Ignore" },
     status: 201,
   },
   {
-    title: "a hook that says nothing sensible refuses",
+    title: "a hook with an invalid answer refuses the request",
     answer: { status: 200, body: "hello" },
     status: 500,
     message: /^Internal error occurred: failed calling webhook "hook\.example\.com": /,
   },
   {
-    title: "a hook that answers another review refuses",
+    title: "a hook that answers another review refuses the request",
     answer: { response: { uid: "other", allowed: true } },
     status: 500,
     message: /^Internal error occurred: failed calling webhook "hook\.example\.com": .*expected response\.uid=/,
   },
   {
-    title: "a hook that takes too long refuses",
+    title: "a hook that takes too long refuses the request",
     answer: "never",
     more: { timeoutSeconds: 1 },
     status: 500,
@@ -146,7 +146,7 @@ const rows: readonly Row[] = [
       /^Internal error occurred: failed calling webhook "hook\.example\.com": failed to call webhook: Post .*context deadline exceeded/,
   },
   {
-    title: "a hook that takes too long is passed over where failurePolicy is Ignore",
+    title: "a hook that takes too long is ignored with failurePolicy Ignore",
     answer: "never",
     more: { timeoutSeconds: 1, failurePolicy: "Ignore" },
     status: 201,
@@ -168,52 +168,52 @@ const rows: readonly Row[] = [
     shows: { key: "value" },
   },
   {
-    title: "what a hook makes of an object is checked",
+    title: "an object that a hook changed is validated",
     kind: "Mutating",
     answer: patching([{ op: "add", path: "/metadata/labels", value: { "a b": "c" } }]),
     status: 422,
     message: /^ConfigMap "a" is invalid: metadata\.labels: Invalid value: "a b"/,
   },
   {
-    title: "a hook whose patch does not fit refuses",
+    title: "a hook whose patch does not apply refuses the request",
     kind: "Mutating",
     answer: patching([{ op: "remove", path: "/data/ghost" }]),
     status: 500,
     message: /^Internal error occurred: /,
   },
   {
-    title: "a hook without side effects is asked of a dry run",
+    title: "a hook without side effects is called for a dry run",
     answer: { response: { allowed: false } },
     query: "?dryRun=All",
     status: 400,
   },
   {
-    title: "a hook's conditions leave out what they say",
+    title: "a hook's conditions exclude requests",
     answer: { response: { allowed: false } },
     more: { matchConditions: [{ name: "not-a", expression: "object.metadata.name != 'a'" }] },
     status: 201,
   },
   {
-    title: "a hook's conditions let the rest be asked",
+    title: "a hook's conditions leave other requests to the hook",
     answer: { response: { allowed: false } },
     more: { matchConditions: [{ name: "a", expression: "object.metadata.name == 'a'" }] },
     status: 400,
   },
   {
-    title: "a hook is asked of the operations it names",
+    title: "a hook is called for the operations that it names",
     answer: { response: { allowed: false } },
     more: { rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["DELETE"], resources: ["configmaps"] }] },
     status: 201,
   },
   {
-    title: "a hook is asked of the resources it names",
+    title: "a hook is called for the resources that it names",
     answer: { response: { allowed: false } },
     more: { rules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["*"], resources: ["secrets"] }] },
     status: 201,
   },
 ];
 
-/** Webhooks on loopback: what they are asked and what their answers do. */
+/** Webhooks on loopback: what they receive and what their answers do. */
 export const webhooksCases: readonly ContractCase[] = [
   ...rows.map(
     ({
@@ -241,7 +241,7 @@ export const webhooksCases: readonly ContractCase[] = [
     }),
   ),
   {
-    title: "a hook is told what, who and how",
+    title: "a hook receives the object, the user and the operation",
     async run(api, namespace, { hooks }) {
       await hooked({ api, namespace, hooks }, { answer: () => allowed }, async ({ reviews }) => {
         await created(api, core(namespace, "configmaps"), configMap("a"));
@@ -273,7 +273,7 @@ export const webhooksCases: readonly ContractCase[] = [
     },
   },
   {
-    title: "a hook that allows a deletion is asked once",
+    title: "a hook that allows a deletion is called once",
     async run(api, namespace, { hooks }) {
       await created(api, core(namespace, "configmaps"), configMap("a"));
       await hooked(

@@ -65,7 +65,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    title: "an owner that nobody is",
+    title: "an unknown owner",
     config: { storage: { files: [file("/etc/a", "a", { user: { name: "nobody-here" } })] } },
     is: "refused",
   },
@@ -91,19 +91,19 @@ const cases: readonly Case[] = [
     },
   },
   {
-    title: "a hash that is another one's",
+    title: "the hash of other contents",
     config: {
       storage: { files: [{ path: "/etc/s", contents: { ...text("plain"), verification: sum("sha512", "other") } }] },
     },
     is: "refused",
   },
   {
-    title: "contents that are not compressed as they say",
+    title: "contents that are not compressed as declared",
     config: { storage: { files: [{ path: "/etc/s", contents: { ...text("plain"), compression: "gzip" } }] } },
     is: "refused",
   },
   {
-    title: "something appended to what is there and to what is not",
+    title: "contents appended to existing and to missing files",
     config: {
       storage: {
         files: [
@@ -115,21 +115,21 @@ const cases: readonly Case[] = [
     },
   },
   {
-    title: "only another mode for what is there",
+    title: "only a new mode for an existing file",
     config: { storage: { files: [{ path: "/etc/hosts", mode: 0o600, user: { id: 5 } }] } },
   },
   {
-    title: "what is there keeps its owner and mode",
+    title: "an existing file keeps its owner and mode",
     before: put("/etc/mine", "was"),
     config: { storage: { files: [{ path: "/etc/mine", append: [text("!")] }] } },
   },
   {
-    title: "a file over another, where it may",
+    title: "a file over another, with overwrite",
     before: put("/etc/mine", "was"),
     config: { storage: { files: [file("/etc/mine", "is", { overwrite: true })] } },
   },
   {
-    title: "and where it may not",
+    title: "a file over another, without overwrite",
     before: put("/etc/mine", "was"),
     config: { storage: { files: [file("/etc/mine", "is")] } },
     is: "refused",
@@ -162,11 +162,15 @@ const cases: readonly Case[] = [
     },
   },
   {
-    title: "a folder anew",
+    title: "a folder that replaces another, with overwrite",
     before: put("/etc/there/in", "it"),
     config: { storage: { directories: [{ path: "/etc/there", overwrite: true }] } },
   },
-  { title: "a folder where a file is", config: { storage: { directories: [{ path: "/etc/hosts" }] } }, is: "refused" },
+  {
+    title: "a folder in the place of a file",
+    config: { storage: { directories: [{ path: "/etc/hosts" }] } },
+    is: "refused",
+  },
   {
     title: "links",
     config: {
@@ -193,7 +197,7 @@ const cases: readonly Case[] = [
     is: "refused",
   },
   {
-    title: "hard links, also to what lies deeper",
+    title: "hard links, also to deeper files",
     config: {
       storage: { files: [file("/etc/a/b/c", "x")], links: [{ path: "/etc/h", target: "/etc/a/b/c", hard: true }] },
     },
@@ -216,7 +220,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    title: "two names of one place",
+    title: "two paths of one file",
     config: { storage: { files: [file("/home/core/f", "x"), file("/var/home/core/f", "y")] } },
     is: "refused",
   },
@@ -249,7 +253,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    title: "a mask that is taken away",
+    title: "a mask that is removed",
     before: (machine) =>
       machine
         .newRoot()
@@ -398,7 +402,7 @@ for (const { name, path, reads } of ignitions) {
       },
     );
 
-    test("make the same of whatever both accept", { timeout: 120_000 }, async () => {
+    test("give the same tree for every configuration that both accept", { timeout: 120_000 }, async () => {
       const word = fc.constantFrom("a", "b", "c", "d/e", "d/f", "d", "hosts");
       const place = fc
         .tuple(fc.constantFrom("/etc", "/var/lib", "/home/core", "/opt"), word)

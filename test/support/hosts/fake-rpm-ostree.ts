@@ -15,12 +15,12 @@ import { type UnitModelState, emptyUnitModel, unitModel } from "../../../src/hos
 import { defaultKernel, kernelWords } from "../../../src/host/rpm-ostree/read-status.ts";
 
 /**
- * Support for tests: the programs of a real machine, played on a folder. It does what their documents say and refuses
- * what these do not know; each rule names its source. What a driver asks for against the rules is kept in `violations`.
+ * A test double of a real machine's programs on a folder. It does what their documents say and refuses what they do not
+ * mention; each rule names its source. Calls of a driver that break the rules are kept in `violations`.
  */
 export interface FakeSystem extends Machine {
   readonly processes: Processes;
-  /** Commands that no document knows, or options that the command does not have. */
+  /** Undocumented commands, and options that the command does not have. */
   readonly violations: readonly string[];
   /** Every command that was run, without chroot. */
   readonly ran: readonly (readonly string[])[];
@@ -29,13 +29,13 @@ export interface FakeSystem extends Machine {
   countsOf(service: string): { readonly restarts: number; readonly reloads: number };
   failToFinalise(reason: string): Promise<void>;
   breakUnits(names: readonly string[]): Promise<void>;
-  /** Faults: the next command that begins like this ends like that, whatever it would have done. */
+  /** Faults: the next command that begins with this text ends as given, whatever it would have done. */
   failNext(beginning: string, result: { readonly code: number; readonly stderr: string }): void;
   /** Units that report a failed reload although `systemctl reload` went well. */
   readonly quietlyBroken: Set<string>;
-  /** As somebody at the machine would, between our commands. */
+  /** Acts like a person at the machine, between our commands. */
   readonly os: { booted: FakeDeployment; staged: FakeDeployment | undefined; rollback: FakeDeployment | undefined };
-  /** What is not in the folder, so that a copy of it can be a system of its own. */
+  /** The state outside the folder, so that a copy of the folder can be a system of its own. */
   state(): FakeState;
 }
 
@@ -69,7 +69,7 @@ export interface FakeSystemOptions {
   readonly extensions: readonly string[];
   /** With it, `root` holds a copy of another fake system's folder. */
   readonly like?: FakeState;
-  /** What the settling unit does when it is started. */
+  /** What the unit that applies the image's content does when it is started. */
   readonly settle?: () => Promise<void>;
 }
 
@@ -131,10 +131,10 @@ export async function fakeSystem({
     staged: undefined,
     rollback: like?.rollback,
   };
-  /** The next boot is of what was booted before. */
+  /** The next boot uses the deployment that was booted before. */
   let goesBack = false;
   const rollbackEtc = "ostree/rollback-etc";
-  /** In the order in which they are shown, and numbered. */
+  /** Numbered, in display order. */
   const deployments = (): readonly {
     readonly deployment: FakeDeployment;
     readonly is: { booted: boolean; staged: boolean };
@@ -226,7 +226,7 @@ export async function fakeSystem({
   });
   const signal = new AbortController().signal;
 
-  /** Takes a command line apart; an option that is in neither list is one that the program does not have. */
+  /** Parses a command line; an option that is in neither list is one that the program does not have. */
   function parse(
     command: string,
     words: readonly string[],
@@ -274,8 +274,8 @@ export async function fakeSystem({
 
   async function stage(next: FakeDeployment): Promise<void> {
     os.staged = next;
-    // ostreedev/ostree src/libostree/ostree-sysroot-deploy.c: what is staged is described in /run, which a power cut
-    // empties.
+    // ostreedev/ostree src/libostree/ostree-sysroot-deploy.c: a staged deployment is recorded in /run, which a power
+    // cut empties.
     await write("/run/ostree/staged-deployment", JSON.stringify(next));
     await touchDeployments();
   }
@@ -608,7 +608,7 @@ export async function fakeSystem({
         return `${blocks.join("\n\n")}\n`;
       }
       case "start":
-        // systemctl(1): with --no-block nobody waits.
+        // systemctl(1): --no-block does not wait.
         if (name !== "default.target") unknown(["systemctl", ...words]);
         await model.startEnabled(signal);
         return "";
@@ -722,8 +722,8 @@ export async function fakeSystem({
         return "";
       }
       case "chpasswd": {
-        // chpasswd(8): user_name:password on each line; of Debian 12's it was seen that it takes any field, and writes
-        // down the day.
+        // chpasswd(8): user_name:password on each line. Debian 12's was observed to take any field, and to record the
+        // day.
         const { flags } = parse("chpasswd", args, ["--encrypted", "-e"], []);
         if (flags.size === 0) unknown(words);
         for (const line of input.split("\n").filter((each) => each !== "")) {
@@ -798,7 +798,7 @@ export async function fakeSystem({
     os.booted = next;
   }
 
-  /** Each deployment has an /etc of its own, which nobody merges on the way back. */
+  /** Each deployment has its own /etc, which is not merged on the way back. */
   async function goBack(): Promise<void> {
     if (os.rollback === undefined) return;
     [os.booted, os.rollback] = [os.rollback, os.booted];

@@ -19,7 +19,7 @@ import {
 import { sameEntry } from "../../../src/host/same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../../../src/host/unit-model.ts";
 
-/** Files, links, and the folders that somebody made; those that only hold something are not listed. */
+/** Files, links, and folders made on purpose; folders that only hold something are not listed. */
 type Tree = Map<string, HostEntry>;
 
 /**
@@ -34,7 +34,7 @@ export interface MemoryImage {
 
 export interface MemoryHostOptions {
   readonly images: Readonly<Record<string, MemoryImage>>;
-  /** The image that the machine is born with. */
+  /** The image of the machine's first deployment. */
   readonly image: string;
   readonly kernelArguments?: readonly string[];
   readonly users?: Readonly<Record<string, HostUser>>;
@@ -42,14 +42,14 @@ export interface MemoryHostOptions {
   readonly can?: OsAbilities;
   readonly freeBytes?: number;
   readonly random: Random;
-  /** Called when the machine is asked to reboot; whoever plays the power button calls `machine.boot` then. */
+  /** Called when the machine is asked to reboot; the harness that plays the power button then calls `machine.boot`. */
   readonly onReboot: (because: string) => void;
-  /** What the settling unit does when it is started. */
+  /** What the unit that applies the image's content does when it is started. */
   readonly settle?: (host: Host) => Promise<void>;
 }
 
 export interface MemoryHost extends Host, Machine {
-  /** Somebody chooses another system in the boot menu: one that has its own /etc, as its image ships it. */
+  /** Plays a person who chooses another system in the boot menu: one with its own /etc, as its image ships it. */
   bootOther(deployment: Deployment): Promise<{ readonly bootId: string }>;
   /** All files of the machine, for checks: path → text, or `→ target`. */
   snapshot(): ReadonlyMap<string, string>;
@@ -72,7 +72,7 @@ const everything: OsAbilities = {
 };
 const root = { uid: 0, gid: 0 } as const;
 const plainFolder: Ownership = { mode: 0o755, ...root };
-/** Story lines of one boot, and boots, that are kept. */
+/** Limits of the journal: lines of one boot, and boots. */
 const mostBookLines = 10_000;
 const mostBooks = 32;
 /** Those that every machine has. */
@@ -120,11 +120,11 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
   let bootId = options.random.uuid();
   let run: Tree = new Map();
   const state: Tree = new Map();
-  /** Folders that writes made: they go away when they are empty again. */
+  /** Folders that writes made: they are removed when they are empty again. */
   const made = new Set<string>();
   let broken: readonly string[] = [];
   const ledger = new Map<string, string>();
-  /** Story lines by boot, and how many of a boot are on the disk for certain. */
+  /** Journal lines by boot, and how many of a boot are certainly on the disk. */
   const books = new Map<string, { lines: string[]; durable: number }>();
   const passwords = new Map<string, string>();
   let units: UnitModelState = emptyUnitModel();
@@ -340,7 +340,7 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
       if (goesBack && rollback !== undefined) [booted, rollback] = [rollback, booted];
       goesBack = false;
       staged = undefined;
-      // Of what was not flushed a power cut leaves the beginning.
+      // After a power cut, the beginning of the unflushed lines remains.
       for (const book of orderly ? [] : books.values())
         book.lines = [
           ...book.lines.slice(0, book.durable),

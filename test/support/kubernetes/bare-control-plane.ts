@@ -13,8 +13,8 @@ const servers: readonly string[] = ["etcd", "kube-apiserver"];
 const patienceMs = 60_000;
 
 /**
- * A kube-apiserver on its etcd and nothing else: what it holds is what the test wrote, because no controller and no
- * scheduler writes beside it.
+ * A kube-apiserver on its etcd and nothing else: it holds only what the test wrote, because no controller and no
+ * scheduler runs.
  */
 export async function startBareControlPlane(): Promise<ControlPlaneAddress & { stop(): Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), "mco-bare-kubernetes-"));
@@ -28,7 +28,7 @@ export async function startBareControlPlane(): Promise<ControlPlaneAddress & { s
     .filter(({ name }) => servers.includes(name))
     .map(({ name, program, args }) => {
       const log = openSync(join(layout.logs, `${name}.log`), "a");
-      // The kernel ends them with us (prctl(2) PR_SET_PDEATHSIG).
+      // The kernel ends them with this process (prctl(2) PR_SET_PDEATHSIG).
       return spawn("setpriv", ["--pdeathsig", "TERM", "--", program, ...args], { stdio: ["ignore", log, log] });
     });
   const address = { directory, url: credentials.serverUrl };

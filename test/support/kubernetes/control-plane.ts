@@ -21,7 +21,7 @@ export interface ControlPlaneAddress {
   readonly url: string;
 }
 
-/** A control plane of Kubernetes' own programs, without machines and without the operator. */
+/** A control plane made of Kubernetes' own programs, without machines and without the operator. */
 export async function startControlPlane(): Promise<ControlPlaneAddress & { stop(): Promise<void> }> {
   const up = await mcoUp("mco-kubernetes-", [
     "--api-server",
@@ -44,7 +44,7 @@ export async function startControlPlane(): Promise<ControlPlaneAddress & { stop(
   };
 }
 
-/** The authority of a control plane, to issue certificates for whoever a test speaks as. */
+/** The authority of a control plane, which issues certificates for the users of a test. */
 export function authorityOf({ directory }: Pick<ControlPlaneAddress, "directory">): Promise<Authority> {
   const read = (name: string) => readFileSync(join(directory, "pki", name), "utf8");
   return certificateAuthority({

@@ -15,7 +15,7 @@ export interface RightUsed {
   readonly answer: "allowed" | "forbidden" | "refused";
 }
 
-/** What is read of `audit.k8s.io/v1` Event. */
+/** The fields of an `audit.k8s.io/v1` Event that are read. */
 interface AuditEvent {
   readonly verb: string;
   readonly user: { readonly username: string };
@@ -65,7 +65,10 @@ export function rightsUsed(log: string): readonly RightUsed[] {
   return [...found.values()];
 }
 
-/** Keeps what the components of a cluster asked of a real API server, until the last scenario of the run is over. */
+/**
+ * Keeps the requests that a cluster's components sent to a real API server, until the last scenario of the run has
+ * ended.
+ */
 export function keepRightsUsed(directory: string, { refusals }: { readonly refusals: boolean }): void {
   const log = join(directory, "logs", "audit.log");
   if (folder === undefined || !existsSync(log)) return;
@@ -76,7 +79,7 @@ export function keepRightsUsed(directory: string, { refusals }: { readonly refus
   );
 }
 
-/** What all clusters of this run asked. It is not kept any longer. */
+/** The requests of all clusters of this run; the record is deleted. */
 export function takeRightsKept(): readonly RightUsed[] {
   if (folder === undefined || !existsSync(folder)) return [];
   const kept = readdirSync(folder).flatMap(

@@ -3,12 +3,12 @@ import { type ControlPlaneAddress, hasKubernetes, startControlPlane } from "./co
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** The control plane that all files of a run share; `undefined` where it cannot be had. */
+    /** The control plane that all files of a run share; `undefined` where none is available. */
     readonly controlPlane: ControlPlaneAddress | undefined;
   }
 }
 
-/** One control plane for a whole run: `inject("controlPlane")` finds it. Who breaks servers starts an own one. */
+/** One control plane for a whole run: `inject("controlPlane")` finds it. A test that breaks servers starts its own. */
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   if (!hasKubernetes) {
     process.stdout.write(

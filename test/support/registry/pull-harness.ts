@@ -31,7 +31,7 @@ export async function registry(options?: TestRegistryOptions): Promise<TestRegis
   return started;
 }
 
-/** Waits that a pull asked for, none of which took place: all but the time that a connection may be quiet. */
+/** The waits that a pull asked for, none of which took place; the limit on a quiet connection is not among them. */
 export function hurriedClock() {
   const waits: number[] = [];
   const sleep = (milliseconds: number, signal?: AbortSignal) => {
@@ -48,7 +48,7 @@ export type PullChoices = Partial<Omit<PullOptions, "client" | "random">> & {
   readonly keys?: Readonly<Record<string, string>>;
 };
 
-/** Pulls into a store of its own, unless one is given, and gives what was waited for in between. */
+/** Pulls into a new store unless one is given; returns the waits. */
 export async function pull(
   image: string,
   choices: PullChoices = {},
@@ -87,7 +87,7 @@ export async function pull(
   }
 }
 
-/** What a failed piece of work is called, with its facts. */
+/** The code and the facts of a failure. */
 export async function failure(work: Promise<unknown>): Promise<Readonly<Record<string, unknown>>> {
   try {
     await work;

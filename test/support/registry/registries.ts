@@ -15,7 +15,7 @@ import { hashPassword } from "../../../src/registry/server/registry-users.ts";
 import type { Identity } from "../test-pki.ts";
 import { authJson } from "./settings.ts";
 
-/** Programs that a test cannot do without and that are not here, each with how to get it. */
+/** Programs that a test needs and that are missing here, each with the way to get it. */
 export const missingPrograms = (...programs: readonly string[]): readonly string[] =>
   programs
     .filter(

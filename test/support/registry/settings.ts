@@ -6,7 +6,7 @@ export const acceptAnything = '{"default":[{"type":"insecureAcceptAnything"}]}';
 export const authJson = (scope: string, user: string, password: string): string =>
   JSON.stringify({ auths: { [scope]: { auth: Buffer.from(`${user}:${password}`).toString("base64") } } });
 
-/** What a machine says that accepts everything and knows nobody. */
+/** The settings of a machine that accepts every image and has no credentials. */
 export const settings = (own: Partial<PullSettings> = {}): PullSettings => ({
   policy: acceptAnything,
   auth: undefined,

@@ -3,7 +3,7 @@ import { type IncomingMessage, type ServerResponse, createServer as createHttpSe
 import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 
-/** What a registry does to one request in place of what it should do. */
+/** What a registry does to one request instead of answering it. */
 export type Fault =
   /** Closes the connection after so many bytes of the body; the length in the header is the right one. */
   | { readonly do: "cut"; readonly afterBytes: number }
@@ -20,7 +20,7 @@ export type Fault =
   | { readonly do: "redirect"; readonly to: string }
   /** So many bytes, and then nothing more. */
   | { readonly do: "stall"; readonly afterBytes: number }
-  /** One byte at a time, for ever. */
+  /** One byte at a time, without end. */
   | { readonly do: "trickle"; readonly everyMs: number };
 
 export interface SeenRequest {
@@ -65,7 +65,7 @@ export const sha256Of = (bytes: Uint8Array | string): string =>
 
 const ociManifest = "application/vnd.oci.image.manifest.v1+json";
 
-/** A registry on loopback that does what it is told, and remembers what it was asked. */
+/** A scripted registry on loopback that records its requests. */
 export async function startTestRegistry(options: TestRegistryOptions = {}): Promise<TestRegistry> {
   const seen: SeenRequest[] = [];
   const manifests: TestRegistry["manifests"] = new Map();

@@ -1,0 +1,12 @@
+/** What a shortened list says of its rest. */
+export const andMore = (count: number): string => `and ${count} more`;
+
+/**
+ * The first `most` items, and how many more there are: `a, b and 3 more`.
+ *
+ * @param count how many there are in all, where `items` are only the first of them.
+ */
+export function listText(items: readonly string[], most: number, count: number = items.length): string {
+  const shown = items.slice(0, most);
+  return `${shown.join(", ")}${count > most ? ` ${andMore(count - shown.length)}` : ""}`;
+}
