@@ -15,6 +15,7 @@ const long = [
   "test/scenario/{books,crash,images,install,joining,machines,release}.test.ts",
   "test/contract/over-tls.test.ts",
   "test/contract/kubectl.test.ts",
+  "test/guards/library.test.ts",
   "test/differential/ignition/*.test.ts",
 ];
 /** What `make test` runs with small numbers, and `make test-long` with large ones. */

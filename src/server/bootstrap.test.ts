@@ -278,11 +278,11 @@ describe("mco server bootstrap", () => {
   });
 
   test.for([
-    { title: "no kubeconfig", args: ["--bootstrap-kubeconfig", "/nowhere"], says: "there is no /nowhere" },
+    { title: "no kubeconfig", args: ["--bootstrap-kubeconfig", "/nowhere"], says: "/nowhere does not exist" },
     {
       title: "a certificate that leads out of the folder",
       args: ["--bootstrap-certs", "r.example.com=../x"],
-      says: "--bootstrap-certs is HOST=FILE",
+      says: "--bootstrap-certs must be HOST=FILE",
     },
     { title: "an older TLS", args: ["--tls-min-version", "VersionTLS11"], says: "VersionTLS11 is not spoken" },
     { title: "an empty list of ciphers", args: ["--tls-cipher-suites="], says: "the list of ciphers is empty" },
