@@ -68,6 +68,8 @@ const create = (more: Partial<TokenRequest & { verb: "create" }> = {}): TokenReq
   pool: "worker",
   ttlMs: hour,
   uses: 1,
+  node: undefined,
+  addresses: [],
   pointer: false,
   server: undefined,
   json: true,

@@ -93,7 +93,7 @@ export function joinController(): Controller {
   const memory: JoinMemory = { reported: new Map(), bound: new Map() };
   return {
     name: "join",
-    watches: joinWatches,
+    watches: watchesOf(memory),
     owns: [
       "CertificateSigningRequest.status.conditions",
       "Node.metadata.annotations/joined-pool",
@@ -158,7 +158,7 @@ const keysOf = (caches: Caches, index: string, value: string): readonly string[]
     .byIndex(index, value)
     .map(({ metadata }) => metadata.name);
 
-const joinWatches: readonly [Watch, ...Watch[]] = [
+const watchesOf = ({ bound }: JoinMemory): readonly [Watch, ...Watch[]] => [
   watching<CertificateSigningRequest>({
     resource: kubernetes.CertificateSigningRequest,
     indexes: {
@@ -183,7 +183,13 @@ const joinWatches: readonly [Watch, ...Watch[]] = [
     concerns: ({ before, after }, caches) =>
       before === undefined && after !== undefined ? keysOf(caches, indexes.open, after.spec.pool) : [],
   }),
-  watching<NodeBinding>({ resource: NodeBinding, concerns: ({ key }, caches) => keysOf(caches, indexes.node, key) }),
+  watching<NodeBinding>({
+    resource: NodeBinding,
+    concerns: ({ key, after }, caches) => {
+      if (after === undefined || after.spec.publicKey === bound.get(key)?.spec.publicKey) bound.delete(key);
+      return keysOf(caches, indexes.node, key);
+    },
+  }),
   watching<ProvisioningToken>({
     resource: ProvisioningToken,
     concerns: ({ before, after }, caches) =>
@@ -214,8 +220,6 @@ function observeJoin(
   const pools = caches.of(MachineConfigPool).list();
   const nodes = caches.of(kubernetes.Node);
   const bindings = caches.of(NodeBinding).list();
-  for (const [node, own] of bound)
-    if (caches.of(NodeBinding).get(node)?.spec.publicKey === own.spec.publicKey) bound.delete(node);
   const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
   const question: JoinQuestion = {
     name,
