@@ -14,11 +14,17 @@ import { type Outcome, done } from "../kube/outcome.ts";
  * name that is free again, also where an administrator has freed it.
  */
 export function bindingController(): Controller {
-  const memory: BindingMemory = { pools: new Map() };
+  const memory: BindingMemory = { released: new Map() };
   return {
     name: "binding",
     watches: [
-      watching<NodeBinding>({ resource: NodeBinding }),
+      watching<NodeBinding>({
+        resource: NodeBinding,
+        concerns: ({ key, before, after }) => {
+          if (before !== undefined && after === undefined) memory.released.set(key, before.spec.pool);
+          return [key];
+        },
+      }),
       watching<Node>({
         resource: kubernetes.Node,
         keep: trimNode,
@@ -36,8 +42,8 @@ export function bindingController(): Controller {
     async reconcile(name, context): Promise<Outcome> {
       const { caches } = context;
       const binding = caches.of(NodeBinding).get(name);
-      if (binding === undefined) return released(name, memory, context);
-      memory.pools.set(name, binding.spec.pool);
+      reportReleased(name, memory, context);
+      if (binding === undefined) return done();
       const now = context.clock.now();
       const stay = bindingStay(binding, caches.of(kubernetes.Node).get(name)?.metadata.uid, now);
       if (stay.verdict === "stays") return done(stay.until === undefined ? undefined : (stay.until - now) / 1000);
@@ -47,8 +53,8 @@ export function bindingController(): Controller {
 }
 
 interface BindingMemory {
-  /** Pool of each bound name, for the report when it is free. */
-  readonly pools: Map<string, string>;
+  /** Names whose release is to be reported, each with the pool that it belonged to. */
+  readonly released: Map<string, string>;
 }
 
 async function perform(
@@ -82,16 +88,15 @@ async function perform(
   }
 }
 
-function released(name: string, { pools }: BindingMemory, { caches, report }: Context): Outcome {
-  const pool = caches.of(MachineConfigPool).get(pools.get(name) ?? "");
-  pools.delete(name);
+function reportReleased(name: string, { released }: BindingMemory, { caches, report }: Context): void {
+  const pool = caches.of(MachineConfigPool).get(released.get(name) ?? "");
+  released.delete(name);
   if (pool !== undefined)
     report({
       about: pool,
       notice: "NameReleased",
       message: `The name ${name} is free: its NodeBinding was deleted, and another machine of any pool may join by it`,
     });
-  return done();
 }
 
 /** Removes JoinPlaces whose time is over. */
