@@ -17,6 +17,8 @@ export * from "./books/machine-state-chapter.ts";
 export * from "./books/machine-state-journal.ts";
 export * as names from "./names.ts";
 export * from "./schema/object.ts";
+export * from "./kinds/join-place.ts";
+export * from "./kinds/node-binding.ts";
 export * from "./kinds/provisioning-token.ts";
 export * from "./books/report-table.ts";
 

@@ -259,7 +259,7 @@ const configServer: Rights = {
     rule(group, ["provisioningtokens"], ["get"]),
     rule(group, ["provisioningtokens/status"], ["patch"]),
     // Room for one node for each configuration that is served.
-    rule(group, ["joinplaces"], ["create", "delete"]),
+    rule(group, ["joinplaces"], ["create"]),
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.server]),
     // The API server decides who may read the metrics.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),

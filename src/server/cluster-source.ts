@@ -203,10 +203,6 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore {
     return (await kube.create(JoinPlace, place, { signal })).metadata.name;
   }
 
-  async remove(name: string): Promise<void> {
-    await this.#options.kube.delete(JoinPlace, { name }, { signal: this.#options.signal });
-  }
-
   async store(
     token: ProvisioningToken,
     status: NonNullable<ProvisioningToken["status"]>,

@@ -39,7 +39,6 @@ export interface ConfigSource {
 export interface PlaceStore {
   /** @returns its name. */
   add(place: JoinPlace["spec"]): Promise<string>;
-  remove(name: string): Promise<void>;
 }
 
 /** Where provisioning tokens are kept. */

@@ -93,6 +93,8 @@ export class Credentials {
   /** Tokens as this server wrote them last: watches bring that later. */
   readonly #fresh = new Map<string, ProvisioningToken>();
   readonly #givenBack = new Map<string, number>();
+  /** Requester and token → the place that was made for an answer that was never begun. */
+  readonly #unused = new Map<string, { readonly name: string; readonly until: number }>();
 
   constructor(options: CredentialsOptions) {
     this.#options = options;
@@ -163,6 +165,8 @@ export class Credentials {
   ): Promise<string | undefined | AccessRefusal> {
     const { places, clock, log } = this.#options;
     if (places === undefined) return undefined;
+    const unused = this.#takeUnused(requester, use);
+    if (unused !== undefined) return unused;
     const token = use === undefined ? undefined : this.#known(use.id)?.spec;
     const addresses = [...new Set([requester, ...(token?.addresses ?? [])])].slice(0, maxMachineAddresses);
     try {
@@ -184,13 +188,19 @@ export class Credentials {
     }
   }
 
-  /** Takes a place back whose machine was given nothing. */
-  removePlace(name: string): void {
-    const { places, log } = this.#options;
-    // One that stays ends by itself.
-    void places
-      ?.remove(name)
-      .catch((error: unknown) => log.debug({ error, place: name }, "a place stays until it ends"));
+  /** Keeps a place whose machine was given nothing, for the next request of the same machine. */
+  keepPlace(name: string, requester: string, use: TokenUse | undefined): void {
+    const key = placeKey(requester, use);
+    this.#unused.delete(key);
+    this.#unused.set(key, { name, until: this.#options.clock.now() + placeLifeMs / 2 });
+    forgetOldest(this.#unused, mostFresh);
+  }
+
+  #takeUnused(requester: string, use: TokenUse | undefined): string | undefined {
+    const key = placeKey(requester, use);
+    const unused = this.#unused.get(key);
+    this.#unused.delete(key);
+    return unused !== undefined && unused.until > this.#options.clock.now() ? unused.name : undefined;
   }
 
   /** Takes a use back whose answer was never begun. */
