@@ -336,6 +336,8 @@ const answerWaiting = (refused: readonly (readonly [Waiting, AccessRefusal])[]):
   for (const [{ resolve }, refusal] of refused) resolve(refusal);
 };
 
+const placeKey = (requester: string, use: TokenUse | undefined) => `${use?.id ?? ""} ${requester}`;
+
 function forgetOldest(map: Map<string, unknown>, most: number): void {
   const oldest = map.keys().next();
   if (map.size > most && oldest.done !== true) map.delete(oldest.value);
