@@ -262,11 +262,13 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
       metadata: { name: "late" },
       spec: { pool: "worker", expiresAt: timestampOf(Date.now() - 1000) },
     });
-    await cluster.until(JoinPlace, "late", (place) => place === undefined, "the place is gone");
+    const isThere = async (kind: typeof JoinPlace | typeof NodeBinding, name: string) =>
+      (await cluster.kube.list(kind as typeof JoinPlace)).items.some(({ metadata }) => metadata.name === name);
+    await expect.poll(() => isThere(JoinPlace, "late"), { timeout: 20_000 }).toBe(false);
     const [binding] = (await cluster.kube.list(NodeBinding)).items;
     const name = binding?.metadata.name ?? "";
     expect((await cluster.mco(["host", "fail", name])).code).toBe(0);
     await cluster.kube.delete(kubernetes.Node, { name });
-    await cluster.until(NodeBinding, name, (one) => one === undefined, "the name is free");
+    await expect.poll(() => isThere(NodeBinding, name), { timeout: 25_000 }).toBe(false);
   });
 });
