@@ -65,6 +65,7 @@ await runServer(
     source,
     runSource: () => Promise.resolve(),
     tokens: undefined,
+    places: undefined,
     access: "insecure",
     files: systemFiles,
     listen: configListen,

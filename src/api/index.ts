@@ -17,6 +17,8 @@ export * from "./books/machine-state-chapter.ts";
 export * from "./books/machine-state-journal.ts";
 export * as names from "./names.ts";
 export * from "./schema/object.ts";
+export * from "./kinds/join-place.ts";
+export * from "./kinds/node-binding.ts";
 export * from "./kinds/provisioning-token.ts";
 export * from "./books/report-table.ts";
 
@@ -33,6 +35,8 @@ import { MachineOSConfig } from "./kinds/machine-os-config.ts";
 import { MachineStateBook } from "./books/machine-state-book.ts";
 import { MachineStateChapter } from "./books/machine-state-chapter.ts";
 import { MachineStateJournal } from "./books/machine-state-journal.ts";
+import { JoinPlace } from "./kinds/join-place.ts";
+import { NodeBinding } from "./kinds/node-binding.ts";
 import { ProvisioningToken } from "./kinds/provisioning-token.ts";
 
 /** Every kind that this suite defines, in CRD installation order. */
@@ -46,6 +50,8 @@ export const definedResources = [
   MachineOSConfig,
   MachineOSBuild,
   ProvisioningToken,
+  JoinPlace,
+  NodeBinding,
   MachineStateJournal,
   MachineStateBook,
   MachineStateChapter,

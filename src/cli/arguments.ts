@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { McoError } from "../api/errors.ts";
 
@@ -37,4 +38,12 @@ export function durationOf(text: string, name: string): number {
   if (parts.map(([part]) => part).join("") !== text || ms <= 0)
     throw usageError(`${name} must be a time like 90m, 2h or 1d12h, not "${text}"`);
   return ms;
+}
+
+/** @returns the IP addresses, each in its canonical form. */
+export function readAddresses(texts: readonly string[], what: string): readonly string[] {
+  return texts.map((text) => {
+    if (isIP(text) === 0) throw usageError(`${what} must be an IP address, not "${text}"`);
+    return isIP(text) === 4 ? text : new URL(`http://[${text}]`).hostname.slice(1, -1);
+  });
 }

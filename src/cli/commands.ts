@@ -328,6 +328,25 @@ export const commands: Readonly<Record<string, Command>> = {
     flags: [directory, { flag: "--json", text: "print one JSON object" }],
     load: () => import("./commands/host.ts"),
   },
+  node: {
+    kind: "people",
+    summary: "Manage what nodes are bound to: the key that a name belongs to, and the addresses of its machine",
+    usage: ["list [flags]", "release NAME … [flags]", "address NAME IP … [flags]"],
+    words: [
+      { word: "list", text: "list the bound names with pool, expiry and addresses" },
+      {
+        word: "release NAME",
+        text: "free names, so that another machine or a reinstalled one can join by them; a certificate that is still valid is not revoked",
+      },
+      { word: "address NAME IP", text: "let a node serve under further addresses" },
+    ],
+    flags: [{ flag: "--json", text: "print one JSON object" }, directory, kubeconfig],
+    exitCodes: [
+      { code: "0", means: "done" },
+      { code: "1", means: "no such name is bound" },
+    ],
+    load: () => import("./commands/node.ts"),
+  },
   token: {
     kind: "people",
     summary: "Manage provisioning tokens, which let machines fetch a pool's configuration and join",
@@ -344,6 +363,16 @@ export const commands: Readonly<Record<string, Command>> = {
       { flag: "--pool", value: "POOL", text: "pool whose configuration the token gives access to" },
       { flag: "--ttl", value: "T", text: "lifetime, such as 90m, 2h or 1d12h (default 24h)" },
       { flag: "--uses", value: "N", text: "number of machines that can use the token (default 1)" },
+      {
+        flag: "--node",
+        value: "NAME",
+        text: "name of the machine: only a node of this name can join by the token, and no other pool's machine can take the name",
+      },
+      {
+        flag: "--address",
+        value: "IP",
+        text: "address of that machine that it may serve logs under, beside the one that it fetches its configuration from; repeatable",
+      },
       {
         flag: "--pointer",
         text: "print the Ignition pointer config for a new machine instead of the token alone",

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { MachineConfigPool, ProvisioningToken, definedResources, kubernetes } from "../api/index.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { memoryStore } from "../apiserver/storage/memory-store.ts";
 import { createApiServer } from "../apiserver/server.ts";
 import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
@@ -9,6 +10,7 @@ import { judgeToken, parseToken, tokenHash } from "../core/join/provisioning-tok
 import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
+import { nodeCommand, nodeRequestOf } from "./commands/node.ts";
 import { type TokenRequest, requestOf, run, tokenCommand } from "./commands/token.ts";
 
 const now = Date.UTC(2030, 0, 1);
@@ -68,6 +70,8 @@ const create = (more: Partial<TokenRequest & { verb: "create" }> = {}): TokenReq
   pool: "worker",
   ttlMs: hour,
   uses: 1,
+  node: undefined,
+  addresses: [],
   pointer: false,
   server: undefined,
   json: true,
@@ -254,5 +258,55 @@ describe("the kind ProvisioningToken", () => {
       { subresource: "status" },
     );
     expect((await kube.get(ProvisioningToken, { name: "a1b2c3d4e5" }))?.status?.uses).toBe(1);
+  });
+});
+
+describe("mco node", () => {
+  const binding = (name: string, addresses: readonly string[]) => ({
+    apiVersion: NodeBinding.apiVersion,
+    kind: NodeBinding.kind,
+    metadata: { name },
+    spec: { pool: "worker", publicKey: "a".repeat(64), expiresAt: "2026-01-01T00:00:00Z", addresses: [...addresses] },
+  });
+
+  async function node(kube: KubeClient, args: readonly string[], json = false) {
+    const [printed, complained]: [string[], string[]] = [[], []];
+    const io = {
+      out: (text: string) => printed.push(text),
+      err: (text: string) => complained.push(text),
+      screen: undefined,
+    };
+    const code = await nodeCommand({ kube, io }, nodeRequestOf(args, json));
+    return { code, text: printed.join(""), complaints: complained.join("") };
+  }
+
+  test("lists what names are bound to, frees them, and adds addresses [cli-node-1]", async () => {
+    const kube = await cluster();
+    expect((await node(kube, ["list"])).text).toContain("no name is bound");
+    for (const name of ["w0", "w1"]) await kube.create(NodeBinding, binding(name, ["10.0.0.1"]));
+    expect((await node(kube, ["address", "w0", "fd00:0::9", "10.0.0.1"])).text).toBe(
+      "w0 may serve under 10.0.0.1, fd00::9\n",
+    );
+    expect((await kube.get(NodeBinding, { name: "w0" }))?.spec.addresses).toEqual(["10.0.0.1", "fd00::9"]);
+    expect((await node(kube, ["list"])).text).toContain(
+      "w0    worker  no          2026-01-01T00:00:00Z  10.0.0.1,fd00::9",
+    );
+    expect(await node(kube, ["release", "w0", "w7"])).toMatchObject({
+      code: 1,
+      text: "the name w0 is free\n",
+      complaints: expect.stringContaining('"w7"') as string,
+    });
+    expect(JSON.parse((await node(kube, ["list"], true)).text)).toMatchObject({ bindings: [{ name: "w1" }] });
+    expect((await node(kube, ["address", "w7", "10.0.0.1"])).code).toBe(1);
+  });
+
+  test.for([
+    { args: [], says: "name a verb" },
+    { args: ["drop"], says: 'unknown verb "drop"' },
+    { args: ["release"], says: "mco node release NAME" },
+    { args: ["address", "w0"], says: "mco node address NAME IP" },
+    { args: ["address", "w0", "w0.example"], says: "must be an IP address" },
+  ])("$args is refused with what to write", ({ args, says }) => {
+    expect(() => nodeRequestOf(args, false)).toThrow(says);
   });
 });

@@ -45,7 +45,7 @@ test("a pointer leads to the config server with a token for one machine and one 
     issuePointer(
       kube,
       { name: "worker-9", pool: "worker" },
-      { address: "127.1.2.3", clock, random: systemRandom },
+      { address: "127.1.2.3", hostAddress: "127.1.2.19", clock, random: systemRandom },
       never,
     );
   await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });

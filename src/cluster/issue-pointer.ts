@@ -16,19 +16,30 @@ const lifeMs = 7 * 86_400_000;
  * What an empty machine is given: the address of its configuration, the authority to trust there, and a token for one
  * answer. `undefined` if no config server's authority is published.
  *
- * @param address of the config server.
+ * @param address of the config server; `hostAddress` is the machine's own.
  */
 export async function issuePointer(
   kube: KubeClient,
   { name, pool }: Pick<HostRecord, "name" | "pool">,
-  { address, clock, random }: { readonly address: string; readonly clock: Clock; readonly random: Random },
+  {
+    address,
+    hostAddress,
+    clock,
+    random,
+  }: { readonly address: string; readonly hostAddress: string; readonly clock: Clock; readonly random: Random },
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const authorities = (await kube.get(kubernetes.ConfigMap, { name: objects.configServerCa, namespace }, { signal }))
     ?.data?.[authorityKey];
   if (authorities === undefined || authorities === "") return undefined;
   const before = await kube.list(ProvisioningToken, { labelSelector: `${labels.hostname}=${name}` }, { signal });
-  const { text, object } = newToken(random, { pool, expiresAt: clock.now() + lifeMs, maxUses: 1 });
+  const { text, object } = newToken(random, {
+    pool,
+    expiresAt: clock.now() + lifeMs,
+    maxUses: 1,
+    node: name,
+    addresses: [hostAddress],
+  });
   await kube.create(
     ProvisioningToken,
     { ...object, metadata: { ...object.metadata, labels: { ...object.metadata.labels, [labels.hostname]: name } } },

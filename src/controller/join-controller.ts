@@ -1,57 +1,66 @@
-import { type CertificateSigningRequest, type Node, kubernetes } from "../api/foreign/kubernetes.ts";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
+import { type CertificateSigningRequest, type Node, type Service, kubernetes } from "../api/foreign/kubernetes.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
-import { annotations, namespace, nodeIdentity, objects } from "../api/names.ts";
-import { conditionOf } from "../api/schema/object.ts";
+import { NodeBinding } from "../api/kinds/node-binding.ts";
+import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { annotations, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
+import { conditionOf, timestampOf } from "../api/schema/object.ts";
 import { readCertificateRequest } from "../core/certificates/certificate-request-facts.ts";
-import { type CsrFacts, type CsrVerdict, type NodeOfName, judgeCsr } from "../core/join/judge-csr.ts";
+import { type AddressOwners, type JoinQuestion, othersIn, placeFor, reservedFor } from "../core/join/join-places.ts";
+import { type CsrFacts, type CsrVerdict, type NameBinding, type NodeOfName, judgeCsr } from "../core/join/judge-csr.ts";
 import type { KubeletRequest } from "../core/join/kubelet-request.ts";
 import { labelsOfJoin, poolOfNode } from "../core/pool/pool-of-node.ts";
-import { trimNode } from "../core/pool/trim.ts";
+import { trimNode, trimService } from "../core/pool/trim.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
-import { isConflict, isNotFound } from "../kube/kube-error.ts";
+import { isAlreadyExists, isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
 
 const indexes = {
   /** By the node that the request is about. */
   node: "node",
-  /** By requester, of requests that were approved. */
-  approvedOf: "approved-of",
-  /** Undecided requests, in one list. */
+  /** Undecided requests, by the pool of the account that asks. */
   open: "open",
 } as const;
 
-/**
- * A waiting machine is checked again at this interval, for changes that no watch reports: other machines that have
- * joined.
- */
+/** A waiting machine is checked again at this interval, for changes that no watch reports. */
 const reconcileAfterSeconds = 60;
-/** A machine that has joined makes room for one other; not every waiting machine may take it. */
-const wokenAtOnce = 3;
 
 const is = ({ status }: CertificateSigningRequest, type: string) =>
   conditionOf(status?.conditions, type)?.status === "True";
 const isOpen = (request: CertificateSigningRequest) =>
   !["Approved", "Denied", "Failed"].some((type) => is(request, type));
 
-/** Parsed requests: each is read whenever another one of its pool is checked. */
-const readings = new WeakMap<CertificateSigningRequest, KubeletRequest | "unreadable">();
+interface Reading {
+  readonly asked: KubeletRequest;
+  /** SHA-256 of its public key, in hexadecimal digits. */
+  readonly publicKey: string;
+}
 
-function askedBy(request: CertificateSigningRequest): KubeletRequest | undefined {
+/** Parsed requests: each is read whenever something changes that it waits for. */
+const readings = new WeakMap<CertificateSigningRequest, Reading | "unreadable">();
+
+function readingOf(request: CertificateSigningRequest): Reading | undefined {
   const { spec } = request;
   const known = readings.get(request);
   if (known !== undefined) return known === "unreadable" ? undefined : known;
   const reading = readCertificateRequest(spec.request);
-  const asked =
+  const fresh: Reading | undefined =
     reading.verdict === "read"
-      ? { signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts }
+      ? {
+          asked: { signer: spec.signerName, usages: spec.usages ?? [], asked: reading.facts },
+          publicKey: bytesToHex(sha256(reading.facts.publicKey)),
+        }
       : undefined;
-  readings.set(request, asked ?? "unreadable");
-  return asked;
+  readings.set(request, fresh ?? "unreadable");
+  return fresh;
 }
 
 /** The nodes that a request is about: one, except for requests that are never granted. */
 const nodesOf = (request: CertificateSigningRequest): readonly string[] =>
-  (askedBy(request)?.asked.commonNames ?? []).flatMap((name) =>
+  (readingOf(request)?.asked.asked.commonNames ?? []).flatMap((name) =>
     name.startsWith(nodeIdentity.userPrefix) ? [name.slice(nodeIdentity.userPrefix.length)] : [],
   );
 
@@ -77,35 +86,44 @@ const relevant = (node: Node | undefined) =>
 /**
  * Admits machines: approves the certificate that a machine of a pool joins with and those that it requests as a node,
  * denies requests that are never allowed, and gives a joined node the labels of its pool, which its kubelet may not
- * set. Requests of other users are never touched.
+ * set. Before it approves a client certificate it binds the name to the key, in a NodeBinding. Requests of other users
+ * are never touched.
  */
 export function joinController(): Controller {
-  const memory: JoinMemory = { told: new Map(), crowded: new Set(), granted: new Map() };
+  const memory: JoinMemory = { reported: new Map(), bound: new Map() };
   return {
     name: "join",
     watches: watchesOf(memory),
-    owns: ["CertificateSigningRequest.status.conditions", "Node.metadata.annotations/joined-pool"],
+    owns: [
+      "CertificateSigningRequest.status.conditions",
+      "Node.metadata.annotations/joined-pool",
+      "NodeBinding.spec.publicKey",
+      "NodeBinding.spec.expiresAt",
+    ],
 
     async reconcile(key, context): Promise<Outcome> {
       const { caches } = context;
-      const { told, crowded, granted } = memory;
       const request = caches.of(kubernetes.CertificateSigningRequest).get(key);
-      crowded.delete(key);
-      if (request === undefined || !isOpen(request)) {
-        granted.delete(key);
-        told.delete(key);
-      }
+      if (request === undefined || !isOpen(request)) memory.reported.delete(key);
       if (request === undefined || request.metadata.deletionTimestamp !== undefined) return done();
       if (is(request, "Approved")) return welcome(request, context);
-      if (!isOpen(request) || granted.has(key)) return done();
+      if (!isOpen(request)) return done();
 
-      const verdict = judgeCsr(factsOf(request, caches, [...granted.values()]));
+      const observed = observeJoin(request, memory, context);
+      const verdict = judgeCsr(observed.facts);
       switch (verdict.verdict) {
         case "leave":
           return done();
         case "approve":
+          if (
+            request.spec.signerName === signers.kubeletClient &&
+            !(await bindName(request, observed, memory, context))
+          )
+            return done(1);
+          await decide(request, verdict, context);
+          return done();
         case "deny":
-          if ((await decide(request, verdict, context)) && verdict.verdict === "approve") granted.set(key, request);
+          await decide(request, verdict, context);
           return done();
         case "wait":
           return wait(request, verdict, memory, context);
@@ -115,60 +133,23 @@ export function joinController(): Controller {
 }
 
 interface JoinMemory {
-  /** What was last reported of a waiting request. */
-  readonly told: Map<string, string>;
-  /** Requests that wait until other machines have joined. */
-  readonly crowded: Set<string>;
-  /** Approved requests that the watch does not show as approved yet. */
-  readonly granted: Map<string, CertificateSigningRequest>;
+  /** Request → what was last reported of it while it waits. */
+  readonly reported: Map<string, string>;
+  /** Node → its binding as this process wrote it last: the watch brings it later. */
+  readonly bound: Map<string, NodeBinding>;
 }
 
 function wait(
   request: CertificateSigningRequest,
   { reason, message }: Exclude<CsrVerdict, { verdict: "leave" }>,
-  { told, crowded }: JoinMemory,
+  { reported }: JoinMemory,
   { report }: Pick<Context, "report">,
 ): Outcome {
   const { name } = request.metadata;
-  if (told.get(name) !== message)
+  if (reported.get(name) !== message)
     report({ about: request, notice: reason, type: "Warning", message: `Not approved: ${message}` });
-  told.set(name, message);
-  if (reason === "TooManyUnderWay") crowded.add(name);
+  reported.set(name, message);
   return waiting(reason, message, reconcileAfterSeconds);
-}
-
-/** Wakes some requests that wait for room; one that finds none waits again. */
-function wake({ crowded }: JoinMemory): readonly string[] {
-  const woken = [...crowded].slice(0, wokenAtOnce);
-  for (const key of woken) crowded.delete(key);
-  return woken;
-}
-
-function watchesOf(memory: JoinMemory): readonly [Watch, ...Watch[]] {
-  return [
-    watching<CertificateSigningRequest>({
-      resource: kubernetes.CertificateSigningRequest,
-      indexes: {
-        [indexes.node]: nodesOf,
-        [indexes.approvedOf]: (request) => (is(request, "Approved") ? [request.spec.username ?? ""] : []),
-        [indexes.open]: (request) => (isOpen(request) ? [""] : []),
-      },
-    }),
-    watching<Node>({
-      resource: kubernetes.Node,
-      keep: trimNode,
-      concerns: ({ key, before, after }, caches) =>
-        relevant(before) === relevant(after)
-          ? []
-          : [...keysOf(caches, indexes.node, key), ...(before === undefined ? wake(memory) : [])],
-    }),
-    // A machine may be waiting for a new pool.
-    watching<MachineConfigPool>({
-      resource: MachineConfigPool,
-      concerns: ({ before, after }, caches) =>
-        before === undefined || after === undefined ? keysOf(caches, indexes.open, "") : [],
-    }),
-  ];
 }
 
 const keysOf = (caches: Caches, index: string, value: string): readonly string[] =>
@@ -177,48 +158,201 @@ const keysOf = (caches: Caches, index: string, value: string): readonly string[]
     .byIndex(index, value)
     .map(({ metadata }) => metadata.name);
 
-/** @param granted requests whose approval the cache may not show yet. */
-function factsOf(
+const watchesOf = ({ bound }: JoinMemory): readonly [Watch, ...Watch[]] => [
+  watching<CertificateSigningRequest>({
+    resource: kubernetes.CertificateSigningRequest,
+    indexes: {
+      [indexes.node]: nodesOf,
+      [indexes.open]: (request) => (isOpen(request) ? [poolOfAccount(request) ?? ""] : []),
+    },
+  }),
+  watching<Node>({
+    resource: kubernetes.Node,
+    keep: trimNode,
+    concerns: ({ key, before, after }, caches) =>
+      relevant(before) === relevant(after) ? [] : keysOf(caches, indexes.node, key),
+  }),
+  // A machine may be waiting for a new pool, for a place, or for its name.
+  watching<MachineConfigPool>({
+    resource: MachineConfigPool,
+    concerns: ({ key, before, after }, caches) =>
+      before === undefined || after === undefined ? keysOf(caches, indexes.open, key) : [],
+  }),
+  watching<JoinPlace>({
+    resource: JoinPlace,
+    concerns: ({ before, after }, caches) =>
+      before === undefined && after !== undefined ? keysOf(caches, indexes.open, after.spec.pool) : [],
+  }),
+  watching<NodeBinding>({
+    resource: NodeBinding,
+    concerns: ({ key, after }, caches) => {
+      if (after === undefined || after.spec.publicKey === bound.get(key)?.spec.publicKey) bound.delete(key);
+      return keysOf(caches, indexes.node, key);
+    },
+  }),
+  watching<ProvisioningToken>({
+    resource: ProvisioningToken,
+    concerns: ({ before, after }, caches) =>
+      [before, after].flatMap((token) => keysOf(caches, indexes.node, token?.spec.node ?? "")),
+  }),
+  watching<Service>({ resource: kubernetes.Service, keep: trimService, concerns: () => [] }),
+  watching<ControllerConfig>({ resource: ControllerConfig, concerns: () => [] }),
+];
+
+interface ObservedJoin {
+  readonly facts: CsrFacts;
+  readonly binding: NodeBinding | undefined;
+  readonly place: JoinPlace | undefined;
+}
+
+/**
+ * Everything that decides about one request. A binding that the cache does not show yet, or not as it is, is found out
+ * when the name is bound: that write is refused then.
+ */
+function observeJoin(
   request: CertificateSigningRequest,
-  caches: Caches,
-  granted: readonly CertificateSigningRequest[],
-): CsrFacts {
+  { bound }: JoinMemory,
+  { caches, clock }: Context,
+): ObservedJoin {
+  const reading = readingOf(request);
+  const name = nodesOf(request)[0] ?? "";
+  const now = clock.now();
   const pools = caches.of(MachineConfigPool).list();
   const nodes = caches.of(kubernetes.Node);
-  const name = nodesOf(request)[0];
-  const node = name === undefined ? undefined : nodes.get(name);
-  const approved = caches
-    .of(kubernetes.CertificateSigningRequest)
-    .byIndex(indexes.approvedOf, request.spec.username ?? "");
-  const alsoApproved = granted.filter(({ spec }) => spec.username === request.spec.username);
-  const underWay = new Set(
-    [...approved, ...alsoApproved].flatMap(nodesOf).filter((other) => other !== name && nodes.get(other) === undefined),
-  );
-  return {
+  const bindings = caches.of(NodeBinding).list();
+  const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
+  const question: JoinQuestion = {
+    name,
+    pool: poolOfAccount(request) ?? "",
+    places: caches.of(JoinPlace).list(),
+    tokens: caches.of(ProvisioningToken).list(),
+    bindings,
+    taken: new Set([...bound.values()].flatMap(({ spec }) => spec.place ?? [])),
+    now,
+  };
+  const place = placeFor(question);
+  const node = name === "" ? undefined : nodes.get(name);
+  const asked = [...(reading?.asked.asked.dnsNames ?? []), ...(reading?.asked.asked.ipAddresses ?? [])];
+  const facts: CsrFacts = {
     namespace,
     requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
-    request: askedBy(request),
+    request: reading?.asked,
+    publicKey: reading?.publicKey ?? "",
     pools: pools.map(({ metadata }) => metadata.name),
     node: node === undefined ? undefined : nodeOfName(node, pools),
-    underWay: underWay.size,
+    binding: binding === undefined ? undefined : bindingFacts(binding, now),
+    place: place?.metadata.name,
+    reservedFor: reservedFor(question),
+    others: asked.length === 0 ? [] : othersIn(name, asked, addressOwners(caches, bindings)),
   };
+  return { facts, binding, place };
+}
+
+const bindingFacts = ({ spec }: NodeBinding, now: number): NameBinding => ({
+  pool: spec.pool,
+  publicKey: spec.publicKey,
+  isGood: Date.parse(spec.expiresAt) > now,
+  addresses: spec.addresses ?? [],
+});
+
+function addressOwners(caches: Caches, bindings: readonly NodeBinding[]): AddressOwners {
+  const services = caches
+    .of(kubernetes.Service)
+    .list()
+    .flatMap(({ metadata, spec }) =>
+      [...(spec?.clusterIPs ?? []), spec?.clusterIP, ...(spec?.externalIPs ?? [])].flatMap((address) =>
+        address === undefined || address === "" || address === "None"
+          ? []
+          : [[address, `${metadata.namespace}/${metadata.name}`] as const],
+      ),
+    );
+  return {
+    nodes: caches
+      .of(kubernetes.Node)
+      .list()
+      .map(({ metadata, status: { addresses = [] } = {} }) => ({
+        name: metadata.name,
+        addresses: addresses.map(({ address }) => address),
+      })),
+    bindings,
+    services: new Map(services),
+    apiServer: apiServerHosts(caches.of(ControllerConfig).get(objects.controllerConfig)),
+  };
+}
+
+function apiServerHosts(config: ControllerConfig | undefined): readonly string[] {
+  const status = config?.spec.infra?.["status"] as Readonly<Record<string, unknown>> | undefined;
+  return [status?.["apiServerInternalURI"], status?.["apiServerURL"]].flatMap((url) =>
+    typeof url === "string" && URL.canParse(url) ? [new URL(url).hostname] : [],
+  );
 }
 
 function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName {
   const membership = poolOfNode(node, pools);
   const ready = conditionOf(node.status?.conditions, "Ready")?.status;
-  const addresses = node.status?.addresses ?? [];
   return {
     pool: membership.verdict === "member" ? membership.pool : undefined,
     joinedPool: node.metadata.annotations?.[annotations.joinedPool],
     // A kubelet that is unavailable now was heard from before.
     inService:
       ready === "True" || ready === "Unknown" || node.metadata.annotations?.[annotations.currentConfig] !== undefined,
-    names: addresses.flatMap(({ type, address }) =>
+    names: (node.status?.addresses ?? []).flatMap(({ type, address }) =>
       ["Hostname", "InternalDNS", "ExternalDNS"].includes(type) ? [address] : [],
     ),
-    addresses: addresses.flatMap(({ type, address }) => (["InternalIP", "ExternalIP"].includes(type) ? [address] : [])),
   };
+}
+
+/** Fields of a binding that has ended and that another machine takes. */
+const absent = { place: null, addresses: null, nodeUID: null } as const;
+
+/** kube-controller-manager --cluster-signing-duration: what a request that names no duration gets at most. */
+const longestSeconds = 366 * 86_400;
+
+/**
+ * Binds the name to the key of a request that is about to be approved: whoever asks for the same name next is refused,
+ * also if this process ends before it approves. @returns `false`: another writer was first; it must be judged again.
+ */
+async function bindName(
+  request: CertificateSigningRequest,
+  { facts, binding, place }: ObservedJoin,
+  { bound }: JoinMemory,
+  { kube, clock, signal }: Context,
+): Promise<boolean> {
+  const [name = ""] = nodesOf(request);
+  const until = clock.now() + 1000 * Math.min(longestSeconds, request.spec.expirationSeconds ?? longestSeconds);
+  const isSame = binding !== undefined && binding.spec.publicKey === facts.publicKey;
+  const isGood = facts.binding?.isGood === true;
+  const isNode = facts.requester.username === `${nodeIdentity.userPrefix}${name}`;
+  const spec: NodeBinding["spec"] = {
+    ...(binding !== undefined && (isNode || isGood)
+      ? binding.spec
+      : {
+          pool: poolOfAccount(request) ?? facts.node?.joinedPool ?? "",
+          ...(place === undefined || isNode
+            ? {}
+            : { place: place.metadata.name, addresses: place.spec.addresses ?? [] }),
+        }),
+    publicKey: facts.publicKey,
+    expiresAt: isSame && Date.parse(binding.spec.expiresAt) > until ? binding.spec.expiresAt : timestampOf(until),
+  };
+  const metadata = { name, ...(binding === undefined ? {} : { resourceVersion: binding.metadata.resourceVersion }) };
+  const object = { apiVersion: NodeBinding.apiVersion, kind: NodeBinding.kind, metadata, spec } as NodeBinding;
+  try {
+    const written =
+      binding === undefined
+        ? await kube.create(NodeBinding, object, { signal })
+        : await kube.patch(
+            NodeBinding,
+            { name },
+            { type: "merge", body: { metadata, spec: { ...absent, ...spec } } },
+            { signal },
+          );
+    bound.set(name, written);
+    return true;
+  } catch (error) {
+    if (!isConflict(error) && !isAlreadyExists(error) && !isNotFound(error)) throw error;
+    return false;
+  }
 }
 
 /** @returns `false`: another writer was first. */

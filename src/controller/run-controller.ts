@@ -38,9 +38,20 @@ import { metricsHandler, metricsPath } from "../kube/metrics-handler.ts";
 import { daemonPods, etcdPods, nodeController, operatorPods } from "./node-controller.ts";
 import { renderController } from "./render-controller.ts";
 import { templateController } from "./template-controller.ts";
+import { bindingController, placeController } from "./binding-controller.ts";
 import { tokenController } from "./token-controller.ts";
 
-export const controllerNames = ["template", "render", "node", "drain", "collect", "join", "token"] as const;
+export const controllerNames = [
+  "template",
+  "render",
+  "node",
+  "drain",
+  "collect",
+  "join",
+  "binding",
+  "token",
+  "place",
+] as const;
 export type ControllerName = (typeof controllerNames)[number];
 
 /** Lease that this process leads by; the name is the reference's. */
@@ -224,7 +235,9 @@ export function controllersOf(
     drain: drainController,
     collect: collectController,
     join: joinController,
+    binding: bindingController,
     token: tokenController,
+    place: placeController,
   };
   return chosen.map((name) => make[name]());
 }

@@ -571,6 +571,8 @@ export const relatedObjects = [
   { group, resource: "machineosconfigs", name: "" },
   { group, resource: "machineosbuilds", name: "" },
   { group, resource: "provisioningtokens", name: "" },
+  { group, resource: "joinplaces", name: "" },
+  { group, resource: "nodebindings", name: "" },
   { group, resource: "machinestatejournals", name: "" },
   { group, resource: "machinestatebooks", name: "" },
   { group, resource: "machinestatechapters", name: "" },

@@ -131,7 +131,11 @@ const controller: Rights = {
     rule(group, ["machineconfignodes"], [...read, "patch"]),
     rule(group, ["machineconfignodes/status"], ["patch"]),
     // Those that have ended go.
-    rule(group, ["provisioningtokens"], ["list", "watch", "delete"]),
+    rule(group, ["provisioningtokens", "joinplaces"], ["list", "watch", "delete"]),
+    // Which key a node's name belongs to.
+    rule(group, ["nodebindings"], ["list", "watch", "create", "patch", "delete"]),
+    // No node gets a certificate for an address of a Service.
+    rule("", ["services"], ["list", "watch"]),
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.controller]),
     // Owner references that block deletion need the right to update the owner's finalizers.
     rule(group, ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], ["update"]),
@@ -254,6 +258,8 @@ const configServer: Rights = {
     ),
     rule(group, ["provisioningtokens"], ["get"]),
     rule(group, ["provisioningtokens/status"], ["patch"]),
+    // Room for one node for each configuration that is served.
+    rule(group, ["joinplaces"], ["create"]),
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.server]),
     // The API server decides who may read the metrics.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),

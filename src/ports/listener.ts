@@ -55,8 +55,11 @@ export interface ConfigAnswer {
   readonly headers: Readonly<Record<string, string>>;
   /** Sent as is and never modified. If absent, the `content-length` header gives the length (HEAD requests). */
   readonly body?: Uint8Array;
-  /** Called once: when the network has taken the whole answer, or when the connection broke before that. */
-  readonly onEnd?: (how: "whole" | "broken") => void;
+  /**
+   * Called once. `whole`: the network has taken the whole answer. `broken`: the connection broke after the answer began:
+   * the client may have all of it. `unsent`: it broke before the first byte.
+   */
+  readonly onEnd?: (how: "whole" | "broken" | "unsent") => void;
 }
 
 /** Never rejects. */

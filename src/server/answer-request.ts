@@ -271,13 +271,22 @@ async function answerWithin(
       return denied(booked);
     }
   }
+  const place = await credentials.makePlace(pool, request.from, use);
+  if (typeof place === "object") {
+    if (use !== undefined) credentials.giveBack(use);
+    report({ is: "refused", status: place.status, reason: place.reason, config: found.config });
+    end();
+    return denied(place);
+  }
   return {
     status: 200,
     headers: representation.headers,
     body: representation.body,
     onEnd(how) {
       end();
-      if (how === "broken" && use !== undefined) credentials.giveBack(use);
+      // A client that breaks off late may have read everything: only an answer that was never begun was not used.
+      if (how === "unsent" && use !== undefined) credentials.giveBack(use);
+      if (how === "unsent" && place !== undefined) credentials.keepPlace(place, request.from, use);
       report({
         is: how === "whole" ? "served" : "broken",
         status: 200,

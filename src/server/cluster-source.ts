@@ -1,5 +1,7 @@
+import { bytesToHex } from "@noble/hashes/utils.js";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
+import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
@@ -17,7 +19,7 @@ import { WatchCache, type WatchCacheOptions } from "../kube/watch-cache.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
 import type { Ports } from "../ports/index.ts";
 import { BootstrapTokens, bootstrapperOf } from "./bootstrap-tokens.ts";
-import type { ConfigSource, PoolLook, PoolSnapshot, TokenStore } from "./config-source.ts";
+import type { ConfigSource, PlaceStore, PoolLook, PoolSnapshot, TokenStore } from "./config-source.ts";
 import { kubeconfigText } from "./kubeconfig-text.ts";
 
 export interface ClusterSourceOptions extends Pick<Ports, "clock" | "random" | "log"> {
@@ -41,7 +43,7 @@ type Serve = Extract<ChosenServed, { readonly verdict: "serve" }>;
  * The cluster's own objects, by watches: every answer rests on their current state. The cache holds only rendered
  * configurations that some pool serves.
  */
-export class ClusterSource implements ConfigSource, TokenStore {
+export class ClusterSource implements ConfigSource, TokenStore, PlaceStore {
   readonly mode = "cluster";
   readonly #options: ClusterSourceOptions;
   readonly #pools: WatchCache<MachineConfigPool>;
@@ -185,11 +187,20 @@ export class ClusterSource implements ConfigSource, TokenStore {
     const second = Math.floor(this.#options.clock.monotonic() / 1000);
     if (this.#lookUps.second !== second) this.#lookUps = { second, count: 0 };
     this.#lookUps.count += 1;
-    return this.#lookUps.count > lookUpsPerSecond ? Promise.resolve(undefined) : this.reread(id);
+    return this.#lookUps.count > lookUpsPerSecond
+      ? Promise.reject(new Error(`more than ${lookUpsPerSecond} unknown tokens in a second`))
+      : this.reread(id);
   }
 
   reread(id: string): Promise<ProvisioningToken | undefined> {
     return this.#options.kube.get(ProvisioningToken, { name: id }, { signal: this.#options.signal });
+  }
+
+  async add(spec: JoinPlace["spec"]): Promise<string> {
+    const { kube, random, signal } = this.#options;
+    const name = `${spec.pool.slice(0, 40).replace(/[-.]+$/, "")}-${bytesToHex(random.bytes(8))}`;
+    const place = { apiVersion: JoinPlace.apiVersion, kind: JoinPlace.kind, metadata: { name }, spec };
+    return (await kube.create(JoinPlace, place, { signal })).metadata.name;
   }
 
   async store(

@@ -1,3 +1,4 @@
+import type { JoinPlace } from "../api/kinds/join-place.ts";
 import type { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import type { ServedInputs } from "../core/join/served-config.ts";
 
@@ -34,10 +35,16 @@ export interface ConfigSource {
   onChange(listener: () => void): () => void;
 }
 
+/** Where the room for new nodes is kept; see JoinPlace. */
+export interface PlaceStore {
+  /** @returns its name. */
+  add(place: JoinPlace["spec"]): Promise<string>;
+}
+
 /** Where provisioning tokens are kept. */
 export interface TokenStore {
   token(id: string): ProvisioningToken | undefined;
-  /** Asks the authoritative source, with a rate limit. */
+  /** Asks the authoritative source, with a rate limit: rejects above it, since no answer would be true. */
   lookUp(id: string): Promise<ProvisioningToken | undefined>;
   /**
    * Stores the status of a token that is still as it was read. `conflict`: it is not, and has to be read again with

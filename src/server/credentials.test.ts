@@ -56,7 +56,7 @@ class FakeTokens implements TokenStore {
 const id = "a".repeat(10);
 const authorization = `Bearer ${id}.${"s".repeat(32)}`;
 const over = (tokens: TokenStore) =>
-  new Credentials({ mode: "required", tokens, clock: systemClock, log: silentLogger });
+  new Credentials({ mode: "required", tokens, places: undefined, clock: systemClock, log: silentLogger });
 
 async function useOf(credentials: Credentials, requester = "192.0.2.1"): Promise<TokenUse> {
   const admission = await credentials.admit("worker", { authorization, client: undefined, requester });
@@ -170,6 +170,7 @@ describe("uses of a token", () => {
     const credentials = new Credentials({
       mode: "required",
       tokens,
+      places: undefined,
       clock: { ...systemClock, now: () => now },
       log: silentLogger,
     });

@@ -1,11 +1,13 @@
 import { poolOrganizationPrefix } from "../api/names.ts";
 import { type ProvisioningToken, maxLastUsedBy } from "../api/kinds/provisioning-token.ts";
 import { timestampOf } from "../api/schema/object.ts";
+import { maxMachineAddresses } from "../api/kinds/node-binding.ts";
+import { placeLifeMs } from "../core/join/judge-csr.ts";
 import { type TokenRefusal, bearerOf, judgeToken, parseToken } from "../core/join/provisioning-token.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ClientIdentity } from "../ports/listener.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { TokenStore } from "./config-source.ts";
+import type { PlaceStore, TokenStore } from "./config-source.ts";
 
 /** `insecure`: everybody is served, for machines that were made before there were credentials. */
 export type AccessMode = "required" | "insecure";
@@ -36,13 +38,15 @@ export interface CredentialsOptions {
   readonly mode: AccessMode;
   /** Absent: tokens open nothing here. */
   readonly tokens: TokenStore | undefined;
+  /** Absent: there is no cluster yet that a machine could join by a certificate. */
+  readonly places: PlaceStore | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /** Conflicts of one write with other servers in a row. */
 const mostConflicts = 20;
-/** Uses of one token that are given back by one server: a connection that always breaks at the end is no accident. */
+/** Uses of one token that are given back by one server: a connection that breaks again and again is no accident. */
 const mostGivenBack = 10;
 /** Tokens that are remembered as they were written last. */
 const mostFresh = 1000;
@@ -89,6 +93,8 @@ export class Credentials {
   /** Tokens as this server wrote them last: watches bring that later. */
   readonly #fresh = new Map<string, ProvisioningToken>();
   readonly #givenBack = new Map<string, number>();
+  /** Requester and token → the place that was made for an answer that was never begun. */
+  readonly #unused = new Map<string, { readonly name: string; readonly until: number }>();
 
   constructor(options: CredentialsOptions) {
     this.#options = options;
@@ -147,7 +153,57 @@ export class Credentials {
     });
   }
 
-  /** Takes a use back whose answer never arrived. */
+  /**
+   * Makes room in the pool for one new node, before its machine is given the first byte.
+   *
+   * @returns the name of the place, `undefined` where there are none, or why nothing may be served.
+   */
+  async makePlace(
+    pool: string,
+    requester: string,
+    use: TokenUse | undefined,
+  ): Promise<string | undefined | AccessRefusal> {
+    const { places, clock, log } = this.#options;
+    if (places === undefined) return undefined;
+    const unused = this.#takeUnused(requester, use);
+    if (unused !== undefined) return unused;
+    const token = use === undefined ? undefined : this.#known(use.id)?.spec;
+    const addresses = [...new Set([requester, ...(token?.addresses ?? [])])].slice(0, maxMachineAddresses);
+    try {
+      return await places.add({
+        pool,
+        addresses,
+        expiresAt: timestampOf(clock.now() + placeLifeMs),
+        ...(use === undefined ? {} : { token: use.id }),
+        ...(token?.node === undefined ? {} : { node: token.node }),
+      });
+    } catch (error) {
+      log.warn({ error, pool }, "a place for a machine that joins cannot be stored");
+      return {
+        verdict: "refused",
+        status: 503,
+        reason: "PlaceNotStored",
+        message: "the place of the machine cannot be stored at the moment",
+      };
+    }
+  }
+
+  /** Keeps a place whose machine was given nothing, for the next request of the same machine. */
+  keepPlace(name: string, requester: string, use: TokenUse | undefined): void {
+    const key = placeKey(requester, use);
+    this.#unused.delete(key);
+    this.#unused.set(key, { name, until: this.#options.clock.now() + placeLifeMs / 2 });
+    forgetOldest(this.#unused, mostFresh);
+  }
+
+  #takeUnused(requester: string, use: TokenUse | undefined): string | undefined {
+    const key = placeKey(requester, use);
+    const unused = this.#unused.get(key);
+    this.#unused.delete(key);
+    return unused !== undefined && unused.until > this.#options.clock.now() ? unused.name : undefined;
+  }
+
+  /** Takes a use back whose answer was never begun. */
   giveBack({ id }: TokenUse): void {
     const before = this.#givenBack.get(id) ?? 0;
     if (before >= mostGivenBack) return;
@@ -279,6 +335,8 @@ export class Credentials {
 const answerWaiting = (refused: readonly (readonly [Waiting, AccessRefusal])[]): void => {
   for (const [{ resolve }, refusal] of refused) resolve(refusal);
 };
+
+const placeKey = (requester: string, use: TokenUse | undefined) => `${use?.id ?? ""} ${requester}`;
 
 function forgetOldest(map: Map<string, unknown>, most: number): void {
   const oldest = map.keys().next();

@@ -182,8 +182,8 @@ describe("what reaches the port is bounded", () => {
 
   test("who takes an answer too slowly loses it, and it is told that it did not arrive [server-listener-10]", async () => {
     const body = Buffer.alloc(64 * 1024 * 1024, "x");
-    let tell: (how: "whole" | "broken") => void = () => undefined;
-    const how = new Promise<"whole" | "broken">((resolve) => (tell = resolve));
+    let tell: (how: "whole" | "broken" | "unsent") => void = () => undefined;
+    const how = new Promise<"whole" | "broken" | "unsent">((resolve) => (tell = resolve));
     const it = await listening(() => Promise.resolve({ status: 200, headers: {}, body, onEnd: tell }), {
       takeMs: 100,
       leastBytesPerSecond: 1e12,

@@ -9,7 +9,7 @@ import type { Ports } from "../ports/index.ts";
 import type { ConfigListenLimits, Listen, ListenConfig, ListenPlain, TlsFiles } from "../ports/listener.ts";
 import { answerRequest } from "./answer-request.ts";
 import { ResponseCache } from "./response-cache.ts";
-import type { ConfigSource, TokenStore } from "./config-source.ts";
+import type { ConfigSource, PlaceStore, TokenStore } from "./config-source.ts";
 import { type AccessMode, Credentials } from "./credentials.ts";
 import { Limits, type RequestLimits, defaultLimits } from "./limits.ts";
 import { ServerMeter } from "./server-meter.ts";
@@ -24,6 +24,7 @@ export interface RunServerOptions extends Ports {
   /** Fills the source, until the signal aborts. */
   readonly runSource: (signal: AbortSignal) => Promise<void>;
   readonly tokens: TokenStore | undefined;
+  readonly places: PlaceStore | undefined;
   readonly access: AccessMode;
   readonly files: Pick<Files, "readText">;
   readonly listen: ListenConfig;
@@ -83,7 +84,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   const { clock, log, journal, source, identity, access, listen, files, tls } = options;
   const meter = new ServerMeter((pool) => source.pools().includes(pool));
   const answers = responseCache(options, meter);
-  const credentials = new Credentials({ mode: access, tokens: options.tokens, clock, log });
+  const credentials = new Credentials({ mode: access, tokens: options.tokens, places: options.places, clock, log });
   const limits = new Limits(clock, { ...defaultLimits, ...options.limits });
   const report = createReport({ journal, log });
   const life = new ServerLife(options, report);

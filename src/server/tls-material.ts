@@ -1,5 +1,5 @@
 import { McoError } from "../api/errors.ts";
-import { certificatesOf } from "../core/certificates/certificate-facts.ts";
+import { readBundle } from "../core/certificates/certificate-facts.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
 import type { TlsFiles } from "../ports/listener.ts";
@@ -31,7 +31,8 @@ const waitMs = 1000;
 export function validityOf({
   certificate,
 }: Pick<TlsFiles, "certificate">): { readonly from: number; readonly until: number } | undefined {
-  const [leaf] = certificatesOf(certificate);
+  const bundle = readBundle(certificate);
+  const leaf = bundle.verdict === "read" ? bundle.certificates[0] : undefined;
   return leaf === undefined ? undefined : { from: Date.parse(leaf.notBefore), until: Date.parse(leaf.notAfter) };
 }
 
@@ -43,10 +44,17 @@ async function read({ files, paths }: TlsMaterialOptions): Promise<TlsFiles | un
   ]);
   if (certificate === undefined || key === undefined || (paths.clientCa !== undefined && clientCa === undefined))
     return undefined;
-  if (validityOf({ certificate }) === undefined)
-    throw new McoError("MCO_SERVER_CERTIFICATE", { file: paths.certificate });
-  if (clientCa !== undefined && certificatesOf(clientCa).length === 0)
-    throw new McoError("MCO_SERVER_CERTIFICATE", { file: paths.clientCa });
+  for (const [file, text] of [
+    [paths.certificate, certificate],
+    [paths.clientCa, clientCa],
+  ] as const) {
+    if (text === undefined) continue;
+    const bundle = readBundle(text);
+    if (bundle.verdict === "unreadable")
+      throw new McoError("MCO_SERVER_CERTIFICATE", { file, problem: bundle.problem });
+    if (bundle.certificates.length === 0)
+      throw new McoError("MCO_SERVER_CERTIFICATE", { file, problem: "it holds no certificate" });
+  }
   return { certificate, key, ...(clientCa === undefined ? {} : { clientCa }) };
 }
 

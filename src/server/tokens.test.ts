@@ -1,6 +1,8 @@
 import { connect } from "node:tls";
 import { describe, expect, test } from "vitest";
+import { JoinPlace } from "../api/kinds/join-place.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { placeLifeMs } from "../core/join/judge-csr.ts";
 import { ServerHarness, type Got, problemOf, pullSecret, tokenText } from "../../test/support/server-harness.ts";
 
 const refusalOf = (got: Got) => [got.status, problemOf(got).reason, got.headers["www-authenticate"]];
@@ -90,26 +92,87 @@ describe("who is served", () => {
     expect((await server.get({ token })).status).toBe(200);
   });
 
-  test("a use whose answer never arrived is given back [server-tokens-6]", async () => {
+  test("a token for one machine is read once, however late its reader breaks off [server-tokens-6]", async () => {
     const harness = await ServerHarness.make();
     await harness.point("worker", await harness.render("worker", { "/etc/large": "x".repeat(900_000) }));
     const server = await harness.start();
     const token = await harness.token("broken", "a", { maxUses: 1 });
-    await new Promise<void>((resolve, reject) => {
-      const socket = connect({ host: "127.0.0.1", port: server.port, ca: harness.authority.certificate }, () =>
-        socket.write(`GET /config/worker HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`),
-      );
-      // The first bytes are there: the use is booked. What follows finds nobody.
-      socket.once("data", () => {
-        socket.pause();
-        socket.destroy();
-        resolve();
+    // The reader takes all but the last bytes and breaks off, so that the answer never ends.
+    const read = () =>
+      new Promise<string>((resolve, reject) => {
+        let text = "";
+        const socket = connect({ host: "127.0.0.1", port: server.port, ca: harness.authority.certificate }, () =>
+          socket.write(`GET /config/worker HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`),
+        );
+        socket.on("data", (bytes: Buffer) => {
+          text += bytes.toString("latin1");
+          const head = text.indexOf("\r\n\r\n");
+          const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? Number.NaN);
+          if (text.length < head + 4 + length - 65_536 && text.startsWith("HTTP/1.1 200")) return;
+          socket.destroy();
+          resolve(text.slice(0, 12));
+        });
+        socket.once("error", reject);
       });
-      socket.once("error", reject);
+    const answers: string[] = [];
+    for (let tries = 0; tries < 12; tries += 1) answers.push(await read());
+    expect(answers.filter((answer) => answer === "HTTP/1.1 200")).toHaveLength(1);
+    expect(await harness.uses(token)).toBe(1);
+    expect((await harness.kube.list(JoinPlace)).items).toHaveLength(1);
+  });
+
+  test("a use is given back, and its place, where the client was gone before the first byte [server-tokens-10]", async () => {
+    const harness = await ServerHarness.make();
+    let hold = false;
+    let held: () => void = () => undefined;
+    const isHeld = new Promise<void>((resolve) => (held = resolve));
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const server = await harness.start({
+      intercept: (handler) => async (request, signal) => {
+        const answer = await handler(request, signal);
+        if (!hold || request.method !== "POST" || !request.target.includes("joinplaces")) return answer;
+        hold = false;
+        held();
+        await released;
+        return answer;
+      },
     });
+    const token = await harness.token("unsent", "a", { maxUses: 1 });
+    hold = true;
+    const socket = connect({ host: "127.0.0.1", port: server.port, ca: harness.authority.certificate }, () =>
+      socket.write(`GET /config/worker HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`),
+    );
+    const gone = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    await isHeld;
+    socket.destroy();
+    await gone;
+    // A connection that begins later is answered after the server has seen the end of the first.
+    for (let rounds = 0; rounds < 3; rounds += 1) await server.get({ path: "/healthz" });
+    release();
     const again = await server.until({ token }, ({ status }) => status !== 401);
     expect(again.status).toBe(200);
     expect(await harness.uses(token)).toBe(1);
+    expect((await harness.kube.list(JoinPlace)).items).toHaveLength(1);
+  });
+
+  test("each configuration that is served makes one place, with what its token says of the machine [server-tokens-11]", async () => {
+    const harness = await ServerHarness.make();
+    const server = await harness.start();
+    const token = await harness.token("named", "a", { maxUses: 2, node: "worker-7", addresses: ["10.0.0.7"] });
+    expect((await server.get({ token })).status).toBe(200);
+    expect((await server.get({ token, method: "HEAD" })).status).toBe(200);
+    const [place, ...more] = (await harness.kube.list(JoinPlace)).items;
+    expect(more).toEqual([]);
+    expect(place?.spec).toMatchObject({
+      pool: "worker",
+      node: "worker-7",
+      token: token.split(".")[0],
+      addresses: ["127.0.0.1", "10.0.0.7"],
+    });
+    const left = Date.parse(place?.spec.expiresAt ?? "") - Date.now();
+    expect(left).toBeGreaterThan(placeLifeMs - 60_000);
+    expect(left).toBeLessThanOrEqual(placeLifeMs);
   });
 
   test("a client certificate opens the pool that its organization names [server-tokens-8]", async () => {

@@ -3,15 +3,17 @@ import { request } from "node:https";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
+  JoinPlace,
   MachineConfig,
   MachineConfigPool,
   MachineOSConfig,
   MachineStateJournal,
+  NodeBinding,
   ProvisioningToken,
   kubernetes,
   names,
 } from "../../src/api/index.ts";
-import { conditionOf } from "../../src/api/schema/object.ts";
+import { conditionOf, timestampOf } from "../../src/api/schema/object.ts";
 import { pushSecretName } from "../../src/cli/image-mode.ts";
 import { addressesOf, ports } from "../../src/cluster/layout.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
@@ -123,14 +125,21 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
 
       const node = await cluster.kube.get(kubernetes.Node, { name });
       expect(node?.metadata.labels).toHaveProperty([labels.workerRole]);
-      const requests = (await cluster.kube.list(kubernetes.CertificateSigningRequest)).items.filter(
-        ({ spec }) =>
-          spec.username === `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}worker` ||
-          spec.username === `system:node:${name}`,
-      );
-      expect(
-        requests.map(({ status }) => status?.conditions?.map(({ type, reason }) => `${type} ${reason}`).join()).sort(),
-      ).toEqual(["Approved NodeJoins", "Approved NodeServes"]);
+      // In service it gets a certificate for longer than the first hour.
+      const approvals = async () =>
+        (await cluster.kube.list(kubernetes.CertificateSigningRequest)).items
+          .filter(
+            ({ spec }) =>
+              spec.username === `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}worker` ||
+              spec.username === `system:node:${name}`,
+          )
+          .map(({ status }) => status?.conditions?.map(({ type, reason }) => `${type} ${reason}`).join())
+          .sort();
+      await expect
+        .poll(approvals, { timeout: 90_000, interval: 500 })
+        .toEqual(["Approved NodeJoins", "Approved NodeRenews", "Approved NodeServes"]);
+      const [binding] = (await cluster.kube.list(NodeBinding)).items;
+      expect(binding).toMatchObject({ metadata: { name }, spec: { pool: "worker", nodeUID: node?.metadata.uid } });
       // The token was for this machine alone.
       const [token] = (await cluster.kube.list(ProvisioningToken, { labelSelector: `${labels.hostname}=${name}` }))
         .items;
@@ -244,5 +253,22 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
       ({ involvedObject, reason }) => involvedObject.name === name && reason === "Reboot",
     );
     expect(events).toEqual([]);
+  });
+
+  test("a place that nobody took goes with its time, and a binding with its Node", { timeout: 60_000 }, async () => {
+    await cluster.kube.create(JoinPlace, {
+      apiVersion: JoinPlace.apiVersion,
+      kind: JoinPlace.kind,
+      metadata: { name: "late" },
+      spec: { pool: "worker", expiresAt: timestampOf(Date.now() - 1000) },
+    });
+    const isThere = async (kind: typeof JoinPlace | typeof NodeBinding, name: string) =>
+      (await cluster.kube.list(kind as typeof JoinPlace)).items.some(({ metadata }) => metadata.name === name);
+    await expect.poll(() => isThere(JoinPlace, "late"), { timeout: 20_000 }).toBe(false);
+    const [binding] = (await cluster.kube.list(NodeBinding)).items;
+    const name = binding?.metadata.name ?? "";
+    expect((await cluster.mco(["host", "fail", name])).code).toBe(0);
+    await cluster.kube.delete(kubernetes.Node, { name });
+    await expect.poll(() => isThere(NodeBinding, name), { timeout: 25_000 }).toBe(false);
   });
 });

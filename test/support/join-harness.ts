@@ -4,7 +4,11 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { serveApiServer } from "../../src/apiserver/node/serve.ts";
 import { type CertificateSigningRequest, kubernetes } from "../../src/api/foreign/kubernetes.ts";
+import { ControllerConfig } from "../../src/api/kinds/controller-config.ts";
+import { JoinPlace } from "../../src/api/kinds/join-place.ts";
 import { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
+import { NodeBinding } from "../../src/api/kinds/node-binding.ts";
+import { ProvisioningToken } from "../../src/api/kinds/provisioning-token.ts";
 import { annotations, hostPaths, namespace, objects } from "../../src/api/names.ts";
 import { runClusterControllers } from "../../src/cluster/controllers/run-cluster-controllers.ts";
 import { enterCluster, renewCertificates, servingCertificate } from "../../src/cluster/host/enter-cluster.ts";
@@ -13,6 +17,7 @@ import { type Tell, runHost } from "../../src/cluster/host/run-host.ts";
 import { addressesOf, networkFor } from "../../src/cluster/layout.ts";
 import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
+import { placeLifeMs } from "../../src/core/join/judge-csr.ts";
 import { completeFirstBoot } from "../../src/daemon/first-boot.ts";
 import { directoryHost, directoryMachine } from "../../src/host/directory/directory-host.ts";
 import { systemDisk } from "../../src/host/directory/disk.ts";
@@ -110,7 +115,8 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
     random: systemRandom,
     userAgent: "test",
   });
-  await kube.create(kubernetes.CustomResourceDefinition, MachineConfigPool.crd() as never);
+  for (const kind of [MachineConfigPool, ControllerConfig, JoinPlace, NodeBinding, ProvisioningToken])
+    await kube.create(kubernetes.CustomResourceDefinition, kind.crd() as never);
   await kube.create(MachineConfigPool, {
     apiVersion: "machineconfiguration.openshift.io/v1",
     kind: "MachineConfigPool",
@@ -239,6 +245,13 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
       if (!good.delete(headers["authorization"] ?? ""))
         return { status: 401, headers: {}, body: JSON.stringify({ message: "no" }) };
       server.served += 1;
+      const expiresAt = new Date(systemClock.now() + placeLifeMs).toISOString();
+      await kube.create(JoinPlace, {
+        apiVersion: JoinPlace.apiVersion,
+        kind: JoinPlace.kind,
+        metadata: { name: `place-${server.served}` },
+        spec: { pool, expiresAt, addresses: [addresses.host(9)] },
+      });
       return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(await served()) };
     },
     ending.signal,
@@ -383,7 +396,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
         : renewCertificates(
             { ...entering, kube: own, clock: { ...systemClock, now: () => systemClock.now() + afterMs } },
             life.signal,
-          );
+          ).then(() => undefined);
     let ended: Promise<void> | undefined;
     const end = () => {
       life.abort(new Error("killed"));

@@ -240,7 +240,7 @@ export class ServerHarness {
   async token(
     name: string,
     letter: string,
-    spec: { readonly pool?: string; readonly maxUses?: number; readonly expiresAt?: string },
+    spec: Partial<Omit<ProvisioningToken["spec"], "tokenHash">>,
   ): Promise<string> {
     const { id, secret, text } = tokenText(name, letter);
     await this.kube.create(ProvisioningToken, {
@@ -295,6 +295,7 @@ export class ServerHarness {
             source,
             runSource: () => source.run(),
             tokens: source,
+            places: source,
             access: options.access ?? "required",
             files: { readText: (path) => Promise.resolve(files.get(path)) },
             listen: configListen,

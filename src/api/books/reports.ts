@@ -100,7 +100,11 @@ export const notices = {
   NodeOfOtherPool: "Warning",
   PoolUnknown: "Warning",
   AddressUnknown: "Warning",
-  TooManyUnderWay: "Warning",
+  NodeNotOurs: "Warning",
+  NameBound: "Warning",
+  NameReserved: "Warning",
+  NoPlace: "Warning",
+  NameReleased: "Normal",
   // operator
   OperatorDegraded: "Warning",
   OperatorVersionChanged: "Normal",

@@ -1,5 +1,6 @@
 import Type from "typebox";
 import { type ResourceOf, defineResource } from "../schema/define-resource.ts";
+import { maxMachineAddresses } from "./node-binding.ts";
 import { atomicList, dateTime, dnsName } from "../schema/schema.ts";
 
 /** How many machines the status lists: those that used the token last. */
@@ -27,6 +28,18 @@ export const ProvisioningToken = defineResource({
         minimum: 1,
         format: "int32",
         description: "How many configurations it gives before it is used up.",
+      }),
+    ),
+    node: Type.Optional(
+      dnsName({
+        description:
+          "Name of the machine that it is for: only a node of this name may join by it, and no other pool's machine may take the name.",
+      }),
+    ),
+    addresses: Type.Optional(
+      atomicList(Type.String({ maxLength: 64 }), {
+        maxItems: maxMachineAddresses,
+        description: "Addresses of that machine, beside the one that it fetches its configuration from.",
       }),
     ),
   }),

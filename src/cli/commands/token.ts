@@ -15,6 +15,7 @@ import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock, Random } from "../../ports/index.ts";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import { countOf, durationOf, readArguments, usageError } from "../arguments.ts";
+import { readAddresses } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
@@ -26,6 +27,8 @@ export type TokenRequest =
       readonly pool: string;
       readonly ttlMs: number;
       readonly uses: number;
+      readonly node: string | undefined;
+      readonly addresses: readonly string[];
       readonly pointer: boolean;
       readonly server: string | undefined;
       readonly json: boolean;
@@ -46,6 +49,8 @@ export async function run(args: readonly string[]): Promise<number> {
       pool: { type: "string" },
       ttl: { type: "string" },
       uses: { type: "string" },
+      node: { type: "string" },
+      address: { type: "string", multiple: true },
       pointer: { type: "boolean", default: false },
       server: { type: "string" },
     },
@@ -79,17 +84,22 @@ interface Values {
   readonly pool?: string | undefined;
   readonly ttl?: string | undefined;
   readonly uses?: string | undefined;
+  readonly node?: string | undefined;
+  readonly address?: readonly string[] | undefined;
   readonly pointer: boolean;
   readonly server?: string | undefined;
 }
 
 export function requestOf(
   [verb, ...names]: readonly string[],
-  { json, pool, ttl, uses, pointer, server }: Values,
+  { json, pool, ttl, uses, node, address = [], pointer, server }: Values,
 ): TokenRequest {
-  const isForCreate = pool !== undefined || ttl !== undefined || uses !== undefined || pointer || server !== undefined;
+  const isForCreate =
+    [pool, ttl, uses, node, server].some((value) => value !== undefined) || pointer || address.length > 0;
   if (verb !== "create" && isForCreate)
-    throw usageError("--pool, --ttl, --uses, --pointer and --server are flags of mco token create only");
+    throw usageError(
+      "--pool, --ttl, --uses, --node, --address, --pointer and --server are flags of mco token create only",
+    );
   switch (verb) {
     case "create": {
       if (names.length > 0) throw usageError(`unexpected argument "${names.join(" ")}"; name the pool with --pool`);
@@ -100,7 +110,19 @@ export function requestOf(
       if (server !== undefined && !pointer) throw usageError("--server needs --pointer");
       const ttlMs = durationOf(ttl ?? defaults.ttl, "--ttl");
       if (ttlMs > maxTtlMs) throw usageError("--ttl must be at most 366d");
-      return { verb, pool, ttlMs, uses: countOf(uses ?? defaults.uses, "--uses", 1, 1_000_000), pointer, server, json };
+      const machine = machineOf(node, address);
+      if (node !== undefined && uses !== undefined && uses !== "1")
+        throw usageError("--node names one machine: --uses must be 1");
+      return {
+        verb,
+        pool,
+        ttlMs,
+        uses: countOf(uses ?? defaults.uses, "--uses", 1, 1_000_000),
+        ...machine,
+        pointer,
+        server,
+        json,
+      };
     }
     case "list":
       if (names.length > 0) throw usageError("mco token list takes no names: it lists all tokens");
@@ -116,6 +138,15 @@ export function requestOf(
           : `unknown verb "${verb}"; use create, list or revoke`,
       );
   }
+}
+
+const nodeName = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+function machineOf(node: string | undefined, addresses: readonly string[]) {
+  if (node !== undefined && (node.length > 253 || !nodeName.test(node)))
+    throw usageError(`--node must be the name of a node, not "${node}"`);
+  if (addresses.length > 0 && node === undefined) throw usageError("--address needs --node: the machine that has it");
+  return { node, addresses: readAddresses(addresses, "--address") };
 }
 
 export interface TokenParts {
@@ -146,7 +177,7 @@ function failed(io: Io, what: string): number {
 
 async function create(
   { kube, io, clock, random, fallbackServer }: TokenParts,
-  { pool, ttlMs, uses, pointer, server, json }: TokenRequest & { readonly verb: "create" },
+  { pool, ttlMs, uses, node, addresses, pointer, server, json }: TokenRequest & { readonly verb: "create" },
 ): Promise<number> {
   const pools = (await kube.list(MachineConfigPool)).items.map(({ metadata }) => metadata.name).sort();
   if (!pools.includes(pool))
@@ -157,7 +188,13 @@ async function create(
   // Checks all prerequisites before it creates a token.
   const place = pointer ? await placeOf(kube, server, fallbackServer) : undefined;
   if (typeof place === "string") return failed(io, place);
-  const { text, object } = newToken(random, { pool, expiresAt: clock.now() + ttlMs, maxUses: uses });
+  const { text, object } = newToken(random, {
+    pool,
+    expiresAt: clock.now() + ttlMs,
+    maxUses: uses,
+    addresses,
+    ...(node === undefined ? {} : { node }),
+  });
   await kube.create(ProvisioningToken, object, { owner: "mco-cli" });
   const config = place === undefined ? undefined : pointerConfig({ ...place, pool, token: text });
   if (json)

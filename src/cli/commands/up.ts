@@ -221,7 +221,11 @@ async function supervise(
           return issuePointer(
             await asAdmin(),
             host,
-            { ...ports, address: addressesOf(record.network).configServer },
+            {
+              ...ports,
+              address: addressesOf(record.network).configServer,
+              hostAddress: addressesOf(record.network).host(host.index),
+            },
             until,
           );
         },

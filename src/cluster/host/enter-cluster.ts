@@ -50,13 +50,25 @@ export async function enterCluster(
   report: Tell,
   signal: AbortSignal,
 ): Promise<KubeClient | "lost"> {
-  const { files, connect } = options;
+  const { files, connect, clock } = options;
+  const [kept] = certificatesOf((await files.readText(clientPath)) ?? "");
+  if (kept !== undefined && Date.parse(kept.notAfter) <= clock.now()) {
+    // The machine was off before it was in service, for longer than its first certificate is good.
+    await files.remove(hostPaths.kubeletKubeconfig);
+    await files.remove(clientPath);
+  }
   if ((await files.readText(clientPath)) === undefined) {
     report("joining", "waits for its certificate");
     const bootstrap = await readKubeconfig(files, hostPaths.kubeconfig);
     let pem: string;
     try {
-      pem = await certificate({ ...options, kube: connect(bootstrap) }, "client", [], report, signal);
+      pem = await certificate(
+        { ...options, kube: connect(bootstrap), lifeSeconds: firstLifeSeconds },
+        "client",
+        [],
+        report,
+        signal,
+      );
     } catch (error) {
       if (isUnauthorized(error)) return "lost";
       throw error;
@@ -92,16 +104,27 @@ export async function servingCertificate(
 /** Once this much of its life is over, a certificate is replaced. */
 const renewAfter = 0.8;
 const renewLookMs = 6 * 3_600_000;
+/**
+ * Life of a certificate until the node is in service: the name of a machine that never arrives is free after that. The
+ * node's first certificate in service is good for as long as the signer gives.
+ */
+const firstLifeSeconds = 3600;
+/** How often a node that is not in service yet checks whether it is. */
+const inServiceLookMs = 30_000;
 
 /**
- * Replaces certificates of the machine whose life is mostly over. The next connection shows the new one; logs are
- * served with theirs from the next start of the host process on.
+ * Replaces certificates of the machine whose life is mostly over, and the short-lived first one as soon as the node is
+ * in service. The next connection shows the new one; logs are served with theirs from the next start of the host
+ * process on.
+ *
+ * @returns whether the client's certificate is still a short-lived one.
  */
 export async function renewCertificates(
   options: EnterOptions & { readonly kube: KubeClient },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const { files, clock, log, nodeName, address } = options;
+  let isShort = false;
   for (const [purpose, path, hosts] of [
     ["client", clientPath, []],
     ["serving", servingPath, [nodeName, address]],
@@ -109,11 +132,27 @@ export async function renewCertificates(
     const [current] = certificatesOf((await files.readText(path)) ?? "");
     if (current === undefined) continue;
     const [from, until] = [Date.parse(current.notBefore), Date.parse(current.notAfter)];
-    if (clock.now() < from + (until - from) * renewAfter) continue;
-    await files.write(path, await certificate(options, purpose, hosts, () => undefined, signal), { mode: 0o600 });
+    const isFirst = purpose === "client" && until - from <= firstLifeMostMs;
+    const isInService = isFirst && (await isReady(options, signal));
+    isShort ||= isFirst && !isInService;
+    if (!isInService && clock.now() < from + (until - from) * renewAfter) continue;
+    const asked = isFirst && !isInService ? { ...options, lifeSeconds: firstLifeSeconds } : options;
+    await files.write(path, await certificate(asked, purpose, hosts, () => undefined, signal), { mode: 0o600 });
     await files.remove(pendingPath(purpose));
     log.info({ purpose, before: current.notAfter }, "certificate renewed");
   }
+  return isShort;
+}
+
+/** Signers begin a certificate's life some minutes earlier than now, so that clocks may differ. */
+const firstLifeMostMs = 2 * firstLifeSeconds * 1000;
+
+async function isReady(
+  { kube, nodeName }: Pick<EnterOptions, "nodeName"> & { readonly kube: KubeClient },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const node = await kube.get(kubernetes.Node, { name: nodeName }, { signal });
+  return conditionOf(node?.status?.conditions, "Ready")?.status === "True";
 }
 
 /** Looks for what has to be renewed until `signal` aborts. */
@@ -122,10 +161,12 @@ export async function keepCertificates(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    await renewCertificates(options, signal).catch((error: unknown) => {
+    const isShort = await renewCertificates(options, signal).catch((error: unknown) => {
       if (!signal.aborted) options.log.warn({ error }, "certificates not renewed, trying again");
+      return true;
     });
-    await options.clock.sleep(jittered(options.random, renewLookMs, 0.2), signal).catch(() => undefined);
+    const pauseMs = jittered(options.random, isShort ? inServiceLookMs : renewLookMs, 0.2);
+    await options.clock.sleep(pauseMs, signal).catch(() => undefined);
   }
 }
 
@@ -133,7 +174,11 @@ const pendingPath = (purpose: "client" | "serving") => `${pki}/kubelet-${purpose
 
 /** Asks for a certificate until there is one. @returns PEM: certificate and key. */
 async function certificate(
-  options: EnterOptions & { readonly kube: KubeClient },
+  options: EnterOptions & {
+    readonly kube: KubeClient;
+    /** `undefined`: as long as the signer gives. */
+    readonly lifeSeconds?: number;
+  },
   purpose: "client" | "serving",
   hosts: readonly string[],
   report: Tell,
@@ -182,6 +227,7 @@ async function certificate(
       request: btoa(request),
       signerName: purpose === "client" ? signers.kubeletClient : signers.kubeletServing,
       usages: ["digital signature", purpose === "client" ? "client auth" : "server auth"],
+      ...(options.lifeSeconds === undefined ? {} : { expirationSeconds: options.lifeSeconds }),
     };
     const made = {
       apiVersion: "certificates.k8s.io/v1",

@@ -40,7 +40,8 @@ export function validityOfPem(pem: string | undefined): Validity | undefined {
 }
 
 /**
- * The unexpired certificates of some PEM texts, without duplicates, as one text.
+ * The unexpired certificates of some PEM texts, without duplicates, as one text. A text that cannot be read adds
+ * nothing: no machine is to trust a text that two readers could read differently.
  *
  * @param now milliseconds since the epoch.
  */

@@ -1,5 +1,5 @@
-import { decodeContents } from "../../ignition/data-url.ts";
-import { type Element, children, elementAt, nameOf, partsOf } from "./der.ts";
+import { type Element, children, elementAt, nameOf, isStrictDer, partsOf } from "./der.ts";
+import { readPem } from "./pem.ts";
 
 /** Facts about a certificate: its subject, its issuer and its validity period. */
 export interface CertificateFacts {
@@ -13,43 +13,43 @@ export interface CertificateFacts {
   readonly notAfter: string;
 }
 
-/** One block of a PEM text, unchanged. */
-export interface PemBlock {
-  readonly label: string;
-  /** From `-----BEGIN` to the end of the line `-----END`, followed by a line feed. */
-  readonly text: string;
-  /** `undefined`: the text between the lines is not base64. */
-  readonly der: Uint8Array | undefined;
-}
-
-/** All blocks of a PEM text, whatever their label; text between them is dropped. */
-export function pemBlocks(text: string): readonly PemBlock[] {
-  return [...text.matchAll(/-----BEGIN ([^\n-]+)-----\r?\n([\s\S]*?)-----END \1-----/g)].map(
-    ([whole, label = "", body = ""]) => ({
-      label,
-      text: `${whole.replaceAll("\r", "")}\n`,
-      der: decoded(body.replaceAll(/\s/g, "")),
-    }),
-  );
-}
-
-function decoded(base64: string): Uint8Array | undefined {
-  const contents = decodeContents({ source: `data:;base64,${base64}` });
-  return contents.verdict === "decoded" ? contents.bytes : undefined;
-}
-
 /** A certificate of a bundle. */
 export interface BundledCertificate extends CertificateFacts {
   /** Its PEM block. */
   readonly pem: string;
 }
 
-/** The readable certificates of a bundle, in its order; other blocks and broken ones are skipped. */
+export type BundleReading =
+  | { readonly verdict: "read"; readonly certificates: readonly BundledCertificate[] }
+  | {
+      readonly verdict: "unreadable";
+      /** A sentence without a final full stop. */
+      readonly problem: string;
+    };
+
+/**
+ * The certificates of a bundle, in its order. Text between blocks and blocks of other labels are passed over, as Go
+ * does it (`crypto/x509` AppendCertsFromPEM); a block that cannot be read makes the whole bundle unreadable, so that no
+ * authority is believed, or lost, unseen.
+ */
+export function readBundle(bundle: string): BundleReading {
+  const pem = readPem(bundle);
+  if (pem.verdict === "unreadable") return pem;
+  const certificates: BundledCertificate[] = [];
+  for (const [index, { label, der, text }] of pem.blocks.entries()) {
+    if (label !== "CERTIFICATE") continue;
+    const facts = certificateFacts(der);
+    if (facts === undefined)
+      return { verdict: "unreadable", problem: `block ${index + 1} is labelled CERTIFICATE and holds none` };
+    certificates.push({ ...facts, pem: text });
+  }
+  return { verdict: "read", certificates };
+}
+
+/** The same where a bundle that cannot be read counts as an empty one: its writer or its user reports the problem. */
 export function certificatesOf(bundle: string): readonly BundledCertificate[] {
-  return pemBlocks(bundle).flatMap(({ label, der, text }) => {
-    const facts = label === "CERTIFICATE" && der !== undefined ? certificateFacts(der) : undefined;
-    return facts === undefined ? [] : [{ ...facts, pem: text }];
-  });
+  const reading = readBundle(bundle);
+  return reading.verdict === "read" ? reading.certificates : [];
 }
 
 const tags = { version: 0xa0, utcTime: 0x17 } as const;
@@ -72,6 +72,7 @@ function timeOf(element: Element | undefined): string | undefined {
  * @returns `undefined` if the bytes are not a certificate.
  */
 export function certificateFacts(der: Uint8Array): CertificateFacts | undefined {
+  if (!isStrictDer(der)) return undefined;
   const certificate = elementAt(der, 0);
   const [body] = children(certificate?.contents ?? new Uint8Array());
   const fields = children(body?.contents ?? new Uint8Array());

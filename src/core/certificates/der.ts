@@ -42,6 +42,39 @@ export function children(bytes: Uint8Array): readonly Element[] {
   return found;
 }
 
+/** Nothing that is signed here nests deeper. */
+const deepest = 32;
+const constructed = 0x20;
+
+/**
+ * Whether bytes are one element of DER as its only encoding: lengths in their shortest form, tags of one byte, and
+ * elements that hold others filled to their last byte.
+ */
+export function isStrictDer(bytes: Uint8Array): boolean {
+  const whole = strictAt(bytes, 0);
+  return whole !== undefined && whole.end === bytes.length && isFilled(whole, deepest);
+}
+
+function strictAt(bytes: Uint8Array, at: number): Element | undefined {
+  const element = elementAt(bytes, at);
+  // A tag of more bytes has five ones in its first.
+  if (element === undefined || (element.tag & 0x1f) === 0x1f) return undefined;
+  const { length } = element.contents;
+  const bytesOfLength = length < 0x80 ? 0 : length < 0x100 ? 1 : length < 0x1_0000 ? 2 : length < 0x100_0000 ? 3 : 4;
+  return element.whole.length === 2 + bytesOfLength + length ? element : undefined;
+}
+
+function isFilled({ tag, contents }: Element, depth: number): boolean {
+  if ((tag & constructed) === 0) return true;
+  if (depth === 0) return false;
+  for (let at = 0; at < contents.length;) {
+    const element = strictAt(contents, at);
+    if (element === undefined || !isFilled(element, depth - 1)) return false;
+    at = element.end;
+  }
+  return true;
+}
+
 const bmpString = 0x1e;
 
 /**

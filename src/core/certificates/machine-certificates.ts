@@ -1,7 +1,7 @@
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { hostPaths } from "../../api/names.ts";
 import { decodeContents, textOf } from "../../ignition/data-url.ts";
-import { certificatesOf } from "./certificate-facts.ts";
+import { readBundle } from "./certificate-facts.ts";
 
 /** A file that machines take from ControllerConfig directly, not from a MachineConfig. */
 export interface MachineFile {
@@ -55,12 +55,11 @@ export function machineCertificates(spec: Spec): MachineCertificates {
         : decodeContents({ source: `data:;base64,${base64}` });
     if (bytes === undefined) return;
     const text = bytes.verdict === "decoded" ? textOf(bytes.bytes) : undefined;
-    // An outdated bundle is better than a kubelet that trusts no authority, or a registry without its own.
-    if (text === undefined || !(check === "json" ? isJson(text) : certificatesOf(text).length > 0)) {
-      problems.push({
-        path,
-        message: `${what} of the ControllerConfig ${check === "json" ? "is no JSON" : "holds no certificate that can be read"}: ${path} stays as it is`,
-      });
+    // A kubelet that believes nobody, or a registry without its authority, is worse than an old one.
+    const problem =
+      text === undefined ? "is not base64 of a text" : check === "json" ? jsonProblem(text) : bundleProblem(text);
+    if (text === undefined || problem !== undefined) {
+      problems.push({ path, message: `${what} of the ControllerConfig ${problem}: ${path} stays as it is` });
       return;
     }
     const contents = new Uint8Array([
@@ -88,10 +87,16 @@ const registryCaPath = (file: string) => `${hostPaths.registryCas}/${file.replac
 const isRegistry = (file: string) =>
   /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(file) && file.split("..").length <= 2;
 
-function isJson(text: string): boolean {
+function jsonProblem(text: string): string | undefined {
   try {
-    return typeof JSON.parse(text) === "object";
+    return typeof JSON.parse(text) === "object" ? undefined : "is no JSON object";
   } catch {
-    return false;
+    return "is no JSON";
   }
+}
+
+function bundleProblem(text: string): string | undefined {
+  const bundle = readBundle(text);
+  if (bundle.verdict === "unreadable") return `cannot be read as certificates (${bundle.problem})`;
+  return bundle.certificates.length === 0 ? "holds no certificate" : undefined;
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { namespace, signers } from "../../api/names.ts";
-import { type CsrFacts, type NodeOfName, judgeCsr, mostUnderWay } from "./judge-csr.ts";
+import { type CsrFacts, type NameBinding, type NodeOfName, judgeCsr } from "./judge-csr.ts";
 import type { KubeletRequest } from "./kubelet-request.ts";
 
 const asked: KubeletRequest["asked"] = {
@@ -12,6 +12,7 @@ const asked: KubeletRequest["asked"] = {
   emailAddresses: [],
   uris: [],
   otherNames: 0,
+  otherAttributes: 0,
 };
 const usages = ["digital signature", "client auth"];
 const client = (more: Partial<KubeletRequest["asked"]> = {}, rest: Partial<KubeletRequest> = {}): KubeletRequest => ({
@@ -35,15 +36,20 @@ const node: NodeOfName = {
   joinedPool: undefined,
   inService: false,
   names: ["w0", "w0.example"],
-  addresses: ["10.0.0.1"],
 };
+const key = "a".repeat(64);
+const bound: NameBinding = { pool: "worker", publicKey: key, isGood: true, addresses: ["10.0.0.1"] };
 const first: CsrFacts = {
   namespace,
   requester: account("worker"),
   request: client(),
   pools: ["master", "worker"],
   node: undefined,
-  underWay: 0,
+  publicKey: key,
+  binding: undefined,
+  place: "place-1",
+  reservedFor: undefined,
+  others: [],
 };
 const joined: NodeOfName = { ...node, pool: "worker", joinedPool: "worker", inService: true };
 
@@ -60,12 +66,44 @@ describe("judgeCsr", () => {
       facts: { request: client({}, { usages: [...usages, "key encipherment"] }) },
       says: "approve NodeJoins",
     },
-    { title: "a machine that tries again before it was ever ready joins", facts: { node }, says: "approve NodeJoins" },
     {
-      title: "also when its node has its labels already",
-      facts: { node: { ...node, pool: "worker", joinedPool: "worker" } },
+      title: "a machine that tries again with its key, before it was ever ready, joins",
+      facts: { node, binding: bound, place: undefined },
       says: "approve NodeJoins",
     },
+    {
+      title: "also when its node has its labels already",
+      facts: { node: { ...node, pool: "worker", joinedPool: "worker" }, binding: bound, place: undefined },
+      says: "approve NodeJoins",
+    },
+    { title: "also before its node is there", facts: { binding: bound, place: undefined }, says: "approve NodeJoins" },
+    {
+      title: "a second key gets no certificate for a name that is bound",
+      facts: { binding: bound, publicKey: "b".repeat(64) },
+      says: "wait NameBound",
+    },
+    {
+      title: "nor does it while the node has not been in service",
+      facts: { binding: bound, publicKey: "b".repeat(64), node: { ...node, joinedPool: "worker" } },
+      says: "wait NameBound",
+    },
+    {
+      title: "nor the same key of another pool",
+      facts: { binding: { ...bound, pool: "master" } },
+      says: "wait NameBound",
+    },
+    {
+      title: "a binding whose certificate has ended binds no more",
+      facts: { binding: { ...bound, pool: "master", publicKey: "b".repeat(64), isGood: false } },
+      says: "approve NodeJoins",
+    },
+    { title: "a name for which nothing was served waits", facts: { place: undefined }, says: "wait NoPlace" },
+    {
+      title: "a name that another pool's token holds waits",
+      facts: { reservedFor: "master" },
+      says: "wait NameReserved",
+    },
+    { title: "a node that joined in another way is nobody else's", facts: { node }, says: "wait NodeNotOurs" },
     {
       title: "a node in service is nobody else's",
       facts: { node: { ...node, inService: true } },
@@ -81,12 +119,6 @@ describe("judgeCsr", () => {
       title: "a pool that is not there takes no machines",
       facts: { requester: account("infra") },
       says: "wait PoolUnknown",
-    },
-    { title: "machines beyond the bound wait", facts: { underWay: mostUnderWay }, says: "wait TooManyUnderWay" },
-    {
-      title: "one whose node is there is none of them",
-      facts: { underWay: mostUnderWay, node },
-      says: "approve NodeJoins",
     },
     { title: "what cannot be read is denied", facts: { request: undefined }, says: "deny Malformed" },
     {
@@ -144,22 +176,68 @@ describe("judgeCsr", () => {
     },
     {
       title: "a node that joined here serves under its own names",
-      facts: { requester: w0, request: serving(), node: joined },
+      facts: { requester: w0, request: serving(), node: joined, binding: bound },
       says: "approve NodeServes",
     },
     {
       title: "one of its names is enough",
-      facts: { requester: w0, request: serving({ dnsNames: [], ipAddresses: ["10.0.0.1"] }), node: joined },
+      facts: {
+        requester: w0,
+        request: serving({ dnsNames: [], ipAddresses: ["10.0.0.1"] }),
+        node: joined,
+        binding: bound,
+      },
       says: "approve NodeServes",
     },
     {
-      title: "an address that the node does not report waits",
-      facts: { requester: w0, request: serving({ ipAddresses: ["10.0.0.2"] }), node: joined },
+      title: "an address that the machine did not join from waits, whatever its node reports",
+      facts: { requester: w0, request: serving({ ipAddresses: ["10.0.0.2"] }), node: joined, binding: bound },
       says: "wait AddressUnknown",
     },
     {
-      title: "so does a name of somebody else",
-      facts: { requester: w0, request: serving({ dnsNames: ["kubernetes.default"] }), node: joined },
+      title: "a name of the cluster's own is denied, whatever the node reports",
+      facts: {
+        requester: w0,
+        request: serving({ dnsNames: ["kubernetes.default"] }),
+        node: { ...joined, names: ["kubernetes.default"] },
+        binding: bound,
+      },
+      says: "deny NotItsOwn",
+    },
+    {
+      title: "a name of a Service is denied",
+      facts: { requester: w0, request: serving({ dnsNames: ["api.shop.svc"] }), node: joined, binding: bound },
+      says: "deny NotItsOwn",
+    },
+    {
+      title: "a name that is not below the node's own waits, whatever the node reports",
+      facts: {
+        requester: w0,
+        request: serving({ dnsNames: ["registry.example"] }),
+        node: { ...joined, names: ["registry.example"] },
+        binding: bound,
+      },
+      says: "wait AddressUnknown",
+    },
+    {
+      title: "what belongs to somebody else is denied, also where the machine joined from there",
+      facts: {
+        requester: w0,
+        request: serving(),
+        node: joined,
+        binding: bound,
+        others: ["10.0.0.1 is an address of the Service default/kubernetes"],
+      },
+      says: "deny NotItsOwn",
+    },
+    {
+      title: "a node that joined before names were bound renews its certificate",
+      facts: { requester: w0, node: joined, binding: undefined },
+      says: "approve NodeRenews",
+    },
+    {
+      title: "the annotation that such a node has, and its kubelet could write, gives it no address",
+      facts: { requester: w0, request: serving(), node: joined, binding: undefined },
       says: "wait AddressUnknown",
     },
     {
@@ -207,6 +285,7 @@ describe("judgeCsr", () => {
         emailAddresses: fc.constantFrom([], ["a@b"]),
         uris: fc.constant([]),
         otherNames: fc.constantFrom(0, 0, 1),
+        otherAttributes: fc.constantFrom(0, 0, 1),
       }),
     });
     const nodes = fc.constantFrom(undefined, node, joined, { ...joined, pool: "master", joinedPool: "master" });
@@ -216,8 +295,10 @@ describe("judgeCsr", () => {
         fc.oneof(requests, fc.constantFrom(client(), serving())),
         fc.constantFrom(account("worker"), w0, { username: "alice", groups: [] }),
         nodes,
-        (request, requester, there) => {
-          const facts = { ...first, request, requester, node: there };
+        fc.constantFrom(undefined, bound, { ...bound, pool: "master" }, { ...bound, isGood: false }),
+        fc.constantFrom(key, "b".repeat(64)),
+        (request, requester, there, binding, publicKey) => {
+          const facts = { ...first, request, requester, node: there, binding, publicKey };
           if (judgeCsr(facts).verdict !== "approve") return;
           approved += 1;
           expect(request.asked.organizations).toEqual(["system:nodes"]);
@@ -225,11 +306,15 @@ describe("judgeCsr", () => {
           expect(request.usages).not.toContain("cert sign");
           expect(
             [...request.asked.dnsNames, ...request.asked.ipAddresses].filter(
-              (name) => name !== "w0" && !node.names.includes(name) && !node.addresses.includes(name),
+              (name) => name !== "w0" && !bound.addresses.includes(name),
             ),
           ).toEqual([]);
           if (requester === w0) expect(request.asked.commonNames).toEqual(["system:node:w0"]);
-          else expect(there?.inService).not.toBe(true);
+          else {
+            expect(there?.inService).not.toBe(true);
+            // One key, and one pool, for as long as a certificate is good.
+            if (binding?.isGood === true) expect([binding.pool, binding.publicKey]).toEqual(["worker", publicKey]);
+          }
         },
       ),
       { numRuns: 2000 },

@@ -15,7 +15,8 @@ const purposes: Readonly<Record<string, string>> = {
 
 /**
  * What a request for a kubelet's certificate has that its signer does not sign; `undefined`: nothing. The rules of
- * `k8s.io/kubernetes pkg/apis/certificates/helpers.go (v1.34)`, and stricter in one thing: one common name.
+ * `k8s.io/kubernetes pkg/apis/certificates/helpers.go (v1.34)`, and stricter in two: one
+ * common name, and nothing else in the subject than it and the organization.
  */
 export function kubeletRequestProblem({ signer, usages, asked }: KubeletRequest): string | undefined {
   const purpose = purposes[signer];
@@ -23,6 +24,7 @@ export function kubeletRequestProblem({ signer, usages, asked }: KubeletRequest)
   if (asked.organizations.length !== 1 || asked.organizations[0] !== nodeIdentity.group)
     return `the organization of the subject is not ${nodeIdentity.group} alone`;
   if (asked.commonNames.length !== 1) return "the subject has not one common name";
+  if (asked.otherAttributes > 0) return "the subject has attributes other than a common name and an organization";
   if (asked.commonNames[0]?.startsWith(nodeIdentity.userPrefix) !== true)
     return `the common name does not begin with ${nodeIdentity.userPrefix}`;
   const wanted = new Set(["digital signature", purpose]);

@@ -112,7 +112,20 @@ export interface NewToken {
 /** Makes a token. @param expiresAt milliseconds since the epoch. One of `expiresAt` and `maxUses` has to be there. */
 export function newToken(
   random: { bytes(length: number): Uint8Array },
-  { pool, expiresAt, maxUses }: { readonly pool: string; readonly expiresAt?: number; readonly maxUses?: number },
+  {
+    pool,
+    expiresAt,
+    maxUses,
+    node,
+    addresses = [],
+  }: {
+    readonly pool: string;
+    readonly expiresAt?: number;
+    readonly maxUses?: number;
+    /** Name of the only machine that may join by it, and addresses that this machine has. */
+    readonly node?: string;
+    readonly addresses?: readonly string[];
+  },
 ): NewToken {
   const id = textOf(random, idLength);
   const secret = textOf(random, secretLength);
@@ -121,6 +134,8 @@ export function newToken(
     tokenHash: tokenHash(secret),
     ...(expiresAt === undefined ? {} : { expiresAt: timestampOf(expiresAt) }),
     ...(maxUses === undefined ? {} : { maxUses }),
+    ...(node === undefined ? {} : { node }),
+    ...(addresses.length === 0 ? {} : { addresses: [...addresses] }),
   };
   return {
     text: `${id}.${secret}`,

@@ -1,4 +1,4 @@
-import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
+import type { Service, Node, Pod } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
@@ -110,4 +110,20 @@ export function trimReadiness({ apiVersion, kind, metadata, spec, status }: Pod)
       conditions: (status?.conditions ?? []).filter(({ type }) => type === "Ready"),
     },
   };
+}
+
+/** A Service as far as its addresses matter. */
+export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  const { clusterIP, clusterIPs, externalIPs } = spec ?? {};
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, namespace, uid, resourceVersion },
+    spec: {
+      ...(clusterIP === undefined ? {} : { clusterIP }),
+      ...(clusterIPs === undefined ? {} : { clusterIPs }),
+      ...(externalIPs === undefined ? {} : { externalIPs }),
+    },
+  } as Service;
 }

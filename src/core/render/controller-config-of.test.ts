@@ -418,12 +418,18 @@ describe("authorities in ControllerConfig", () => {
 
   test("an initial bundle with something else than certificates in it comes to an end [render-controller-config-of-19]", async () => {
     const [other, fresh] = [await selfSigned("CN=other"), await selfSigned("CN=kube-apiserver-to-kubelet-signer")];
-    const odd = `-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n${other}`;
-    const configMaps = maps({
-      [sourceMaps.initialServingCa]: { "ca-bundle.crt": odd },
-      [sourceMaps.kubeletSigner]: { "ca-bundle.crt": fresh },
-    });
-    expect(textOfBase64(known(openShift({ configMaps, bringUp: true })).spec.kubeAPIServerServingCAData)).toBe(other);
+    const key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    const broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    const servedFrom = (initial: string) => {
+      const configMaps = maps({
+        [sourceMaps.initialServingCa]: { "ca-bundle.crt": initial },
+        [sourceMaps.kubeletSigner]: { "ca-bundle.crt": fresh },
+      });
+      return textOfBase64(known(openShift({ configMaps, bringUp: true })).spec.kubeAPIServerServingCAData);
+    };
+    expect(servedFrom(`${key}${other}`)).toBe(other);
+    // No authority is lost unseen: machines keep their files and report what they cannot read.
+    expect(servedFrom(`${broken}${other}`)).toBe(`${broken}${other}`);
   });
 
   test("nothing of what was read is changed [render-controller-config-of-25]", async () => {

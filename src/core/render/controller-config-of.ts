@@ -7,7 +7,7 @@ import { type Condition, type KubeObject, conditionOf } from "../../api/schema/o
 import type { Dns, ImageConfig, Infrastructure, Network, Proxy } from "../../api/foreign/openshift.ts";
 import { encodeBase64 } from "../../ignition/data-url.ts";
 import { textOfBase64 } from "./base-configs.ts";
-import { certificatesOf } from "../certificates/certificate-facts.ts";
+import { certificatesOf, readBundle } from "../certificates/certificate-facts.ts";
 import type { ReleaseImages } from "./release-of.ts";
 import { dnsAddressIn, ipFamiliesOf } from "./service-network.ts";
 
@@ -255,7 +255,10 @@ function servingCa({ configMaps, bringUp }: ClusterSources): string | undefined 
 
 /** The initial bundle with the present certificate of the signer, which is rotated every year. */
 export function withSigner(initial: string, current: string): string {
-  return certificatesOf(initial)
+  const bundle = readBundle(initial);
+  // Machines leave the files alone that they cannot read, and say so.
+  if (bundle.verdict === "unreadable") return initial;
+  return bundle.certificates
     .map(({ commonName, pem }) => (commonName.includes(kubeletSigner) ? current : pem))
     .join("");
 }
@@ -309,8 +312,11 @@ function trustBundle(
       problems.push(`the ConfigMap ${source}, which Proxy/cluster names as its trusted CA, has no ca-bundle.crt`);
     if (encoded === undefined || encoded === "") continue;
     const text = textOfBase64(encoded);
-    if (certificatesOf(text).length === 0)
-      problems.push(`ca-bundle.crt of the ConfigMap ${source} holds no certificate that can be read: it must be PEM`);
+    const bundle = readBundle(text);
+    if (bundle.verdict === "unreadable")
+      problems.push(`ca-bundle.crt of the ConfigMap ${source} cannot be read as certificates: ${bundle.problem}`);
+    else if (bundle.certificates.length === 0)
+      problems.push(`ca-bundle.crt of the ConfigMap ${source} holds no certificate: it must be PEM`);
     whole += `${whole === "" || whole.endsWith("\n") ? "" : "\n"}${text}`;
   }
   if (problems.length > 0) return { data: before?.additionalTrustBundle ?? null, problems };

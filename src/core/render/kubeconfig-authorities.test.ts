@@ -25,10 +25,7 @@ const authorities = (text: string | undefined) =>
 
 test("a kubeconfig believes the new authorities, and is otherwise what it was [render-kubeconfig-authorities-1]", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
-  const after = withAuthorities(
-    kubeconfig(one),
-    `${one}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n${two}`,
-  );
+  const after = withAuthorities(kubeconfig(one), `${one}some text\n${two}`);
   expect(authorities(after)).toEqual([`${one}${two}`]);
   expect(after?.replace(/certificate-authority-data: .*/, "")).toBe(
     kubeconfig(one).replace(/certificate-authority-data: .*/, ""),
@@ -43,6 +40,11 @@ test("one that believes them all already is left alone, in whatever order it has
 
 test.for([
   { title: "no certificates", text: kubeconfig("x"), bundle: "none" },
+  {
+    title: "a bundle with a block that cannot be read",
+    text: kubeconfig("x"),
+    bundle: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+  },
   { title: "no YAML", text: "a: [", bundle: undefined },
   { title: "no clusters", text: "apiVersion: v1\n", bundle: undefined },
   {

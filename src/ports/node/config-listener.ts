@@ -203,7 +203,7 @@ async function answer(
     gone.signal,
   );
   if (outgoing.closed || outgoing.destroyed) {
-    given.onEnd?.("broken");
+    given.onEnd?.("unsent");
     return;
   }
   ended = given.onEnd;

@@ -1,5 +1,6 @@
-import { certificateFacts, pemBlocks } from "../../../core/certificates/certificate-facts.ts";
+import { certificateFacts } from "../../../core/certificates/certificate-facts.ts";
 import { readCertificateRequest } from "../../../core/certificates/certificate-request-facts.ts";
+import { readPem } from "../../../core/certificates/pem.ts";
 import { decodeContents, textOf } from "../../../ignition/data-url.ts";
 import type { FieldError, KubeObject } from "../contract.ts";
 import { duplicate, forbidden, invalid, notSupported, required, tooLong } from "../field-errors.ts";
@@ -141,12 +142,14 @@ function validateCertificate(object: KubeObject, before: KubeObject | undefined)
     return [];
   const refuse = (why: string) => [invalid("status.certificate", "<certificate data>", why)];
   const decoded = decodeContents({ source: `data:;base64,${certificate}` });
-  const blocks = pemBlocks((decoded.verdict === "decoded" ? textOf(decoded.bytes) : undefined) ?? "");
+  const pem = readPem((decoded.verdict === "decoded" ? textOf(decoded.bytes) : undefined) ?? "");
+  if (pem.verdict === "unreadable") return refuse(pem.problem);
+  const { blocks } = pem;
   const other = blocks.find(({ label }) => label !== "CERTIFICATE");
   if (other !== undefined)
     return refuse(`only CERTIFICATE PEM blocks are allowed, found ${JSON.stringify(other.label)}`);
   if (blocks.length === 0) return refuse("must contain at least one CERTIFICATE PEM block");
-  return blocks.some(({ der }) => der === undefined || certificateFacts(der) === undefined)
+  return blocks.some(({ der }) => certificateFacts(der) === undefined)
     ? refuse("a CERTIFICATE PEM block holds no certificate")
     : [];
 }

@@ -1,0 +1,3 @@
+module readers
+
+go 1.24

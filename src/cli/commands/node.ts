@@ -1,0 +1,149 @@
+import { resolve } from "node:path";
+import { NodeBinding, maxMachineAddresses } from "../../api/kinds/node-binding.ts";
+import type { KubeClient } from "../../kube/kube-client.ts";
+import { readAddresses, readArguments, usageError } from "../arguments.ts";
+import { connect } from "../connect.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { type Io, processIo } from "../io.ts";
+
+/** The request, once the command line is parsed. */
+export type NodeRequest =
+  | { readonly verb: "list"; readonly json: boolean }
+  | { readonly verb: "release"; readonly names: readonly string[]; readonly json: boolean }
+  | { readonly verb: "address"; readonly name: string; readonly addresses: readonly string[]; readonly json: boolean };
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArguments(
+    args,
+    {
+      dir: { type: "string" },
+      kubeconfig: { type: "string" },
+      json: { type: "boolean", default: false },
+    },
+    { positionals: true },
+  );
+  const request = nodeRequestOf(positionals, values.json);
+  const directory = values.dir === undefined ? undefined : resolve(values.dir);
+  const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory, component: "node" });
+  try {
+    return await nodeCommand({ kube, io: processIo() }, request);
+  } finally {
+    close();
+  }
+}
+
+export function nodeRequestOf([verb, ...names]: readonly string[], json: boolean): NodeRequest {
+  switch (verb) {
+    case "list":
+      if (names.length > 0) throw usageError("mco node list takes no names: it lists all bound names");
+      return { verb, json };
+    case "release":
+      if (names.length === 0) throw usageError("name the nodes to release: mco node release NAME …");
+      return { verb, names: [...new Set(names)], json };
+    case "address": {
+      const [name, ...addresses] = names;
+      if (name === undefined || addresses.length === 0)
+        throw usageError("name the node and its addresses: mco node address NAME IP …");
+      return { verb, name, addresses: readAddresses(addresses, "an address"), json };
+    }
+    default:
+      throw usageError(
+        verb === undefined
+          ? "name a verb: list, release or address"
+          : `unknown verb "${verb}"; use list, release or address`,
+      );
+  }
+}
+
+interface NodeParts {
+  readonly kube: KubeClient;
+  readonly io: Io;
+}
+
+/** @returns the exit code. */
+export async function nodeCommand(parts: NodeParts, request: NodeRequest): Promise<number> {
+  switch (request.verb) {
+    case "list":
+      return list(parts, request.json);
+    case "release":
+      return release(parts, request);
+    case "address":
+      return address(parts, request);
+  }
+}
+
+const print = ({ io }: NodeParts, kind: string, fields: Readonly<Record<string, unknown>>) =>
+  io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind, ...fields })}\n`);
+
+async function list(parts: NodeParts, json: boolean): Promise<number> {
+  const { items } = await parts.kube.list(NodeBinding);
+  const bindings = items.map(({ metadata, spec }) => ({
+    name: metadata.name,
+    pool: spec.pool,
+    expiresAt: spec.expiresAt,
+    addresses: spec.addresses ?? [],
+    registered: spec.nodeUID !== undefined,
+  }));
+  if (json) print(parts, "NodeBindings", { bindings });
+  else if (bindings.length === 0) parts.io.out("no name is bound: no machine has joined by a pool's account yet\n");
+  else {
+    const rows = [
+      ["NAME", "POOL", "REGISTERED", "EXPIRES", "ADDRESSES"],
+      ...bindings.map(({ name, pool, registered, expiresAt, addresses }) => [
+        name,
+        pool,
+        registered ? "yes" : "no",
+        expiresAt,
+        addresses.join(",") || "-",
+      ]),
+    ];
+    const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+    for (const row of rows)
+      parts.io.out(
+        `${row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join("  ")
+          .trimEnd()}\n`,
+      );
+  }
+  return exitCodes.ok;
+}
+
+function failed({ io }: NodeParts, unknown: readonly string[]): number {
+  io.err(
+    `mco node: no name ${unknown.map((name) => `"${name}"`).join(", ")} is bound; mco node list shows those that are\n`,
+  );
+  return exitCodes.failed;
+}
+
+async function release(parts: NodeParts, { names, json }: NodeRequest & { readonly verb: "release" }): Promise<number> {
+  const unknown: string[] = [];
+  for (const name of names) {
+    // The client counts the deletion of an absent object as done.
+    if ((await parts.kube.get(NodeBinding, { name })) === undefined) unknown.push(name);
+    else await parts.kube.delete(NodeBinding, { name });
+  }
+  const released = names.filter((name) => !unknown.includes(name));
+  if (json) print(parts, "ReleasedNodes", { released, unknown });
+  else for (const name of released) parts.io.out(`the name ${name} is free\n`);
+  return unknown.length === 0 ? exitCodes.ok : failed(parts, unknown);
+}
+
+async function address(
+  parts: NodeParts,
+  { name, addresses, json }: NodeRequest & { readonly verb: "address" },
+): Promise<number> {
+  const binding = await parts.kube.get(NodeBinding, { name });
+  if (binding === undefined) return failed(parts, [name]);
+  const all = [...new Set([...(binding.spec.addresses ?? []), ...addresses])];
+  if (all.length > maxMachineAddresses) throw usageError(`a node has at most ${maxMachineAddresses} addresses`);
+  const { resourceVersion } = binding.metadata;
+  await parts.kube.patch(
+    NodeBinding,
+    { name },
+    { type: "merge", body: { metadata: { resourceVersion }, spec: { addresses: all } } },
+  );
+  if (json) print(parts, "NodeAddresses", { name, addresses: all });
+  else parts.io.out(`${name} may serve under ${all.join(", ")}\n`);
+  return exitCodes.ok;
+}

@@ -1,0 +1,235 @@
+import { X509Certificate } from "node:crypto";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import {
+  type CertificateSigningRequest,
+  ControllerConfig,
+  JoinPlace,
+  MachineConfigPool,
+  NodeBinding,
+  ProvisioningToken,
+  kubernetes,
+} from "../../src/api/index.ts";
+import type { Resource } from "../../src/api/schema/object.ts";
+import { labels, namespace, nodeIdentity, objects, signers } from "../../src/api/names.ts";
+import { connect } from "../../src/cli/connect.ts";
+import { bindingController, placeController } from "../../src/controller/binding-controller.ts";
+import { joinController } from "../../src/controller/join-controller.ts";
+import { requestCertificate } from "../../src/kube/certificates.ts";
+import { runControllers } from "../../src/kube/controller.ts";
+import { createEventRecorder } from "../../src/kube/event-recorder.ts";
+import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
+import { httpsTransport } from "../../src/kube/node/https-transport.ts";
+import { memoryJournal } from "../../src/ports/journal.ts";
+import { silentLogger } from "../../src/ports/logger.ts";
+import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
+import { authorityOf, hasKubernetes } from "../support/kubernetes/control-plane.ts";
+import { untilSeen } from "../support/until-seen.ts";
+
+const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal: memoryJournal() };
+const kinds: readonly (Resource & { crd(): unknown })[] = [
+  MachineConfigPool,
+  ControllerConfig,
+  JoinPlace,
+  NodeBinding,
+  ProvisioningToken,
+];
+/** Names of this file alone: other files use the same control plane. */
+const prefix = "attack-join";
+
+/** With the real API server and the real signer, whose reader of PEM is Go's. */
+describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane", () => {
+  let admin: Awaited<ReturnType<typeof connect>>;
+  /** The account that machines of the pool worker join with. */
+  let attacker: KubeClient;
+  const closing: (() => void | Promise<void>)[] = [];
+
+  const requestFor = (node: string) =>
+    requestCertificate({ commonName: `${nodeIdentity.userPrefix}${node}`, organizations: [nodeIdentity.group] });
+
+  async function ask(name: string, text: string): Promise<void> {
+    await attacker.create(kubernetes.CertificateSigningRequest, {
+      apiVersion: "certificates.k8s.io/v1",
+      kind: "CertificateSigningRequest",
+      metadata: { name },
+      spec: {
+        request: Buffer.from(text).toString("base64"),
+        signerName: signers.kubeletClient,
+        usages: ["digital signature", "client auth"],
+        expirationSeconds: 3600,
+      },
+    } as never);
+  }
+
+  const seen = (name: string, is: (request: CertificateSigningRequest | undefined) => boolean) =>
+    untilSeen(`the request ${name}`, () => admin.kube.get(kubernetes.CertificateSigningRequest, { name }), is);
+  const decided = async (name: string) =>
+    (await seen(name, (request) => (request?.status?.conditions ?? []).length > 0))?.status?.conditions?.[0];
+  const subjectOf = async (name: string) => {
+    const request = await seen(name, (one) => (one?.status?.certificate ?? "") !== "");
+    return new X509Certificate(Buffer.from(request?.status?.certificate ?? "", "base64")).subject;
+  };
+  const serve = () =>
+    admin.kube.create(JoinPlace, {
+      apiVersion: JoinPlace.apiVersion,
+      kind: JoinPlace.kind,
+      metadata: { name: `${prefix}-${systemRandom.uuid()}` },
+      spec: { pool: "worker", expiresAt: new Date(Date.now() + 3_600_000).toISOString() },
+    });
+
+  beforeAll(async () => {
+    const controlPlane = inject("controlPlane");
+    if (controlPlane === undefined) throw new Error("there is no control plane");
+    admin = await connect({ kubeconfig: join(controlPlane.directory, "kubeconfig"), component: prefix });
+    closing.push(() => admin.close());
+    const { kube } = admin;
+    for (const kind of kinds)
+      await kube.apply(kubernetes.CustomResourceDefinition, kind.crd() as never, { owner: prefix });
+    for (const kind of kinds)
+      await untilSeen(
+        `${kind.plural} are served`,
+        () =>
+          kube.list(kind).then(
+            () => true,
+            () => false,
+          ),
+        (isServed) => isServed,
+      );
+    await kube.apply(
+      MachineConfigPool,
+      {
+        metadata: { name: "worker" },
+        spec: {
+          nodeSelector: { matchLabels: { "node-role.kubernetes.io/worker": "" } },
+          machineConfigSelector: { matchLabels: { [labels.role]: "worker" } },
+        },
+      },
+      { owner: prefix },
+    );
+    const account = `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}worker`;
+    const group = "rbac.authorization.k8s.io";
+    await kube.create(kubernetes.ClusterRole, {
+      apiVersion: `${group}/v1`,
+      kind: "ClusterRole",
+      metadata: { name: prefix },
+      rules: [{ apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create"] }],
+    } as never);
+    await kube.create(kubernetes.ClusterRoleBinding, {
+      apiVersion: `${group}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata: { name: prefix },
+      roleRef: { apiGroup: group, kind: "ClusterRole", name: prefix },
+      subjects: [{ kind: "User", apiGroup: group, name: account }],
+    } as never);
+    const authority = await authorityOf(controlPlane);
+    const identity = await authority.issue({ commonName: account, usage: "client" });
+    const transport = httpsTransport({
+      connection: { ...admin.connection, certificate: identity.certificate, key: identity.key },
+      reread: undefined,
+      clock: systemClock,
+      files: systemFiles,
+      processes: systemProcesses,
+      environment: {},
+    });
+    closing.push(() => transport.close());
+    attacker = createKubeClient({ ...ports, transport: transport.exchange, userAgent: prefix });
+    const ending = new AbortController();
+    const running = runControllers(
+      [joinController(), bindingController(), placeController()],
+      { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: prefix }), coalesceMs: 5 },
+      ending.signal,
+    );
+    closing.push(async () => {
+      ending.abort();
+      await running;
+    });
+  });
+
+  afterAll(async () => {
+    for (const close of closing.slice(1).toReversed()) await close();
+    const { kube } = admin;
+    for (const { metadata } of (await kube.list(kubernetes.CertificateSigningRequest)).items)
+      if (metadata.name.startsWith(prefix))
+        await kube.delete(kubernetes.CertificateSigningRequest, { name: metadata.name });
+    await kube.delete(kubernetes.ClusterRoleBinding, { name: prefix });
+    await kube.delete(kubernetes.ClusterRole, { name: prefix });
+    for (const kind of kinds)
+      await kube.delete(kubernetes.CustomResourceDefinition, { name: `${kind.plural}.${kind.group}` });
+    await closing[0]?.();
+  });
+
+  test("gets the certificate that its one block asks for, from the real signer [attacks-joining-1]", async () => {
+    await serve();
+    await ask(`${prefix}-good`, (await requestFor(`${prefix}-w1`)).request);
+    expect(await decided(`${prefix}-good`)).toMatchObject({ type: "Approved", reason: "NodeJoins" });
+    expect(await subjectOf(`${prefix}-good`)).toContain(`CN=system:node:${prefix}-w1`);
+  });
+
+  test("gets no other node's identity by a second block, which the real signer would sign [attacks-joining-2]", async () => {
+    await serve();
+    const [own, other] = [await requestFor(`${prefix}-w2`), await requestFor("master-0")];
+    const [mine, master] = [own, other].map(({ request }) => `${request.trimEnd()}\n`);
+    // The API server takes it; the signer reads the first block alone.
+    const texts = {
+      plain: `${master}${mine}`,
+      headers: `${master?.replace("-----\n", "-----\nName: master\n\n")}${mine}`,
+      blanks: `${master?.replaceAll("-----\n", "----- \t\n")}${mine}`,
+    };
+    for (const [how, text] of Object.entries(texts)) {
+      await ask(`${prefix}-${how}`, text);
+      expect(await decided(`${prefix}-${how}`), how).toMatchObject({ type: "Denied", reason: "Malformed" });
+    }
+    // What an approver would grant that judges the second block.
+    await ask(`${prefix}-shown`, texts.plain);
+    await decided(`${prefix}-shown`);
+    const { request } = (await admin.kube.get(kubernetes.CertificateSigningRequest, { name: `${prefix}-shown` }))
+      ?.spec ?? {
+      request: "",
+    };
+    await admin.kube.create(kubernetes.CertificateSigningRequest, {
+      apiVersion: "certificates.k8s.io/v1",
+      kind: "CertificateSigningRequest",
+      metadata: { name: `${prefix}-by-hand` },
+      spec: { request, signerName: signers.kubeletClient, usages: ["digital signature", "client auth"] },
+    } as never);
+    await admin.kube.patch(
+      kubernetes.CertificateSigningRequest,
+      { name: `${prefix}-by-hand` },
+      {
+        type: "merge",
+        body: {
+          status: { conditions: [{ type: "Approved", status: "True", reason: "ByHand", message: "shows the hole" }] },
+        },
+      },
+      { subresource: "approval" },
+    );
+    expect(await subjectOf(`${prefix}-by-hand`)).toContain("CN=system:node:master-0");
+  });
+
+  test("gets no second key for a name, and no name without a served configuration [attacks-joining-3]", async () => {
+    await serve();
+    await ask(`${prefix}-first`, (await requestFor(`${prefix}-w3`)).request);
+    await decided(`${prefix}-first`);
+    await serve();
+    const waits = (name: string, reason: string) =>
+      untilSeen(
+        `${name} waits`,
+        () => admin.kube.list(kubernetes.Event, { fieldSelector: `involvedObject.name=${name}` }),
+        ({ items }) => items.some((event) => event.reason === reason),
+      );
+    await ask(`${prefix}-second`, (await requestFor(`${prefix}-w3`)).request);
+    await waits(`${prefix}-second`, "NameBound");
+    // The place that is left is for one name more, and for no other after it.
+    await ask(`${prefix}-ghost-1`, (await requestFor(`${prefix}-g1`)).request);
+    await decided(`${prefix}-ghost-1`);
+    // The place of the test before, whose requests were denied, is taken as well then.
+    await ask(`${prefix}-ghost-2`, (await requestFor(`${prefix}-g2`)).request);
+    await decided(`${prefix}-ghost-2`);
+    await ask(`${prefix}-ghost-3`, (await requestFor(`${prefix}-g3`)).request);
+    await waits(`${prefix}-ghost-3`, "NoPlace");
+    for (const name of ["second", "ghost-3"])
+      expect(
+        (await admin.kube.get(kubernetes.CertificateSigningRequest, { name: `${prefix}-${name}` }))?.status?.conditions,
+      ).toBeUndefined();
+  });
+});
