@@ -22,6 +22,7 @@ const long = [
 const longer = [
   "test/simulation/*.test.ts",
   "test/crash/effects-even.test.ts",
+  "test/differential/readers/*.test.ts",
   "src/daemon/killed-at-start.test.ts",
   "src/daemon/killed-with-images.test.ts",
 ];

@@ -116,6 +116,8 @@ export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerato
     if (path.includes("\0") || target.includes("\0")) throw broken("a path holds a NUL");
     const kind = kinds[type];
     if (kind === undefined) throw broken(`it has an entry of the unknown type ${JSON.stringify(type)}`);
+    // Readers differ in what such a file is: GNU tar makes a folder of it, and Go's archive/tar a file.
+    if (kind === "file" && type !== "\0" && path.endsWith("/")) throw broken("the name of a file ends with a slash");
     const sizeBytes = decimal(size) ?? declared;
     const body = bodyOf(portions, sizeBytes);
     yield {

@@ -2,6 +2,7 @@ import { connect } from "node:tls";
 import { describe, expect, test } from "vitest";
 import { JoinPlace } from "../api/kinds/join-place.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { systemClock } from "../ports/node/index.ts";
 import { placeLifeMs } from "../core/join/judge-csr.ts";
 import { ServerHarness, type Got, problemOf, pullSecret, tokenText } from "../../test/support/server-harness.ts";
 
@@ -173,6 +174,20 @@ describe("who is served", () => {
     const left = Date.parse(place?.spec.expiresAt ?? "") - Date.now();
     expect(left).toBeGreaterThan(placeLifeMs - 60_000);
     expect(left).toBeLessThanOrEqual(placeLifeMs);
+  });
+
+  test("guessed tokens take nobody's turn: beyond the budget of look-ups the answer is 503, and known tokens go on [server-tokens-12]", async () => {
+    const harness = await ServerHarness.make();
+    // All of it happens in one second.
+    const server = await harness.start({ clock: { ...systemClock, monotonic: () => 1_000_000 } });
+    const token = await harness.token("known", "a", { maxUses: 100 });
+    await server.until({ token, method: "HEAD" }, ({ status }) => status === 200);
+    const guesses: number[] = [];
+    for (let tries = 0; tries < 12; tries += 1)
+      guesses.push((await server.get({ token: tokenText(`guess${tries}`, "b").text })).status);
+    expect(new Set(guesses.slice(0, 5))).toEqual(new Set([401]));
+    expect(new Set(guesses.slice(6))).toEqual(new Set([503]));
+    expect((await server.get({ token })).status).toBe(200);
   });
 
   test("a client certificate opens the pool that its organization names [server-tokens-8]", async () => {

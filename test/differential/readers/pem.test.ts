@@ -10,7 +10,7 @@ import { signingRequest } from "../../support/test-pki.ts";
 
 const program = goReadersProgram();
 /** Inputs of each property; `RUNS=n` takes as many. */
-const numRuns = Number(process.env["RUNS"] ?? 400);
+const numRuns = Number(process.env["RUNS"] ?? (process.env["MCO_LONG"] === undefined ? 400 : 20_000));
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const pemOf = (label: string, der: Uint8Array) =>
