@@ -665,7 +665,10 @@ describe("impersonation", () => {
       },
       new AbortController().signal,
     );
-    const json = JSON.parse(String(response.body)) as { message?: string; status?: { userInfo?: Json } };
+    const json = JSON.parse(typeof response.body === "string" ? response.body : "null") as {
+      message?: string;
+      status?: { userInfo?: Json };
+    };
     return { status: response.status, message: json.message, user: json.status?.userInfo };
   }
 
