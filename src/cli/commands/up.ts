@@ -97,7 +97,7 @@ export async function run(args: readonly string[]): Promise<number> {
 /** Starts the same cluster in a session of its own, and comes back when everything is as it was asked for. */
 async function detached(layout: Layout, chosen: Values): Promise<number> {
   const began = systemClock.monotonic();
-  mkdirSync(layout.logs, { recursive: true });
+  mkdirSync(layout.logs, { recursive: true, mode: 0o711 });
   const log = openSync(`${layout.logs}/up.log`, "a");
   const script = process.argv[1] ?? "";
   // This process applies the manifests.
@@ -150,7 +150,7 @@ async function supervise(
   signal: AbortSignal,
 ): Promise<void> {
   const began = systemClock.monotonic();
-  mkdirSync(layout.logs, { recursive: true });
+  mkdirSync(layout.logs, { recursive: true, mode: 0o711 });
   print(
     chosen,
     `starting a cluster in ${layout.directory}: ${chosen.controlPlane} control-plane and ${chosen.workers} worker machines${chosen.apiServer === "kubernetes" ? `, on Kubernetes ${kubernetesVersion}` : ""}`,
