@@ -20,6 +20,18 @@ export const errorCodes = {
     remedy:
       "Read the reason, and check the config server, its certificate and the token of the machine; the machine retries.",
   },
+  MCO_FILE_TOO_LARGE: {
+    meaning: "A text file is larger than this program reads.",
+    remedy: "Check that the path names the file that was meant; split or shorten it.",
+  },
+  MCO_HOST_FILE_TOO_LARGE: {
+    meaning: "A file of the machine is larger than the daemon reads.",
+    remedy: "Look at the file; remove or shorten it if nothing needs it.",
+  },
+  MCO_HOST_UNSAFE_PATH: {
+    meaning: "On the way to a file of the machine is a link that a user other than root could place.",
+    remedy: "Replace the link with the folder that it leads to.",
+  },
   MCO_HOST_READ_ONLY: {
     meaning: "A path below /usr belongs to the OS image and cannot be written.",
     remedy: "Put the file below /etc or /var, or into the OS image.",

@@ -554,3 +554,210 @@ describe("admission webhooks", () => {
     expect(refused.json["message"]).toBe('admission webhook "hook.example.com" denied the request without explanation');
   });
 });
+
+describe("inputs without end", () => {
+  test("an object does not grow over three MiB, whatever number of requests adds to it, and can be deleted [apiserver-limits-1]", async () => {
+    const { server } = start();
+    await call(server, "POST", maps, map("m"));
+    const patch = async (key: string) => {
+      const response = await server.as(admin)(
+        {
+          method: "PATCH",
+          target: `${maps}/m`,
+          headers: { "content-type": "application/merge-patch+json" },
+          body: JSON.stringify({
+            metadata: { finalizers: ["a.example/b"] },
+            binaryData: { [key]: "A".repeat(400_000) },
+          }),
+        },
+        new AbortController().signal,
+      );
+      return response.status;
+    };
+    const statuses: number[] = [];
+    for (let number = 0; number < 9; number++) statuses.push(await patch(`k${number}`));
+    expect(statuses).toContain(200);
+    expect(statuses.every((status) => status === 200 || status === 413 || status === 422)).toBe(true);
+    expect(statuses.at(-1)).not.toBe(200);
+    expect((await call(server, "DELETE", `${maps}/m`)).status).toBe(200);
+  });
+
+  test("a custom object that grows past three MiB answers 413 as the real server does [apiserver-limits-2]", async () => {
+    const { server } = start();
+    await call(server, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: "things.example.com" },
+      spec: {
+        group: "example.com",
+        scope: "Cluster",
+        names: { plural: "things", singular: "thing", kind: "Thing", listKind: "ThingList" },
+        versions: [
+          {
+            name: "v1",
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+          },
+        ],
+      },
+    });
+    const things = "/apis/example.com/v1/things";
+    expect(
+      (await call(server, "POST", things, { apiVersion: "example.com/v1", kind: "Thing", metadata: { name: "t" } }))
+        .status,
+    ).toBe(201);
+    const grow = async (key: string) =>
+      call(
+        server,
+        "PATCH",
+        `${things}/t`,
+        { [key]: "A".repeat(2_000_000) },
+        { "content-type": "application/merge-patch+json" },
+      );
+    expect((await grow("a")).status).toBe(200);
+    const refused = await grow("b");
+    expect(refused.status).toBe(413);
+    expect(refused.json["message"]).toBe("Request entity too large: limit is 3145728");
+  });
+
+  test("aliases of YAML do not make a small body a huge object [apiserver-limits-3]", async () => {
+    const { server } = start();
+    const text = `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: y\ndata: &d\n  k: ${"x".repeat(100_000)}\nmore: [${Array.from({ length: 90 }, () => "*d").join(", ")}]\n`;
+    const response = await server.as(admin)(
+      { method: "POST", target: maps, headers: { "content-type": "application/yaml" }, body: text },
+      new AbortController().signal,
+    );
+    expect(response.status).toBe(413);
+  });
+});
+
+describe("impersonation", () => {
+  const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
+  const rules = (rule: Json) => ({
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "ClusterRole",
+    metadata: { name: "pretender" },
+    rules: [{ verbs: ["impersonate"], ...rule }],
+  });
+
+  /** The answer to `alice`, who may impersonate as `rule` says, besides the user carol. */
+  async function asAlice(rule: Json, headers: Readonly<Record<string, string>>) {
+    const { server } = start();
+    const role = rules(rule);
+    await call(server, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", {
+      ...role,
+      rules: [...role.rules, { verbs: ["impersonate"], apiGroups: [""], resources: ["users", "serviceaccounts"] }],
+    });
+    await call(server, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name: "pretender" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "pretender" },
+      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: "alice" }],
+    });
+    const response = await server.as({ name: "alice", groups: [] })(
+      {
+        method: "POST",
+        target: "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        headers: { "content-type": "application/json", "impersonate-user": "carol", ...headers },
+        body: JSON.stringify(review),
+      },
+      new AbortController().signal,
+    );
+    const json = JSON.parse(typeof response.body === "string" ? response.body : "null") as {
+      message?: string;
+      status?: { userInfo?: Json };
+    };
+    return { status: response.status, message: json.message, user: json.status?.userInfo };
+  }
+
+  const nothing = { apiGroups: ["none"], resources: ["none"] };
+  test.for<[title: string, rule: Json, headers: Record<string, string>, refusal: string | undefined]>([
+    ["a uid", nothing, { "impersonate-uid": "7" }, 'uids.authentication.k8s.io "7" is forbidden'],
+    [
+      "a uid that is allowed",
+      { apiGroups: ["authentication.k8s.io"], resources: ["uids"], resourceNames: ["7"] },
+      { "impersonate-uid": "7" },
+      undefined,
+    ],
+    [
+      "another uid than the allowed one",
+      { apiGroups: ["authentication.k8s.io"], resources: ["uids"], resourceNames: ["7"] },
+      { "impersonate-uid": "8" },
+      'uids.authentication.k8s.io "8" is forbidden',
+    ],
+    [
+      "a uid by the right to uids of the core group",
+      { apiGroups: [""], resources: ["uids"] },
+      { "impersonate-uid": "7" },
+      'uids.authentication.k8s.io "7" is forbidden',
+    ],
+    [
+      "an extra value",
+      nothing,
+      { "impersonate-extra-scopes": "view" },
+      'userextras.authentication.k8s.io "view" is forbidden',
+    ],
+    [
+      "an extra value that is allowed",
+      { apiGroups: ["authentication.k8s.io"], resources: ["userextras/scopes"] },
+      { "impersonate-extra-scopes": "view" },
+      undefined,
+    ],
+    [
+      "an extra value of another key",
+      { apiGroups: ["authentication.k8s.io"], resources: ["userextras/scopes"] },
+      { "impersonate-extra-roles": "view" },
+      'userextras.authentication.k8s.io "view" is forbidden',
+    ],
+    [
+      "an extra value whose key is escaped in a wrong way",
+      nothing,
+      { "impersonate-extra-%zz": "view" },
+      'userextras.authentication.k8s.io "view" is forbidden',
+    ],
+    ["a group", nothing, { "impersonate-group": "painters" }, 'groups "painters" is forbidden'],
+    [
+      "one of two groups",
+      { apiGroups: [""], resources: ["groups"], resourceNames: ["painters"] },
+      { "impersonate-group": "painters,system:masters" },
+      'groups "system:masters" is forbidden',
+    ],
+    [
+      "the groups of all service accounts, by name",
+      nothing,
+      { "impersonate-user": "system:serviceaccount:kube-system:robot", "impersonate-group": "system:serviceaccounts" },
+      'groups "system:serviceaccounts" is forbidden',
+    ],
+    [
+      "the group of authenticated users, by name",
+      nothing,
+      { "impersonate-group": "system:authenticated" },
+      'groups "system:authenticated" is forbidden',
+    ],
+    [
+      "a service account with the groups that it has",
+      nothing,
+      { "impersonate-user": "system:serviceaccount:kube-system:robot" },
+      undefined,
+    ],
+  ])("of %s needs its own permission [apiserver-impersonation-1]", async ([, rule, headers, refusal]) => {
+    const { status, message } = await asAlice(rule, headers);
+    if (refusal === undefined) expect(status).toBe(201);
+    else {
+      expect(status).toBe(403);
+      expect(message).toContain(refusal);
+    }
+  });
+
+  test("shows what was asked for [apiserver-impersonation-2]", async () => {
+    const all = { apiGroups: ["authentication.k8s.io"], resources: ["uids", "userextras/scopes"] };
+    expect((await asAlice(all, { "impersonate-uid": "7", "impersonate-extra-scopes": "view" })).user).toEqual({
+      username: "carol",
+      uid: "7",
+      groups: ["system:authenticated"],
+      extra: { scopes: ["view"] },
+    });
+  });
+});

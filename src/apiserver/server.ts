@@ -184,7 +184,7 @@ class EmbeddedServer implements ApiServer {
     if (other !== undefined) {
       for (const attributes of impersonationChecks(user, other))
         if (!access.allows(attributes)) return accessDenied(attributes);
-      exchange.user = other;
+      exchange.user = other.user;
     }
     const target = parseTarget(request.method, request.target);
     if (target instanceof Refusal) return target;

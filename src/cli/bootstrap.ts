@@ -24,6 +24,7 @@ import { readDocuments } from "./manifests.ts";
 import { version } from "./version.ts";
 import { createReport } from "../kube/report.ts";
 import { silentLogger } from "../ports/logger.ts";
+import { processIo } from "./io.ts";
 
 interface Values {
   readonly "manifest-dir"?: string | undefined;
@@ -106,12 +107,12 @@ export async function bootstrap(
           ...(values["release-image"] === undefined ? {} : { releaseImage: values["release-image"] }),
         });
   const say = (object: object) =>
-    process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Bootstrap", ...object })}\n`);
+    processIo().out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Bootstrap", ...object })}\n`);
   if (made.verdict === "made" || values["journal-dir"] !== undefined) await writeLines(bootstrapLines(component, made));
   if (made.verdict === "refused") {
     if (values.json === true) say({ verdict: made.verdict, problems: made.problems, notes });
     else
-      process.stderr.write(
+      processIo().err(
         `${[...made.problems.map((problem) => `error: ${sentence(problem)}`), ...notes.map((note) => `warning: ${note}`)].join("\n")}\n`,
       );
     return exitCodes.failed;
@@ -136,8 +137,8 @@ export async function bootstrap(
   if (values.json === true)
     say({ verdict: made.verdict, files: files.map(({ path }) => path), journal: journalFolder, notes: all });
   else {
-    process.stdout.write(files.map(({ path }) => `${join(to, path)}\n`).join(""));
-    if (all.length > 0) process.stderr.write(`${all.map((note) => `warning: ${note}`).join("\n")}\n`);
+    processIo().out(files.map(({ path }) => `${join(to, path)}\n`).join(""));
+    if (all.length > 0) processIo().err(`${all.map((note) => `warning: ${note}`).join("\n")}\n`);
   }
   return exitCodes.ok;
 }

@@ -1,8 +1,9 @@
 import type { ClusterStatus, NodeStatus } from "../core/preview/cluster-status.ts";
 import type { Phase } from "../core/books/phase.ts";
+import { type Paint, paintOf } from "../core/text/paint.ts";
 
 export interface DrawOptions {
-  readonly colours: boolean;
+  readonly colours: boolean | Paint;
   /** Columns of the terminal. */
   readonly width: number;
 }
@@ -36,7 +37,8 @@ const short = (rendered: string) =>
 
 /** Draws pools and machines as lines of text. */
 export function drawStatus(status: ClusterStatus, options: DrawOptions): readonly string[] {
-  const paint = (text: string, colour: Colour) => (options.colours ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text);
+  const inColour = paintOf(options.colours);
+  const paint = (text: string, colour: Colour) => inColour(text, codes[colour]);
   const clip = (text: string, width: number) =>
     text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
   const lines: string[] = [];
@@ -106,29 +108,4 @@ export function drawStatus(status: ClusterStatus, options: DrawOptions): readonl
     const head = `  ${node.name.padEnd(12)} ${paint(node.phase.padEnd(14), colourOf[node.phase])} ${paint(configs, "dim")}${flags === "" ? "" : `  ${paint(flags, "yellow")}`}`;
     return node.reason === "" ? head : `${head}  ${clip(node.reason, Math.max(20, options.width - 60))}`;
   }
-}
-
-/** Redraws a block of lines in place on a terminal; elsewhere prints it when it changed. */
-export function painter(out: NodeJS.WriteStream): {
-  draw(lines: readonly string[]): void;
-  readonly colours: boolean;
-  readonly width: number;
-} {
-  let height = 0;
-  let last = "";
-  return {
-    colours: out.isTTY && process.env["NO_COLOR"] === undefined,
-    width: out.columns ?? 120,
-    draw(lines) {
-      const text = lines.join("\n");
-      if (text === last) return;
-      last = text;
-      if (out.isTTY) {
-        out.write(
-          `${height > 0 ? `\u001b[${height}A` : ""}${lines.map((line) => `\u001b[2K${line}`).join("\n")}\n\u001b[J`,
-        );
-        height = lines.length;
-      } else out.write(`${text}\n\n`);
-    },
-  };
 }

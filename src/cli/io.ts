@@ -1,17 +1,65 @@
+import type { Paint } from "../core/text/paint.ts";
+import { printable, printableLine } from "../core/text/printable.ts";
+import { systemRandom } from "../ports/node/system-random.ts";
+
 /** Where a command prints, and what that output can show. */
 export interface Io {
   out(text: string): void;
   err(text: string): void;
   /** Of a terminal; elsewhere `undefined`. */
-  readonly screen: { readonly columns: number; readonly rows: number; readonly colours: boolean } | undefined;
+  readonly screen: { readonly columns: number; readonly rows: number; readonly colours: boolean | Paint } | undefined;
 }
 
-/** Standard output and error of this process. `NO_COLOR` is honoured: https://no-color.org */
+/** A block of lines that is drawn anew in place. */
+export interface Screen {
+  draw(lines: readonly string[]): void;
+  readonly colours: false | Paint;
+  readonly width: number;
+}
+
+/** Stands for the escape character of our own colours until the text leaves. No object can hold it: it is random. */
+const escapeMark = systemRandom.uuid();
+
+const paint: Paint = (text, code) => `${escapeMark}[${code}m${text}${escapeMark}[0m`;
+
+const withColours = (text: string) => text.replaceAll(escapeMark, "\u001b");
+
+/** `NO_COLOR` is honoured: https://no-color.org */
+const coloursOf = (stream: NodeJS.WriteStream) =>
+  stream.isTTY && process.env["NO_COLOR"] === undefined ? paint : false;
+
+/**
+ * Standard output and error of this process. Only here does text leave the program for people, and whatever text of
+ * objects is in it controls no terminal: a character that would is shown as `\u001b`.
+ */
 export function processIo(): Io {
   const { isTTY, columns, rows } = process.stdout;
   return {
-    out: (text) => process.stdout.write(text),
-    err: (text) => process.stderr.write(text),
-    screen: isTTY ? { columns, rows, colours: process.env["NO_COLOR"] === undefined } : undefined,
+    out: (text) => process.stdout.write(withColours(printable(text))),
+    err: (text) => process.stderr.write(withColours(printable(text))),
+    screen: isTTY ? { columns, rows, colours: coloursOf(process.stdout) } : undefined,
+  };
+}
+
+/** Redraws a block of lines in place on a terminal; elsewhere prints it when it changed. */
+export function processScreen(out: NodeJS.WriteStream = process.stdout): Screen {
+  let height = 0;
+  let last = "";
+  return {
+    colours: coloursOf(out),
+    width: out.columns ?? 120,
+    draw(lines) {
+      // A line feed in a text of an object would move all that is drawn after it.
+      const shown = lines.map((line) => withColours(printableLine(line)));
+      const text = shown.join("\n");
+      if (text === last) return;
+      last = text;
+      if (out.isTTY) {
+        out.write(
+          `${height > 0 ? `\u001b[${height}A` : ""}${shown.map((line) => `\u001b[2K${line}`).join("\n")}\n\u001b[J`,
+        );
+        height = lines.length;
+      } else out.write(`${text}\n\n`);
+    },
   };
 }

@@ -4,6 +4,7 @@ import { exitCodes } from "./exit-codes.ts";
 import { type Command, commands } from "./commands.ts";
 import { commandHelp, overview, usageLines } from "./help.ts";
 import { verbOf } from "./program-names.ts";
+import { processIo } from "./io.ts";
 
 /** Runs one command line and ends the process with its exit code. */
 async function main(): Promise<void> {
@@ -11,15 +12,15 @@ async function main(): Promise<void> {
   const [verb, ...args] = words;
   const command: Command | undefined = verb === undefined ? undefined : commands[verb];
   if (verb === undefined || verb === "help" || verb === "--help" || verb === "-h") {
-    process.stdout.write(overview(process.stdout.columns));
+    processIo().out(overview(process.stdout.columns));
     process.exit(0);
   }
   if (command === undefined) {
-    process.stderr.write(`mco: unknown command "${verb}"\n\n${overview(process.stderr.columns)}`);
+    processIo().err(`mco: unknown command "${verb}"\n\n${overview(process.stderr.columns)}`);
     process.exit(exitCodes.usage);
   }
   if (args.includes("--help") || args.includes("-h")) {
-    process.stdout.write(commandHelp(verb, command, process.stdout.columns));
+    processIo().out(commandHelp(verb, command, process.stdout.columns));
     process.exit(0);
   }
   try {
@@ -27,14 +28,14 @@ async function main(): Promise<void> {
     process.exit(await run(args));
   } catch (error) {
     if (error instanceof McoError && error.code === "MCO_USAGE") {
-      process.stderr.write(`mco ${verb}: ${error.message}\n${usageLines(verb, command)}\n`);
+      processIo().err(`mco ${verb}: ${error.message}\n${usageLines(verb, command)}\n`);
       process.exit(exitCodes.usage);
     }
     const code = error instanceof McoError ? ` [${error.code}]` : "";
-    process.stderr.write(`mco ${verb}: ${error instanceof McoError ? error.message : errorText(error)}${code}\n`);
-    if (error instanceof McoError) process.stderr.write(`  ${errorCodes[error.code].remedy}\n`);
+    processIo().err(`mco ${verb}: ${error instanceof McoError ? error.message : errorText(error)}${code}\n`);
+    if (error instanceof McoError) processIo().err(`  ${errorCodes[error.code].remedy}\n`);
     if (error instanceof McoError && error.cause !== undefined)
-      process.stderr.write(`  because: ${errorText(error.cause)}\n`);
+      processIo().err(`  because: ${errorText(error.cause)}\n`);
     process.exit(exitCodes.failed);
   }
 }

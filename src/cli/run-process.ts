@@ -5,6 +5,7 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { componentSending, createJournalWriter } from "../kube/journal-writer.ts";
 import { type BufferedJournal, createBufferedJournal } from "../kube/buffered-journal.ts";
 import { fieldManagers } from "../api/names.ts";
+import { printableLine } from "../core/text/printable.ts";
 import { redactText } from "../core/text/redact.ts";
 import { memoryJournal } from "../ports/journal.ts";
 import type { Ports } from "../ports/index.ts";
@@ -42,7 +43,10 @@ export async function runProcess(
   options: ProcessOptions,
   run: (ports: Ports, signal: AbortSignal) => Promise<void>,
 ): Promise<number> {
-  const log = jsonLogger({ ...options, level: () => logLevel, pretty: process.stderr.isTTY, redact: redactText });
+  const toTerminal = process.stderr.isTTY;
+  // As JSON a control character is escaped already; a readable line is text on a terminal.
+  const redact = toTerminal ? (text: string) => printableLine(redactText(text)) : redactText;
+  const log = jsonLogger({ ...options, level: () => logLevel, pretty: toTerminal, redact });
   const stopping = new AbortController();
   const stop = (why: string) => {
     if (stopping.signal.aborted) process.exit(1);

@@ -7,6 +7,7 @@ import type { Child, Processes } from "../ports/process.ts";
 import { type ClusterRegistry, clusterRegistry } from "./cluster-registry.ts";
 import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
 import { pointerPath } from "./host/install-machine.ts";
+import { protectFolder } from "./protect-folder.ts";
 import { kubernetesProcesses } from "./kubernetes-processes.ts";
 import {
   type Addresses,
@@ -111,7 +112,7 @@ export async function runCluster(
   const earlier = await readRecord(files, layout);
 
   const addresses = addressesOf(earlier?.network ?? (await freeNetwork(options)));
-  await files.makeDirectory(layout.logs);
+  await protectFolder(files, layout);
   const credentials = await clusterCredentials({ ...options, addresses });
   const imageMode = options.imageMode || earlier?.imageMode === true;
   const registry = imageMode ? await clusterRegistry({ ...options, addresses }) : undefined;

@@ -52,6 +52,20 @@ describe("report", () => {
     });
   });
 
+  test("neither an Event nor a log line holds a token that a message quotes [kube-report-redact-1]", () => {
+    const message = "refused abcdefgh12.k3x9q0z7m2v8b4n1c6p5w0t3r7y2u9ia";
+    const { events, logged } = reported({
+      about: pool,
+      ...rollOut,
+      path: "Canary",
+      mark: "begin",
+      reason: "Canary",
+      message,
+    });
+    expect(events).toMatchObject([{ message: "refused abcdefgh12.(masked)" }]);
+    expect(logged.join()).not.toContain("k3x9q0z7");
+  });
+
   test("a reason without an Event makes none, also where an object is named", () => {
     const { lines, events } = reported({
       about: build,

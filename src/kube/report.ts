@@ -1,5 +1,6 @@
 import { type EventForm, type Happening, type ReportedLine, eventForms, notices } from "../api/books/reports.ts";
 import { bookKindOf } from "../api/books/report-table.ts";
+import { redactText } from "../core/text/redact.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Journal } from "../ports/journal.ts";
 import type { EventRecorder } from "./event-recorder.ts";
@@ -22,7 +23,9 @@ export function createReport({
   readonly log: Logger;
 }): Report {
   return (happening) => {
-    const { about, message } = happening;
+    const { about } = happening;
+    // The journal and the log redact by themselves; Events go to whoever may read the namespace.
+    const message = redactText(happening.message);
     if ("notice" in happening) {
       const type = happening.type ?? notices[happening.notice];
       events?.event(happening.about, { type, reason: happening.notice, message });

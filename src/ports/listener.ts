@@ -18,6 +18,8 @@ export type ServerHandler = (
   request: HttpRequest,
   client: ClientIdentity | undefined,
   signal: AbortSignal,
+  /** Address of the client; absent for a caller in this process. */
+  from?: string,
 ) => Promise<HttpResponse>;
 
 /** Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` is set. Resolves when listening. */

@@ -44,6 +44,14 @@ const rules: readonly Rule[] = [
     ],
   },
   {
+    title: "what a terminal is given to print, cli/io.ts decides: text of objects is escaped there",
+    forbids: /process\.std(?:out|err)\.write\(|\bconsole\.(?:log|info|warn|error)\(/,
+    // Logs are redacted and escaped before their logger gets them (cli/run-process.ts); the console is a browser's.
+    except: ["src/cli/io.ts", "src/ports/node/json-logger.ts", "src/console/"],
+    finds: ["process.stdout.write(`${lines.join()}\\n`);", "console.log(text)"],
+    leaves: ["processIo().out(text);", "processScreen().draw(lines)"],
+  },
+  {
     title: "how a list is shortened, core/text/list-text.ts decides",
     forbids: /and \$\{[^}]*\} more\b/,
     // Ignition lies below core.

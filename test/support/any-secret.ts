@@ -3,6 +3,12 @@ import fc from "fast-check";
 
 const hex = (length: number) =>
   fc.string({ minLength: length, maxLength: length, unit: fc.constantFrom(..."0123456789abcdef".split("")) });
+const lower = (length: number) =>
+  fc.string({
+    minLength: length,
+    maxLength: length,
+    unit: fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz0123456789".split("")),
+  });
 const word = (least: number, most = least) =>
   fc.string({
     minLength: least,
@@ -31,6 +37,7 @@ export const anySecret = fc.oneof(
   word(43).map((token) => ({ text: `sha256~${token}`, secret: token })),
   fc.tuple(hex(6), hex(16)).map(([id, secret]) => ({ text: `${id}.${secret}`, secret })),
   word(22, 86).map((hash) => ({ text: `core:$6$saltsalt$${hash}:19000:0:99999:7:::`, secret: hash })),
+  fc.tuple(lower(10), lower(32)).map(([id, secret]) => ({ text: `${id}.${secret}`, secret })),
   word(36).map((token) => ({ text: `ghp_${token}`, secret: token })),
   word(16, 30).map((password) => ({ text: `password=${password}`, secret: password })),
   word(16, 30).map((password) => ({ text: `"auth":"${password}"`, secret: password })),

@@ -21,7 +21,8 @@ export interface Peer {
 }
 
 export const authenticated = "system:authenticated";
-export const anonymous: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
+const unauthenticated = "system:unauthenticated";
+export const anonymous: UserInfo = { name: "system:anonymous", groups: [unauthenticated] };
 
 export interface AuthenticationOptions {
   readonly tokens: TokenIssuer | undefined;
@@ -64,8 +65,19 @@ function withGroup(user: UserInfo): UserInfo {
   return { ...user, groups: [...user.groups, authenticated] };
 }
 
-/** The user whom the caller impersonates (`kubectl --as`), if any. */
-export function impersonated(request: HttpRequest): UserInfo | undefined {
+/** Whom the caller wants to be (`kubectl --as`): each attribute that it names needs a permission of its own. */
+export interface Impersonation {
+  /** The user with all that follows from the name. */
+  readonly user: UserInfo;
+  /** Groups that the request names; the user has implied ones, too. */
+  readonly groups: readonly string[];
+}
+
+/**
+ * Reads the headers of impersonation as `k8s.io/apiserver pkg/endpoints/filters/impersonation.go (v0.34)` does.
+ * `undefined`: the request names no user.
+ */
+export function impersonated(request: HttpRequest): Impersonation | undefined {
   const name = request.headers["impersonate-user"];
   if (name === undefined || name === "") return undefined;
   const given = (request.headers["impersonate-group"] ?? "")
@@ -75,17 +87,29 @@ export function impersonated(request: HttpRequest): UserInfo | undefined {
   const account = /^system:serviceaccount:([^:]+):[^:]+$/.exec(name)?.[1];
   const implied =
     given.length === 0 && account !== undefined ? ["system:serviceaccounts", `system:serviceaccounts:${account}`] : [];
-  const extra: Record<string, readonly string[]> = {};
-  for (const [header, value] of Object.entries(request.headers)) {
+  const extra = Object.entries(request.headers).flatMap(([header, value]) => {
     const key = /^impersonate-extra-(.+)$/.exec(header)?.[1];
-    if (key !== undefined) extra[decodeURIComponent(key)] = value.split(",").map((one) => one.trim());
-  }
+    return key === undefined ? [] : [[unescaped(key), value.split(",").map((one) => one.trim())] as const];
+  });
   const uid = request.headers["impersonate-uid"];
   const user: UserInfo = {
     name,
     groups: [...given, ...implied],
-    ...(uid === undefined ? {} : { uid }),
-    ...(Object.keys(extra).length > 0 ? { extra } : {}),
+    ...(uid === undefined || uid === "" ? {} : { uid }),
+    ...(extra.length > 0 ? { extra: Object.fromEntries(extra) } : {}),
   };
-  return name === anonymous.name ? { ...user, groups: [...user.groups, "system:unauthenticated"] } : withGroup(user);
+  if (user.groups.includes(unauthenticated)) return { user, groups: given };
+  return {
+    user: name === anonymous.name ? { ...user, groups: [...user.groups, unauthenticated] } : withGroup(user),
+    groups: given,
+  };
+}
+
+/** A key that is escaped in a wrong way counts as it is. */
+function unescaped(key: string): string {
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key;
+  }
 }

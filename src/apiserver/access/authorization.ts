@@ -1,3 +1,4 @@
+import type { Impersonation } from "./authentication.ts";
 import { nodeNameOf, nodeRefusal, type NodeAuthorizer } from "./node-authorizer.ts";
 import type { RbacIndex } from "./rbac-index.ts";
 import type { AccessAttributes, UserInfo } from "../schema/contract.ts";
@@ -48,32 +49,34 @@ export function accessDenied(attributes: AccessAttributes): Refusal {
   );
 }
 
-/** The permissions that `user` needs to impersonate `other`. */
-export function impersonationChecks(user: UserInfo, other: UserInfo): readonly AccessAttributes[] {
-  const may = (resource: string, name: string, namespace = ""): AccessAttributes => ({
+/**
+ * The permissions that `user` needs to impersonate another: one for the user, and one for each group, extra value and
+ * uid that the request names.
+ */
+export function impersonationChecks(
+  user: UserInfo,
+  { user: other, groups }: Impersonation,
+): readonly AccessAttributes[] {
+  const may = (resource: string, name: string, more: Partial<AccessAttributes> = {}): AccessAttributes => ({
     user,
     verb: "impersonate",
     group: "",
     resource,
     subresource: "",
-    namespace,
+    namespace: "",
     name,
+    ...more,
   });
+  const group = "authentication.k8s.io";
   const account = /^system:serviceaccount:([^:]+):([^:]+)$/.exec(other.name);
-  const implied = new Set([
-    "system:authenticated",
-    "system:unauthenticated",
-    ...(account === null ? [] : ["system:serviceaccounts", `system:serviceaccounts:${account[1] ?? ""}`]),
-  ]);
   return [
-    account === null ? may("users", other.name) : may("serviceaccounts", account[2] ?? "", account[1]),
-    ...other.groups.filter((group) => !implied.has(group)).map((group) => may("groups", group)),
-    ...Object.entries(other.extra ?? {}).flatMap(([key, values]) =>
-      values.map((value): AccessAttributes => ({
-        ...may("userextras", value),
-        group: "authentication.k8s.io",
-        subresource: key,
-      })),
+    account === null
+      ? may("users", other.name)
+      : may("serviceaccounts", account[2] ?? "", { namespace: account[1] ?? "" }),
+    ...groups.map((name) => may("groups", name)),
+    ...Object.entries(other.extra ?? {}).flatMap(([subresource, values]) =>
+      values.map((value) => may("userextras", value, { group, subresource })),
     ),
+    ...(other.uid === undefined ? [] : [may("uids", other.uid, { group })]),
   ];
 }

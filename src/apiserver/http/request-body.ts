@@ -1,6 +1,6 @@
 import { parse as parseYaml } from "yaml";
 import type { HttpRequest } from "../../ports/http.ts";
-import { isObject } from "../schema/json-values.ts";
+import { isObject, jsonLength } from "../schema/json-values.ts";
 import { decodeProtobuf } from "../schema/kinds/protobuf.ts";
 import { badRequest, Refusal, tooLarge, unsupportedMediaType } from "../schema/status.ts";
 
@@ -51,7 +51,7 @@ export function bodyObject(request: HttpRequest, kind = "object"): Record<string
       `the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; json parse error: ${why}`,
     );
   const value = parseText(bodyText(request), type === "application/yaml" ? "yaml" : "json");
-  if (value instanceof Refusal) return unrecognised(value.status.message ?? "");
+  if (value instanceof Refusal) return value.code === 413 ? value : unrecognised(value.status.message ?? "");
   if (!isObject(value)) return unrecognised("it is no object");
   for (const field of ["apiVersion", "kind"]) {
     if (field in value && typeof value[field] !== "string")
@@ -65,10 +65,11 @@ export function bodyObject(request: HttpRequest, kind = "object"): Record<string
 /** Reads JSON or YAML. */
 export function parseText(text: string, language: "json" | "yaml"): unknown {
   try {
-    // Aliases can blow a small text up to a huge value; warnings would go to the console.
-    return language === "json"
-      ? (JSON.parse(text) as unknown)
-      : (parseYaml(text, { maxAliasCount: 100, logLevel: "error", version: "1.1" }) as unknown);
+    if (language === "json") return JSON.parse(text) as unknown;
+    // Warnings would go to the console.
+    const value = parseYaml(text, { maxAliasCount: 100, logLevel: "error", version: "1.1" }) as unknown;
+    // Aliases make a small text a huge value, even a hundred of them.
+    return jsonLength(value, bodyLimitBytes) > bodyLimitBytes ? tooLarge(bodyLimitBytes) : value;
   } catch (error) {
     return badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -9,6 +9,7 @@ import { McoError } from "../../api/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
 import type { Peer } from "../access/authentication.ts";
 import { bodyLimitBytes } from "../http/request-body.ts";
+import { Refusal, tooManyRequests } from "../schema/status.ts";
 import type { ApiServer } from "../server.ts";
 
 export interface ListenOptions {
@@ -36,6 +37,10 @@ const compress = promisify(gzip);
 const gzipFromBytes = 128 * 1024;
 /** A client that sends more than this is disconnected without a response. */
 const discardLimitBytes = 64 * 1024 * 1024;
+/** Bodies of all running requests together; one that does not fit is answered with 429. */
+const bufferedLimitBytes = 256 * 1024 * 1024;
+/** Many times what the machines of one cluster hold open. */
+const mostConnections = 10_000;
 /** How long running requests may take once the listener closes. */
 const closeGraceMs = 2_000;
 
@@ -47,6 +52,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const { server, host, port } = options;
   if (!isLoopback(host)) throw new McoError("MCO_LISTEN_REFUSED", { host, port });
 
+  const buffered: Buffered = { bytes: 0 };
   const https = createServer(
     {
       cert: options.tls.certificate,
@@ -61,9 +67,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       noDelay: true,
     },
     (request, response) => {
-      void serve(request, response, server);
+      void serve(request, response, server, buffered);
     },
   );
+  https.maxConnections = mostConnections;
   // Scanners and half-open connections are no news.
   https.on("tlsClientError", () => {});
   https.listen(port, host);
@@ -96,10 +103,33 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }
 
+/** What is in memory of bodies whose requests have no answer yet. */
+interface Buffered {
+  bytes: number;
+}
+
+/** A part of {@link bufferedLimitBytes} for one request. */
+function bufferShare(all: Buffered): { take(bytes: number): boolean; giveBack(): void } {
+  let taken = 0;
+  return {
+    take(bytes) {
+      if (all.bytes + bytes > bufferedLimitBytes) return false;
+      all.bytes += bytes;
+      taken += bytes;
+      return true;
+    },
+    giveBack() {
+      all.bytes -= taken;
+      taken = 0;
+    },
+  };
+}
+
 async function serve(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   server: Pick<ApiServer, "handle">,
+  buffered: Buffered,
 ): Promise<void> {
   const controller = new AbortController();
   outgoing.on("close", () => {
@@ -108,17 +138,27 @@ async function serve(
   // A connection that breaks shows as `close`; without a listener it would be an exception.
   outgoing.on("error", () => {});
   incoming.on("error", () => {});
+  const share = bufferShare(buffered);
   try {
-    const request = await readRequest(incoming);
-    const response = await server.handle(request, peerOf(incoming), controller.signal);
+    const request = await readRequest(incoming, share.take);
+    const response =
+      request instanceof Refusal
+        ? request.response()
+        : await server.handle(request, peerOf(incoming), controller.signal);
     await send(incoming, outgoing, response);
   } catch {
     // The handler rejects only when the caller is gone; anything else has become a response already.
     outgoing.destroy();
+  } finally {
+    share.giveBack();
   }
 }
 
-async function readRequest(incoming: IncomingMessage): Promise<HttpRequest> {
+/** 429 when the body finds no room beside those of other requests. */
+async function readRequest(
+  incoming: IncomingMessage,
+  take: (bytes: number) => boolean,
+): Promise<HttpRequest | Refusal> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(incoming.headers)) {
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(",") : value;
@@ -126,12 +166,16 @@ async function readRequest(incoming: IncomingMessage): Promise<HttpRequest> {
   const base = { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers };
   const chunks: Buffer[] = [];
   let length = 0;
+  let fits = true;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     // One byte too many is enough for the server to refuse it; the rest is read so that the caller hears the refusal.
-    if (length <= bodyLimitBytes) chunks.push(chunk);
+    fits &&= length > bodyLimitBytes || take(chunk.length);
+    if (!fits) chunks.length = 0;
+    else if (length <= bodyLimitBytes) chunks.push(chunk);
     length += chunk.length;
     if (length > discardLimitBytes) throw new Error("the body does not end");
   }
+  if (!fits) return tooManyRequests("the server has no room for another body, please try again later", 1);
   return length === 0 ? base : { ...base, body: Buffer.concat(chunks) };
 }
 

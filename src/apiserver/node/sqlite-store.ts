@@ -1,3 +1,4 @@
+import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { McoError } from "../../api/errors.ts";
 import type { Store, StoredEvent, StoredObject, StoreKey, WriteOutcome } from "../storage/store.ts";
@@ -168,9 +169,19 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
   };
 }
 
+/** Holds every Secret of the cluster: for its owner alone. SQLite gives its other files the mode of the database. */
+function closeToOthers(file: string): void {
+  closeSync(openSync(file, "a", 0o600));
+  for (const path of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`]) {
+    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0;
+    if ((mode & 0o077) !== 0) chmodSync(path, 0o600);
+  }
+}
+
 function open(file: string, survives: "processKill" | "powerCut"): DatabaseSync {
   let db: DatabaseSync | undefined;
   try {
+    closeToOthers(file);
     db = new DatabaseSync(file);
     // Exclusive: two servers on one file would each count revisions on their own.
     db.exec("PRAGMA locking_mode = EXCLUSIVE");

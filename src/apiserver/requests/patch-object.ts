@@ -99,7 +99,8 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
   const { engine, served, target, options } = context;
   const manager = target.query.get("fieldManager") ?? "";
   const value = parseText(bodyText(request), "yaml");
-  if (value instanceof Refusal) return badRequest(`error decoding YAML: ${value.status.message ?? ""}`);
+  if (value instanceof Refusal)
+    return value.code === 413 ? value : badRequest(`error decoding YAML: ${value.status.message ?? ""}`);
   if (!isObject(value)) return badRequest("the applied configuration must be an object");
   const { apiVersion, kind } = value;
   if (

@@ -3,12 +3,21 @@ import { splitApiVersion } from "../schema/kinds/catalog.ts";
 import { withDecisionsOf } from "../admission/certificate-requests.ts";
 import { type Engine, keyOf } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
-import type { LiveObject } from "../storage/live-objects.ts";
+import { type LiveObject, storedLimitCharacters } from "../storage/live-objects.ts";
 import type { ResourceTarget } from "../http/request-target.ts";
 import type { FieldError, KubeObject, ObjectMeta, Served } from "../schema/contract.ts";
 import { fitsTypes, trackUpdate } from "../schema/merge/field-sets.ts";
 import { cloneJson, equalJson, isObject } from "../schema/json-values.ts";
-import { alreadyExists, badRequest, conflict, invalid, notFound, Refusal, unforeseen } from "../schema/status.ts";
+import {
+  alreadyExists,
+  badRequest,
+  conflict,
+  invalid,
+  notFound,
+  Refusal,
+  tooLarge,
+  unforeseen,
+} from "../schema/status.ts";
 import type { WriteOptions } from "../http/write-options.ts";
 import type { Exchange } from "../access/exchange.ts";
 import { timestamp } from "../schema/timestamp.ts";
@@ -237,6 +246,7 @@ export async function createObject(
     }
     const commit = engine.live.create(key, inVersion(object, served.storedApiVersion));
     if (commit.outcome === "written") return { live: commit.live, effect: "created" };
+    if (commit.outcome === "tooLarge") return tooLarge(storedLimitCharacters);
     // A generated name that is taken is not the caller's fault.
     if ((incoming.metadata.generateName ?? "") === "" || attempt === 7)
       return taken(definition, name, engine.live.get(key));
@@ -386,7 +396,7 @@ function commitChange(
   live: LiveObject,
   before: KubeObject,
   object: KubeObject,
-): Written | "raced" {
+): Written | Refusal | "raced" {
   const shown = () => ({ object, json: JSON.stringify(object) });
   if (isGone(object)) {
     if (options.dryRun) return { live: shown(), effect: "removed" };
@@ -400,6 +410,7 @@ function commitChange(
     return engine.live.get(live.key)?.revision === live.revision ? { live, effect: "unchanged" } : "raced";
   if (options.dryRun) return { live: shown(), effect: "updated" };
   const commit = engine.live.update(live.key, live.revision, inVersion(object, served.storedApiVersion));
+  if (commit.outcome === "tooLarge") return tooLarge(storedLimitCharacters);
   return commit.outcome === "written" ? { live: commit.live, effect: "updated" } : "raced";
 }
 

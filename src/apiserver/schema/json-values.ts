@@ -90,3 +90,30 @@ export function goText(value: unknown): string {
       .join(" ")}]`;
   return typeof value === "string" ? value : JSON.stringify(value);
 }
+
+/**
+ * Characters of a value as JSON; more than `most` when there are more, however many: counting ends there. What is
+ * shared, as an alias of YAML makes it, counts each time.
+ */
+export function jsonLength(value: unknown, most: number): number {
+  let length = 0;
+  const count = (part: unknown): void => {
+    if (length > most) return;
+    if (isList(part)) {
+      length += 2 + Math.max(0, part.length - 1);
+      for (const item of part) {
+        if (length > most) return;
+        count(item);
+      }
+    } else if (isObject(part)) {
+      length += 2;
+      for (const key in part) {
+        if (length > most) return;
+        length += key.length + 4;
+        count(part[key]);
+      }
+    } else length += typeof part === "string" ? part.length + 2 : String(part).length;
+  };
+  count(value);
+  return length;
+}

@@ -31,7 +31,14 @@ export interface Interest {
 
 export type Commit =
   | { readonly outcome: "written"; readonly live: LiveObject }
-  | { readonly outcome: "exists" | "absent" | "changed" };
+  /** `tooLarge`: it would be larger than {@link storedLimitCharacters}, and larger than it was. */
+  | { readonly outcome: "exists" | "absent" | "changed" | "tooLarge" };
+
+/**
+ * An object in its stored form. What one request can bring is bounded (`http/request-body.ts`); without a bound on the
+ * result, request after request could add to one object. The real server leaves this to etcd (1.5 MiB a request).
+ */
+export const storedLimitCharacters = 3 * 1024 * 1024;
 
 /**
  * All objects, decoded, in memory, kept equal to the store: reads never touch the store, a write goes to the store
@@ -92,6 +99,14 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
     const revision = store.revision() + 1;
     const stamped = ordered(object, String(revision));
     const json = JSON.stringify(stamped);
+    if (
+      type !== "DELETED" &&
+      json.length > storedLimitCharacters &&
+      // What is to go must be able to, whatever size it has.
+      object.metadata.deletionTimestamp === undefined &&
+      json.length > (objectsOf(key.resource).get(key)?.json.length ?? 0)
+    )
+      return { outcome: "tooLarge" };
     const outcome =
       type === "ADDED"
         ? store.create(key, json)

@@ -5,6 +5,7 @@ import { renderPool } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { objectsFrom, poolsAsked, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { processIo } from "../io.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
@@ -46,7 +47,7 @@ export async function run(args: readonly string[]): Promise<number> {
   });
 
   if (values.json === true)
-    process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Blame", question, pools: answers })}\n`);
+    processIo().out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Blame", question, pools: answers })}\n`);
   else {
     const lines = answers.flatMap((answer) =>
       answer.verdict === "refused"
@@ -55,10 +56,10 @@ export async function run(args: readonly string[]): Promise<number> {
           ? []
           : [`pool ${answer.pool}: ${answer.rendered}`, ...answer.origins.flatMap(describe)],
     );
-    if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`);
+    if (lines.length > 0) processIo().out(`${lines.join("\n")}\n`);
   }
   const found = answers.some((answer) => answer.verdict === "rendered" && answer.origins.length > 0);
-  if (!found && values.json !== true) process.stderr.write("mco blame: no MachineConfig sets it\n");
+  if (!found && values.json !== true) processIo().err("mco blame: no MachineConfig sets it\n");
   return found ? exitCodes.ok : exitCodes.failed;
 }
 

@@ -9,6 +9,7 @@ import { signatureVerifier } from "../../registry/node/verify-signature.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
 import { runProcess } from "../run-process.ts";
+import { processIo } from "../io.ts";
 
 /** On a machine that everything else runs on as well, a build is what waits. */
 const niceness = 10;
@@ -29,7 +30,7 @@ export async function run(args: readonly string[]): Promise<number> {
         openFile: (path) => createReadStream(path),
         environment: process.env,
         at: podPath,
-        print: (line) => process.stdout.write(`${line}\n`),
+        print: (line) => processIo().out(`${line}\n`),
         // Keys of a policy lie where the configuration puts them: in the image, and not in this container.
         storeFor: (settings) =>
           imageStore({
@@ -44,7 +45,7 @@ export async function run(args: readonly string[]): Promise<number> {
     );
     exitCode = "digest" in outcome ? 0 : (outcome.failure.exitCode ?? 1);
     if ("failure" in outcome)
-      process.stdout.write(`${outcome.failure.class}: ${outcome.failure.step}: ${outcome.failure.cause}\n`);
+      processIo().out(`${outcome.failure.class}: ${outcome.failure.step}: ${outcome.failure.cause}\n`);
     // In place: the file is a mount of its own, which nothing can be moved over.
     writeFileSync(podPath(buildPaths.terminationMessage), printOutcome(outcome));
   });

@@ -8,6 +8,7 @@ import { readArguments, usageError } from "../arguments.ts";
 import { objectsFrom, objectsInCluster, objectsInManifests, overlaid, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { readManifests } from "../manifests.ts";
+import { processIo } from "../io.ts";
 
 /** One side of a comparison. */
 type Side =
@@ -106,10 +107,10 @@ export async function run(args: readonly string[]): Promise<number> {
         ? one
         : { ...one, changes: one.changes.map(({ change, lines }) => ({ ...change, lines })) },
     );
-    process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Diff", comparisons: shown })}\n`);
+    processIo().out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Diff", comparisons: shown })}\n`);
   } else {
     const texts = comparisons.flatMap((one) => describe(one));
-    if (texts.length > 0) process.stdout.write(`${texts.join("\n\n")}\n`);
+    if (texts.length > 0) processIo().out(`${texts.join("\n\n")}\n`);
   }
   if (comparisons.some(({ verdict }) => verdict === "refused")) return exitCodes.failed;
   return comparisons.some((one) => one.verdict === "compared" && one.changes.length > 0)

@@ -3,6 +3,7 @@ import { layoutOf } from "../../cluster/layout.ts";
 import { runningCluster, startTimeOf } from "../../cluster/up.ts";
 import { systemClock, systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
+import { processIo } from "../io.ts";
 
 const patienceMs = 60_000;
 
@@ -10,7 +11,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { dir: { type: "string", default: ".mco" }, purge: { type: "boolean" } });
   const layout = layoutOf(resolve(values.dir));
   const record = await runningCluster(systemFiles, layout);
-  if (record === undefined) process.stdout.write(`no cluster runs in ${layout.directory}\n`);
+  if (record === undefined) processIo().out(`no cluster runs in ${layout.directory}\n`);
   else {
     const { pid, startTime } = record.supervisor;
     const alive = async (one: { pid: number; startTime: string }) =>
@@ -21,11 +22,11 @@ export async function run(args: readonly string[]): Promise<number> {
       await systemClock.sleep(50);
     // Only processes of the record, and only while each still is the one that was recorded.
     for (const one of [{ pid, startTime }, ...record.processes]) if (await alive(one)) process.kill(one.pid, "SIGKILL");
-    process.stdout.write(`the cluster in ${layout.directory} has ended\n`);
+    processIo().out(`the cluster in ${layout.directory} has ended\n`);
   }
   if (values.purge === true) {
     await systemFiles.remove(layout.directory);
-    process.stdout.write(`removed ${layout.directory}\n`);
+    processIo().out(`removed ${layout.directory}\n`);
   }
   return 0;
 }

@@ -10,6 +10,7 @@ import { systemClock, systemFiles } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { runMachine } from "../run-machine.ts";
+import { processIo } from "../io.ts";
 
 const verbs = "list, add, fail, recover, reboot or power-cut";
 
@@ -80,7 +81,7 @@ async function ask(
   if ((await runningCluster(systemFiles, layout)) === undefined)
     throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
   const answer = await askMachine(socket, verb, argument, systemClock.deadline(patienceMs).signal);
-  process.stdout.write(
+  processIo().out(
     json
       ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Host", ...(answer as object) })}\n`
       : `${verb}: ${JSON.stringify(answer)}\n`,
@@ -119,10 +120,10 @@ async function list(layout: ReturnType<typeof layoutOf>, json: boolean): Promise
       };
     }),
   );
-  if (json) process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "HostList", hosts })}\n`);
+  if (json) processIo().out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "HostList", hosts })}\n`);
   else
     for (const host of hosts)
-      process.stdout.write(
+      processIo().out(
         `${host.name.padEnd(14)} ${host.pool.padEnd(10)} ${host.address.padEnd(16)} ${host.power.padEnd(10)} boot ${host.bootId.slice(0, 8)}${host.state === undefined ? "" : `  ${host.state}${(host.reason ?? "") === "" ? "" : `: ${host.reason}`}`}\n`,
       );
   return 0;

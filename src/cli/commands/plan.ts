@@ -6,6 +6,7 @@ import { readArguments, usageError } from "../arguments.ts";
 import { objectsInCluster, objectsInManifests, overlaid, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { readManifests } from "../manifests.ts";
+import { processIo } from "../io.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, {
@@ -50,10 +51,10 @@ export async function run(args: readonly string[]): Promise<number> {
     );
   const changes = forecast.pools.some((pool) => pool.verdict === "changes");
   if (values.json === true)
-    process.stdout.write(
+    processIo().out(
       `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Plan", ...forecast, pools: forecast.pools.map(printable), warnings })}\n`,
     );
-  else process.stdout.write(`${describe({ ...forecast, warnings }).join("\n")}\n`);
+  else processIo().out(`${describe({ ...forecast, warnings }).join("\n")}\n`);
   return refused ? exitCodes.failed : changes ? exitCodes.change : exitCodes.ok;
 }
 

@@ -6,6 +6,8 @@ import { type RenderInputs, renderPool } from "../../core/render/render-pool.ts"
 import { readArguments, usageError } from "../arguments.ts";
 import { objectsFrom, poolsAsked, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
+import { printable } from "../../core/text/printable.ts";
+import { processIo } from "../io.ts";
 
 const forms = ["yaml", "json", "name"] as const;
 
@@ -64,7 +66,7 @@ export async function run(args: readonly string[]): Promise<number> {
             warnings: result.warnings,
           },
     );
-    process.stdout.write(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Render", pools: shown })}\n`);
+    processIo().out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Render", pools: shown })}\n`);
     return refused ? exitCodes.failed : exitCodes.ok;
   }
   const notes: string[] = [];
@@ -82,21 +84,26 @@ export async function run(args: readonly string[]): Promise<number> {
     rendered.push(asObject(result.config, inputs));
     lines.push(`pool ${pool}: ${result.config.metadata.name}`, ...result.source.map(({ name }) => `  ${name}`));
   }
-  if (form === "yaml")
-    process.stdout.write(
-      rendered
-        .map((config) => stringify(config, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false }))
-        .join("---\n"),
-    );
+  if (form === "yaml") processIo().out(rendered.map(yamlText).join("---\n"));
   else if (form === "json")
-    process.stdout.write(
+    processIo().out(
       `${JSON.stringify(rendered.length === 1 ? rendered[0] : { apiVersion: "v1", kind: "List", items: rendered }, undefined, 2)}\n`,
     );
   else if (form === "name")
-    process.stdout.write(
+    processIo().out(
       rendered.map(({ metadata }) => `machineconfig.machineconfiguration.openshift.io/${metadata.name}\n`).join(""),
     );
-  else if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`);
-  if (notes.length > 0) process.stderr.write(`${notes.join("\n")}\n`);
+  else if (lines.length > 0) processIo().out(`${lines.join("\n")}\n`);
+  if (notes.length > 0) processIo().err(`${notes.join("\n")}\n`);
   return refused ? exitCodes.failed : exitCodes.ok;
+}
+
+/** A text that has to be escaped on its way out is in quotes, where YAML reads the escape as the character again. */
+function yamlText(config: MachineConfig): string {
+  const text = (quoted: object) =>
+    stringify(config, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false, ...quoted });
+  const plain = text({});
+  return printable(plain) === plain
+    ? plain
+    : text({ defaultStringType: "QUOTE_DOUBLE", defaultKeyType: "QUOTE_DOUBLE" });
 }

@@ -4,8 +4,9 @@ import type { ClusterStatus } from "../../core/preview/cluster-status.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
 import { connect } from "../connect.ts";
-import { drawStatus, painter } from "../draw-status.ts";
+import { drawStatus } from "../draw-status.ts";
 import { lookAtCluster, watchCluster } from "../watch-cluster.ts";
+import { processIo, processScreen } from "../io.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, {
@@ -37,9 +38,9 @@ export async function run(args: readonly string[]): Promise<number> {
     pools: status.pools,
     nodes: status.nodes,
   });
-  const canvas = painter(process.stdout);
+  const canvas = processScreen();
   const show = (status: ClusterStatus) => {
-    if (values.json === true) process.stdout.write(`${JSON.stringify(asJson(status))}\n`);
+    if (values.json === true) processIo().out(`${JSON.stringify(asJson(status))}\n`);
     else canvas.draw(drawStatus(status, canvas));
   };
   try {

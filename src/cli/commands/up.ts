@@ -24,10 +24,11 @@ import { type Connected, connect } from "../connect.ts";
 import { fillRegistry, hasBuildah, imageModeManifests, refusePushes } from "../image-mode.ts";
 import { imageModeTour } from "../image-mode-tour.ts";
 import { kubernetesBinaries, kubernetesVersion } from "../kubernetes-binaries.ts";
-import { drawStatus, painter } from "../draw-status.ts";
+import { drawStatus } from "../draw-status.ts";
 import { runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 import { lookAtCluster, watchCluster } from "../watch-cluster.ts";
+import { processIo, processScreen } from "../io.ts";
 
 const patienceMs = 120_000;
 /** etcd and kube-apiserver take some seconds, on a busy machine more. */
@@ -96,7 +97,7 @@ export async function run(args: readonly string[]): Promise<number> {
 /** Starts the same cluster in a session of its own, and comes back when everything is as it was asked for. */
 async function detached(layout: Layout, chosen: Values): Promise<number> {
   const began = systemClock.monotonic();
-  mkdirSync(layout.logs, { recursive: true });
+  mkdirSync(layout.logs, { recursive: true, mode: 0o711 });
   const log = openSync(`${layout.logs}/up.log`, "a");
   const script = process.argv[1] ?? "";
   // This process applies the manifests.
@@ -131,14 +132,14 @@ async function detached(layout: Layout, chosen: Values): Promise<number> {
   }
   await bringUp(layout, chosen, { began, signal: ended.signal, draw: false });
   if (chosen.json) await printRecord(layout, began);
-  else process.stdout.write(`the cluster is up after ${seconds(began)}: export KUBECONFIG=${layout.kubeconfig}\n`);
+  else processIo().out(`the cluster is up after ${seconds(began)}: export KUBECONFIG=${layout.kubeconfig}\n`);
   return 0;
 }
 
-const canvas = painter(process.stdout);
+const canvas = processScreen();
 
 function print(chosen: Values, line: string): void {
-  if (!chosen.json && !chosen.quiet) process.stdout.write(`${line}\n`);
+  if (!chosen.json && !chosen.quiet) processIo().out(`${line}\n`);
 }
 
 async function supervise(
@@ -149,7 +150,7 @@ async function supervise(
   signal: AbortSignal,
 ): Promise<void> {
   const began = systemClock.monotonic();
-  mkdirSync(layout.logs, { recursive: true });
+  mkdirSync(layout.logs, { recursive: true, mode: 0o711 });
   print(
     chosen,
     `starting a cluster in ${layout.directory}: ${chosen.controlPlane} control-plane and ${chosen.workers} worker machines${chosen.apiServer === "kubernetes" ? `, on Kubernetes ${kubernetesVersion}` : ""}`,
@@ -292,7 +293,7 @@ async function registryOfCluster(layout: Layout): Promise<string> {
 
 async function printRecord(layout: Layout, began: number): Promise<void> {
   const record = await readRecord(systemFiles, layout);
-  process.stdout.write(
+  processIo().out(
     `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Up", directory: layout.directory, kubeconfig: layout.kubeconfig, apiServer: record?.apiServer, network: record?.network, hosts: record?.hosts, seconds: (systemClock.monotonic() - began) / 1000 })}\n`,
   );
 }

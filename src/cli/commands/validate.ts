@@ -3,6 +3,7 @@ import { readArguments, usageError } from "../arguments.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { judgeManifest, servedKinds } from "../judge-manifest.ts";
 import { readDocuments } from "../manifests.ts";
+import { processIo } from "../io.ts";
 
 /** A problem with where it stands. */
 interface Finding extends Problem {
@@ -65,16 +66,16 @@ export async function run(args: readonly string[]): Promise<number> {
   const errors = findings.filter(({ severity }) => severity === "error").length;
 
   if (values.json === true)
-    process.stdout.write(
+    processIo().out(
       `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Validation", documents: documents.length, errors, warnings: findings.length - errors, problems: findings })}\n`,
     );
   else {
     for (const { document, file, line, object, path, reason, remedy, severity } of findings) {
-      process.stdout.write(
+      processIo().out(
         `${file}:${line ?? 1}: ${severity}: ${object ?? `document ${document}`}: ${path === "" ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}\n`,
       );
     }
-    process.stdout.write(
+    processIo().out(
       `${count(documents.length, "document")}: ${count(errors, "error")}, ${count(findings.length - errors, "warning")}\n`,
     );
   }

@@ -1,6 +1,7 @@
 import { hostDrivers } from "../../host/drivers.ts";
 import { readArguments } from "../arguments.ts";
 import { version } from "../version.ts";
+import { processIo } from "../io.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { json: { type: "boolean" } });
@@ -11,7 +12,7 @@ export async function run(args: readonly string[]): Promise<number> {
     node: process.version,
     drivers: hostDrivers.map(({ name, proven, note }) => ({ name, proven, note })),
   };
-  process.stdout.write(
+  processIo().out(
     values.json === true ? `${JSON.stringify(facts)}\n` : `mco ${version} (Node.js ${process.version})\n`,
   );
   return 0;

@@ -2,6 +2,7 @@ import type { JournalLine } from "../../api/books/journal-line.ts";
 import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/machine-state-chapter.ts";
 import { type SectionOutcome, reasonText } from "../../api/books/report-table.ts";
 import { durationText } from "./fold-book.ts";
+import { type Paint, paintOf } from "../text/paint.ts";
 import { clockText, timeText } from "../text/time-text.ts";
 import { andMore } from "../text/list-text.ts";
 
@@ -27,12 +28,11 @@ export interface BookTextOptions {
   readonly now: number;
   /** Only the chapter of this number, with every line and detail. */
   readonly chapter?: number;
-  readonly colours?: boolean;
+  readonly colours?: boolean | Paint;
   /** Columns at which lines are cut; absent: lines are not cut. */
   readonly width?: number;
 }
 
-const escape = "\u001b";
 const colourOf = { green: "32", red: "31", yellow: "33", dim: "2", bold: "1" } as const;
 type Colour = keyof typeof colourOf;
 
@@ -64,8 +64,8 @@ const messageText = (reason: string, message: string | undefined) =>
 
 /** A book, newest chapter last, as text: what happened, how long each step took, how it ended, why, and what to do. */
 export function bookText(read: ReadBook, options: BookTextOptions): string {
-  const paint = (text: string, colour: Colour) =>
-    options.colours === true && text !== "" ? `${escape}[${colourOf[colour]}m${text}${escape}[0m` : text;
+  const inColour = paintOf(options.colours);
+  const paint = (text: string, colour: Colour) => (text === "" ? "" : inColour(text, colourOf[colour]));
   const clip = (line: string) =>
     options.width === undefined || line.length <= options.width
       ? line
@@ -129,7 +129,7 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
     const head = `   ${clockText(timeOf(section.startedAt), began)}  ${took.padStart(7)}  `;
     const rest = ` ${section.path.padEnd(widest)}  ${words}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`;
     const line = clip(`${head}${mark}${rest.trimEnd()}`);
-    const painted = options.colours === true ? line.replace(mark, () => paint(mark, colour)) : line;
+    const painted = line.replace(mark, () => paint(mark, colour));
     const inside = chapter.entries.filter(
       (entry) =>
         entry.path === section.path &&

@@ -1,5 +1,6 @@
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
 import { durationText } from "./fold-book.ts";
+import { type Paint, paintOf } from "../text/paint.ts";
 import { clockText, timeText } from "../text/time-text.ts";
 
 /** What a stretch of time was spent on; the letter is what stands in the chart. */
@@ -181,7 +182,7 @@ export interface DrawOptions {
   readonly now: number;
   /** Columns of the terminal, at least 40. */
   readonly width: number;
-  readonly colours?: boolean;
+  readonly colours?: boolean | Paint;
   /** Rows that fit; more are folded together, those that are alike in time first. */
   readonly rows?: number;
 }
@@ -302,8 +303,9 @@ function foldedRows(
   });
 }
 
-function paintCells(cells: readonly (BarClass | undefined)[], colours: boolean): string {
-  if (!colours) return cells.map((cell) => (cell === undefined ? " " : barClasses[cell].letter)).join("");
+function paintCells(cells: readonly (BarClass | undefined)[], colours: boolean | Paint): string {
+  if (colours === false) return cells.map((cell) => (cell === undefined ? " " : barClasses[cell].letter)).join("");
+  const paint = paintOf(colours);
   let text = "";
   for (let at = 0; at < cells.length;) {
     let end = at;
@@ -312,7 +314,7 @@ function paintCells(cells: readonly (BarClass | undefined)[], colours: boolean):
     text +=
       cell === undefined
         ? " ".repeat(end - at)
-        : `\u001b[${barClasses[cell].colour}m${barClasses[cell].letter.repeat(end - at)}\u001b[0m`;
+        : paint(barClasses[cell].letter.repeat(end - at), barClasses[cell].colour);
     at = end;
   }
   return text;

@@ -1,6 +1,7 @@
 import { type Change, describeChange } from "./change.ts";
 import type { ConfigChange, FileState, UnitState } from "./diff-configs.ts";
 import { isSecretFile, maskLines, maskText, masked, shortKey } from "../text/mask-secrets.ts";
+import { printable } from "../text/printable.ts";
 import { hunkHeader, hunksBetween, linesOf } from "../text/unified-diff.ts";
 
 /** One change as people read it: a heading, and the lines of a unified diff or of a list. */
@@ -177,13 +178,6 @@ function unitLines({ after, before, name }: Extract<ConfigChange, { kind: "unit"
 }
 
 const noLineBreak = "\\ No newline at end of file";
-
-/** Characters that move a terminal's cursor or hide text. */
-// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
-const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
-
-const printable = (line: string) =>
-  line.replaceAll(unprintable, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 function unified(path: string, before: string | undefined, after: string | undefined): readonly string[] {
   if (before === after) return [];

@@ -38,11 +38,19 @@ const assignment = new RegExp(
   "gi",
 );
 const blockAssignment = new RegExp(String.raw`^(\s*)(?:- )?["']?${secretName}["']?\s*:\s*[|>][-+0-9]*\s*$`, "i");
+/**
+ * A provisioning token, `<id>.<secret>` (`core/join/provisioning-token.ts`): its id is the name of an object and stays. A
+ * host (after `//`, before a port or one more label) is none, nor is a part of a longer word; a line feed that JSON
+ * escapes is no letter.
+ */
+const provisioningToken =
+  /(?:(?<=\\[nrt])|(?<![A-Za-z0-9_.-]|\/\/))([a-z0-9]{10})\.[a-z0-9]{32}(?![A-Za-z0-9_-]|\.[A-Za-z0-9]|:\d)/g;
 const patterns: readonly (readonly [RegExp, string])[] = [
+  [provisioningToken, `$1.${masked}`],
   [/\$(?:1|2[abxy]?|5|6|7|y|gy|sha1|argon2\w*)\$[./A-Za-z0-9$=,+-]{8,}/g, masked],
   [/\b([a-z][a-z0-9+.-]{0,30}:\/\/[^/\s:@"']*):[^/\s@"']+@/gi, `$1:${masked}@`],
   [/\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*/g, masked],
-  [/\b((?:bearer|basic)\s+)[A-Za-z0-9+/=._~-]{8,}/gi, `$1${masked}`],
+  [/\b((?:bearer|basic)\s+)(?![a-z0-9]{10}\.\(masked\))[A-Za-z0-9+/=._~-]{8,}/gi, `$1${masked}`],
   [assignment, `$1${masked}`],
 ];
 /** Longer lines are not searched but hidden: no line that people write is that long. */

@@ -28,6 +28,7 @@ import { type Gift, realOwners, recordedOwners } from "./ownership.ts";
 import { pullSettings, type PullSettings } from "./pull-settings.ts";
 import { rootAccounts } from "./root-accounts.ts";
 import { rootBooks } from "./root-books.ts";
+import { heldBelow } from "./held-disk.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
 import { entriesBelow, filesBelow, resolveInRoot } from "./root-folder.ts";
 import { rootLedger } from "./root-ledger.ts";
@@ -463,7 +464,8 @@ function directoryParts(directory: string, disk: Disk, settle: (() => Promise<vo
     return state;
   }
 
-  const files = rootFiles({ locate, disk, owners, recordPath: async () => madePath });
+  const hold = heldBelow(...Object.values(mounts), root);
+  const files = rootFiles({ locate, disk, hold, owners, recordPath: async () => madePath });
   const loadFaults = () => readJson<Faults>(faultsPath, {});
   const model = unitModel({
     files,

@@ -30,9 +30,12 @@ export interface Disk {
   rmdir(path: string): Promise<void>;
 }
 
-/** Whatever has the name, but no link: who can change the folder must not lead us elsewhere. */
+/**
+ * Whatever has the name, but no link: who can change the folder must not lead us elsewhere. Nor does a pipe in its place
+ * make us wait.
+ */
 async function opened(path: string, work: (handle: fs.FileHandle) => Promise<void>): Promise<void> {
-  const handle = await fs.open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const handle = await fs.open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     await work(handle);
   } finally {
@@ -51,7 +54,10 @@ export const systemDisk: Disk = {
     }
   },
   async append(path, contents) {
-    const handle = await fs.open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW);
+    const handle = await fs.open(
+      path,
+      constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    );
     try {
       await handle.writeFile(contents);
     } finally {

@@ -3,6 +3,7 @@ import type { Stats } from "node:fs";
 import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import type { Disk } from "./disk.ts";
+import { readRegular } from "./read-regular.ts";
 import { isAbsent } from "../../ports/absent-file.ts";
 import { eachAtOnce } from "../../ports/each-at-once.ts";
 
@@ -161,7 +162,9 @@ export async function removeTree(disk: Disk, path: string): Promise<void> {
 
 export async function readTextIfThere(path: string): Promise<string | undefined> {
   try {
-    return await fs.readFile(path, "utf8");
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(
+      (await readRegular(path, { links: "follow" })).contents,
+    );
   } catch (error) {
     absentIsDone(error);
     return undefined;

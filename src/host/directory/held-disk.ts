@@ -3,18 +3,23 @@ import { constants } from "node:fs";
 import { basename, dirname, relative, sep } from "node:path";
 import type { Disk } from "./disk.ts";
 
+/** Does `work` with a name for `path` that stays the same whoever changes the folders on the way. */
+export type Hold = <T>(path: string, work: (path: string) => Promise<T>) => Promise<T>;
+
 /**
- * A disk that never leaves `root`, whoever changes folders meanwhile: each folder on the way is opened by name below
- * the one before, no link among them, and what is done is done in the last one by its descriptor (proc(5),
- * /proc/pid/fd). Paths are resolved ones; one that has become a link since then fails with `ELOOP` or `ENOTDIR`.
+ * Opens each folder on the way by name below the one before, no link among them, and names the path by the descriptor of
+ * the last one (proc(5), /proc/pid/fd). Paths are resolved ones, below the first of `roots` that is above them; one that
+ * has become a link since then fails with `ELOOP` or `ENOTDIR`.
  */
-export function heldDisk(root: string, disk: Disk): Disk {
-  async function within<T>(path: string, work: (path: string) => Promise<T>): Promise<T> {
-    if (path === root) return work(path);
+export function heldBelow(...roots: readonly string[]): Hold {
+  return async (path, work) => {
+    if (roots.includes(path)) return work(path);
+    const root = roots.find((each) => relative(each, path).split(sep)[0] !== "..");
+    if (root === undefined)
+      throw Object.assign(new Error(`${path} is not below ${roots.join(" or ")}`), { code: "EXDEV" });
     const folders = relative(root, dirname(path))
       .split(sep)
       .filter((name) => name !== "");
-    if (folders[0] === "..") throw Object.assign(new Error(`${path} is not below ${root}`), { code: "EXDEV" });
     let held = await fs.open(root, constants.O_RDONLY | constants.O_DIRECTORY);
     try {
       for (const name of folders) {
@@ -29,7 +34,12 @@ export function heldDisk(root: string, disk: Disk): Disk {
     } finally {
       await held.close();
     }
-  }
+  };
+}
+
+/** A disk that never leaves `root`, whoever changes folders meanwhile. */
+export function heldDisk(root: string, disk: Disk): Disk {
+  const within = heldBelow(root);
 
   return {
     create: (path, contents) => within(path, (held) => disk.create(held, contents)),

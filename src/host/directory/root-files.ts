@@ -1,4 +1,5 @@
 import * as fs from "node:fs/promises";
+import type { Stats } from "node:fs";
 import { dirname, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
 import { type HostEntry, type HostFiles, type HostWrite, type Ownership, isImages } from "../host.ts";
@@ -16,13 +17,17 @@ import {
   temporaryOf,
   unlinkBoth,
 } from "./durable-writes.ts";
+import type { Hold } from "./held-disk.ts";
 import type { Gift, Owners } from "./ownership.ts";
+import { readRegular } from "./read-regular.ts";
 import { watchPaths } from "./watch-paths.ts";
 
 export interface RootFilesOptions {
   /** Where a path of the machine lies for us; its last component is not followed. */
   readonly locate: (path: string) => Promise<string>;
   readonly disk: Disk;
+  /** How what is read is held while it is. */
+  readonly hold: Hold;
   readonly owners: Owners;
   /** Where to keep {@link MadeRecord}; its folder is there, or made by this, before something is written. */
   readonly recordPath: () => Promise<string>;
@@ -54,7 +59,7 @@ export interface RootFiles extends HostFiles {
 }
 
 /** The files of a machine whose root file system is in a folder of this machine. */
-export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions): RootFiles {
+export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesOptions): RootFiles {
   let recovered: Promise<void> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   /**
@@ -119,7 +124,7 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
     return folders.filter((folder) => !gone.has(folder));
   }
 
-  const read = async (path: string): Promise<HostEntry | undefined> => entryAt(await locate(path), owners);
+  const read = async (path: string): Promise<HostEntry | undefined> => entryAt(await locate(path), owners, hold);
 
   /** Folders above `path` that are not there, the topmost first. */
   async function missingAbove(path: string): Promise<readonly string[]> {
@@ -176,7 +181,7 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
   async function writePass(writes: readonly HostWrite[], signal: AbortSignal): Promise<void> {
     const todo = new Map<string, HostWrite>();
     for (const write of writes) {
-      if (sameEntry(await read(write.path), write.entry)) todo.delete(await locate(write.path));
+      if (sameEntry(await read(write.path).catch(tooLargeIsOther), write.entry)) todo.delete(await locate(write.path));
       else todo.set(await locate(write.path), write);
     }
     if (todo.size === 0) return;
@@ -292,19 +297,32 @@ export function rootFiles({ locate, disk, owners, recordPath }: RootFilesOptions
   };
 }
 
-/** What is at a path of ours. */
-export async function entryAt(real: string, owners: Owners): Promise<HostEntry | undefined> {
-  const stat = await statIfThere(real);
-  if (stat === undefined) return undefined;
-  if (stat.isSymbolicLink()) return { kind: "link", target: await fs.readlink(real) };
-  const own = await owners.of(real, { ino: stat.ino, mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid });
-  if (stat.isDirectory()) return { kind: "folder", ...own };
-  if (!stat.isFile())
-    throw new McoError("MCO_HOST_COMMAND_FAILED", {
-      path: real,
-      problem: "this is neither a file nor a link nor a folder",
-    });
-  return { kind: "file", contents: await fs.readFile(real), ...own };
+const asNamed: Hold = (path, work) => work(path);
+
+/** What is at a path of ours. A file is read from the descriptor whose owner and mode are reported. */
+export async function entryAt(real: string, owners: Owners, hold: Hold = asNamed): Promise<HostEntry | undefined> {
+  const ownOf = (stat: Stats) =>
+    owners.of(real, { ino: stat.ino, mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid });
+  const entry = await hold(real, async (at): Promise<HostEntry | undefined> => {
+    const named = await statIfThere(at);
+    if (named === undefined) return undefined;
+    if (named.isSymbolicLink()) return { kind: "link", target: await fs.readlink(at) };
+    if (named.isDirectory()) return { kind: "folder", ...(await ownOf(named)) };
+    // Opening a device can do something already.
+    if (!named.isFile())
+      throw new McoError("MCO_HOST_COMMAND_FAILED", {
+        path: real,
+        problem: "this is neither a file nor a link nor a folder",
+      });
+    const { contents, stat } = await readRegular(at, { name: real });
+    return { kind: "file", contents, ...(await ownOf(stat)) };
+  }).catch(absentIsDone);
+  return entry ?? undefined;
+}
+
+/** A file that is too large to be compared is not the one that is to be there. */
+function tooLargeIsOther(error: unknown): undefined {
+  if (!(error instanceof McoError) || error.code !== "MCO_HOST_FILE_TOO_LARGE") throw error;
 }
 
 function asFailure(path: string, error: unknown): unknown {

@@ -1,16 +1,26 @@
 import * as fs from "node:fs/promises";
-import type { Dirent } from "node:fs";
+import type { Dirent, Stats } from "node:fs";
 import { join, posix } from "node:path";
 import { McoError } from "../../api/errors.ts";
 import { isAbsent } from "../../ports/absent-file.ts";
-import { absentIsDone } from "./durable-writes.ts";
+import { absentIsDone, statIfThere } from "./durable-writes.ts";
 
 /** Links followed before a path is taken for a loop. */
 const maxLinks = 40;
 
+/** Root, and the user who runs this process: for a machine in a folder, its owner. */
+const isTrusted = (uid: number) => uid === 0 || uid === process.geteuid?.();
+
+/** Whether only those we trust can change names in a folder. Others place links of their own below a sticky one. */
+const isSafeFolder = ({ uid, mode }: Stats) => isTrusted(uid) && ((mode & 0o002) === 0 || (mode & 0o1000) !== 0);
+
 /**
  * Resolves a path of the machine to a path of ours without ever leaving `root`: absolute links and `..` are those of
  * the machine. The last component is followed only where `follow` says so.
+ *
+ * Throws MCO_HOST_UNSAFE_PATH for a link that somebody else than root could place: followed with root's rights, it leads
+ * to files that its owner may not touch. That holds for every link below a folder of such a user, whoever owns the link:
+ * the folder may be another one by the time that it is looked into.
  *
  * @param mounts top-level folders of the machine that lie elsewhere (`var` → its folder), as mounts do on a real one.
  */
@@ -30,6 +40,7 @@ export async function resolveInRoot(
     .filter((part) => part !== "");
   let done: string[] = [];
   let links = 0;
+  let isSafe = true;
   while (todo.length > 0) {
     const [part = "", ...rest] = todo;
     todo = rest;
@@ -38,11 +49,15 @@ export async function resolveInRoot(
       continue;
     }
     const isMount = done.length === 0 && mounts[part] !== undefined;
-    const target = (todo.length === 0 && !follow) || isMount ? undefined : await linkTarget(place([...done, part]));
-    if (target === undefined) {
+    const at = place([...done, part]);
+    const stat = (todo.length === 0 && !follow) || isMount ? undefined : await statIfThere(at);
+    const target = stat?.isSymbolicLink() === true ? await linkTarget(at) : undefined;
+    if (stat === undefined || target === undefined) {
+      isSafe &&= stat === undefined || isSafeFolder(stat);
       done.push(part);
       continue;
     }
+    if (!isSafe || !isTrusted(stat.uid)) throw new McoError("MCO_HOST_UNSAFE_PATH", { path, link: at });
     links += 1;
     if (links > maxLinks) throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: "too many links" });
     if (target.startsWith("/")) done = [];

@@ -4,7 +4,7 @@ import type { Processes } from "../../ports/process.ts";
 import type { Random } from "../../ports/random.ts";
 import { type Disk, systemDisk } from "../directory/disk.ts";
 import { ensureFolder, statIfThere } from "../directory/durable-writes.ts";
-import { heldDisk } from "../directory/held-disk.ts";
+import { heldBelow, heldDisk } from "../directory/held-disk.ts";
 import { realOwners } from "../directory/ownership.ts";
 import { rootAccounts } from "../directory/root-accounts.ts";
 import { rootBooks } from "../directory/root-books.ts";
@@ -48,7 +48,7 @@ export async function rpmOstreeHost({
     await ensureFolder(disk, dirname(path), 0o700);
     return path;
   };
-  const files = rootFiles({ locate, disk, owners: realOwners(disk), recordPath });
+  const files = rootFiles({ locate, disk, hold: heldBelow(root), owners: realOwners(disk), recordPath });
   const ledger = rootLedger(locate, disk);
   const facts = machineFacts(locate);
   // ostree(1), ostree-prepare-root: the file is there on every machine that it booted.

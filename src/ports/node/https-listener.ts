@@ -38,6 +38,7 @@ const answering = (handle: ServerHandler) => (incoming: IncomingMessage, outgoin
           { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: Buffer.concat(chunks) },
           identity,
           gone.signal,
+          incoming.socket.remoteAddress,
         );
         outgoing.writeHead(
           response.status,

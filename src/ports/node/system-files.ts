@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import * as fs from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { randomBytes } from "node:crypto";
+import { McoError } from "../../api/errors.ts";
 import type { FileStat, Files } from "../files.ts";
 import { isAbsent } from "../absent-file.ts";
 
@@ -25,10 +26,25 @@ async function syncFolder(path: string): Promise<void> {
 
 const temporaryName = (path: string) => join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`);
 
+/** The largest text that is read; what is larger would not fit into a string at once anyway. */
+const mostTextBytes = 256 * 1024 * 1024;
+
+/** The size is that of the descriptor that is read. Pipes and files of /proc have none. */
+async function textOf(path: string): Promise<string> {
+  const handle = await fs.open(path, constants.O_RDONLY);
+  try {
+    const { size } = await handle.stat();
+    if (size > mostTextBytes) throw new McoError("MCO_FILE_TOO_LARGE", { path, most: mostTextBytes });
+    return await handle.readFile("utf8");
+  } finally {
+    await handle.close();
+  }
+}
+
 /** The file system of this machine. */
 export const systemFiles: Files = {
   read: (path) => absentAs<Uint8Array | undefined>(fs.readFile(path), undefined),
-  readText: (path) => absentAs<string | undefined>(fs.readFile(path, "utf8"), undefined),
+  readText: (path) => absentAs<string | undefined>(textOf(path), undefined),
   async write(path, contents, options) {
     await fs.mkdir(dirname(path), { recursive: true });
     const temporary = temporaryName(path);

@@ -6,6 +6,7 @@ import { accountLine, withPasswordField } from "../../../src/host/accounts.ts";
 import { systemDisk } from "../../../src/host/directory/disk.ts";
 import { readTextIfThere, statIfThere } from "../../../src/host/directory/durable-writes.ts";
 import { realOwners } from "../../../src/host/directory/ownership.ts";
+import { heldBelow } from "../../../src/host/directory/held-disk.ts";
 import { entryAt, rootFiles } from "../../../src/host/directory/root-files.ts";
 import { entriesBelow, filesBelow, resolveInRoot } from "../../../src/host/directory/root-folder.ts";
 import { mergeEtc } from "../../../src/host/etc-merge.ts";
@@ -208,6 +209,7 @@ export async function fakeSystem({
   }
 
   const files = rootFiles({
+    hold: heldBelow(root),
     locate,
     disk: systemDisk,
     owners: realOwners(systemDisk),

@@ -114,6 +114,37 @@ describe("jsonPatch", () => {
   });
 });
 
+describe("a patch that copies", () => {
+  const doubling = (times: number) => [
+    { op: "add", path: "/spec/x", value: {} },
+    ...Array.from({ length: times }, (_, index) => ({ op: "copy", from: "/spec", path: `/spec/x${index}` })),
+  ];
+
+  test("the whole of itself into itself is refused before it fills the memory [apiserver-patch-1]", () => {
+    const patch = doubling(40);
+    expect(JSON.stringify(patch).length).toBeLessThan(3_000);
+    const before = process.memoryUsage().heapUsed;
+    expect(jsonPatch(live, patch)).toEqual({
+      verdict: "refused",
+      status: 422,
+      reason: "Invalid",
+      message: "the server rejected our request due to an error in our request",
+    });
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(100 * 1024 * 1024);
+  });
+
+  test("less than three MiB applies, and a move costs nothing however often [apiserver-patch-2]", () => {
+    expect(jsonPatch(live, doubling(10)).verdict).toBe("patched");
+    const large = { a: { list: Array.from({ length: 100_000 }, (_, index) => index) } };
+    const moves = Array.from({ length: 9_999 }, (_, index) =>
+      index % 2 === 0 ? { op: "move", from: "/a", path: "/b" } : { op: "move", from: "/b", path: "/a" },
+    );
+    const began = process.threadCpuUsage();
+    expect(patched(jsonPatch(large, moves))).toEqual({ b: large.a });
+    expect(process.threadCpuUsage(began).user / 1000).toBeLessThan(2_000);
+  });
+});
+
 describe("mergePatch", () => {
   test("merges objects, removes by null and replaces lists", () => {
     const result = patched(

@@ -1,9 +1,14 @@
 import type { JsonPatch, MergePatch, PatchResult, Schema, StrategicMergePatch } from "../contract.ts";
-import { cloneJson, equalJson, goText, isList, isObject, type JsonObject } from "../json-values.ts";
+import { cloneJson, equalJson, goText, isList, isObject, jsonLength, type JsonObject } from "../json-values.ts";
 import { rootSchema } from "../schema-parts.ts";
 
 /** kubernetes/apiserver pkg/endpoints/handlers/patch.go (master) */
 const maxJsonPatchOperations = 10_000;
+/**
+ * What all copies of a patch may add together: kubernetes/apiserver pkg/server/config.go (v0.34) JSONPatchMaxCopyBytes.
+ * Without it, thirty operations that each copy the whole object into itself make it a billion times as large.
+ */
+const maxCopiedCharacters = 3 * 1024 * 1024;
 
 /** RFC 6902. All operations or none; the object given is not changed. */
 export const jsonPatch: JsonPatch = (object, operations) => {
@@ -20,12 +25,13 @@ export const jsonPatch: JsonPatch = (object, operations) => {
     };
   }
   let current: unknown = cloneJson(object);
+  const copies: Copies = { left: maxCopiedCharacters };
   for (const operation of operations) {
     if (!isObject(operation))
       return malformed(
         "error decoding patch: json: cannot unmarshal operation into Go value of type jsonpatch.Operation",
       );
-    const result = applyOperation(current, operation);
+    const result = applyOperation(current, operation, copies);
     if ("problem" in result) return unprocessable();
     current = result.value;
   }
@@ -86,7 +92,12 @@ function parsePointer(pointer: unknown): string[] | undefined {
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
-function applyOperation(document: unknown, operation: JsonObject): Step {
+/** What the copies of one patch may still add. */
+interface Copies {
+  left: number;
+}
+
+function applyOperation(document: unknown, operation: JsonObject, copies: Copies): Step {
   const { op, path } = operation;
   const steps = parsePointer(path);
   if (steps === undefined)
@@ -120,10 +131,14 @@ function applyOperation(document: unknown, operation: JsonObject): Step {
         return {
           problem: `${op} operation does not apply: doc is missing from path: ${String(operation["from"])}: missing value`,
         };
-      const value = cloneJson(source);
-      if (op === "copy") return insert(document, steps, value, op, where);
+      if (op === "copy") {
+        copies.left -= jsonLength(source, copies.left);
+        return copies.left < 0
+          ? { problem: "Unable to complete the copy, the accumulated size increase of copy exceeds the limit" }
+          : insert(document, steps, cloneJson(source), op, where);
+      }
       const without = remove(document, from, String(operation["from"]));
-      return "problem" in without ? without : insert(without.value, steps, value, op, where);
+      return "problem" in without ? without : insert(without.value, steps, source, op, where);
     }
     default:
       return { problem: `Unexpected kind: ${String(op)}` };

@@ -1,0 +1,129 @@
+import fc from "fast-check";
+import { afterEach, expect, test, vi } from "vitest";
+import { stringify, parse } from "yaml";
+import { clusterStatus } from "../core/preview/cluster-status.ts";
+import { printable } from "../core/text/printable.ts";
+import { drawStatus } from "./draw-status.ts";
+import { processIo, processScreen } from "./io.ts";
+
+/** Characters that a terminal obeys, or that change how a text is read, between ordinary ones. */
+const hostile = fc.string({
+  maxLength: 60,
+  unit: fc.constantFrom(
+    ...Array.from("ab 3[]m;\\u{}"),
+    ...Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code)),
+    ...Array.from({ length: 0x21 }, (_, code) => String.fromCharCode(0x7f + code)),
+    ...Array.from(
+      "\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff",
+    ),
+    "\u001b[2J",
+    "\u001b]0;title\u0007",
+    "\u009b31m",
+  ),
+});
+// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
+const raw = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
+// oxlint-disable-next-line no-control-regex -- our own colours and cursor movements
+const ours = /\u001b\[(?:\d+m|\d+A|2K|J)/g;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** What `work` prints on a terminal with colours. */
+function printed(work: () => void): string {
+  let text = "";
+  const sink = (part: unknown) => ((text += String(part)), true);
+  vi.spyOn(process.stdout, "write").mockImplementation(sink);
+  vi.spyOn(process.stderr, "write").mockImplementation(sink);
+  const before = process.stdout.isTTY;
+  const { NO_COLOR } = process.env;
+  delete process.env["NO_COLOR"];
+  process.stdout.isTTY = true;
+  try {
+    work();
+  } finally {
+    process.stdout.isTTY = before;
+    if (NO_COLOR !== undefined) process.env["NO_COLOR"] = NO_COLOR;
+    vi.restoreAllMocks();
+  }
+  return text;
+}
+
+test("no control character or formatting character of an object's text leaves the program, and our colours do [cli-io-1]", () => {
+  fc.assert(
+    fc.property(hostile, hostile, (name, message) => {
+      const text = printed(() => {
+        const io = processIo();
+        const colours = io.screen?.colours;
+        const paint = typeof colours === "function" ? colours : () => "no colours";
+        io.out(`${paint(name, 31)} ${message}\n`);
+        io.err(`${message} ${name}\n`);
+      });
+      expect(text).toContain(`\u001b[31m${printable(name)}\u001b[0m`);
+      // Of escapes there are the two of our own colour.
+      expect(text.split("\u001b")).toHaveLength(3);
+      expect(text.replaceAll(ours, "")).not.toMatch(raw);
+    }),
+  );
+});
+
+test("a screen that is redrawn shows whatever name, reason and message an object has, each in its line [cli-io-2]", () => {
+  fc.assert(
+    fc.property(hostile, hostile, (name, message) => {
+      const condition = (type: string, status: string) => ({
+        type,
+        status,
+        reason: message,
+        message,
+        lastTransitionTime: "",
+      });
+      const status = clusterStatus({
+        pools: [
+          {
+            metadata: { name },
+            spec: { configuration: { name: message } },
+            status: { conditions: [condition("Degraded", "True")], machineCount: 3 },
+          },
+        ] as never,
+        nodes: [{ metadata: { name, labels: {} }, status: { conditions: [condition("Ready", "False")] } }] as never,
+        machineConfigNodes: [],
+        clusterOperators: [
+          { metadata: { name: "machine-config" }, status: { conditions: [condition("Degraded", "True")] } },
+        ] as never,
+        machineConfigurations: [
+          { metadata: { name: "cluster" }, status: { conditions: [condition("OperatorHealthy", "False")] } },
+        ] as never,
+      });
+      let lines = 0;
+      const text = printed(() => {
+        const screen = processScreen();
+        const drawn = drawStatus(status, screen);
+        lines = drawn.length;
+        screen.draw(drawn);
+      });
+      expect(text.replaceAll(ours, "")).not.toMatch(raw);
+      expect(text.split("\n")).toHaveLength(lines + 1);
+    }),
+  );
+});
+
+test("JSON and quoted YAML keep their value on the way out [cli-io-3]", () => {
+  fc.assert(
+    fc.property(hostile, (text) => {
+      const value = { [text]: [text] };
+      const json = printed(() => processIo().out(JSON.stringify(value)));
+      expect(JSON.parse(json)).toEqual(value);
+      const yaml = printed(() =>
+        processIo().out(
+          stringify(value, { defaultStringType: "QUOTE_DOUBLE", defaultKeyType: "QUOTE_DOUBLE", lineWidth: 0 }),
+        ),
+      );
+      expect(parse(yaml)).toEqual(value);
+    }),
+  );
+});
+
+test("colours that did not come from here are text [cli-io-4]", () => {
+  expect(printed(() => processIo().out("\u001b[31mred\u001b[0m\r\n"))).toBe("\\u001b[31mred\\u001b[0m\\u000d\n");
+});
