@@ -88,6 +88,8 @@ export interface ConfigListenOptions {
   readonly tls: TlsFiles;
   readonly settings: { readonly minVersion: "TLSv1.2" | "TLSv1.3"; readonly ciphers: readonly string[] };
   readonly limits: ConfigListenLimits;
+  /** The source that an address is counted as: all addresses of one client are one source. */
+  readonly sourceOf: (address: string) => string;
   /** Why a connection was refused before it was a request, as one word. */
   readonly onRefused: (why: string) => void;
 }

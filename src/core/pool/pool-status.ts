@@ -203,8 +203,7 @@ function courseOf({ verdict, waiting }: PoolProgress): Pick<Rollout, "updating" 
     return {
       updating: false,
       reason:
-        stops.find(has) ??
-        (has("MachineExcluded") && !has("TargetQuarantined") ? "MachineExcluded" : "RolloutBlocked"),
+        stops.find(has) ?? (has("MachineExcluded") && !has("TargetQuarantined") ? "MachineExcluded" : "RolloutBlocked"),
     };
   if (has("WaitingForBuild")) return { updating: true, reason: "WaitingForBuild" };
   return { updating: true, reason: has("BudgetUsed") ? "MaxUnavailableReached" : "RollingOut" };

@@ -52,7 +52,10 @@ describe("a target that one machine of several went back from [pool-quarantine-1
         given: [pool(), [machine("a", ["new"], "excluded t-earlier")]],
         excluded: ["a: excluded t-a"],
       },
-      { title: "stays the only witness, however often it says so", given: [pool(), [machine("a", ["new", "new"], "excluded t-a")]] },
+      {
+        title: "stays the only witness, however often it says so",
+        given: [pool(), [machine("a", ["new", "new"], "excluded t-a")]],
+      },
       {
         title: "is no quarantine because the machine says that it was recorded as one",
         given: [pool(), [machine("a", ["new"], "t-a")]],
@@ -122,7 +125,8 @@ describe("a target that two machines, or the only one, went back from [pool-quar
         remedy: ["a"],
       },
       {
-        title: "that was written to the pool by a controller that died before it could note so is written the same again",
+        title:
+          "that was written to the pool by a controller that died before it could note so is written the same again",
         given: [pool([ours("new", "a", "b")]), [machine("a", ["new"], "excluded t-a"), machine("b", ["new"])]],
         quarantined: ["a: t-a", "b: t-b"],
       },
