@@ -56,7 +56,7 @@ export const annotations = {
   /** Ours, RFC 3339: when every machine of the pool had this rendered config. */
   rolledOutAt: `${prefix}rolled-out-at`,
   // on pools
-  /** Ours: quarantined targets: no healthy node gets them, because a node rolled back from them. */
+  /** Ours: quarantined targets: no healthy node gets them, because two nodes, or the only one, rolled back from them. */
   quarantined: `${prefix}quarantined`,
   /** Ours: the time limit of a drain in seconds; then the pool's deadline policy acts. */
   drainDeadlineSeconds: `${prefix}drain-deadline-seconds`,
@@ -139,7 +139,7 @@ export const annotations = {
   // on MachineConfigNodes
   /** Ours: JSON list of {config, image, reason, at} that this node rolled back from. */
   refusedTargets: `${prefix}refusedTargets`,
-  /** Ours: time of the last refusal that the pool has recorded. */
+  /** Ours: the last refusal that the controller has recorded: its time; after the word `excluded`, for this node only. */
   quarantineTold: `${prefix}quarantine-told`,
   // on MachineConfiguration/cluster
   /** Ours: `required` or `insecure`: who may get a configuration, secrets included, from the config server. */
@@ -179,6 +179,8 @@ export const labels = {
 } as const;
 
 export const finalizers = {
+  /** Ours, on rendered configs that something uses: a deletion waits for the controller. */
+  renderedInUse: `${prefix}rendered-in-use`,
   /** Ours: the os-builder stops and removes the objects of a MachineOSConfig. */
   osBuildCleanup: `${prefix}os-build-cleanup`,
 } as const;

@@ -440,6 +440,16 @@ export const commands: Readonly<Record<string, Command>> = {
         value: "FOLDER",
         text: "folder with the certificate and key of the admission webhook and of metrics; required for both",
       },
+      {
+        flag: "--admission-client-ca",
+        value: "FILE",
+        text: "authority of the API server's client certificate; with it the admission webhook answers no other caller, without it callers from the network get verdicts and no plan",
+      },
+      {
+        flag: "--admission-client-name",
+        value: "NAME",
+        text: "common name that this certificate must have; repeatable (default: any)",
+      },
       { flag: "--lease-seconds", value: "N", text: "duration of a lease (default 15)" },
       { flag: "--renew-seconds", value: "N", text: "how long the leader tries to renew its lease (default 10)" },
       { flag: "--retry-seconds", value: "N", text: "pause between attempts to acquire the lease (default 2)" },

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type ClusterObjects } from "../core/preview/plan-cluster.ts";
 import { renderPool } from "../core/render/render-pool.ts";
 import { silentLogger } from "../ports/logger.ts";
-import { admissionHandler, admissionPath } from "./admission-handler.ts";
+import { type AdmissionAccess, admissionHandler, admissionPath } from "./admission-handler.ts";
 
 const handle = admissionHandler({ log: silentLogger });
 const renderedName = `rendered-worker-${"1".padStart(32, "0")}`;
@@ -403,4 +403,59 @@ test.for([
   { title: "a probe is answered", body: "", target: "/readyz", method: "GET", status: 200 },
 ])("$title", async ({ body, target, method, status }) => {
   expect((await send(body, target, method)).status).toBe(status);
+});
+
+describe("who asks [controller-admission-access-1]", () => {
+  const rendered = {
+    metadata: {
+      name: renderedName,
+      ownerReferences: [{ kind: "MachineConfigPool", name: "worker", controller: true }],
+    },
+    spec: {},
+  };
+  const asked = { plan: 0 };
+  const handlerFor = (access: AdmissionAccess) =>
+    admissionHandler({
+      log: silentLogger,
+      access,
+      facts: () => void (asked.plan += 1),
+      usersOf: () => ["node secret-worker (currentConfig)"],
+    });
+  const ask = async (access: AdmissionAccess, request: object, client?: { commonName: string }) => {
+    const body = JSON.stringify({
+      apiVersion: "admission.k8s.io/v1",
+      request: { uid: "u", kind: { kind: "MachineConfig" }, ...request },
+    });
+    const response = await handlerFor(access)(
+      { method: "POST", target: admissionPath, headers: {}, body },
+      client === undefined ? undefined : { ...client, organizations: [] },
+      new AbortController().signal,
+    );
+    return { status: response.status, text: typeof response.body === "string" ? response.body : "" };
+  };
+  const deletion = { object: null, oldObject: rendered };
+  const bad = { object: config({ kernelType: "fast" }) };
+  const good = { object: config(ignition({})) };
+
+  test("a stranger gets verdicts about what it sends, and nothing of the cluster", async () => {
+    asked.plan = 0;
+    const strange = { to: "verdicts" } as const;
+    expect((await ask(strange, bad)).text).toContain("is invalid");
+    expect((await ask(strange, good)).text).toContain('"allowed":true');
+    expect(asked.plan).toBe(0);
+    const { text } = await ask(strange, deletion);
+    expect(text).toContain('"allowed":false');
+    expect(text).not.toContain("secret-worker");
+  });
+
+  test("with a client authority, callers without the right certificate get nothing, and the API server all", async () => {
+    asked.plan = 0;
+    const known = { to: "certificates", names: ["api-server"] } as const;
+    expect((await ask(known, deletion)).status).toBe(401);
+    expect((await ask(known, deletion, { commonName: "another" })).status).toBe(403);
+    expect((await ask(known, deletion, { commonName: "api-server" })).text).toContain("secret-worker");
+    await ask(known, good, { commonName: "api-server" });
+    expect(asked.plan).toBe(1);
+    expect((await ask({ to: "certificates", names: [] }, good, { commonName: "another" })).status).toBe(200);
+  });
 });

@@ -12,7 +12,20 @@ import { type ClusterObjects, planCluster } from "../core/preview/plan-cluster.t
 import { equalValues } from "../ignition/canonical.ts";
 import type { HttpResponse } from "../ports/http.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { ServerHandler } from "../ports/listener.ts";
+import type { ClientIdentity, ServerHandler } from "../ports/listener.ts";
+
+/**
+ * The callers that the handler answers, and what it tells them.
+ *
+ * - `open`: every caller gets the plan and the users of a config; for listeners on loopback addresses.
+ * - `verdicts`: every caller gets a verdict about what it sends, and no content of the cluster.
+ * - `certificates`: a caller that shows no certificate of the client authority with one of these names gets nothing;
+ *   no names: any name.
+ */
+export type AdmissionAccess =
+  | { readonly to: "open" }
+  | { readonly to: "verdicts" }
+  | { readonly to: "certificates"; readonly names: readonly string[] };
 
 /** The controller's own user name, as the API server reports it. */
 const ownIdentity = `system:serviceaccount:${namespace}:${objects.controller}`;
@@ -52,13 +65,22 @@ const refuse = (status: number, text: string): HttpResponse => ({
  */
 export function admissionHandler(options: {
   readonly log: Logger;
+  readonly access?: AdmissionAccess;
   readonly facts?: () => ClusterObjects | undefined;
   readonly usersOf?: (config: string) => readonly string[] | undefined;
 }): ServerHandler {
-  return async (request) => {
+  const access = options.access ?? { to: "open" };
+  const facts = access.to === "verdicts" ? undefined : options.facts;
+  const summing = { log: options.log, ...(facts === undefined ? {} : { facts }) };
+  return async (request, client) => {
     const path = request.target.split("?", 1)[0];
     if (path === "/readyz" && request.method === "GET") return refuse(200, "ok");
     if (path !== admissionPath) return refuse(404, "not found");
+    if (access.to === "certificates" && !isKnown(client, access.names))
+      return refuse(
+        client === undefined ? 401 : 403,
+        "this endpoint answers the API server, by its client certificate",
+      );
     if (request.method !== "POST") return refuse(405, "POST an AdmissionReview");
     let review: Review;
     try {
@@ -71,14 +93,14 @@ export function admissionHandler(options: {
     const asked = review.request;
     if (review.apiVersion !== "admission.k8s.io/v1" || asked?.uid === undefined)
       return refuse(400, "the body is no AdmissionReview of admission.k8s.io/v1");
-    let verdict = judge(asked, options.usersOf);
+    let verdict = withoutUsers(judge(asked, options.usersOf), access);
     if (verdict.verdict !== "allowed")
       options.log.info(
         { object: (asked.object ?? asked.oldObject)?.metadata.name, reason: verdict.message },
         "refused at admission",
       );
     if (verdict.verdict === "allowed")
-      verdict = { ...verdict, warnings: [...verdict.warnings.slice(0, mostFindings), ...summaryOf(asked, options)] };
+      verdict = { ...verdict, warnings: [...verdict.warnings.slice(0, mostFindings), ...summaryOf(asked, summing)] };
     return Promise.resolve(
       json(200, {
         apiVersion: "admission.k8s.io/v1",
@@ -88,6 +110,15 @@ export function admissionHandler(options: {
     );
   };
 }
+
+const isKnown = (client: ClientIdentity | undefined, names: readonly string[]): boolean =>
+  client !== undefined && (names.length === 0 || names.includes(client.commonName));
+
+/** A stranger learns that a rendered config cannot go, whose name it knows, but not what uses it. */
+const withoutUsers = (verdict: AdmissionVerdict, { to }: AdmissionAccess): AdmissionVerdict =>
+  verdict.verdict === "forbidden" && to === "verdicts"
+    ? { ...verdict, message: "the rendered config is in use; mco explain names its users" }
+    : verdict;
 
 /** Findings about the object itself, shown beside the plan. */
 const mostFindings = 5;

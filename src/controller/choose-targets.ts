@@ -8,6 +8,7 @@ import { imageAnnotations, imageText, namedImage, shortImage, stockTarget } from
 import type { ClusterMembers } from "../core/pool/cluster-members.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { quarantineStep } from "../core/pool/quarantine.ts";
+import { exclusionRemedy } from "../core/pool/rollout-holds.ts";
 import type { Context } from "../kube/controller.ts";
 import { type Shared, describeNode, taintsOf } from "./mark-members.ts";
 import { type NodeChanges, type Written, writesAtOnce } from "./node-writes.ts";
@@ -171,15 +172,26 @@ export function reportDeferred(
   });
 }
 
-/** @returns whether a machine has just gone back from the target, which the cached pool need not show yet. */
+/**
+ * Records the refusals of a pool's machines: one excludes its own machine, two of different machines quarantine the
+ * target.
+ *
+ * @returns whether the target is quarantined, which the cached pool need not show yet.
+ */
 export async function keepQuarantine(
   pool: MachineConfigPool,
   cluster: ClusterMembers,
   { kube, log, report, signal }: Context,
 ): Promise<boolean> {
   const { name } = pool.metadata;
-  const { target, image } = cluster.members(name);
-  const step = quarantineStep(target, image.image, pool, cluster.refusing(name));
+  const members = cluster.members(name);
+  const { target } = members;
+  const step = quarantineStep(
+    target,
+    members.image.image,
+    { metadata: pool.metadata, members: members.size },
+    cluster.refusing(name),
+  );
   const annotate = (node: string, changes: Readonly<Record<string, string | null>>) =>
     kube.patch(
       MachineConfigNode,
@@ -187,6 +199,17 @@ export async function keepQuarantine(
       { type: "merge", body: { metadata: { annotations: changes } } },
       { owner: fieldManagers.node, signal },
     );
+  const line = { about: pool, book: `pool/${name}`, chapter: "Rollout", run: target, mark: "note" } as const;
+  for (const [node, record] of step.excluded) {
+    await annotate(node, { [annotations.quarantineTold]: record });
+    report({
+      ...line,
+      path: `Excluded/${node}`,
+      level: "boundary",
+      reason: "MachineExcluded",
+      message: `${node} went back from ${target}: it alone is excluded, and the other machines get the target; ${exclusionRemedy}`,
+    });
+  }
   if (step.annotation !== undefined)
     await kube.patch(
       MachineConfigPool,
@@ -195,23 +218,19 @@ export async function keepQuarantine(
       { owner: fieldManagers.node, signal },
     );
   // The pool first: a machine is recorded as reported only once the pool shows it.
-  for (const [node, at] of step.tell) {
-    await annotate(node, { [annotations.quarantineTold]: at });
+  for (const [node, record] of step.quarantined) {
+    await annotate(node, { [annotations.quarantineTold]: record });
     report({
-      about: pool,
-      book: `pool/${name}`,
-      chapter: "Rollout",
-      run: target,
+      ...line,
       path: `Blocked/${node}`,
-      mark: "note",
       level: "boundary",
       reason: "TargetQuarantined",
-      message: `${node} went back from ${target}: no other healthy machine gets it until another target is rendered or the annotation ${annotations.quarantined} is removed`,
+      message: `${listText(step.witnesses, 5)} went back from ${target}: no other healthy machine gets it until another target is rendered or the annotation ${annotations.quarantined} is removed`,
     });
   }
   for (const node of step.remedy) {
     await annotate(node, { [annotations.refusedTargets]: null, [annotations.quarantineTold]: null });
     log.info({ pool: name, node, target }, "quarantine lifted");
   }
-  return step.tell.size > 0;
+  return step.quarantined.size > 0;
 }

@@ -28,9 +28,10 @@ import { createReport } from "../kube/report.ts";
 import { meteredJournal } from "../kube/metered-journal.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ports } from "../ports/index.ts";
-import type { Listen, ServerHandler, TlsFiles } from "../ports/listener.ts";
-import { admissionHandler } from "./admission-handler.ts";
+import type { Listen, ListenLimits, ServerHandler, TlsFiles } from "../ports/listener.ts";
+import { type AdmissionAccess, admissionHandler } from "./admission-handler.ts";
 import { collectController, configUsers } from "./collect-controller.ts";
+import { sourceGroup } from "../core/join/source-group.ts";
 import { parseDrainRequest } from "../core/machine/drain-requests.ts";
 import { drainController } from "./drain-controller.ts";
 import { joinController } from "./join-controller.ts";
@@ -79,6 +80,8 @@ export interface ControllerOptions extends Ports {
     readonly port: number;
     readonly network?: boolean;
     readonly tls: TlsFiles;
+    readonly access?: AdmissionAccess;
+    readonly limits?: ListenLimits;
   };
   readonly lease?: { readonly leaseSeconds?: number; readonly renewSeconds?: number; readonly retrySeconds?: number };
   readonly coalesceMs?: number;
@@ -219,6 +222,18 @@ export const sectionFamilies = ({ sections }: Pick<Meters, "sections">, dropped:
   ...journalFamilies("controller", dropped),
 ];
 
+/** Limits of the admission endpoint: the API server's own size of requests, and less time than it waits for a webhook. */
+export const admissionLimits: ListenLimits = {
+  connections: 256,
+  connectionsOfOneSource: 32,
+  requests: 64,
+  requestMs: 4000,
+  bodyBytes: 3 * 1024 * 1024,
+  burst: 400,
+  perSecond: 100,
+  sourceOf: sourceGroup,
+};
+
 /** The process that this one replaces may still hold the address. */
 const listenAgainMs = 5000;
 
@@ -263,10 +278,12 @@ function answersOf(
     log,
     journal,
     chosen,
-  }: Ports & { readonly kube: KubeClient; readonly chosen: readonly ControllerName[] },
+    admission,
+  }: Ports & Pick<ControllerOptions, "kube" | "admission"> & { readonly chosen: readonly ControllerName[] },
 ): ServerHandler {
   const reviews = admissionHandler({
     log: log.child({ controller: "admission" }),
+    ...(admission?.access === undefined ? {} : { access: admission.access }),
     facts: () => (term.caches === undefined ? undefined : clusterIn(term.caches)),
     usersOf: (config) =>
       term.caches === undefined || !chosen.includes("collect") ? undefined : configUsers(term.caches, config),
@@ -301,7 +318,7 @@ async function listenForReviews(
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      const { port } = await listener.listen(listener, answer, signal);
+      const { port } = await listener.listen({ limits: admissionLimits, ...listener }, answer, signal);
       log.info({ host: listener.host, port }, "answering admission reviews");
       return;
     } catch (error) {

@@ -1,3 +1,4 @@
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { annotations, configGroup, group, journals, labels, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { ConfigServerAccess } from "../core/join/config-server.ts";
@@ -63,9 +64,17 @@ const hostIp = field("HOST_IP", "status.hostIP");
 /** Where a daemon serves metrics and readiness, on its machine's loopback. */
 const metricsPort = 8797;
 
+/** The node-name claim of the token that a request comes with. */
+const ownNode = "request.userInfo.extra['authentication.kubernetes.io/node-name'][0]";
+
+/** Whether an Event is about the own machine of the daemon that writes it. */
+const isAboutOwnNode = (event: string) =>
+  `has(${event}.involvedObject.kind) && ${event}.involvedObject.kind in ['Node', '${MachineConfigNode.kind}'] && has(${event}.involvedObject.name) && ${event}.involvedObject.name == ${ownNode} && !has(${event}.related)`;
+
 /**
- * Fences every daemon to its own machine: with its account, the node-name claim of the token must name the Node,
- * MachineConfigNode or journal that is written, and of a Node only this suite's annotations may change.
+ * The own-node policy. It binds every daemon to its own machine: with its account, the node-name claim of the token must
+ * name the Node, MachineConfigNode or journal that is written, or that an Event is about, and of a Node only this
+ * suite's annotations may change.
  */
 export function gate(): readonly KubeObject[] {
   const name = made.gate;
@@ -79,6 +88,7 @@ export function gate(): readonly KubeObject[] {
         matchConstraints: {
           resourceRules: [
             { apiGroups: [""], apiVersions: ["v1"], operations: ["UPDATE"], resources: ["nodes"] },
+            { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE", "UPDATE"], resources: ["events"] },
             {
               apiGroups: [group],
               apiVersions: ["*"],
@@ -95,12 +105,14 @@ export function gate(): readonly KubeObject[] {
         ],
         validations: [
           {
-            expression:
-              "'authentication.kubernetes.io/node-name' in request.userInfo.extra && request.name == (request.resource.resource == 'machinestatejournals' ? '" +
-              journals.nodePrefix +
-              "' : '') + request.userInfo.extra['authentication.kubernetes.io/node-name'][0]",
+            expression: `'authentication.kubernetes.io/node-name' in request.userInfo.extra && (request.resource.resource == 'events' || request.name == (request.resource.resource == 'machinestatejournals' ? '${journals.nodePrefix}' : '') + ${ownNode})`,
             message:
               "a daemon writes only about its own machine: the token's node-name claim must be the name of the object, or that of the node whose journal it is",
+            reason: "Forbidden",
+          },
+          {
+            expression: `request.resource.resource != 'events' || (${isAboutOwnNode("object")} && (oldObject == null || (${isAboutOwnNode("oldObject")})))`,
+            message: "a daemon writes Events about its own Node and MachineConfigNode, and about nothing else",
             reason: "Forbidden",
           },
           ...["spec", "metadata.labels", "metadata.finalizers"].map((field) => ({
@@ -267,7 +279,8 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
         metadata: { labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
         spec: {
           hostNetwork: true,
-          hostPID: true,
+          // No hostPID: every program of the machine is run by chroot(1), and talks to systemd and rpm-ostree by the
+          // sockets below /run; nothing reads or signals the machine's processes.
           nodeSelector: { [labels.os]: "linux" },
           priorityClassName: "system-node-critical",
           serviceAccountName: objects.daemon,

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { installed, lookedAgain, startOperator as start, until } from "../../test/support/operator-harness.ts";
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
-import { type DaemonSet, kubernetes } from "../api/foreign/kubernetes.ts";
+import { type DaemonSet, type Event, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
@@ -709,6 +709,57 @@ describe("the operator", () => {
       "Operator Sync/ControllerConfig fail SyncFailed",
       "Operator Sync/ControllerConfig end SyncMended",
     ]);
+  });
+
+  test("a daemon writes Events about its own machine, and about nothing else [operator-events-1]", async () => {
+    const { kube, as } = await start();
+    await installed(kube);
+    await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, () => true);
+    const account = `system:serviceaccount:${namespace}:${objects.daemon}`;
+    const groups = ["system:serviceaccounts", `system:serviceaccounts:${namespace}`];
+    const daemon = as({ name: account, groups, extra: { "authentication.kubernetes.io/node-name": ["worker-0"] } });
+    const anywhere = as({ name: account, groups });
+    const refused = async (work: Promise<unknown>) =>
+      work.then(
+        () => "written",
+        (error: unknown) => (isForbidden(error) ? "forbidden" : String(error)),
+      );
+    let number = 0;
+    const write = (client: KubeClient, involvedObject: object, inNamespace = "default", more: object = {}) =>
+      client.create(kubernetes.Event, {
+        apiVersion: "v1",
+        kind: "Event",
+        metadata: { name: `e${(number += 1)}`, namespace: inNamespace },
+        involvedObject,
+        type: "Normal",
+        reason: "Test",
+        message: "x",
+        ...more,
+      } as unknown as Event);
+    const about = (kind: string, name: string, more: object = {}) => ({ apiVersion: "v1", kind, name, ...more });
+
+    expect(await refused(write(daemon, about("Node", "worker-0")))).toBe("written");
+    expect(await refused(write(daemon, about("MachineConfigNode", "worker-0")))).toBe("written");
+    // Counting an Event is an update of it.
+    const count = (name: string) =>
+      daemon.patch(kubernetes.Event, { name, namespace: "default" }, { type: "merge", body: { count: 2 } });
+    expect(await refused(count("e1"))).toBe("written");
+    const [e3, e4] = [about("Node", "master-0"), about("MachineConfigPool", "worker")];
+    expect(await refused(write(daemon, e3))).toBe("forbidden");
+    expect(await refused(write(daemon, e4))).toBe("forbidden");
+    expect(await refused(write(daemon, about("MachineConfigNode", "master-0")))).toBe("forbidden");
+    expect(await refused(write(daemon, about("Pod", "worker-0", { namespace: "default" })))).toBe("forbidden");
+    expect(await refused(write(daemon, about("Node", "worker-0"), "default", { related: e3 }))).toBe("forbidden");
+    for (const other of ["kube-system", namespace])
+      expect(await refused(write(daemon, about("Node", "worker-0"), other))).toBe("forbidden");
+    expect(await refused(write(anywhere, about("Node", "worker-0")))).not.toBe("written");
+    // Nor may it turn another's Event into one about itself, or its own into one about another.
+    await write(kube, e3, "default", { metadata: { name: "of-master", namespace: "default" } });
+    expect(await refused(count("of-master"))).toBe("forbidden");
+    const turn = (name: string, involvedObject: object) =>
+      daemon.patch(kubernetes.Event, { name, namespace: "default" }, { type: "merge", body: { involvedObject } });
+    expect(await refused(turn("of-master", about("Node", "worker-0")))).toBe("forbidden");
+    expect(await refused(turn("e1", e3))).toBe("forbidden");
   });
 
   test("a daemon writes about its own machine and about no other, and nothing but annotations of its node [operator-13]", async () => {

@@ -12,6 +12,8 @@ interface Rights {
   readonly account: string;
   readonly everywhere: readonly Rule[];
   readonly inOwnNamespace: readonly Rule[];
+  /** In the namespace `default`, where the API server wants Events about objects without a namespace. */
+  readonly inDefault?: readonly Rule[];
 }
 
 interface Rule {
@@ -117,6 +119,11 @@ const operator: Rights = {
     rule("", ["pods"], read),
     rule("", ["secrets"], [...read, ...apply]),
   ],
+  // What the daemon may there is given to it there.
+  inDefault: [
+    rule(rbac, ["roles"], [...apply, "bind", "escalate"], [objects.daemon]),
+    rule(rbac, ["rolebindings"], apply, [objects.daemon]),
+  ],
 };
 
 const controller: Rights = {
@@ -176,9 +183,10 @@ const daemon: Rights = {
     rule(group, ["machineconfignodes"], ["get", "patch"]),
     rule(group, ["machineconfignodes/status"], ["patch"]),
     rule(group, ["machinestatejournals"], ["get", "patch"]),
-    rule("", ["events"], apply),
   ],
   inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData])],
+  // The own-node policy leaves it those about its own Node and MachineConfigNode.
+  inDefault: [rule("", ["events"], apply)],
 };
 
 /** It reads what the books are about, and writes books, health, and nothing that anybody acts on. */
@@ -268,9 +276,22 @@ const configServer: Rights = {
   inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData, objects.buildConfig])],
 };
 
-function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): readonly KubeObject[] {
+function manifestsOf({ account: name, everywhere, inOwnNamespace, inDefault = [] }: Rights): readonly KubeObject[] {
   const apiVersion = `${rbac}/v1`;
   const subjects = [{ kind: "ServiceAccount", name, namespace }];
+  const within = (where: string, rules: readonly Rule[]) =>
+    rules.length === 0
+      ? []
+      : [
+          { apiVersion, kind: "Role", metadata: { name, namespace: where }, rules },
+          {
+            apiVersion,
+            kind: "RoleBinding",
+            metadata: { name, namespace: where },
+            roleRef: { apiGroup: rbac, kind: "Role", name },
+            subjects,
+          },
+        ];
   const manifests = [
     { apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace } },
     { apiVersion, kind: "ClusterRole", metadata: { name }, rules: everywhere },
@@ -281,18 +302,8 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): rea
       roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
       subjects,
     },
-    ...(inOwnNamespace.length === 0
-      ? []
-      : [
-          { apiVersion, kind: "Role", metadata: { name, namespace }, rules: inOwnNamespace },
-          {
-            apiVersion,
-            kind: "RoleBinding",
-            metadata: { name, namespace },
-            roleRef: { apiGroup: rbac, kind: "Role", name },
-            subjects,
-          },
-        ]),
+    ...within(namespace, inOwnNamespace),
+    ...within("default", inDefault),
   ];
   return manifests as unknown as readonly KubeObject[];
 }

@@ -22,9 +22,32 @@ export type ServerHandler = (
   from?: string,
 ) => Promise<HttpResponse>;
 
+/** Limits of a listener that answers requests with bodies. What is refused gets 413, 429 or 503 and a sentence. */
+export interface ListenLimits {
+  readonly connections: number;
+  readonly connectionsOfOneSource: number;
+  /** Requests under way, from their headers to the end of their answers. */
+  readonly requests: number;
+  /** For one request, from its headers to its answer. */
+  readonly requestMs: number;
+  readonly bodyBytes: number;
+  /** Requests that one source may send at once, and so many more each second. */
+  readonly burst: number;
+  readonly perSecond: number;
+  /** The source that an address is counted as. */
+  readonly sourceOf: (address: string) => string;
+}
+
 /** Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` is set. Resolves when listening. */
 export type Listen = (
-  options: { readonly host: string; readonly port: number; readonly network?: boolean; readonly tls: TlsFiles },
+  options: {
+    readonly host: string;
+    readonly port: number;
+    readonly network?: boolean;
+    readonly tls: TlsFiles;
+    /** Absent: bodies of 3 MiB, and nothing else is limited. */
+    readonly limits?: ListenLimits;
+  },
   handle: ServerHandler,
   signal: AbortSignal,
 ) => Promise<{ readonly port: number }>;
@@ -93,6 +116,8 @@ export interface ConfigListenOptions {
   readonly tls: TlsFiles;
   readonly settings: { readonly minVersion: "TLSv1.2" | "TLSv1.3"; readonly ciphers: readonly string[] };
   readonly limits: ConfigListenLimits;
+  /** The source that an address is counted as: all addresses of one client are one source. */
+  readonly sourceOf: (address: string) => string;
   /** Why a connection was refused before it was a request, as one word. */
   readonly onRefused: (why: string) => void;
 }

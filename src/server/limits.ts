@@ -1,3 +1,4 @@
+import { sourceGroup } from "../core/join/source-group.ts";
 import type { Clock } from "../ports/clock.ts";
 
 /** Limits of requests, for each client and in total. */
@@ -37,7 +38,7 @@ export class Limits {
   /** Takes one request of a source. @returns seconds to wait; 0: it is within its bounds. */
   take(address: string): number {
     const { burst, perSecond, sources } = this.#limits;
-    const source = sourceOf(address);
+    const source = sourceGroup(address);
     const now = this.#clock.monotonic();
     const known = this.#left.get(source);
     const left = known === undefined ? burst : Math.min(burst, known.left + ((now - known.at) * perSecond) / 1000);
@@ -58,20 +59,4 @@ export class Limits {
       isOpen = false;
     };
   }
-}
-
-/** A client with an IPv6 address has a /64 of them (RFC 6177). */
-function sourceOf(address: string): string {
-  if (!address.includes(":")) return address;
-  const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
-  const left = head === "" ? [] : head.split(":");
-  const right = tail === undefined || tail === "" ? [] : tail.split(":");
-  const groups =
-    tail === undefined
-      ? left
-      : [...left, ...Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => "0"), ...right];
-  return groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ""))
-    .join(":");
 }

@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { tlsOfFlags } from "../core/certificates/tls-profile.ts";
 import type { ConfigAnswer, ConfigHandler, ConfigListenLimits, ConfigListener } from "../ports/listener.ts";
 import { configListen } from "../ports/node/index.ts";
+import { sourceGroup } from "../core/join/source-group.ts";
 import { defaultConnections } from "./run-server.ts";
 import { type TestAuthority, testAuthority } from "../../test/support/test-pki.ts";
 import { send, shownBy } from "../../test/support/server-harness.ts";
@@ -23,6 +24,7 @@ async function listening(
   handle: ConfigHandler = hello,
   limits: Partial<ConfigListenLimits> = {},
   flags: readonly [string | undefined, readonly string[] | undefined] = [undefined, undefined],
+  sourceOf: (address: string) => string = sourceGroup,
 ): Promise<Listening> {
   const authority = await testAuthority();
   const decided = tlsOfFlags(...flags);
@@ -35,6 +37,7 @@ async function listening(
       tls: await authority.server("127.0.0.1"),
       settings: decided.settings,
       limits: { ...defaultConnections, ...limits },
+      sourceOf,
       onRefused: (why) => void refused.push(why),
     },
     handle,
@@ -220,6 +223,19 @@ describe("what reaches the port is bounded", () => {
     await expect(raw(all)).rejects.toThrow();
   });
 
+  test("connections of all addresses of one source [server-listener-15]", async () => {
+    const it = await listening(hello, { connectionsOfOneSource: 2 }, undefined, (address) => address.slice(0, 8));
+    const from = (localAddress: string) =>
+      new Promise<boolean>((resolve) => {
+        const socket = plainConnect({ host: "127.0.0.1", port: it.listener.port, localAddress });
+        onTestFinished(() => void socket.destroy());
+        socket.once("error", () => resolve(false)).once("close", () => resolve(false));
+        socket.once("connect", () => setTimeout(() => resolve(!socket.destroyed), 100));
+      });
+    expect([await from("127.0.0.1"), await from("127.0.0.2"), await from("127.0.0.3")]).toEqual([true, true, false]);
+    expect(it.refused).toContain("TooManyConnections");
+  });
+
   test("connections that nothing comes on are closed [server-listener-13]", async () => {
     const it = await listening(hello, { idleMs: 30 });
     const { socket, closed } = await raw(it);
@@ -267,6 +283,7 @@ test("it does not listen beyond loopback unless it is told to", async () => {
         tls: await authority.server("127.0.0.1"),
         settings: decided.settings,
         limits: defaultConnections,
+        sourceOf: sourceGroup,
         onRefused: () => undefined,
       },
       hello,

@@ -11,6 +11,7 @@ import { answerRequest } from "./answer-request.ts";
 import { ResponseCache } from "./response-cache.ts";
 import type { ConfigSource, PlaceStore, TokenStore } from "./config-source.ts";
 import { type AccessMode, Credentials } from "./credentials.ts";
+import { sourceGroup } from "../core/join/source-group.ts";
 import { Limits, type RequestLimits, defaultLimits } from "./limits.ts";
 import { ServerMeter } from "./server-meter.ts";
 import { RequestReports } from "./request-reports.ts";
@@ -167,6 +168,7 @@ const listenOptions = (
   tls: first,
   settings: options.tls.settings,
   limits: { ...defaultConnections, ...options.connections },
+  sourceOf: sourceGroup,
   onRefused: (why) => meter.turnedAway(why),
 });
 

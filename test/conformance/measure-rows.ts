@@ -127,7 +127,7 @@ export const measured: readonly Section[] = [
       ),
       ours(
         "sim quarantine",
-        "No healthy machine is given a target that another went back from.",
+        "No healthy machine is given a target that is quarantined.",
         seeds,
         tests("simulation-planted-bugs-1"),
       ),

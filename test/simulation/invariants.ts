@@ -30,7 +30,7 @@ export const invariants = {
   4: "after recovery a host is wholly on one configuration",
   5: "currentConfig never names what the disk does not hold",
   6: "no reboot without the drain that the plan names, and none that no plan announced",
-  9: "no healthy node is given a target that another one went back from",
+  9: "no healthy node is given a quarantined target, and one node alone quarantines none for others",
   15: "a pool's status follows from the objects as they are, and its counts move only when a machine does",
   16: "no machine of a paused pool is taken",
   18: "once faults stop, every healthy node ends on the newest target and stays there",
@@ -172,8 +172,8 @@ export class InvariantKeeper {
   readonly told = new Map<string, Map<string, JournalLine>>();
   readonly #lastTold = new Map<string, number>();
   /**
-   * How often each check had something to judge: choices of machines (also in a quarantine, in a pause, and of a machine
-   * that was out of service), reboots, evictions, claims, pool statuses, versions of conditions, journal lines, and
+   * How often each check had something to judge: choices of machines (also in a quarantine, with a machine excluded, in
+   * a pause, and of a machine that was out of service), reboots, evictions, claims, pool statuses, versions of conditions, journal lines, and
    * update chapters. A check with nothing to judge proves nothing.
    */
   readonly checks = {
@@ -182,6 +182,7 @@ export class InvariantKeeper {
     removals: 0,
     claims: 0,
     quarantines: 0,
+    exclusions: 0,
     pauses: 0,
     cures: 0,
     statuses: 0,
@@ -264,12 +265,21 @@ export class InvariantKeeper {
       before.metadata.annotations?.[annotations.quarantined] === undefined
     )
       this.checks.quarantines += 1;
+    this.#checkWitnesses(after);
     if (after.spec.paused === true && before.spec.paused !== true) this.checks.pauses += 1;
     if (this.#countsStand && !equalValues(countsOf(before), countsOf(after)))
       this.violated(
         15,
         `counts of ${after.metadata.name} moved from ${countsOf(before).join("/")} to ${countsOf(after).join("/")}, and no machine did`,
       );
+  }
+
+  /** 9: a quarantine of the controllers names two machines, unless the pool has no second one. */
+  #checkWitnesses(pool: MachineConfigPool): void {
+    const entries: unknown = JSON.parse(pool.metadata.annotations?.[annotations.quarantined] ?? "[]");
+    for (const entry of Array.isArray(entries) ? (entries as readonly { readonly nodes?: readonly string[] }[]) : [])
+      if (entry.nodes?.length === 1 && this.membersOf(pool).length > 1)
+        this.violated(9, `pool ${pool.metadata.name} has a quarantine that rests on ${entry.nodes.join()} alone`);
   }
 
   /** 15: from now until `false`, nothing happens to machines, so no count may change. */
@@ -367,6 +377,9 @@ export class InvariantKeeper {
     const conditions = after?.status?.conditions ?? [];
     if (after === undefined || conditions.length === 0) return;
     this.checks.conditions += 1;
+    const refuses = (object: MachineConfigNode | undefined) =>
+      object?.metadata.annotations?.[annotations.refusedTargets] !== undefined;
+    if (refuses(after) && !refuses(before)) this.checks.exclusions += 1;
     const { name } = after.metadata;
     const made = withPhases(conditions, [], this.#kernel.clock.now());
     if (made !== conditions) {
@@ -406,7 +419,7 @@ export class InvariantKeeper {
     this.#changedAt.set(name, this.#kernel.now);
   }
 
-  /** 1 and 2: a node got a target. */
+  /** 1, 2 and 9: a node got a target. */
   #chosen(before: Node, after: Node): void {
     this.checks.choices += 1;
     const pool = this.poolOf(after);

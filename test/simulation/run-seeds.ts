@@ -89,6 +89,7 @@ const expected = {
     "removals",
     "claims",
     "quarantines",
+    "exclusions",
     "pauses",
     "cures",
     "statuses",

@@ -580,7 +580,9 @@ export class Simulation {
       // Long enough for the machine to go back from its target.
       const again = (left: number) => {
         if (left === 0 || kernel.now > this.#stormEnds) return;
-        void machine?.host.failToFinalise?.("error: no space left on the boot partition");
+        // Two machines: one refusal excludes its own machine, and the second one quarantines the target.
+        for (const each of [machine, machines[(machines.indexOf(machine as SimulatedMachine) + 1) % machines.length]])
+          void each?.host.failToFinalise?.("error: no space left on the boot partition");
         kernel.schedule(5000, "boots fail", () => again(left - 1));
       };
       again(120);
@@ -660,8 +662,16 @@ export class Simulation {
 
   /** A machine that never boots its target goes back, and waits for people to choose something else. */
   async #cure(): Promise<void> {
+    const excluded = new Set(
+      [...this.keeper.machineConfigNodes.objects.values()]
+        .filter(({ metadata }) => metadata.annotations?.[annotations.refusedTargets] !== undefined)
+        .flatMap(({ metadata }) => {
+          const node = this.keeper.nodes.objects.get(metadata.name);
+          return (node === undefined ? undefined : this.keeper.poolOf(node)?.metadata.name) ?? [];
+        }),
+    );
     for (const { metadata } of this.keeper.pools.objects.values()) {
-      if (metadata.annotations?.[annotations.quarantined] !== undefined)
+      if (metadata.annotations?.[annotations.quarantined] !== undefined || excluded.has(metadata.name))
         await this.kube.apply(
           MachineConfig,
           this.#config(`60-${metadata.name}-quiet`, metadata.name, {

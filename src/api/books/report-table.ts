@@ -237,8 +237,12 @@ export const reportReasons = {
   ),
   PoolResumed: nothing("The pool goes on."),
   TargetQuarantined: asks(
-    "A machine went back from the target, and no other healthy machine is given it.",
+    "Two machines, or the only one of the pool, went back from the target, and no other healthy machine is given it.",
     "Mend or revert the MachineConfig: a new target ends the quarantine.",
+  ),
+  MachineExcluded: asks(
+    "One machine went back from the target. It alone is excluded; the other machines get the target.",
+    "Find out why it went back; remove the annotation refusedTargets of its MachineConfigNode to have it tried again.",
   ),
   QuarantineLifted: nothing("The target is given to machines again."),
   MachinesDegraded: asks(
@@ -474,6 +478,7 @@ export const bookSections = {
       "Node/*": ["NodeTargeted", "NodeUpdated", "NodeFailed", "WentBack"],
       Paused: ["PoolPaused", "PoolResumed"],
       "Blocked/*": ["TargetQuarantined", "QuarantineLifted"],
+      "Excluded/*": ["MachineExcluded"],
       StateMismatch: ["StateMismatch"],
       Finished: ["AllUpdated", "Superseded"],
     },

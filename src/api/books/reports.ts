@@ -27,6 +27,7 @@ const trouble = <const R extends string>(reason: R) => ({ ...warning(reason), in
 export const eventForms = {
   // controller
   TargetQuarantined: { ...warning("TargetQuarantined"), chapter: "Rollout" },
+  MachineExcluded: warning("MachineExcluded"),
   Canary: normal("CanaryStarted"),
   Proven: { ...normal("CanaryPassed"), in: "pool" },
   ProofFailed: { ...warning("CanaryFailed"), in: "pool" },

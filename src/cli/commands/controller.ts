@@ -3,7 +3,7 @@ import { runController } from "../../controller/run-controller.ts";
 import { journals } from "../../api/names.ts";
 import { McoError } from "../../api/errors.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
-import { httpsListen, systemFiles } from "../../ports/node/index.ts";
+import { httpsListen, isLoopback, systemFiles } from "../../ports/node/index.ts";
 import { addressToListenOn } from "../address-of-node.ts";
 import { bootstrapOptions } from "../bootstrap-options.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
@@ -24,6 +24,8 @@ export async function run(args: readonly string[]): Promise<number> {
       "admission-address": { type: "string" },
       "admission-port": { type: "string", default: "9443" },
       "admission-tls": { type: "string" },
+      "admission-client-ca": { type: "string" },
+      "admission-client-name": { type: "string", multiple: true },
       "lease-seconds": { type: "string" },
       "renew-seconds": { type: "string" },
       "retry-seconds": { type: "string" },
@@ -57,7 +59,13 @@ export async function run(args: readonly string[]): Promise<number> {
       const admission =
         folder === undefined
           ? undefined
-          : await admissionAt(ports.kube, { address: values["admission-address"], port, folder: podPath(folder) });
+          : await admissionAt(ports.kube, {
+              address: values["admission-address"],
+              port,
+              folder: podPath(folder),
+              clientCa: values["admission-client-ca"],
+              clientNames: values["admission-client-name"] ?? [],
+            });
       await runController(
         {
           ...ports,
@@ -74,7 +82,19 @@ export async function run(args: readonly string[]): Promise<number> {
 
 async function admissionAt(
   kube: KubeClient,
-  { address, port, folder }: { readonly address: string | undefined; readonly port: number; readonly folder: string },
+  {
+    address,
+    port,
+    folder,
+    clientCa,
+    clientNames,
+  }: {
+    readonly address: string | undefined;
+    readonly port: number;
+    readonly folder: string;
+    readonly clientCa: string | undefined;
+    readonly clientNames: readonly string[];
+  },
 ): Promise<NonNullable<ControllerOptions["admission"]>> {
   const [certificate, key] = await Promise.all([
     systemFiles.readText(`${folder}/tls.crt`),
@@ -82,12 +102,21 @@ async function admissionAt(
   ]);
   if (certificate === undefined || key === undefined)
     throw new McoError("MCO_USAGE", {}, { message: `--admission-tls: ${folder} holds no tls.crt and tls.key` });
+  const ca = clientCa === undefined ? undefined : await systemFiles.readText(podPath(clientCa));
+  if (clientCa !== undefined && ca === undefined)
+    throw new McoError("MCO_USAGE", {}, { message: `--admission-client-ca: there is no file ${clientCa}` });
+  if (ca === undefined && clientNames.length > 0)
+    throw usageError("--admission-client-name needs --admission-client-ca");
+  const host = await addressToListenOn(kube, address, "--admission-address");
   // The address is one that was given for this, or the node's own: on a cluster the API server is another machine.
   return {
     listen: httpsListen,
-    host: await addressToListenOn(kube, address, "--admission-address"),
+    host,
     port,
     network: true,
-    tls: { certificate, key },
+    tls: { certificate, key, ...(ca === undefined ? {} : { clientCa: ca }) },
+    // On a loopback address, as on one machine, callers are programs of that machine.
+    access:
+      ca !== undefined ? { to: "certificates", names: clientNames } : { to: isLoopback(host) ? "open" : "verdicts" },
   };
 }

@@ -92,9 +92,9 @@ export const alerts: readonly Alert[] = [
     expression: 'mco_waiting_machines{reason="TargetQuarantined"} > 0',
     for: "5m",
     severity: "warning",
-    summary: `The roll-out of pool ${ofPool} has stopped: a machine went back from its target.`,
+    summary: `The roll-out of pool ${ofPool} has stopped: machines went back from its target.`,
     means:
-      "A machine could not boot what it was given, and went back by itself. No healthy machine is given the same target.",
+      "Two machines, or the only one of the pool, could not boot what they were given, and went back by themselves. No healthy machine is given the same target.",
     see: [
       "mco explain pool/<pool>",
       "kubectl get machineconfigpool <pool> -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/quarantined}'",

@@ -5,6 +5,7 @@ import { conditionOf } from "../../api/schema/object.ts";
 import { imageText, namedImage } from "../config/image-pair.ts";
 import { type Phase, phaseWordOf } from "../books/phase.ts";
 import { drainReasons, drainSkipped } from "./plan-drain.ts";
+import { type Refusal, refusedTargetsOf } from "./quarantine.ts";
 
 /** What decisions about a pool need to know of one of its machines. */
 export interface MemberFacts {
@@ -50,6 +51,8 @@ export interface MemberFacts {
    * known of a pod.
    */
   readonly daemonAwaySince: string;
+  /** Targets that it went back from, as its MachineConfigNode names them. */
+  readonly refused: readonly Refusal[];
 }
 
 export const isControlPlane = (node: Pick<Node, "metadata">): boolean =>
@@ -92,6 +95,7 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
     told: daemonAwaySince === "" ? toldBy(machineConfigNode) : undefined,
     skippedUntil: skipped?.again ?? "",
     daemonAwaySince,
+    refused: machineConfigNode === undefined ? [] : refusedTargetsOf(machineConfigNode),
   };
 }
 

@@ -10,6 +10,7 @@ import {
   isSkipped,
   looksDegraded,
 } from "./member-facts.ts";
+import { type Refusal, refusalIn } from "./quarantine.ts";
 import { SortedList } from "../text/sorted-list.ts";
 
 /** Machines by name. */
@@ -50,6 +51,7 @@ export class PoolMembers {
   readonly #joining = new Map<string, MemberFacts>();
   readonly #cordonedByOthers = new Map<string, MemberFacts>();
   readonly #silent = new Map<string, MemberFacts>();
+  readonly #excluded = new Map<string, MemberFacts>();
   readonly #urgent = new SortedList<MemberFacts>(inTurn);
   readonly #skipped = new Map<string, MemberFacts>();
   readonly #waiting = new SortedList<MemberFacts>(inTurn);
@@ -83,6 +85,11 @@ export class PoolMembers {
   /** Whether the machine was told to have the target, image and all. */
   isTargeted({ desired, desiredImage }: MemberFacts): boolean {
     return desired === this.#target && desiredImage === this.#image.image && this.#image.awaits === undefined;
+  }
+
+  /** Why the machine went back from the target; `undefined`: it did not. */
+  refusalOf({ refused }: MemberFacts): Refusal | undefined {
+    return refusalIn(refused, this.#target, this.#image.image);
   }
 
   /** @returns whether it is another one. */
@@ -137,6 +144,7 @@ export class PoolMembers {
     if (isJoining(member)) this.#joining.set(name, member);
     if (member.cordoned === "byOthers") this.#cordonedByOthers.set(name, member);
     if (silent) this.#silent.set(name, member);
+    if (this.refusalOf(member) !== undefined) this.#excluded.set(name, member);
     if (place.candidate === "urgent") this.#urgent.add(member);
     if (place.candidate === "healthy") this.#waiting.add(member);
     if (place.candidate === "skipped") this.#skipped.set(name, member);
@@ -154,6 +162,7 @@ export class PoolMembers {
       this.#joining,
       this.#cordonedByOthers,
       this.#silent,
+      this.#excluded,
       this.#skipped,
     ])
       group.delete(name);
@@ -234,6 +243,11 @@ export class PoolMembers {
   /** Their kubelets are ready and their daemons are not, for longer than passing trouble takes. */
   get silent(): Members {
     return this.#silent;
+  }
+
+  /** Went back from the target. */
+  get excluded(): Members {
+    return this.#excluded;
   }
 
   /** Members that should get the target and are out of service anyway, in the order in which they should get it. */

@@ -59,6 +59,8 @@ export interface PoolProgress {
   readonly lost: readonly Mover[];
   /** The kubelet works and the daemon does not. */
   readonly silent: readonly Mover[];
+  /** Went back from the target, which the others still get; empty in a quarantine. */
+  readonly excluded: readonly string[];
   readonly joining: readonly string[];
   readonly cordonedByOthers: readonly string[];
   readonly ambiguous: PoolFacts["ambiguous"];
@@ -100,7 +102,13 @@ const isBlocked = (member: MemberFacts) =>
 const blockedReasons = new Set<string>([drainReasons.blocked, drainReasons.late]);
 
 /** Why nobody goes on before somebody has done something. */
-const stopReasons = new Set<WaitReason>(["TargetQuarantined", "BuildFailed", "BuildInterrupted", "CanaryFailed"]);
+const stopReasons = new Set<WaitReason>([
+  "TargetQuarantined",
+  "MachineExcluded",
+  "BuildFailed",
+  "BuildInterrupted",
+  "CanaryFailed",
+]);
 
 /** Where a pool is: the one fold that its status, its metrics and `mco explain` come from. */
 export function poolProgress(
@@ -157,6 +165,9 @@ export function poolProgress(
       since: member.daemonAwaySince,
       says: "its daemon's pod is not ready, so that nobody looks after the machine",
     })),
+    excluded: selection.waits.some(({ reason }) => reason === "TargetQuarantined")
+      ? []
+      : byName(members.excluded).map(({ name }) => name),
     joining: joining.map(({ name }) => name),
     cordonedByOthers: byName(members.cordonedByOthers).map(({ name }) => name),
     ambiguous,

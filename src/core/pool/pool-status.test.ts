@@ -29,6 +29,7 @@ const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => (
   told: undefined,
   skippedUntil: "",
   daemonAwaySince: "",
+  refused: [],
   ...more,
 });
 const poolWith = (more: { spec?: object; status?: object } = {}): MachineConfigPool =>

@@ -4,7 +4,7 @@ import { setCondition } from "../../api/schema/conditions.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { shortImage } from "../config/image-pair.ts";
 import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
-import type { WaitReason } from "./rollout-holds.ts";
+import { type WaitReason, exclusionRemedy } from "./rollout-holds.ts";
 import { listText } from "../text/list-text.ts";
 
 export type PoolStatusFields = NonNullable<MachineConfigPool["status"]>;
@@ -159,6 +159,9 @@ function asidesOf(progress: PoolProgress, rendering: Rendering): string {
       ({ node, since, says }) => `${node} is out of reach${since === "" ? "" : ` since ${since}`} (${clip(says)})`,
     ),
     ...progress.silent.map(({ node, since }) => `the daemon of ${node} is silent since ${since}`),
+    ...progress.excluded.map(
+      (node) => `${node} alone is excluded from ${progress.target}, because it went back from it; ${exclusionRemedy}`,
+    ),
     ...progress.cordonedByOthers.map((node) => `${node} was cordoned by somebody else`),
     ...progress.joining.map((node) => `${node} is joining`),
     ...[...progress.ambiguous].map(
@@ -196,7 +199,12 @@ function rolloutMessage(progress: PoolProgress): string {
 /** Whether an unfinished roll-out advances, and the reason of its condition. */
 function courseOf({ verdict, waiting }: PoolProgress): Pick<Rollout, "updating" | "reason"> {
   const has = (wait: WaitReason) => waiting.some(({ reason }) => reason === wait);
-  if (verdict === "Blocked") return { updating: false, reason: stops.find(has) ?? "RolloutBlocked" };
+  if (verdict === "Blocked")
+    return {
+      updating: false,
+      reason:
+        stops.find(has) ?? (has("MachineExcluded") && !has("TargetQuarantined") ? "MachineExcluded" : "RolloutBlocked"),
+    };
   if (has("WaitingForBuild")) return { updating: true, reason: "WaitingForBuild" };
   return { updating: true, reason: has("BudgetUsed") ? "MaxUnavailableReached" : "RollingOut" };
 }

@@ -10,69 +10,103 @@ interface Quarantined {
   readonly reason: string;
   /** RFC 3339: the first roll-back. */
   readonly at: string;
-  /** Machines that rolled back from it. */
+  /** Machines that rolled back from it: two at least, or the only one of its pool. */
   readonly nodes: readonly string[];
 }
 
 export interface QuarantineStep {
   /** The new annotation of the pool: a text, `null` to remove it, `undefined` to leave it. */
   readonly annotation: string | null | undefined;
-  /** Refusals that the pool has just recorded: node → time of the refusal, to be noted on the MachineConfigNode. */
-  readonly tell: ReadonlyMap<string, string>;
-  /** Machines whose refusal is to be cleared, because the quarantine was removed from the annotation. */
+  /**
+   * Refusals that exclude their own machine and that nobody recorded yet: node → record for its MachineConfigNode. To be
+   * written before the annotation of the pool: a quarantine that turns into an exclusion is not lifted.
+   */
+  readonly excluded: ReadonlyMap<string, string>;
+  /** Refusals that the quarantine of the pool has just recorded: node → record for its MachineConfigNode. */
+  readonly quarantined: ReadonlyMap<string, string>;
+  /** Every machine whose refusal the quarantine rests on, sorted; empty without a quarantine. */
+  readonly witnesses: readonly string[];
+  /** Machines whose refusal is to be cleared, because an administrator removed the quarantine from the annotation. */
   readonly remedy: readonly string[];
 }
 
+/** A target that the machine of a MachineConfigNode rolled back from. */
+export interface Refusal {
+  readonly config: string;
+  /** Empty: the stock OS. */
+  readonly image: string;
+  readonly reason: string;
+}
+
+/** How many different machines must refuse a target before no other machine of their pool gets it. */
+const enoughWitnesses = 2;
+
+/** Before the time of a refusal that its own machine alone was excluded for. */
+const excludedMark = "excluded ";
+
 /**
- * The consequences for a pool of targets that its machines rolled back from. A refusal that the pool has not recorded
- * quarantines the target. A recorded refusal that the annotation no longer names was lifted by an administrator. A new
- * target clears the refusals of older ones.
+ * The consequences for a pool of targets that its machines rolled back from.
+ *
+ * Any machine writes its own refusals, so a refusal excludes its own machine only. Refusals of two different machines,
+ * or of the only machine of a pool, quarantine the target for the pool. A quarantine lasts until the next target, until
+ * its last refusal is gone, or until an administrator removes it from the annotation.
+ *
+ * @param members how many machines the pool has.
  */
 export function quarantineStep(
   target: string,
   image: string,
-  pool: Pick<MachineConfigPool, "metadata">,
+  pool: Pick<MachineConfigPool, "metadata"> & { readonly members: number },
   machines: readonly Pick<MachineConfigNode, "metadata">[],
 ): QuarantineStep {
-  const refusals = machines.flatMap(({ metadata }) =>
-    listOf(metadata.annotations?.[annotations.refusedTargets])
-      .filter((entry) => isTarget(entry, target, image))
-      .map(({ reason, at }) => ({
-        node: metadata.name,
-        reason: textOf(reason),
-        at: textOf(at),
-        told: metadata.annotations?.[annotations.quarantineTold] === textOf(at),
-      })),
-  );
-  const entries = listOf(pool.metadata.annotations?.[annotations.quarantined]);
+  const before = pool.metadata.annotations?.[annotations.quarantined] ?? null;
+  const entries = listOf(before ?? undefined);
   const named = entries.find((entry) => isTarget(entry, target, image));
-  const others = entries.filter((entry) => !isTarget(entry, target, image) && !Array.isArray(entry["nodes"]));
-  const unreported = refusals.filter(({ told }) => !told);
-  const written = (list: readonly object[]) => (list.length === 0 ? null : JSON.stringify(list));
-  const unlessSame = (annotation: string | null) =>
-    annotation === (pool.metadata.annotations?.[annotations.quarantined] ?? null) ? undefined : annotation;
+  const refusals = refusalsOf(target, image, machines);
+  const lifted = named === undefined ? refusals.filter(({ recorded }) => recorded === "quarantined") : [];
+  const standing = refusals.filter((refusal) => !lifted.includes(refusal));
+  const witnesses = [...new Set([...nodesOf(named), ...standing.map(({ node }) => node)])].sort();
+  const isQuarantine = standing.length > 0 && (witnesses.length >= enoughWitnesses || pool.members <= 1);
+  const as = isQuarantine ? "quarantined" : "excluded";
+  const unrecorded = standing.filter(({ recorded }) => recorded !== as);
+  const records = new Map(unrecorded.map(({ node, at }) => [node, isQuarantine ? at : `${excludedMark}${at}`]));
 
-  const [first] = unreported;
-  if (first !== undefined) {
-    const known = Array.isArray(named?.["nodes"]) ? named["nodes"].filter((node) => typeof node === "string") : [];
-    const entry: Quarantined = {
-      config: target,
-      ...(image === "" ? {} : { image }),
-      reason: named === undefined ? first.reason : textOf(named["reason"]),
-      at: named === undefined ? first.at : textOf(named["at"]),
-      nodes: [...new Set([...known, ...unreported.map(({ node }) => node)])].sort(),
-    };
-    return {
-      annotation: unlessSame(written([...others, entry])),
-      tell: new Map(unreported.map(({ node, at }) => [node, at])),
-      remedy: [],
-    };
-  }
-  const isStale = (entry: Entry) =>
-    Array.isArray(entry["nodes"]) && (!isTarget(entry, target, image) || refusals.length === 0);
-  const annotation = entries.some(isStale) ? written(entries.filter((entry) => !isStale(entry))) : undefined;
-  return { annotation, tell: new Map(), remedy: named === undefined ? refusals.map(({ node }) => node) : [] };
+  const [first] = unrecorded;
+  const kept = entries.filter((entry) => !isOurs(entry) || (isQuarantine && isTarget(entry, target, image)));
+  const entry: Quarantined | undefined =
+    isQuarantine && first !== undefined
+      ? {
+          config: target,
+          ...(image === "" ? {} : { image }),
+          reason: named === undefined ? first.reason : textOf(named["reason"]),
+          at: named === undefined ? first.at : textOf(named["at"]),
+          nodes: witnesses,
+        }
+      : undefined;
+  const list = entry === undefined ? kept : [...kept.filter((each) => !isTarget(each, target, image)), entry];
+  const isSame = entry === undefined && kept.length === entries.length;
+  const annotation = list.length === 0 ? null : JSON.stringify(list);
+  return {
+    annotation: isSame || annotation === before ? undefined : annotation,
+    excluded: isQuarantine ? new Map() : records,
+    quarantined: isQuarantine ? records : new Map(),
+    witnesses: isQuarantine ? witnesses : [],
+    remedy: lifted.map(({ node }) => node),
+  };
 }
+
+/** The machines that refuse a target, and what the controller has recorded of each refusal. */
+const refusalsOf = (target: string, image: string, machines: readonly Pick<MachineConfigNode, "metadata">[]) =>
+  machines.flatMap(({ metadata }) => {
+    const entry = listOf(metadata.annotations?.[annotations.refusedTargets]).find((each) =>
+      isTarget(each, target, image),
+    );
+    if (entry === undefined) return [];
+    const at = shortText(entry["at"]);
+    const record = metadata.annotations?.[annotations.quarantineTold];
+    const recorded = record === at ? "quarantined" : record === `${excludedMark}${at}` ? "excluded" : "no";
+    return [{ node: metadata.name, reason: shortText(entry["reason"]), at, recorded } as const];
+  });
 
 type Entry = Readonly<Record<string, unknown>> & { readonly config: string };
 
@@ -109,7 +143,24 @@ const isTarget = (entry: Entry, config: string, image: string) =>
   entry.config === config && (image === "" || ["", image].includes(textOf(entry["image"])));
 
 /** Targets that the machine of a MachineConfigNode rolled back from. */
-export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata">): readonly string[] =>
-  listOf(metadata.annotations?.[annotations.refusedTargets]).map(({ config }) => config);
+export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata">): readonly Refusal[] =>
+  listOf(metadata.annotations?.[annotations.refusedTargets]).map((entry) => ({
+    config: entry.config,
+    image: textOf(entry["image"]),
+    reason: shortText(entry["reason"]),
+  }));
+
+/** What a machine says of its refusal of a target; `undefined`: it did not refuse it. */
+export const refusalIn = (refused: readonly Refusal[], config: string, image: string): Refusal | undefined =>
+  refused.find((refusal) => isTarget({ ...refusal }, config, image));
+
+/** This suite wrote it: people name no machines. */
+const isOurs = (entry: Entry) => Array.isArray(entry["nodes"]);
+
+const nodesOf = (entry: Entry | undefined): readonly string[] =>
+  Array.isArray(entry?.["nodes"]) ? entry["nodes"].filter((node) => typeof node === "string") : [];
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** A machine's words go into annotations and events of its pool. */
+const shortText = (value: unknown): string => textOf(value).slice(0, 500);

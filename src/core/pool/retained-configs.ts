@@ -50,7 +50,7 @@ export const usesOfMachineConfigNode = ({ metadata, spec, status }: MachineConfi
     ["spec", spec.configVersion.desired],
     ["status", status?.configVersion?.desired],
     ["status", status?.configVersion?.current],
-    ...refusedTargetsOf({ metadata }).map((config) => ["refused", config] as const),
+    ...refusedTargetsOf({ metadata }).map(({ config }) => ["refused", config] as const),
   ]);
 
 /** A build names the rendered config that its image is built from. */

@@ -56,7 +56,8 @@ export function canaryFacts(
   { count, wellMs }: { readonly count: number; readonly wellMs: number },
   now: number,
 ): CanaryFacts {
-  const gone = [...members.all()].filter((member) => members.isTargeted(member));
+  // A machine that went back from the target is no canary: its word alone does not stop the others.
+  const gone = [...members.all()].filter((member) => members.isTargeted(member) && !members.excluded.has(member.name));
   const wellSince = (member: MemberFacts) =>
     members.isUpdated(member.name) && member.kubeletReady && member.cordoned === "no" && member.since !== ""
       ? Date.parse(member.since)
@@ -86,6 +87,7 @@ export type WaitReason =
   | "WorkersFirst"
   | "Paused"
   | "TargetQuarantined"
+  | "MachineExcluded"
   | "BudgetUsed"
   | "ControlPlaneBusy"
   | "ControlPlaneAway"
@@ -100,6 +102,7 @@ const needPeople: ReadonlySet<WaitReason> = new Set([
   "CanaryFailed",
   "Paused",
   "TargetQuarantined",
+  "MachineExcluded",
   "ControlPlaneAway",
   "EtcdUnhealthy",
 ]);
@@ -124,6 +127,7 @@ export type Hold =
   | "otherPools"
   | "drainDelay"
   | "quarantine"
+  | "excluded"
   | "controlPlaneBusy"
   | "controlPlaneAway"
   | "etcd"
@@ -144,6 +148,7 @@ export const holdTable: Readonly<Record<Hold, Readonly<Record<MachineClass, bool
   otherPools: { healthy: yes, drainSkipped: yes, outOfService: yes, joining: no },
   drainDelay: { healthy: no, drainSkipped: yes, outOfService: no, joining: no },
   quarantine: { healthy: yes, drainSkipped: yes, outOfService: no, joining: no },
+  excluded: { healthy: yes, drainSkipped: yes, outOfService: no, joining: no },
   controlPlaneBusy: { healthy: yes, drainSkipped: yes, outOfService: yes, joining: yes },
   controlPlaneAway: { healthy: yes, drainSkipped: yes, outOfService: no, joining: no },
   etcd: { healthy: yes, drainSkipped: yes, outOfService: no, joining: no },
@@ -220,6 +225,9 @@ export class Turn {
   }
 }
 
+/** What puts a machine back into the roll-out that it was excluded from. */
+export const exclusionRemedy = `a new target or removing the annotation ${annotations.refusedTargets} of its MachineConfigNode lifts it`;
+
 type Rule = (member: MemberFacts, turn: Turn, is: MachineClass) => Held | undefined;
 
 const one = (reason: WaitReason, message: string, remedy: string): Held => ({ reason, message, remedy, all: false });
@@ -247,10 +255,20 @@ const rules: Readonly<Record<Hold, Rule>> = {
     pool.quarantined.includes(target)
       ? all(
           "TargetQuarantined",
-          `a machine went back from ${target}`,
+          `machines of the pool went back from ${target}`,
           `a new target or removing the annotation ${annotations.quarantined} of the pool lifts it`,
         )
       : undefined,
+  excluded(member, { members }) {
+    const refusal = members.refusalOf(member);
+    return refusal === undefined
+      ? undefined
+      : one(
+          "MachineExcluded",
+          `it went back from ${members.target}${refusal.reason === "" ? "" : ` (${refusal.reason})`}, and is excluded from it alone`,
+          exclusionRemedy,
+        );
+  },
   controlPlaneBusy(member, turn) {
     if (!member.controlPlane) return undefined;
     const busy = turn.busyControlPlane ?? others(member, turn).find(isUnderUpdate)?.name;

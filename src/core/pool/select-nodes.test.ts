@@ -70,6 +70,7 @@ const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => (
   told: undefined,
   skippedUntil: "",
   daemonAwaySince: "",
+  refused: [],
   ...more,
 });
 const facts = (members: readonly MemberFacts[], more: Partial<Given> = {}): Given => ({
@@ -414,6 +415,7 @@ const situations: Readonly<
   otherPools: { policy: { afterOthers: { message: "", remedy: "" } } },
   drainDelay: { x: { skippedUntil: later } },
   quarantine: { quarantined: ["new"] },
+  excluded: { x: { refused: [{ config: "new", image: "", reason: "it did not boot" }] } },
   controlPlaneBusy: { otherControlPlane: [member("o", { ...onItsWay, controlPlane: true })] },
   controlPlaneAway: { otherControlPlane: [member("o", { ...onNew, kubeletReady: false, controlPlane: true })] },
   etcd: { policy: { etcd: [{ node: "o", ready: false }] } },

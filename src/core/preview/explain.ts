@@ -1,6 +1,6 @@
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { machineConfigNodeConditions as phases } from "../../api/names.ts";
+import { annotations, machineConfigNodeConditions as phases } from "../../api/names.ts";
 import { type Condition, conditionOf, selectorMatches, timestampOf } from "../../api/schema/object.ts";
 import { isRendered } from "../config/is-rendered.ts";
 import { reasonText } from "../../api/books/report-table.ts";
@@ -93,8 +93,14 @@ const headlines: Readonly<Record<PoolProgress["verdict"], (name: string, progres
     `${total === 0 ? `Pool ${name} has no machines; new ones get ${target}` : total === 1 ? `The one machine of pool ${name} has ${target}` : `All ${total} machines of pool ${name} have ${target}`}${paused ? ", and the pool is paused" : ""}.`,
   Paused: (name, { done, total, target }) =>
     `Pool ${name} is paused: ${done} of ${total} machines have ${target}, and no other gets it.`,
-  Blocked: (name, { target, waiting: [first] }) =>
-    `The roll-out of pool ${name} stands still: ${first === undefined || first.reason === "TargetQuarantined" ? `a machine went back from ${target}, and no other healthy machine is given it` : first.message}.`,
+  Blocked: (name, { target, waiting }) => {
+    const [first] = waiting;
+    if (first === undefined || waiting.some(({ reason }) => reason === "TargetQuarantined"))
+      return `The roll-out of pool ${name} stands still: machines went back from ${target}, and no other healthy machine is given it.`;
+    return first.reason === "MachineExcluded"
+      ? `The roll-out of pool ${name} has ended but for ${listed(first.first, first.count)}, which went back from ${target} and is excluded from it.`
+      : `The roll-out of pool ${name} stands still: ${first.message}.`;
+  },
   RollingOut: (name, { done, total, target }) =>
     `Pool ${name} is rolling out: ${done} of ${total} machines have ${target}.`,
 };
@@ -249,6 +255,7 @@ function machineSections({ progress, about: { members } }: PoolView): Sections {
     ...section("Out of reach", progress.lost.map(moved)),
     ...section("Daemon silent", progress.silent.map(moved)),
     ...section("Waiting", progress.waiting.map(waits)),
+    ...section("Excluded from the target", progress.excluded),
     ...section("Joining", progress.joining),
     ...section("Cordoned by somebody else", progress.cordonedByOthers),
     ...section(
@@ -292,6 +299,10 @@ const poolTodo = ({ progress, history, refused }: PoolView): readonly string[] =
     ...history.todo,
     ...poolBlockers(progress).map(({ remedy }) => remedy),
     ...progress.blocked.map(({ node }) => `look at what holds the drain of ${node}: mco explain node/${node}`),
+    ...progress.excluded.map(
+      (node) =>
+        `find out why ${node} went back; to have it try again: kubectl annotate machineconfignode ${node} ${annotations.refusedTargets}-`,
+    ),
     ...progress.failed.map(({ node }) => `mend ${node}: mco explain node/${node}`),
     ...progress.lost.map(({ node }) => `bring ${node} back, or delete its Node`),
     ...progress.silent.map(

@@ -48,7 +48,7 @@ const plainAddress = (address: string | undefined) => (address ?? "").replace(/^
 
 /** {@link ListenConfig} over Node.js. */
 export const configListen: ListenConfig = async (options, handle) => {
-  const { host, port, limits, settings, onRefused } = options;
+  const { host, port, limits, settings, sourceOf, onRefused } = options;
   if (options.network !== true && !isLoopback(host))
     throw new Error(`refusing to listen on ${host}: not a loopback address`);
   // Protocol versions without a listed cipher are disabled, too.
@@ -86,7 +86,7 @@ export const configListen: ListenConfig = async (options, handle) => {
   const sockets = new Set<Socket>();
   const ofSource = new Map<string, number>();
   server.on("connection", (socket: Socket) => {
-    const source = plainAddress(socket.remoteAddress);
+    const source = sourceOf(plainAddress(socket.remoteAddress));
     const count = ofSource.get(source) ?? 0;
     if (count >= limits.connectionsOfOneSource) {
       onRefused("TooManyConnections");

@@ -1,9 +1,10 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer as createPlainServer } from "node:http";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { ClientIdentity, Listen, ListenPlain, ServerHandler } from "../listener.ts";
 import { headerLines } from "./header-lines.ts";
+import { ListenGate, refuse } from "./listen-gate.ts";
 
 const bodyLimitBytes = 3 * 1024 * 1024;
 
@@ -19,51 +20,57 @@ export function identityOf(socket: TLSSocket): ClientIdentity | undefined {
 
 export const isLoopback = (host: string) => host.startsWith("127.") || host === "::1" || host === "localhost";
 
-const answering = (handle: ServerHandler) => (incoming: IncomingMessage, outgoing: ServerResponse) => {
-  const gone = new AbortController();
-  outgoing.once("close", () => gone.abort(new Error("the client went away")));
-  const chunks: Buffer[] = [];
-  let size = 0;
-  incoming.on("data", (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > bodyLimitBytes) incoming.destroy();
-    else chunks.push(chunk);
-  });
-  incoming.once("end", () => {
-    void (async () => {
-      try {
-        const headers = headerLines(incoming.headers);
-        const identity = incoming.socket instanceof TLSSocket ? identityOf(incoming.socket) : undefined;
-        const response = await handle(
-          { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: Buffer.concat(chunks) },
-          identity,
-          gone.signal,
-          incoming.socket.remoteAddress,
-        );
-        outgoing.writeHead(
-          response.status,
-          Object.fromEntries(
-            Object.entries(response.headers).map(([name, value]) => [
-              name,
-              typeof value === "string" ? value : [...value],
-            ]),
-          ),
-        );
-        outgoing.flushHeaders();
-        if (typeof response.body === "string" || response.body instanceof Uint8Array) outgoing.end(response.body);
-        else {
-          for await (const chunk of response.body)
-            if (!outgoing.write(chunk))
-              await new Promise((resolve) => outgoing.once("drain", resolve).once("close", resolve));
-          outgoing.end();
+const answering =
+  (handle: ServerHandler, gate?: ListenGate) => (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (gate?.begins(incoming, outgoing) === false) return;
+    const mostBytes = gate?.limits.bodyBytes ?? bodyLimitBytes;
+    const gone = new AbortController();
+    outgoing.once("close", () => gone.abort(new Error("the client went away")));
+    const chunks: Buffer[] = [];
+    let size = 0;
+    incoming.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= mostBytes) chunks.push(chunk);
+      else if (gate === undefined) incoming.destroy();
+      else refuse(incoming, outgoing, 413, `the body is longer than ${mostBytes} bytes`);
+    });
+    incoming.once("end", () => {
+      void (async () => {
+        try {
+          const headers = headerLines(incoming.headers);
+          const identity = incoming.socket instanceof TLSSocket ? identityOf(incoming.socket) : undefined;
+          const response = await handle(
+            { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: Buffer.concat(chunks) },
+            identity,
+            gone.signal,
+            incoming.socket.remoteAddress,
+          );
+          // The time limit has answered.
+          if (outgoing.headersSent) return;
+          outgoing.writeHead(
+            response.status,
+            Object.fromEntries(
+              Object.entries(response.headers).map(([name, value]) => [
+                name,
+                typeof value === "string" ? value : [...value],
+              ]),
+            ),
+          );
+          outgoing.flushHeaders();
+          if (typeof response.body === "string" || response.body instanceof Uint8Array) outgoing.end(response.body);
+          else {
+            for await (const chunk of response.body)
+              if (!outgoing.write(chunk))
+                await new Promise((resolve) => outgoing.once("drain", resolve).once("close", resolve));
+            outgoing.end();
+          }
+        } catch (error) {
+          if (!outgoing.headersSent) outgoing.writeHead(500);
+          outgoing.end(gone.signal.aborted ? "" : String(error));
         }
-      } catch (error) {
-        if (!outgoing.headersSent) outgoing.writeHead(500);
-        outgoing.end(gone.signal.aborted ? "" : String(error));
-      }
-    })();
-  });
-};
+      })();
+    });
+  };
 
 async function listening(
   server: Server,
@@ -90,15 +97,23 @@ export const httpsListen: Listen = async (options, handle, signal) => {
   if (options.network !== true && !isLoopback(options.host))
     throw new Error(`refusing to listen on ${options.host}: not a loopback address`);
   const { certificate: cert, key, clientCa } = options.tls;
+  const gate = options.limits === undefined ? undefined : new ListenGate(options.limits);
   const server = createServer(
     {
       cert,
       key,
       ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
       minVersion: "TLSv1.2",
+      ...(gate === undefined ? {} : { handshakeTimeout: gate.limits.requestMs, headersTimeout: gate.limits.requestMs }),
     },
-    answering(handle),
+    answering(handle, gate),
   );
+  if (gate !== undefined) {
+    server.maxConnections = gate.limits.connections;
+    server.on("connection", (socket: Socket) => {
+      if (!gate.connects(socket)) socket.destroy();
+    });
+  }
   return listening(server, options, signal);
 };
 

@@ -2,7 +2,7 @@ export { configListen } from "./config-listener.ts";
 export { downloadDocument } from "./download-document.ts";
 export { forward } from "./tcp-forward.ts";
 export { httpGet } from "./http-get.ts";
-export { httpListen, httpsListen } from "./https-listener.ts";
+export { httpListen, httpsListen, isLoopback } from "./https-listener.ts";
 export { errorText, jsonLogger } from "./json-logger.ts";
 export { systemClock } from "./system-clock.ts";
 export { systemFiles } from "./system-files.ts";

@@ -1,0 +1,90 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { ListenLimits } from "../listener.ts";
+
+/** Sources whose requests are counted; the one that was quiet longest is forgotten first. */
+const rememberedSources = 1000;
+
+/** Holds a listener's clients to its limits. */
+export class ListenGate {
+  readonly limits: ListenLimits;
+  readonly #connections = new Map<string, number>();
+  readonly #left = new Map<string, { readonly left: number; readonly at: number }>();
+  #underWay = 0;
+
+  constructor(limits: ListenLimits) {
+    this.limits = limits;
+  }
+
+  /** Counts a connection until it is closed. @returns whether its source may have it. */
+  connects(socket: Socket): boolean {
+    const source = this.#sourceOf(socket);
+    const count = this.#connections.get(source) ?? 0;
+    if (count >= this.limits.connectionsOfOneSource) return false;
+    this.#connections.set(source, count + 1);
+    socket.once("close", () => {
+      const left = (this.#connections.get(source) ?? 1) - 1;
+      if (left === 0) this.#connections.delete(source);
+      else this.#connections.set(source, left);
+    });
+    return true;
+  }
+
+  /** Begins a request. @returns whether it goes on; `false`: it has its refusal. */
+  begins(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
+    const { limits } = this;
+    if (Number(incoming.headers["content-length"] ?? 0) > limits.bodyBytes) {
+      refuse(incoming, outgoing, 413, `the body is longer than ${limits.bodyBytes} bytes`);
+      return false;
+    }
+    if (!this.#take(this.#sourceOf(incoming.socket))) {
+      refuse(incoming, outgoing, 429, "this source sends more requests than it may");
+      return false;
+    }
+    if (this.#underWay >= limits.requests) {
+      refuse(incoming, outgoing, 503, "too many requests are under way");
+      return false;
+    }
+    this.#underWay += 1;
+    const late = setTimeout(
+      () => refuse(incoming, outgoing, 503, `the request was not answered within ${limits.requestMs} ms`),
+      limits.requestMs,
+    );
+    outgoing.once("close", () => {
+      clearTimeout(late);
+      this.#underWay -= 1;
+    });
+    return true;
+  }
+
+  #sourceOf(socket: Socket): string {
+    return this.limits.sourceOf(socket.remoteAddress ?? "");
+  }
+
+  /** Takes one request of a source. */
+  #take(source: string): boolean {
+    const { burst, perSecond } = this.limits;
+    const now = performance.now();
+    const known = this.#left.get(source);
+    const left = known === undefined ? burst : Math.min(burst, known.left + ((now - known.at) * perSecond) / 1000);
+    this.#left.delete(source);
+    const oldest = this.#left.keys().next();
+    if (this.#left.size >= rememberedSources && oldest.done !== true) this.#left.delete(oldest.value);
+    this.#left.set(source, { left: left < 1 ? left : left - 1, at: now });
+    return left >= 1;
+  }
+}
+
+/** Answers with a sentence and closes the connection: what else the client sends is not read. */
+export function refuse(incoming: IncomingMessage, outgoing: ServerResponse, status: number, text: string): void {
+  if (outgoing.headersSent) {
+    incoming.destroy();
+    return;
+  }
+  outgoing.writeHead(status, {
+    "content-type": "text/plain",
+    connection: "close",
+    ...(status === 413 ? {} : { "retry-after": "1" }),
+  });
+  outgoing.end(`${text}\n`, () => incoming.destroy());
+}
