@@ -288,6 +288,8 @@ export const objects = {
   /** The ServiceAccount whose Secrets machines use to pull from the internal registry. */
   puller: "machine-os-puller",
   osBuilder: "machine-os-builder",
+  /** Ours: the PriorityClass of builds, below that of every workload. */
+  buildPriority: "machine-os-build",
   /** ConfigMap with the build settings of pools that are opted in by their label, and of all pools. */
   buildConfig: "on-cluster-build-config",
   /** ConfigMap with one Containerfile per pool, keyed by pool name. */

@@ -1,6 +1,7 @@
 import type { KubeObject } from "../api/schema/object.ts";
 import { namespace, objects } from "../api/names.ts";
-import { nodeName, onControlPlane, podName } from "./manifests.ts";
+import { podSecurityLabels, resourcesOf, restrictedContainer } from "../core/operator/pod-security.ts";
+import { memoryLimits, nodeName, onControlPlane, podName } from "./manifests.ts";
 import { operatorRights } from "./rights.ts";
 
 /**
@@ -19,7 +20,20 @@ export function installManifests(options: {
     {
       apiVersion: "v1",
       kind: "Namespace",
-      metadata: { name: namespace, labels: { "openshift.io/cluster-monitoring": "true" } },
+      metadata: {
+        name: namespace,
+        // Privileged pods are the daemons' and the config server's (docs/pod-security.md).
+        labels: { "openshift.io/cluster-monitoring": "true", ...podSecurityLabels("privileged") },
+      },
+    },
+    {
+      apiVersion: "scheduling.k8s.io/v1",
+      kind: "PriorityClass",
+      metadata: { name: objects.buildPriority },
+      // Not below -10: the cluster autoscaler makes no room for pods under that.
+      value: -1,
+      preemptionPolicy: "Never",
+      description: "Builds of OS images: they wait for room, and go first when a machine runs out of it.",
     },
     ...operatorRights(),
     {
@@ -47,7 +61,8 @@ export function installManifests(options: {
                 image: options.image,
                 args: ["operator", "start", ...(options.arguments ?? [])],
                 env: [podName, nodeName],
-                resources: { requests: { cpu: "20m", memory: "50Mi" } },
+                securityContext: restrictedContainer,
+                resources: resourcesOf("20m", "50Mi", memoryLimits.ofWholeCluster),
               },
             ],
           },

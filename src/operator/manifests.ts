@@ -2,6 +2,7 @@ import type { KubeObject } from "../api/schema/object.ts";
 import { annotations, configGroup, group, journals, labels, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { ConfigServerAccess } from "../core/join/config-server.ts";
 import type { TlsSettings } from "../core/certificates/tls-profile.ts";
+import { resourcesOf, restrictedContainer } from "../core/operator/pod-security.ts";
 import { made } from "./rights.ts";
 
 export interface ManifestInputs {
@@ -60,6 +61,13 @@ export const podName = field("POD_NAME", "metadata.name");
 export const nodeName = field("NODE_NAME", "spec.nodeName");
 const podIp = field("POD_IP", "status.podIP");
 const hostIp = field("HOST_IP", "status.hostIP");
+/**
+ * Memory beyond which a process is ended: several times what docs/benchmarks.md measures, since a process with a limit
+ * that it reaches in its normal work would never get through it. Those that keep the whole cluster in memory grow with
+ * its machines; the config server with the clients that it serves at once; the daemon with the configuration and the
+ * image layers that it unpacks.
+ */
+export const memoryLimits = { ofWholeCluster: "2Gi", configServer: "1Gi", daemon: "1Gi" } as const;
 /** Where a daemon serves metrics and readiness, on its machine's loopback. */
 const metricsPort = 8797;
 
@@ -159,7 +167,13 @@ function deployment({
           serviceAccountName: name,
           priorityClassName: "system-cluster-critical",
           containers: [
-            { name, image: inputs.image, env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)], ...container },
+            {
+              name,
+              image: inputs.image,
+              env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)],
+              securityContext: restrictedContainer,
+              ...container,
+            },
           ],
           ...(volumes === undefined ? {} : { volumes }),
         },
@@ -187,7 +201,7 @@ export function controllerDeployment(inputs: ManifestInputs): KubeObject {
       ],
       ports: [{ name: "admission", containerPort: admission.port }],
       volumeMounts: [{ name: "admission", mountPath: "/etc/machine-config-admission", readOnly: true }],
-      resources: { requests: { cpu: "20m", memory: "50Mi" } },
+      resources: resourcesOf("20m", "50Mi", memoryLimits.ofWholeCluster),
     },
     volumes: [{ name: "admission", secret: { secretName: admission.secret } }],
   });
@@ -213,14 +227,14 @@ export function stateDeployment(inputs: ManifestInputs, replicas: 0 | 1): KubeOb
       ],
       ports: [{ name: "metrics", containerPort: stateMetrics.port }],
       volumeMounts: [{ name: "metrics", mountPath: "/etc/machine-state-controller", readOnly: true }],
-      resources: { requests: { cpu: "10m", memory: "50Mi" } },
+      resources: resourcesOf("10m", "50Mi", memoryLimits.ofWholeCluster),
     },
     volumes: [{ name: "metrics", secret: { secretName: stateMetrics.secret } }],
   });
 }
 
 /** Port on which the builder reports readiness. */
-const builderStatusPort = 9445;
+export const builderStatusPort = 9445;
 
 /** The process that has images built; there while some pool boots them. */
 export function builderDeployment(inputs: ManifestInputs): KubeObject {
@@ -244,7 +258,7 @@ export function builderDeployment(inputs: ManifestInputs): KubeObject {
         periodSeconds: 10,
         timeoutSeconds: 5,
       },
-      resources: { requests: { cpu: "20m", memory: "50Mi" } },
+      resources: resourcesOf("20m", "50Mi", memoryLimits.ofWholeCluster),
     },
   });
 }
@@ -286,9 +300,12 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
                 timeoutSeconds: 5,
                 failureThreshold: 4,
               },
-              securityContext: { privileged: true, runAsUser: 0 },
+              // Exception, see docs/pod-security.md: the daemon changes the machine itself (its files, units, kernel
+              // arguments, boot), in the machine's namespaces and below its root. No profile allows that, and
+              // privileges that it dropped here it would have through the machine's systemd.
+              securityContext: { privileged: true, runAsUser: 0, readOnlyRootFilesystem: true },
               volumeMounts: [{ name: "rootfs", mountPath: "/rootfs", mountPropagation: "HostToContainer" }],
-              resources: { requests: { cpu: "20m", memory: "50Mi" } },
+              resources: resourcesOf("20m", "50Mi", memoryLimits.daemon),
             },
           ],
           volumes: [{ name: "rootfs", hostPath: { path: "/" } }],
@@ -352,6 +369,8 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
         spec: {
           ...onControlPlane,
           tolerations: everywhere,
+          // Exception, see docs/pod-security.md: a machine that joins reaches the addresses of machines only, so the
+          // server listens on its machine's network. In everything else its container is restricted.
           hostNetwork: true,
           serviceAccountName: name,
           priorityClassName: "system-cluster-critical",
@@ -402,7 +421,8 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
                 { name: "tls", mountPath: folders.tls, readOnly: true },
                 ...(inputs.hasClientCa ? [{ name: "client-ca", mountPath: folders.clientCa, readOnly: true }] : []),
               ],
-              resources: { requests: { cpu: "20m", memory: "50Mi" } },
+              securityContext: restrictedContainer,
+              resources: resourcesOf("20m", "50Mi", memoryLimits.configServer),
             },
           ],
           volumes: [

@@ -30,6 +30,8 @@ export interface OperatorMemory {
   isHandingOver: boolean;
   /** Since when the builder is deployed though no pool boots images (monotonic). */
   builderUnwantedSince: number | undefined;
+  /** The NetworkPolicy of earlier versions, which allows all outgoing traffic, is gone. */
+  isRetiredNetworkPolicyGone: boolean;
   /** What the log last reported of the config server. */
   readonly configServerLog: { access: ConfigServerAccess | undefined; tlsNotes: string };
   /** What was reported to the cluster's book of the upgrade to this version. */
@@ -46,6 +48,7 @@ export const operatorMemory = (): OperatorMemory => ({
   changingAuthorities: undefined,
   isHandingOver: false,
   builderUnwantedSince: undefined,
+  isRetiredNetworkPolicyGone: false,
   configServerLog: { access: undefined, tlsNotes: "" },
   reported: { upgradeBegan: false, arrival: false },
 });

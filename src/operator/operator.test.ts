@@ -414,7 +414,7 @@ describe("the operator", () => {
       "networkpolicy-prevent-update",
     ]);
     expect((await kube.list(kubernetes.ValidatingAdmissionPolicyBinding)).items).toHaveLength(policies.length);
-    expect((await kube.list(kubernetes.NetworkPolicy, { namespace })).items).toHaveLength(6);
+    expect((await kube.list(kubernetes.NetworkPolicy, { namespace })).items).toHaveLength(7);
   });
 
   test.for([

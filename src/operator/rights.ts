@@ -2,7 +2,7 @@ import { definedResources } from "../api/index.ts";
 import { configGroup, group, journals, namespace, objects, operatorGroup, signers } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { mergedRegistryCa } from "../core/render/controller-config-of.ts";
-import { guardNames, networkPolicyNames } from "./admission-policies.ts";
+import { guardNames, networkPolicyNames, retiredNetworkPolicy } from "./admission-policies.ts";
 
 /**
  * What one component may ask of the API server. Scenarios on a real server hold it to this: a right that is never used
@@ -114,6 +114,7 @@ const operator: Rights = {
     rule(rbac, ["rolebindings"], apply, [...components, made.nodeBootstrapper]),
     rule("", ["configmaps"], apply, [objects.kubeconfigData, objects.configServerCa]),
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
+    rule("networking.k8s.io", ["networkpolicies"], ["delete"], [retiredNetworkPolicy]),
     rule("", ["pods"], read),
     rule("", ["secrets"], [...read, ...apply]),
   ],

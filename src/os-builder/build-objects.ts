@@ -4,6 +4,7 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import type { ConfigMap, Job, Pod, Secret } from "../api/foreign/kubernetes.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, controlledBy } from "../api/schema/object.ts";
+import { restrictedContainer } from "../core/operator/pod-security.ts";
 import { type BuildFile, buildFiles, buildPaths, pieceName, printBuildFile } from "../core/build/image-build.ts";
 import type { BuildRequest, RunRef } from "./backend.ts";
 
@@ -276,6 +277,11 @@ const placement = ({ cacheFolder, toleratesControlPlane, preferredNode }: BuildO
     : {}),
 });
 
+/** A step may take so many times the memory that the scheduler counts for its build; then it is ended. */
+const memoryHeadroom = 4;
+const multiplied = (quantity: string, times: number) =>
+  quantity.replace(/^[0-9.]+/, (amount) => String(Number(amount) * times));
+
 function containerOf(
   { proxy, limits }: BuildRequest,
   image: string,
@@ -295,13 +301,20 @@ function containerOf(
     env: Object.entries(environment).flatMap(([variable, value]) =>
       value === undefined ? [] : [{ name: variable, value }],
     ),
-    resources: { requests: { cpu: limits.cpu, memory: limits.memory, "ephemeral-storage": limits.storage } },
-    // newuidmap(1) gives the build its range of users; without it nothing but this one could own files.
+    resources: {
+      requests: { cpu: limits.cpu, memory: limits.memory, "ephemeral-storage": limits.storage },
+      limits: { memory: multiplied(limits.memory, memoryHeadroom) },
+    },
+    // Exceptions, see docs/pod-security.md. newuidmap(1) and newgidmap(1), which are set-user-ID or hold these two
+    // capabilities, give the build its range of users; without them no file of an image could belong to anybody but
+    // this one user. What they make, a user namespace with mounts, containerd's default filter of system calls refuses.
     securityContext: {
+      ...restrictedContainer,
       runAsUser: 1000,
       runAsGroup: 1000,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ["ALL"], add: ["SETUID", "SETGID"] },
+      allowPrivilegeEscalation: true,
+      capabilities: { drop: [...restrictedContainer.capabilities.drop], add: ["SETUID", "SETGID"] },
+      seccompProfile: { type: "Unconfined" },
     },
     terminationMessagePath: buildPaths.terminationMessage,
     terminationMessagePolicy: "FallbackToLogsOnError",
@@ -329,6 +342,7 @@ function jobOf(request: BuildRequest, options: BuildObjectOptions, pieces: numbe
         },
         spec: {
           restartPolicy: "Never",
+          priorityClassName: objects.buildPriority,
           serviceAccountName: objects.osBuilder,
           automountServiceAccountToken: false,
           terminationGracePeriodSeconds: 10,
