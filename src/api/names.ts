@@ -12,6 +12,12 @@ export const configGroup = "config.openshift.io";
 /** The namespace of the suite's own objects. */
 export const namespace = "openshift-machine-config-operator";
 
+/**
+ * Ours: the namespace of the accounts with which joining machines request their certificates, and of nothing else. Their
+ * rights are the namespace's, so that no role follows the names of pools.
+ */
+export const joinNamespace = "openshift-machine-config-join";
+
 export const annotations = {
   // on nodes
   currentConfig: `${prefix}currentConfig`,

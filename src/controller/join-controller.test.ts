@@ -2,7 +2,7 @@ import { onTestFinished, describe, expect, test } from "vitest";
 import { type TestCluster, skippableClock, startCluster } from "../../test/support/controllers-harness.ts";
 import { type CertificateSigningRequest, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
-import { annotations, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
+import { annotations, joinNamespace, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
 import { mostUnderWay } from "../core/join/judge-csr.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { certificateAuthority, requestCertificate } from "../kube/certificates.ts";
@@ -14,7 +14,7 @@ import { memoryJournal } from "../ports/journal.ts";
 import { joinController } from "./join-controller.ts";
 
 const bootstrapper = (pool: string) => ({
-  name: `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}${pool}`,
+  name: `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}${pool}`,
   groups: ["system:serviceaccounts", "system:authenticated"],
 });
 const asNode = (name: string) => ({

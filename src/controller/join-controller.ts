@@ -1,6 +1,6 @@
 import { type CertificateSigningRequest, type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
-import { annotations, namespace, nodeIdentity, objects } from "../api/names.ts";
+import { annotations, joinNamespace, nodeIdentity, objects } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
 import { readCertificateRequest } from "../core/certificates/certificate-request-facts.ts";
 import { type CsrFacts, type CsrVerdict, type NodeOfName, judgeCsr } from "../core/join/judge-csr.ts";
@@ -57,7 +57,7 @@ const nodesOf = (request: CertificateSigningRequest): readonly string[] =>
 
 /** The pool of the account that a machine joins with; `undefined` for other requesters. */
 function poolOfAccount({ spec }: CertificateSigningRequest): string | undefined {
-  const accounts = `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}`;
+  const accounts = `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}`;
   return spec.username?.startsWith(accounts) === true ? spec.username.slice(accounts.length) : undefined;
 }
 
@@ -195,7 +195,7 @@ function factsOf(
     [...approved, ...alsoApproved].flatMap(nodesOf).filter((other) => other !== name && nodes.get(other) === undefined),
   );
   return {
-    namespace,
+    namespace: joinNamespace,
     requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
     request: askedBy(request),
     pools: pools.map(({ metadata }) => metadata.name),

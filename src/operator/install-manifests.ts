@@ -1,12 +1,12 @@
 import type { KubeObject } from "../api/schema/object.ts";
-import { namespace, objects } from "../api/names.ts";
+import { joinNamespace, namespace, objects } from "../api/names.ts";
 import { podSecurityLabels, resourcesOf, restrictedContainer } from "../core/operator/pod-security.ts";
 import { memoryLimits, nodeName, onControlPlane, podName } from "./manifests.ts";
-import { operatorRights } from "./rights.ts";
+import { suiteRights } from "./rights.ts";
 
 /**
- * What has to be in a cluster before the operator can run: its namespace, account, rights and Deployment. Everything
- * else it makes itself.
+ * What an administrator gives a cluster: the suite's namespaces, the accounts and rights of all components, which the
+ * operator cannot write, and the operator's Deployment. Everything else the operator makes itself.
  */
 export function installManifests(options: {
   readonly image: string;
@@ -26,6 +26,12 @@ export function installManifests(options: {
         labels: { "openshift.io/cluster-monitoring": "true", ...podSecurityLabels("privileged") },
       },
     },
+    // No pod runs there.
+    {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: joinNamespace, labels: podSecurityLabels("restricted") },
+    },
     {
       apiVersion: "scheduling.k8s.io/v1",
       kind: "PriorityClass",
@@ -35,7 +41,7 @@ export function installManifests(options: {
       preemptionPolicy: "Never",
       description: "Builds of OS images: they wait for room, and go first when a machine runs out of it.",
     },
-    ...operatorRights(),
+    ...suiteRights(),
     {
       apiVersion: "v1",
       kind: "ConfigMap",

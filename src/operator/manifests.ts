@@ -1,5 +1,15 @@
 import type { KubeObject } from "../api/schema/object.ts";
-import { annotations, configGroup, group, journals, labels, namespace, objects, operatorGroup } from "../api/names.ts";
+import {
+  annotations,
+  configGroup,
+  group,
+  joinNamespace,
+  journals,
+  labels,
+  namespace,
+  objects,
+  operatorGroup,
+} from "../api/names.ts";
 import type { ConfigServerAccess } from "../core/join/config-server.ts";
 import type { TlsSettings } from "../core/certificates/tls-profile.ts";
 import { resourcesOf, restrictedContainer } from "../core/operator/pod-security.ts";
@@ -439,58 +449,17 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
 /** Key of the ConfigMap with the authorities of client certificates. */
 export const clientCaKey = "ca-bundle.crt";
 
-/**
- * The rights of a joining machine before it has a certificate of its own: request one, and read the result. One account
- * per pool, since the account identifies the pool.
- */
-export function bootstrapRights(pools: readonly string[]): readonly KubeObject[] {
-  const name = made.nodeBootstrapper;
-  const accounts = pools.map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`);
-  const manifests = [
-    ...accounts.map((account) => ({
-      apiVersion: "v1",
-      kind: "ServiceAccount",
-      metadata: { name: account, namespace, labels: { [labels.nodeBootstrapper]: "" } },
-    })),
-    {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRole",
-      metadata: { name },
-      rules: [
-        {
-          apiGroups: ["certificates.k8s.io"],
-          resources: ["certificatesigningrequests"],
-          verbs: ["create", "get", "list", "watch"],
-        },
-      ],
+/** The accounts that machines request their first certificate with: one for each pool. */
+export const bootstrapAccounts = (pools: readonly string[]): readonly KubeObject[] =>
+  pools.map((pool) => ({
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: {
+      name: `${objects.nodeBootstrapperPrefix}${pool}`,
+      namespace: joinNamespace,
+      labels: { [labels.nodeBootstrapper]: "" },
     },
-    {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRoleBinding",
-      metadata: { name },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
-      subjects: accounts.map((account) => ({ kind: "ServiceAccount", name: account, namespace })),
-    },
-    // The config server hands them out for a while; of accounts with other names it gets no token.
-    {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "Role",
-      metadata: { name, namespace },
-      rules:
-        accounts.length === 0
-          ? []
-          : [{ apiGroups: [""], resources: ["serviceaccounts/token"], verbs: ["create"], resourceNames: accounts }],
-    },
-    {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "RoleBinding",
-      metadata: { name, namespace },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
-      subjects: [{ kind: "ServiceAccount", name: objects.configServer, namespace }],
-    },
-  ];
-  return manifests as unknown as readonly KubeObject[];
-}
+  }));
 
 /** The Service through which metrics readers find the state process, by a name that its certificate holds. */
 export function stateService(): KubeObject {

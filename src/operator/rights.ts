@@ -1,5 +1,14 @@
 import { definedResources } from "../api/index.ts";
-import { configGroup, group, journals, namespace, objects, operatorGroup, signers } from "../api/names.ts";
+import {
+  configGroup,
+  group,
+  joinNamespace,
+  journals,
+  namespace,
+  objects,
+  operatorGroup,
+  signers,
+} from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { mergedRegistryCa } from "../core/render/controller-config-of.ts";
 import { guardNames, networkPolicyNames, retiredNetworkPolicy } from "./admission-policies.ts";
@@ -12,6 +21,8 @@ interface Rights {
   readonly account: string;
   readonly everywhere: readonly Rule[];
   readonly inOwnNamespace: readonly Rule[];
+  /** By the name of another namespace. */
+  readonly elsewhere?: Readonly<Record<string, readonly Rule[]>>;
 }
 
 interface Rule {
@@ -49,9 +60,11 @@ const components = [
   objects.configServer,
 ] as const;
 
+const rolesRead = [objects.operator, ...components, made.nodeBootstrapper];
+
 /**
- * The operator holds no more than it uses; to components it may give only the roles of their names (`bind`,
- * `escalate`).
+ * The operator holds no more than it uses. It reads the roles of the suite and can write none: who controls the operator
+ * gives no account a right that `install/` does not give it.
  */
 const operator: Rights = {
   account: objects.operator,
@@ -63,8 +76,7 @@ const operator: Rights = {
       ["get", ...apply],
       definedResources.map((resource) => resource.crd().metadata.name),
     ),
-    rule(rbac, ["clusterroles"], [...apply, "bind", "escalate"], [...components, made.nodeBootstrapper]),
-    rule(rbac, ["clusterrolebindings"], apply, [...components, made.nodeBootstrapper]),
+    rule(rbac, ["clusterroles", "clusterrolebindings"], ["get"], rolesRead),
     rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [
       made.gate,
       ...guardNames,
@@ -107,17 +119,22 @@ const operator: Rights = {
     // The builder goes when no pool boots images any more, and nothing of its builds is left.
     rule("apps", ["deployments"], ["delete"], [objects.osBuilder]),
     rule("batch", ["jobs"], ["list"]),
-    // One for each pool beside those of the components; those of pools that are gone go.
-    rule("", ["serviceaccounts"], ["list", "watch", ...apply, "delete"]),
+    rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
     rule("", ["services"], apply, [objects.controller, objects.state]),
-    rule(rbac, ["roles"], [...apply, "bind", "escalate"], [...components, made.nodeBootstrapper]),
-    rule(rbac, ["rolebindings"], apply, [...components, made.nodeBootstrapper]),
+    rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
     rule("", ["configmaps"], apply, [objects.kubeconfigData, objects.configServerCa]),
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
     rule("networking.k8s.io", ["networkpolicies"], ["delete"], [retiredNetworkPolicy]),
     rule("", ["pods"], read),
     rule("", ["secrets"], [...read, ...apply]),
   ],
+  elsewhere: {
+    [joinNamespace]: [
+      // One for each pool; those of pools that are gone go.
+      rule("", ["serviceaccounts"], ["list", "watch", ...apply, "delete"]),
+      rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
+    ],
+  },
 };
 
 const controller: Rights = {
@@ -261,9 +278,11 @@ const configServer: Rights = {
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ],
   inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData, objects.buildConfig])],
+  // Each account of that namespace is one that machines join with.
+  elsewhere: { [joinNamespace]: [rule("", ["serviceaccounts/token"], ["create"])] },
 };
 
-function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): readonly KubeObject[] {
+function manifestsOf({ account: name, everywhere, inOwnNamespace, elsewhere = {} }: Rights): readonly KubeObject[] {
   const apiVersion = `${rbac}/v1`;
   const subjects = [{ kind: "ServiceAccount", name, namespace }];
   const manifests = [
@@ -276,25 +295,59 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace }: Rights): rea
       roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
       subjects,
     },
-    ...(inOwnNamespace.length === 0
-      ? []
-      : [
-          { apiVersion, kind: "Role", metadata: { name, namespace }, rules: inOwnNamespace },
-          {
-            apiVersion,
-            kind: "RoleBinding",
-            metadata: { name, namespace },
-            roleRef: { apiGroup: rbac, kind: "Role", name },
-            subjects,
-          },
-        ]),
+    ...Object.entries({ [namespace]: inOwnNamespace, ...elsewhere }).flatMap(([where, rules]) =>
+      rules.length === 0
+        ? []
+        : [
+            { apiVersion, kind: "Role", metadata: { name, namespace: where }, rules },
+            {
+              apiVersion,
+              kind: "RoleBinding",
+              metadata: { name, namespace: where },
+              roleRef: { apiGroup: rbac, kind: "Role", name },
+              subjects,
+            },
+          ],
+    ),
   ];
   return manifests as unknown as readonly KubeObject[];
 }
 
-/** Account, roles and bindings of the operator itself; the installation creates them. */
+/** Account, roles and bindings of the operator itself. */
 export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator);
 
-/** Accounts, roles and bindings of the components, which the operator gives them. */
+/** Accounts, roles and bindings of the components. */
 export const componentRights = (): readonly KubeObject[] =>
   [controller, daemon, state, osBuilder, configServer].flatMap(manifestsOf);
+
+/**
+ * The rights of a joining machine before it has a certificate of its own: request one, and read the result. The operator
+ * makes one account for each pool, since the account identifies the pool; their group is that of their namespace.
+ */
+export function bootstrapRights(): readonly KubeObject[] {
+  const name = made.nodeBootstrapper;
+  const apiVersion = `${rbac}/v1`;
+  const manifests = [
+    {
+      apiVersion,
+      kind: "ClusterRole",
+      metadata: { name },
+      rules: [rule("certificates.k8s.io", ["certificatesigningrequests"], ["create", ...read])],
+    },
+    {
+      apiVersion,
+      kind: "ClusterRoleBinding",
+      metadata: { name },
+      roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
+      subjects: [{ apiGroup: rbac, kind: "Group", name: `system:serviceaccounts:${joinNamespace}` }],
+    },
+  ];
+  return manifests as unknown as readonly KubeObject[];
+}
+
+/** All rights of the suite. The installation creates them; the operator only compares them. */
+export const suiteRights = (): readonly KubeObject[] => [
+  ...operatorRights(),
+  ...componentRights(),
+  ...bootstrapRights(),
+];

@@ -125,7 +125,7 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
       expect(node?.metadata.labels).toHaveProperty([labels.workerRole]);
       const requests = (await cluster.kube.list(kubernetes.CertificateSigningRequest)).items.filter(
         ({ spec }) =>
-          spec.username === `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}worker` ||
+          spec.username === `system:serviceaccount:${names.joinNamespace}:${objects.nodeBootstrapperPrefix}worker` ||
           spec.username === `system:node:${name}`,
       );
       expect(
