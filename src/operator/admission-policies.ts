@@ -45,6 +45,9 @@ export const networkPolicyNames = [
   "allow-machine-state-controller",
 ] as const;
 
+/** The policy of the namespace of builds. */
+export const buildNetworkPolicy = "image-builds";
+
 /** The reference's, and this suite's before its components had policies for outgoing traffic of their own. */
 export const retiredNetworkPolicy = "allow-all-egress";
 

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../api/schema/object.ts";
-import { joinNamespace, namespace, objects } from "../api/names.ts";
+import { buildNamespace, joinNamespace, namespace, objects } from "../api/names.ts";
 import { podSecurityLabels, resourcesOf, restrictedContainer } from "../core/operator/pod-security.ts";
 import { memoryLimits, nodeName, onControlPlane, podName } from "./manifests.ts";
 import { suiteRights } from "./rights.ts";
@@ -26,6 +26,12 @@ export function installManifests(options: {
         labels: { "openshift.io/cluster-monitoring": "true", ...podSecurityLabels("privileged") },
       },
     },
+    // Builds are not restricted (docs/pod-security.md).
+    {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: buildNamespace, labels: podSecurityLabels("privileged") },
+    },
     // No pod runs there.
     {
       apiVersion: "v1",
@@ -42,6 +48,12 @@ export function installManifests(options: {
       description: "Builds of OS images: they wait for room, and go first when a machine runs out of it.",
     },
     ...suiteRights(),
+    {
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name: objects.buildAccount, namespace: buildNamespace },
+      automountServiceAccountToken: false,
+    },
     {
       apiVersion: "v1",
       kind: "ConfigMap",

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { objects } from "../api/names.ts";
+import { buildNamespace, objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { networkPolicyNames } from "./admission-policies.ts";
-import { networkPolicies } from "./network-policies.ts";
+import { buildNetworkPolicies, networkPolicies } from "./network-policies.ts";
 
 interface Ports {
   readonly ports?: readonly { readonly protocol: string; readonly port: number }[];
@@ -41,5 +41,14 @@ describe("networkPolicies", () => {
   ])("let $app be reached and reach what it needs, and no more [attack-network-2]", ({ app, ingress, egress }) => {
     const own = policies.filter(({ spec }) => spec.podSelector.matchLabels?.["k8s-app"] === app);
     expect(own.map(({ spec }) => [portsOf(spec.ingress), portsOf(spec.egress)])).toEqual([[ingress, egress]]);
+  });
+
+  test("builds are reached by nobody, and do not reach the API server's own port [attack-network-3]", () => {
+    const [policy] = buildNetworkPolicies({ registryPorts: [443, 5000], proxyPorts: [3128] }) as readonly Policy[];
+    expect(policy?.metadata.namespace).toBe(buildNamespace);
+    expect([portsOf(policy?.spec.ingress ?? [{}]), portsOf(policy?.spec.egress ?? [{}])]).toEqual([
+      [],
+      [dns, [443, 5000, 3128]],
+    ]);
   });
 });

@@ -1,6 +1,6 @@
-import { namespace, objects } from "../api/names.ts";
+import { buildNamespace, namespace, objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
-import type { networkPolicyNames } from "./admission-policies.ts";
+import { buildNetworkPolicy, type networkPolicyNames } from "./admission-policies.ts";
 import { admission, builderStatusPort, configServerPorts, stateMetrics } from "./manifests.ts";
 
 /** What follows from the cluster's settings. */
@@ -16,6 +16,10 @@ const apiServerPorts = [443, 6443];
 /** Of name servers, and of the pods that OpenShift's Service for them leads to. */
 const dnsPorts = [53, 5353];
 
+const registriesAt = ({ registryPorts, proxyPorts }: NetworkInputs) => ({
+  ports: [...new Set([...registryPorts, ...proxyPorts])].map(tcp),
+});
+
 const tcp = (port: number) => ({ protocol: "TCP", port });
 const apiServer = { ports: apiServerPorts.map(tcp) };
 const dns = { ports: dnsPorts.flatMap((port) => [tcp(port), { protocol: "UDP", port }]) };
@@ -24,7 +28,7 @@ const dns = { ports: dnsPorts.flatMap((port) => [tcp(port), { protocol: "UDP", p
  * What each component may be reached on and may reach. Addresses are not limited: no selector names the API server, and
  * who reads metrics lies in namespaces that the suite does not know.
  */
-export function networkPolicies({ registryPorts, proxyPorts }: NetworkInputs): readonly KubeObject[] {
+export function networkPolicies(inputs: NetworkInputs): readonly KubeObject[] {
   const policy = (name: (typeof networkPolicyNames)[number], spec: object) => ({
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
@@ -36,7 +40,7 @@ export function networkPolicies({ registryPorts, proxyPorts }: NetworkInputs): r
     ingress: ports.length === 0 ? [] : [{ ports: ports.map(tcp) }],
     egress,
   });
-  const registries = { ports: [...new Set([...registryPorts, ...proxyPorts])].map(tcp) };
+  const registries = registriesAt(inputs);
   return [
     policy("default-deny", { podSelector: {}, ingress: [], egress: [] }),
     policy("allow-machine-config-operator", component(objects.operator, [])),
@@ -52,3 +56,19 @@ export function networkPolicies({ registryPorts, proxyPorts }: NetworkInputs): r
     policy("allow-machine-state-controller", component(objects.state, [stateMetrics.port])),
   ] as unknown as readonly KubeObject[];
 }
+
+/** Builds are reached by nobody, and reach registries (and package sources on the same ports), but not the API server. */
+export const buildNetworkPolicies = (inputs: NetworkInputs): readonly KubeObject[] =>
+  [
+    {
+      apiVersion: "networking.k8s.io/v1",
+      kind: "NetworkPolicy",
+      metadata: { name: buildNetworkPolicy, namespace: buildNamespace },
+      spec: {
+        podSelector: {},
+        policyTypes: ["Ingress", "Egress"],
+        ingress: [],
+        egress: [dns, registriesAt(inputs)],
+      },
+    },
+  ] as unknown as readonly KubeObject[];

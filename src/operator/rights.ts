@@ -1,5 +1,6 @@
 import { definedResources } from "../api/index.ts";
 import {
+  buildNamespace,
   configGroup,
   group,
   joinNamespace,
@@ -11,7 +12,7 @@ import {
 } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { mergedRegistryCa } from "../core/render/controller-config-of.ts";
-import { guardNames, networkPolicyNames, retiredNetworkPolicy } from "./admission-policies.ts";
+import { buildNetworkPolicy, guardNames, networkPolicyNames, retiredNetworkPolicy } from "./admission-policies.ts";
 
 /**
  * What one component may ask of the API server. Scenarios on a real server hold it to this: a right that is never used
@@ -118,7 +119,6 @@ const operator: Rights = {
     rule("apps", ["deployments", "daemonsets"], ["list", "watch", ...apply]),
     // The builder goes when no pool boots images any more, and nothing of its builds is left.
     rule("apps", ["deployments"], ["delete"], [objects.osBuilder]),
-    rule("batch", ["jobs"], ["list"]),
     rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
     rule("", ["services"], apply, [objects.controller, objects.state]),
     rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
@@ -129,6 +129,11 @@ const operator: Rights = {
     rule("", ["secrets"], [...read, ...apply]),
   ],
   elsewhere: {
+    [buildNamespace]: [
+      rule("batch", ["jobs"], ["list"]),
+      rule("networking.k8s.io", ["networkpolicies"], apply, [buildNetworkPolicy]),
+      rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
+    ],
     [joinNamespace]: [
       // One for each pool; those of pools that are gone go.
       rule("", ["serviceaccounts"], ["list", "watch", ...apply, "delete"]),
@@ -246,11 +251,20 @@ const osBuilder: Rights = {
   ],
   inOwnNamespace: [
     rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
-    rule("batch", ["jobs"], [...read, "create", "delete"]),
-    rule("", ["pods"], ["list", "watch"]),
-    rule("", ["pods/log"], ["get"]),
-    rule("", ["configmaps", "secrets"], [...read, ...apply, "delete"]),
+    // Which Secrets are credentials of registries, MachineOSConfigs name.
+    rule("", ["configmaps", "secrets"], read),
+    // Of the reference's builder, which left one for each build.
+    rule("", ["configmaps"], ["delete"]),
   ],
+  // A pod may mount every Secret of its namespace: in the suite's own, the builder makes none.
+  elsewhere: {
+    [buildNamespace]: [
+      rule("batch", ["jobs"], [...read, "create", "delete"]),
+      rule("", ["pods"], ["list", "watch"]),
+      rule("", ["pods/log"], ["get"]),
+      rule("", ["configmaps", "secrets"], ["list", ...apply, "delete"]),
+    ],
+  },
 };
 
 /** It reads what a configuration is made of, and writes down who fetched one; of Secrets it sees none. */

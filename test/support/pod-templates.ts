@@ -53,7 +53,7 @@ const request: BuildRequest = {
 export const buildJob = (): Job =>
   buildObjects(
     request,
-    { pull: "{}", push: "{}" },
+    { pull: "{}", push: "{}", mounts: [] },
     { image: "suite-with-buildah", cacheFolder: "/var/lib/machine-os-builder/cache", toleratesControlPlane: false },
   ).job;
 

@@ -7,7 +7,7 @@ import { isForbidden, isInvalid, unlessNotFound } from "../../kube/kube-error.ts
 import { retiredNetworkPolicy } from "../admission-policies.ts";
 import { applyManifest } from "../apply-manifest.ts";
 import { ownMap } from "../cluster-sources.ts";
-import { type NetworkInputs, networkPolicies as policiesFor } from "../network-policies.ts";
+import { type NetworkInputs, buildNetworkPolicies, networkPolicies as policiesFor } from "../network-policies.ts";
 import { type OperatorTask, type TaskContext, type TaskResult, done, progressing } from "../operator-task.ts";
 import { watchBuildSettings, watchControllerConfigs } from "../operator-watches.ts";
 
@@ -21,7 +21,7 @@ export const networkPolicies: OperatorTask<NetworkInputs, readonly KubeObject[]>
     proxyPorts: proxyPortsIn(context),
   }),
 
-  decide: policiesFor,
+  decide: (inputs) => [...policiesFor(inputs), ...buildNetworkPolicies(inputs)],
 
   async perform(manifests, context) {
     for (const manifest of manifests) await applyManifest(kubernetes.NetworkPolicy, manifest, context);
