@@ -1,4 +1,5 @@
 import type { KubeObject } from "../../api/schema/object.ts";
+import { listText } from "../text/list-text.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 
 /** A role or binding that the suite needs, beside the one that the cluster has. */
@@ -30,10 +31,9 @@ export function decideRights(rights: readonly Right[]): RightsDecision {
     return equalValues(grantOf(needed), grantOf(found)) ? [] : [`${name} differs`];
   });
   if (wrong.length === 0) return { verdict: "current" };
-  const more = wrong.length > mostNamed ? `, and ${wrong.length - mostNamed} more` : "";
   return {
     verdict: "outdated",
-    message: `the rights of the suite are not those of this version (${wrong.slice(0, mostNamed).join(", ")}${more}); an administrator mends it with: ${remedy}`,
+    message: `the rights of the suite are not those of this version (${listText(wrong, mostNamed)}); an administrator mends it with: ${remedy}`,
   };
 }
 
