@@ -83,6 +83,15 @@ format: setup $(FORMATTER)/.installed ## format src, test and hack (120 columns)
 generate: setup ## write the generated files (CRDs, error reference)
 	@$(NODE) hack/generate.ts
 
+.PHONY: audit
+audit: setup ## ask the registry for known vulnerabilities of the shipped packages (2: the registry answers no such requests)
+	@PATH="$$(dirname "$(NODE)"):$$PATH" hack/audit
+
+.PHONY: sbom
+sbom: setup ## write sbom.spdx.json: every locked package with its hash (SPDX 2.3; FILE=path)
+	@$(NODE) hack/sbom.ts $(or $(FILE),sbom.spdx.json)
+	@echo "written: $(or $(FILE),sbom.spdx.json)"
+
 .PHONY: kubernetes-types
 kubernetes-types: setup ## write the types of Kubernetes' kinds from the sources of the release in hack/control-plane/go.mod (needs Go)
 	@hack/kubernetes build

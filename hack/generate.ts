@@ -52,7 +52,7 @@ function install(): Record<string, string> {
   const manifests = installManifests({ image: suiteImage(version), osImage: stockOsImage, version });
   const among = (...kinds: readonly string[]) => manifests.filter(({ kind }) => kinds.includes(kind ?? ""));
   const parts = {
-    "namespace.yaml": among("Namespace"),
+    "namespace.yaml": among("Namespace", "PriorityClass"),
     "rights.yaml": among("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     "operator.yaml": among("ConfigMap", "Deployment"),
   };

@@ -12,6 +12,18 @@ export const configGroup = "config.openshift.io";
 /** The namespace of the suite's own objects. */
 export const namespace = "openshift-machine-config-operator";
 
+/**
+ * Ours: the namespace of the pods that build images, and of what these are given. Nothing else of the suite lies there,
+ * so that what may create a pod there, or runs in one, meets no Secret of a component.
+ */
+export const buildNamespace = "openshift-machine-config-builds";
+
+/**
+ * Ours: the namespace of the accounts with which joining machines request their certificates, and of nothing else. Their
+ * rights are the namespace's, so that no role follows the names of pools.
+ */
+export const joinNamespace = "openshift-machine-config-join";
+
 export const annotations = {
   // on nodes
   currentConfig: `${prefix}currentConfig`,
@@ -290,6 +302,10 @@ export const objects = {
   /** The ServiceAccount whose Secrets machines use to pull from the internal registry. */
   puller: "machine-os-puller",
   osBuilder: "machine-os-builder",
+  /** Ours: the account of builds, which has no rights. */
+  buildAccount: "machine-os-build",
+  /** Ours: the PriorityClass of builds, below that of every workload. */
+  buildPriority: "machine-os-build",
   /** ConfigMap with the build settings of pools that are opted in by their label, and of all pools. */
   buildConfig: "on-cluster-build-config",
   /** ConfigMap with one Containerfile per pool, keyed by pool name. */

@@ -6,7 +6,7 @@ import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
-import { annotations, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
+import { annotations, joinNamespace, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { certificateAuthority, requestCertificate } from "../kube/certificates.ts";
 import { runControllers } from "../kube/controller.ts";
@@ -18,7 +18,7 @@ import { bindingController, placeController } from "./binding-controller.ts";
 import { joinController } from "./join-controller.ts";
 
 const bootstrapper = (pool: string) => ({
-  name: `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}${pool}`,
+  name: `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}${pool}`,
   groups: ["system:serviceaccounts", "system:authenticated"],
 });
 const asNode = (name: string) => ({

@@ -6,7 +6,7 @@ import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
-import { annotations, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
+import { annotations, joinNamespace, nodeIdentity, objects, signers } from "../api/names.ts";
 import { conditionOf, timestampOf } from "../api/schema/object.ts";
 import { readCertificateRequest } from "../core/certificates/certificate-request-facts.ts";
 import { type AddressOwners, type JoinQuestion, othersIn, placeFor, reservedFor } from "../core/join/join-places.ts";
@@ -66,7 +66,7 @@ const nodesOf = (request: CertificateSigningRequest): readonly string[] =>
 
 /** The pool of the account that a machine joins with; `undefined` for other requesters. */
 function poolOfAccount({ spec }: CertificateSigningRequest): string | undefined {
-  const accounts = `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}`;
+  const accounts = `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}`;
   return spec.username?.startsWith(accounts) === true ? spec.username.slice(accounts.length) : undefined;
 }
 
@@ -234,7 +234,7 @@ function observeJoin(
   const node = name === "" ? undefined : nodes.get(name);
   const asked = [...(reading?.asked.asked.dnsNames ?? []), ...(reading?.asked.asked.ipAddresses ?? [])];
   const facts: CsrFacts = {
-    namespace,
+    namespace: joinNamespace,
     requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
     request: reading?.asked,
     publicKey: reading?.publicKey ?? "",

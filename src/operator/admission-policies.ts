@@ -33,16 +33,23 @@ interface Guard {
 
 /**
  * The NetworkPolicies of the suite's namespace: openshift/machine-config-operator pkg/operator/network_policy.go
- * (main), and one for the state process, which is ours.
+ * (main), and those of the state process, the config server and the daemon, which are ours.
  */
 export const networkPolicyNames = [
   "default-deny",
-  "allow-all-egress",
   "allow-machine-config-operator",
   "allow-machine-config-controller",
+  "allow-machine-config-server",
+  "allow-machine-config-daemon",
   "allow-machine-os-builder",
   "allow-machine-state-controller",
 ] as const;
+
+/** The policy of the namespace of builds. */
+export const buildNetworkPolicy = "image-builds";
+
+/** The reference's, and this suite's before its components had policies for outgoing traffic of their own. */
+export const retiredNetworkPolicy = "allow-all-egress";
 
 const roles = ["master", "worker", "arbiter"];
 const quoted = (words: readonly string[]) => `[${words.map((word) => `'${word}'`).join(", ")}]`;
@@ -231,37 +238,4 @@ export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
       },
     ]);
   return manifests as unknown as readonly KubeObject[];
-}
-
-/**
- * Pods of the namespace are reachable on their listening ports only; their outgoing traffic is unrestricted. The
- * controller's own port serves its admission webhook and its metrics, which the reference's does not have.
- */
-export function networkPolicies({
-  admissionPort,
-  statePort,
-}: {
-  readonly admissionPort: number;
-  readonly statePort: number;
-}): readonly KubeObject[] {
-  const policy = (name: (typeof networkPolicyNames)[number], spec: object) => ({
-    apiVersion: "networking.k8s.io/v1",
-    kind: "NetworkPolicy",
-    metadata: { name, namespace },
-    spec,
-  });
-  const reachable = (app: string, ports: readonly number[]) => ({
-    podSelector: { matchLabels: { "k8s-app": app } },
-    ingress: [{ ports: ports.map((port) => ({ protocol: "TCP", port })) }],
-    policyTypes: ["Ingress"],
-  });
-  const metricsPort = 9001;
-  return [
-    policy("default-deny", { podSelector: {}, ingress: [], egress: [], policyTypes: ["Ingress", "Egress"] }),
-    policy("allow-all-egress", { podSelector: {}, egress: [{}], policyTypes: ["Egress"] }),
-    policy("allow-machine-config-operator", reachable(objects.operator, [metricsPort])),
-    policy("allow-machine-config-controller", reachable(objects.controller, [metricsPort, admissionPort])),
-    policy("allow-machine-os-builder", reachable("machine-os-builder", [metricsPort])),
-    policy("allow-machine-state-controller", reachable(objects.state, [statePort])),
-  ] as unknown as readonly KubeObject[];
 }

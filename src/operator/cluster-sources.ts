@@ -1,6 +1,6 @@
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import { type ConfigMap, type CustomResourceDefinition, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
-import { configGroup, labels, namespace, objects } from "../api/names.ts";
+import { configGroup, joinNamespace, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
@@ -31,7 +31,7 @@ const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kub
 const pullSecret = { namespace: "openshift-config", fieldSelector: "metadata.name=pull-secret" } as const;
 const puller = { namespace, fieldSelector: `metadata.name=${objects.puller}` } as const;
 /** Accounts that machines which join ask for their certificates as. */
-export const nodeBootstrappers = { namespace, labelSelector: labels.nodeBootstrapper } as const;
+export const nodeBootstrappers = { namespace: joinNamespace, labelSelector: labels.nodeBootstrapper } as const;
 /**
  * Where kubeadm publishes how its cluster is reached: kubernetes/kubernetes
  * cmd/kubeadm/app/phases/bootstraptoken/clusterinfo (v1.34).

@@ -1,11 +1,12 @@
 import type { KubeObject } from "../api/schema/object.ts";
-import { namespace, objects } from "../api/names.ts";
-import { nodeName, onControlPlane, podName } from "./manifests.ts";
-import { operatorRights } from "./rights.ts";
+import { buildNamespace, joinNamespace, namespace, objects } from "../api/names.ts";
+import { podSecurityLabels, resourcesOf, restrictedContainer } from "../core/operator/pod-security.ts";
+import { memoryLimits, nodeName, onControlPlane, podName } from "./manifests.ts";
+import { suiteRights } from "./rights.ts";
 
 /**
- * What has to be in a cluster before the operator can run: its namespace, account, rights and Deployment. Everything
- * else it makes itself.
+ * What an administrator gives a cluster: the suite's namespaces, the accounts and rights of all components, which the
+ * operator cannot write, and the operator's Deployment. Everything else the operator makes itself.
  */
 export function installManifests(options: {
   readonly image: string;
@@ -19,9 +20,40 @@ export function installManifests(options: {
     {
       apiVersion: "v1",
       kind: "Namespace",
-      metadata: { name: namespace, labels: { "openshift.io/cluster-monitoring": "true" } },
+      metadata: {
+        name: namespace,
+        // Privileged pods are the daemons' and the config server's (docs/pod-security.md).
+        labels: { "openshift.io/cluster-monitoring": "true", ...podSecurityLabels("privileged") },
+      },
     },
-    ...operatorRights(),
+    // Builds are not restricted (docs/pod-security.md).
+    {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: buildNamespace, labels: podSecurityLabels("privileged") },
+    },
+    // No pod runs there.
+    {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: joinNamespace, labels: podSecurityLabels("restricted") },
+    },
+    {
+      apiVersion: "scheduling.k8s.io/v1",
+      kind: "PriorityClass",
+      metadata: { name: objects.buildPriority },
+      // Not below -10: the cluster autoscaler makes no room for pods under that.
+      value: -1,
+      preemptionPolicy: "Never",
+      description: "Builds of OS images: they wait for room, and go first when a machine runs out of it.",
+    },
+    ...suiteRights(),
+    {
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name: objects.buildAccount, namespace: buildNamespace },
+      automountServiceAccountToken: false,
+    },
     {
       apiVersion: "v1",
       kind: "ConfigMap",
@@ -47,7 +79,8 @@ export function installManifests(options: {
                 image: options.image,
                 args: ["operator", "start", ...(options.arguments ?? [])],
                 env: [podName, nodeName],
-                resources: { requests: { cpu: "20m", memory: "50Mi" } },
+                securityContext: restrictedContainer,
+                resources: resourcesOf("20m", "50Mi", memoryLimits.ofWholeCluster),
               },
             ],
           },

@@ -1,8 +1,19 @@
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import type { KubeObject } from "../api/schema/object.ts";
-import { annotations, configGroup, group, journals, labels, namespace, objects, operatorGroup } from "../api/names.ts";
+import {
+  annotations,
+  configGroup,
+  group,
+  joinNamespace,
+  journals,
+  labels,
+  namespace,
+  objects,
+  operatorGroup,
+} from "../api/names.ts";
 import type { ConfigServerAccess } from "../core/join/config-server.ts";
 import type { TlsSettings } from "../core/certificates/tls-profile.ts";
+import { resourcesOf, restrictedContainer } from "../core/operator/pod-security.ts";
 import { made } from "./rights.ts";
 
 export interface ManifestInputs {
@@ -61,6 +72,13 @@ export const podName = field("POD_NAME", "metadata.name");
 export const nodeName = field("NODE_NAME", "spec.nodeName");
 const podIp = field("POD_IP", "status.podIP");
 const hostIp = field("HOST_IP", "status.hostIP");
+/**
+ * Memory beyond which a process is ended: several times what docs/benchmarks.md measures, since a process with a limit
+ * that it reaches in its normal work would never get through it. Those that keep the whole cluster in memory grow with
+ * its machines; the config server with the clients that it serves at once; the daemon with the configuration and the
+ * image layers that it unpacks.
+ */
+export const memoryLimits = { ofWholeCluster: "2Gi", configServer: "1Gi", daemon: "1Gi" } as const;
 /** Where a daemon serves metrics and readiness, on its machine's loopback. */
 const metricsPort = 8797;
 
@@ -171,7 +189,13 @@ function deployment({
           serviceAccountName: name,
           priorityClassName: "system-cluster-critical",
           containers: [
-            { name, image: inputs.image, env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)], ...container },
+            {
+              name,
+              image: inputs.image,
+              env: [podName, nodeName, podIp, ...logLevel(inputs.logLevel)],
+              securityContext: restrictedContainer,
+              ...container,
+            },
           ],
           ...(volumes === undefined ? {} : { volumes }),
         },
@@ -199,7 +223,7 @@ export function controllerDeployment(inputs: ManifestInputs): KubeObject {
       ],
       ports: [{ name: "admission", containerPort: admission.port }],
       volumeMounts: [{ name: "admission", mountPath: "/etc/machine-config-admission", readOnly: true }],
-      resources: { requests: { cpu: "20m", memory: "50Mi" } },
+      resources: resourcesOf("20m", "50Mi", memoryLimits.ofWholeCluster),
     },
     volumes: [{ name: "admission", secret: { secretName: admission.secret } }],
   });
@@ -225,14 +249,14 @@ export function stateDeployment(inputs: ManifestInputs, replicas: 0 | 1): KubeOb
       ],
       ports: [{ name: "metrics", containerPort: stateMetrics.port }],
       volumeMounts: [{ name: "metrics", mountPath: "/etc/machine-state-controller", readOnly: true }],
-      resources: { requests: { cpu: "10m", memory: "50Mi" } },
+      resources: resourcesOf("10m", "50Mi", memoryLimits.ofWholeCluster),
     },
     volumes: [{ name: "metrics", secret: { secretName: stateMetrics.secret } }],
   });
 }
 
 /** Port on which the builder reports readiness. */
-const builderStatusPort = 9445;
+export const builderStatusPort = 9445;
 
 /** The process that has images built; there while some pool boots them. */
 export function builderDeployment(inputs: ManifestInputs): KubeObject {
@@ -256,7 +280,7 @@ export function builderDeployment(inputs: ManifestInputs): KubeObject {
         periodSeconds: 10,
         timeoutSeconds: 5,
       },
-      resources: { requests: { cpu: "20m", memory: "50Mi" } },
+      resources: resourcesOf("20m", "50Mi", memoryLimits.ofWholeCluster),
     },
   });
 }
@@ -299,9 +323,12 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
                 timeoutSeconds: 5,
                 failureThreshold: 4,
               },
-              securityContext: { privileged: true, runAsUser: 0 },
+              // Exception, see docs/pod-security.md: the daemon changes the machine itself (its files, units, kernel
+              // arguments, boot), in the machine's namespaces and below its root. No profile allows that, and
+              // privileges that it dropped here it would have through the machine's systemd.
+              securityContext: { privileged: true, runAsUser: 0, readOnlyRootFilesystem: true },
               volumeMounts: [{ name: "rootfs", mountPath: "/rootfs", mountPropagation: "HostToContainer" }],
-              resources: { requests: { cpu: "20m", memory: "50Mi" } },
+              resources: resourcesOf("20m", "50Mi", memoryLimits.daemon),
             },
           ],
           volumes: [{ name: "rootfs", hostPath: { path: "/" } }],
@@ -365,6 +392,8 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
         spec: {
           ...onControlPlane,
           tolerations: everywhere,
+          // Exception, see docs/pod-security.md: a machine that joins reaches the addresses of machines only, so the
+          // server listens on its machine's network. In everything else its container is restricted.
           hostNetwork: true,
           serviceAccountName: name,
           priorityClassName: "system-cluster-critical",
@@ -415,7 +444,8 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
                 { name: "tls", mountPath: folders.tls, readOnly: true },
                 ...(inputs.hasClientCa ? [{ name: "client-ca", mountPath: folders.clientCa, readOnly: true }] : []),
               ],
-              resources: { requests: { cpu: "20m", memory: "50Mi" } },
+              securityContext: restrictedContainer,
+              resources: resourcesOf("20m", "50Mi", memoryLimits.configServer),
             },
           ],
           volumes: [
@@ -432,58 +462,17 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
 /** Key of the ConfigMap with the authorities of client certificates. */
 export const clientCaKey = "ca-bundle.crt";
 
-/**
- * The rights of a joining machine before it has a certificate of its own: request one, and read the result. One account
- * per pool, since the account identifies the pool.
- */
-export function bootstrapRights(pools: readonly string[]): readonly KubeObject[] {
-  const name = made.nodeBootstrapper;
-  const accounts = pools.map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`);
-  const manifests = [
-    ...accounts.map((account) => ({
-      apiVersion: "v1",
-      kind: "ServiceAccount",
-      metadata: { name: account, namespace, labels: { [labels.nodeBootstrapper]: "" } },
-    })),
-    {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRole",
-      metadata: { name },
-      rules: [
-        {
-          apiGroups: ["certificates.k8s.io"],
-          resources: ["certificatesigningrequests"],
-          verbs: ["create", "get", "list", "watch"],
-        },
-      ],
+/** The accounts that machines request their first certificate with: one for each pool. */
+export const bootstrapAccounts = (pools: readonly string[]): readonly KubeObject[] =>
+  pools.map((pool) => ({
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: {
+      name: `${objects.nodeBootstrapperPrefix}${pool}`,
+      namespace: joinNamespace,
+      labels: { [labels.nodeBootstrapper]: "" },
     },
-    {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "ClusterRoleBinding",
-      metadata: { name },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
-      subjects: accounts.map((account) => ({ kind: "ServiceAccount", name: account, namespace })),
-    },
-    // The config server hands them out for a while; of accounts with other names it gets no token.
-    {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "Role",
-      metadata: { name, namespace },
-      rules:
-        accounts.length === 0
-          ? []
-          : [{ apiGroups: [""], resources: ["serviceaccounts/token"], verbs: ["create"], resourceNames: accounts }],
-    },
-    {
-      apiVersion: "rbac.authorization.k8s.io/v1",
-      kind: "RoleBinding",
-      metadata: { name, namespace },
-      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
-      subjects: [{ kind: "ServiceAccount", name: objects.configServer, namespace }],
-    },
-  ];
-  return manifests as unknown as readonly KubeObject[];
-}
+  }));
 
 /** The Service through which metrics readers find the state process, by a name that its certificate holds. */
 export function stateService(): KubeObject {

@@ -30,6 +30,10 @@ export interface OperatorMemory {
   isHandingOver: boolean;
   /** Since when the builder is deployed though no pool boots images (monotonic). */
   builderUnwantedSince: number | undefined;
+  /** When the roles and bindings were last read and found current (monotonic); `undefined`: they are read again. */
+  rightsCurrentSince: number | undefined;
+  /** The NetworkPolicy of earlier versions, which allows all outgoing traffic, is gone. */
+  isRetiredNetworkPolicyGone: boolean;
   /** What the log last reported of the config server. */
   readonly configServerLog: { access: ConfigServerAccess | undefined; tlsNotes: string };
   /** What was reported to the cluster's book of the upgrade to this version. */
@@ -46,6 +50,8 @@ export const operatorMemory = (): OperatorMemory => ({
   changingAuthorities: undefined,
   isHandingOver: false,
   builderUnwantedSince: undefined,
+  rightsCurrentSince: undefined,
+  isRetiredNetworkPolicyGone: false,
   configServerLog: { access: undefined, tlsNotes: "" },
   reported: { upgradeBegan: false, arrival: false },
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { memoryHost } from "../../test/support/hosts/memory-host.ts";
-import { namespace, objects } from "../api/names.ts";
+import { objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { controllerNames, controllersOf } from "../controller/run-controller.ts";
 import { certificateController } from "../daemon/certificate-controller.ts";
@@ -37,17 +37,20 @@ const processes: Readonly<Record<string, readonly Controller[]>> = {
   [objects.daemon]: [daemonController({ host, nodeName }), certificateController({ host, nodeName })],
 };
 
-/** What an account may, everywhere and in the namespace of the suite. */
-function rulesOf(account: string, kind: "ClusterRole" | "Role"): readonly Rule[] {
+/** What an account may in a namespace; `undefined`: everywhere. */
+function rulesOf(account: string, where: string | undefined): readonly Rule[] {
   return [...operatorRights(), ...componentRights()]
-    .filter((each) => each.kind === kind && each.metadata.name === account)
+    .filter(
+      ({ kind, metadata }) =>
+        (kind === "ClusterRole" || kind === "Role") && metadata.name === account && metadata.namespace === where,
+    )
     .flatMap((each) => (each as KubeObject & { readonly rules: readonly Rule[] }).rules);
 }
 
 function may(account: string, verb: "list" | "watch", { resource, selection = {} }: Watch): boolean {
   const rules = [
-    ...rulesOf(account, "ClusterRole"),
-    ...(selection.namespace === namespace ? rulesOf(account, "Role") : []),
+    ...rulesOf(account, undefined),
+    ...(selection.namespace === undefined ? [] : rulesOf(account, selection.namespace)),
   ];
   const [, name] = /^metadata\.name=([^,]+)$/.exec(selection.fieldSelector ?? "") ?? [];
   return rules.some(

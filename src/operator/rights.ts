@@ -1,8 +1,18 @@
 import { definedResources } from "../api/index.ts";
-import { configGroup, group, journals, namespace, objects, operatorGroup, signers } from "../api/names.ts";
+import {
+  buildNamespace,
+  configGroup,
+  group,
+  joinNamespace,
+  journals,
+  namespace,
+  objects,
+  operatorGroup,
+  signers,
+} from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { mergedRegistryCa } from "../core/render/controller-config-of.ts";
-import { guardNames, networkPolicyNames } from "./admission-policies.ts";
+import { buildNetworkPolicy, guardNames, networkPolicyNames, retiredNetworkPolicy } from "./admission-policies.ts";
 
 /**
  * What one component may ask of the API server. Scenarios on a real server hold it to this: a right that is never used
@@ -12,8 +22,8 @@ interface Rights {
   readonly account: string;
   readonly everywhere: readonly Rule[];
   readonly inOwnNamespace: readonly Rule[];
-  /** In the namespace `default`, where the API server wants Events about objects without a namespace. */
-  readonly inDefault?: readonly Rule[];
+  /** By the name of another namespace. */
+  readonly elsewhere?: Readonly<Record<string, readonly Rule[]>>;
 }
 
 interface Rule {
@@ -51,9 +61,11 @@ const components = [
   objects.configServer,
 ] as const;
 
+const rolesRead = [objects.operator, ...components, made.nodeBootstrapper];
+
 /**
- * The operator holds no more than it uses; to components it may give only the roles of their names (`bind`,
- * `escalate`).
+ * The operator holds no more than it uses. It reads the roles of the suite and can write none: who controls the operator
+ * gives no account a right that `install/` does not give it.
  */
 const operator: Rights = {
   account: objects.operator,
@@ -65,8 +77,7 @@ const operator: Rights = {
       ["get", ...apply],
       definedResources.map((resource) => resource.crd().metadata.name),
     ),
-    rule(rbac, ["clusterroles"], [...apply, "bind", "escalate"], [...components, made.nodeBootstrapper]),
-    rule(rbac, ["clusterrolebindings"], apply, [...components, made.nodeBootstrapper]),
+    rule(rbac, ["clusterroles", "clusterrolebindings"], ["get"], rolesRead),
     rule(admissionGroup, ["validatingadmissionpolicies", "validatingadmissionpolicybindings"], apply, [
       made.gate,
       ...guardNames,
@@ -108,22 +119,28 @@ const operator: Rights = {
     rule("apps", ["deployments", "daemonsets"], ["list", "watch", ...apply]),
     // The builder goes when no pool boots images any more, and nothing of its builds is left.
     rule("apps", ["deployments"], ["delete"], [objects.osBuilder]),
-    rule("batch", ["jobs"], ["list"]),
-    // One for each pool beside those of the components; those of pools that are gone go.
-    rule("", ["serviceaccounts"], ["list", "watch", ...apply, "delete"]),
+    rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
     rule("", ["services"], apply, [objects.controller, objects.state]),
-    rule(rbac, ["roles"], [...apply, "bind", "escalate"], [...components, made.nodeBootstrapper]),
-    rule(rbac, ["rolebindings"], apply, [...components, made.nodeBootstrapper]),
+    rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
     rule("", ["configmaps"], apply, [objects.kubeconfigData, objects.configServerCa]),
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
+    rule("networking.k8s.io", ["networkpolicies"], ["delete"], [retiredNetworkPolicy]),
     rule("", ["pods"], read),
     rule("", ["secrets"], [...read, ...apply]),
   ],
-  // What the daemon may there is given to it there.
-  inDefault: [
-    rule(rbac, ["roles"], [...apply, "bind", "escalate"], [objects.daemon]),
-    rule(rbac, ["rolebindings"], apply, [objects.daemon]),
-  ],
+  elsewhere: {
+    [buildNamespace]: [
+      rule("batch", ["jobs"], ["list"]),
+      rule("networking.k8s.io", ["networkpolicies"], apply, [buildNetworkPolicy]),
+      rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
+    ],
+    default: [rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead)],
+    [joinNamespace]: [
+      // One for each pool; those of pools that are gone go.
+      rule("", ["serviceaccounts"], ["list", "watch", ...apply, "delete"]),
+      rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
+    ],
+  },
 };
 
 const controller: Rights = {
@@ -186,7 +203,7 @@ const daemon: Rights = {
   ],
   inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData])],
   // The own-node policy leaves it those about its own Node and MachineConfigNode.
-  inDefault: [rule("", ["events"], apply)],
+  elsewhere: { default: [rule("", ["events"], apply)] },
 };
 
 /** It reads what the books are about, and writes books, health, and nothing that anybody acts on. */
@@ -240,11 +257,20 @@ const osBuilder: Rights = {
   ],
   inOwnNamespace: [
     rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
-    rule("batch", ["jobs"], [...read, "create", "delete"]),
-    rule("", ["pods"], ["list", "watch"]),
-    rule("", ["pods/log"], ["get"]),
-    rule("", ["configmaps", "secrets"], [...read, ...apply, "delete"]),
+    // Which Secrets are credentials of registries, MachineOSConfigs name.
+    rule("", ["configmaps", "secrets"], read),
+    // Of the reference's builder, which left one for each build.
+    rule("", ["configmaps"], ["delete"]),
   ],
+  // A pod may mount every Secret of its namespace: in the suite's own, the builder makes none.
+  elsewhere: {
+    [buildNamespace]: [
+      rule("batch", ["jobs"], [...read, "create", "delete"]),
+      rule("", ["pods"], ["list", "watch"]),
+      rule("", ["pods/log"], ["get"]),
+      rule("", ["configmaps", "secrets"], ["list", ...apply, "delete"]),
+    ],
+  },
 };
 
 /** It reads what a configuration is made of, and writes down who fetched one; of Secrets it sees none. */
@@ -274,9 +300,11 @@ const configServer: Rights = {
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ],
   inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData, objects.buildConfig])],
+  // Each account of that namespace is one that machines join with.
+  elsewhere: { [joinNamespace]: [rule("", ["serviceaccounts/token"], ["create"])] },
 };
 
-function manifestsOf({ account: name, everywhere, inOwnNamespace, inDefault = [] }: Rights): readonly KubeObject[] {
+function manifestsOf({ account: name, everywhere, inOwnNamespace, elsewhere = {} }: Rights): readonly KubeObject[] {
   const apiVersion = `${rbac}/v1`;
   const subjects = [{ kind: "ServiceAccount", name, namespace }];
   const within = (where: string, rules: readonly Rule[]) =>
@@ -302,15 +330,46 @@ function manifestsOf({ account: name, everywhere, inOwnNamespace, inDefault = []
       roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
       subjects,
     },
-    ...within(namespace, inOwnNamespace),
-    ...within("default", inDefault),
+    ...Object.entries({ [namespace]: inOwnNamespace, ...elsewhere }).flatMap(([where, rules]) => within(where, rules)),
   ];
   return manifests as unknown as readonly KubeObject[];
 }
 
-/** Account, roles and bindings of the operator itself; the installation creates them. */
+/** Account, roles and bindings of the operator itself. */
 export const operatorRights = (): readonly KubeObject[] => manifestsOf(operator);
 
-/** Accounts, roles and bindings of the components, which the operator gives them. */
+/** Accounts, roles and bindings of the components. */
 export const componentRights = (): readonly KubeObject[] =>
   [controller, daemon, state, osBuilder, configServer].flatMap(manifestsOf);
+
+/**
+ * The rights of a joining machine before it has a certificate of its own: request one, and read the result. The operator
+ * makes one account for each pool, since the account identifies the pool; their group is that of their namespace.
+ */
+export function bootstrapRights(): readonly KubeObject[] {
+  const name = made.nodeBootstrapper;
+  const apiVersion = `${rbac}/v1`;
+  const manifests = [
+    {
+      apiVersion,
+      kind: "ClusterRole",
+      metadata: { name },
+      rules: [rule("certificates.k8s.io", ["certificatesigningrequests"], ["create", ...read])],
+    },
+    {
+      apiVersion,
+      kind: "ClusterRoleBinding",
+      metadata: { name },
+      roleRef: { apiGroup: rbac, kind: "ClusterRole", name },
+      subjects: [{ apiGroup: rbac, kind: "Group", name: `system:serviceaccounts:${joinNamespace}` }],
+    },
+  ];
+  return manifests as unknown as readonly KubeObject[];
+}
+
+/** All rights of the suite. The installation creates them; the operator only compares them. */
+export const suiteRights = (): readonly KubeObject[] => [
+  ...operatorRights(),
+  ...componentRights(),
+  ...bootstrapRights(),
+];

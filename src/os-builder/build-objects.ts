@@ -2,10 +2,11 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import type { ConfigMap, Job, Pod, Secret } from "../api/foreign/kubernetes.ts";
-import { annotations, labels, namespace, objects } from "../api/names.ts";
+import { annotations, buildNamespace, labels, objects } from "../api/names.ts";
 import { type KubeObject, controlledBy } from "../api/schema/object.ts";
+import { restrictedContainer } from "../core/operator/pod-security.ts";
 import { type BuildFile, buildFiles, buildPaths, pieceName, printBuildFile } from "../core/build/image-build.ts";
-import type { BuildRequest, RunRef } from "./backend.ts";
+import type { BuildRequest, HostContent, RunRef } from "./backend.ts";
 
 /** A ConfigMap holds 1 MiB with all its keys, in base64 (k8s.io/kubernetes pkg/apis/core/validation, master). */
 export const pieceBytes = 640 * 1024;
@@ -50,17 +51,20 @@ export interface BuildObjects {
   readonly job: Job;
 }
 
-interface Auth {
+/** What a build is given of the suite's namespace: copies of it that lie beside its Job. */
+export interface Given {
   /** Texts of auth files. */
   readonly pull: string;
   readonly push: string;
+  /** What its steps see, as far as the cluster has it. */
+  readonly mounts: readonly { readonly kind: HostContent["kind"]; readonly source: Secret | ConfigMap }[];
 }
 
 /** Everything that one attempt needs in the API server. The same request gives the same objects. */
-export function buildObjects(request: BuildRequest, auth: Auth, options: BuildObjectOptions): BuildObjects {
+export function buildObjects(request: BuildRequest, given: Given, options: BuildObjectOptions): BuildObjects {
   const name = request.build.metadata.name;
   const common = {
-    namespace,
+    namespace: buildNamespace,
     labels: labelsOf(request),
     annotations: { [buildAnnotation]: name },
     ownerReferences: [
@@ -87,6 +91,17 @@ export function buildObjects(request: BuildRequest, auth: Auth, options: BuildOb
     type: "kubernetes.io/dockerconfigjson",
     data: { [buildFiles.auth]: encode(utf8ToBytes(text)) },
   });
+  const copiesOf = (wanted: "Secret" | "ConfigMap") =>
+    given.mounts
+      .filter(({ kind }) => request.mounts.some((mount) => mount.kind === kind && mount.source.kind === wanted))
+      .map(({ kind, source: { data, ...source } }) => ({
+        apiVersion: "v1",
+        kind: wanted,
+        metadata: { name: mountName(kind, name), ...common },
+        ...("type" in source ? { type: source.type } : {}),
+        ...("binaryData" in source ? { binaryData: source.binaryData } : {}),
+        data,
+      }));
   const pieces = contentPieces(request);
   const job = jobOf(request, options, pieces.length);
   return {
@@ -112,8 +127,13 @@ export function buildObjects(request: BuildRequest, auth: Auth, options: BuildOb
       ...(request.registries === undefined
         ? []
         : [configMap(`etc-registries-${name}`, { data: { [buildFiles.registries]: request.registries } })]),
+      ...(copiesOf("ConfigMap") as ConfigMap[]),
     ],
-    secrets: [secret(`base-${name}`, auth.pull), secret(`final-${name}`, auth.push)],
+    secrets: [
+      secret(`base-${name}`, given.pull),
+      secret(`final-${name}`, given.push),
+      ...(copiesOf("Secret") as Secret[]),
+    ],
     job: { ...job, metadata: { ...common, ...job.metadata } },
   };
 }
@@ -207,6 +227,9 @@ function buildFileOf(request: BuildRequest): BuildFile {
   };
 }
 
+/** Name of the copy of what steps see. */
+const mountName = (kind: HostContent["kind"], build: string): string => `${kind.toLowerCase()}-${build}`;
+
 type Volume = NonNullable<NonNullable<Pod["spec"]>["volumes"]>[number];
 
 /** Where the container finds its files, and what brings them. */
@@ -233,14 +256,17 @@ function mountedIn(request: BuildRequest, cacheFolder: string | undefined, piece
         [
           `${buildPaths.mounts}/${kind}`,
           source.kind === "Secret"
-            ? { secret: { secretName: source.name, optional: true } }
-            : { configMap: { name: source.name, optional: true } },
+            ? { secret: { secretName: mountName(kind, name), optional: true } }
+            : { configMap: { name: mountName(kind, name), optional: true } },
         ] as const,
     ),
     [buildPaths.work, { emptyDir: {} }],
     [
       buildPaths.cache,
-      cacheFolder === undefined ? { emptyDir: {} } : { hostPath: { path: cacheFolder, type: "DirectoryOrCreate" } },
+      // One for each pool: what a step of one pool leaves in it gets into no other pool's images.
+      cacheFolder === undefined
+        ? { emptyDir: {} }
+        : { hostPath: { path: `${cacheFolder}/${shortened(request.pool)}`, type: "DirectoryOrCreate" } },
     ],
   ];
 }
@@ -276,6 +302,11 @@ const placement = ({ cacheFolder, toleratesControlPlane, preferredNode }: BuildO
     : {}),
 });
 
+/** A step may take so many times the memory that the scheduler counts for its build; then it is ended. */
+const memoryHeadroom = 4;
+const multiplied = (quantity: string, times: number) =>
+  quantity.replace(/^[0-9.]+/, (amount) => String(Number(amount) * times));
+
 function containerOf(
   { proxy, limits }: BuildRequest,
   image: string,
@@ -295,13 +326,20 @@ function containerOf(
     env: Object.entries(environment).flatMap(([variable, value]) =>
       value === undefined ? [] : [{ name: variable, value }],
     ),
-    resources: { requests: { cpu: limits.cpu, memory: limits.memory, "ephemeral-storage": limits.storage } },
-    // newuidmap(1) gives the build its range of users; without it nothing but this one could own files.
+    resources: {
+      requests: { cpu: limits.cpu, memory: limits.memory, "ephemeral-storage": limits.storage },
+      limits: { memory: multiplied(limits.memory, memoryHeadroom) },
+    },
+    // Exceptions, see docs/pod-security.md. newuidmap(1) and newgidmap(1), which are set-user-ID or hold these two
+    // capabilities, give the build its range of users; without them no file of an image could belong to anybody but
+    // this one user. What they make, a user namespace with mounts, containerd's default filter of system calls refuses.
     securityContext: {
+      ...restrictedContainer,
       runAsUser: 1000,
       runAsGroup: 1000,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ["ALL"], add: ["SETUID", "SETGID"] },
+      allowPrivilegeEscalation: true,
+      capabilities: { drop: [...restrictedContainer.capabilities.drop], add: ["SETUID", "SETGID"] },
+      seccompProfile: { type: "Unconfined" },
     },
     terminationMessagePath: buildPaths.terminationMessage,
     terminationMessagePolicy: "FallbackToLogsOnError",
@@ -329,7 +367,8 @@ function jobOf(request: BuildRequest, options: BuildObjectOptions, pieces: numbe
         },
         spec: {
           restartPolicy: "Never",
-          serviceAccountName: objects.osBuilder,
+          priorityClassName: objects.buildPriority,
+          serviceAccountName: objects.buildAccount,
           automountServiceAccountToken: false,
           terminationGracePeriodSeconds: 10,
           nodeSelector: { [labels.os]: "linux", [labels.arch]: request.architecture },

@@ -3,7 +3,7 @@ import { createApiServer } from "../apiserver/server.ts";
 import { memoryStore } from "../apiserver/storage/memory-store.ts";
 import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
 import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
-import { labels, namespace } from "../api/names.ts";
+import { buildNamespace, labels, namespace } from "../api/names.ts";
 import { buildPaths, printOutcome, readBuildFile } from "../core/build/image-build.ts";
 import { createKubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -62,7 +62,8 @@ async function harness(more: Partial<JobBackendOptions> = {}) {
     random: systemRandom,
     userAgent: "test",
   });
-  await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+  for (const name of [namespace, buildNamespace])
+    await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
   const secret = (name: string, type: string, key: string, text: string) =>
     kube.create<Secret>(kubernetes.Secret, {
       apiVersion: "v1",
@@ -84,7 +85,7 @@ async function harness(more: Partial<JobBackendOptions> = {}) {
   });
   const names = async () => {
     const of = async (resource: typeof kubernetes.ConfigMap | typeof kubernetes.Secret | typeof kubernetes.Job) =>
-      (await kube.list(resource, { namespace, labelSelector: labels.ephemeralBuildObject })).items
+      (await kube.list(resource, { namespace: buildNamespace, labelSelector: labels.ephemeralBuildObject })).items
         .map(({ metadata }) => metadata.name)
         .sort();
     return {
@@ -95,13 +96,13 @@ async function harness(more: Partial<JobBackendOptions> = {}) {
   };
   /** The pod of the Job, as a kubelet would report it. */
   const pod = async (status: Pod["status"]) => {
-    const job = await kube.get(kubernetes.Job, { name: jobNameOf({ build, attempt: 1 }), namespace });
+    const job = await kube.get(kubernetes.Job, { name: jobNameOf({ build, attempt: 1 }), namespace: buildNamespace });
     const made: Pod = {
       apiVersion: "v1",
       kind: "Pod",
       metadata: {
         name: "pod",
-        namespace,
+        namespace: buildNamespace,
         labels: job?.spec?.template.metadata?.labels ?? {},
         ownerReferences: [
           { apiVersion: "batch/v1", kind: "Job", name: job?.metadata.name ?? "", uid: job?.metadata.uid ?? "" },
@@ -124,7 +125,7 @@ describe("builds in Jobs", () => {
       secrets: [`base-${build}`, `final-${build}`],
       jobs: [`build-${build}-1`],
     });
-    const job = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace });
+    const job = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace: buildNamespace });
     expect(job).toMatchObject({
       metadata: {
         ownerReferences: [{ kind: "MachineOSBuild", name: build, uid: "u1", controller: true }],
@@ -165,14 +166,14 @@ describe("builds in Jobs", () => {
       ]),
     );
     expect(mounted.get(buildPaths.cache)).toMatchObject({
-      hostPath: { path: "/var/cache/builds", type: "DirectoryOrCreate" },
+      hostPath: { path: "/var/cache/builds/worker", type: "DirectoryOrCreate" },
     });
     expect(mounted.get(`${buildPaths.mounts}/entitlement`)).toMatchObject({
-      secret: { secretName: "etc-pki-entitlement-worker", optional: true },
+      secret: { secretName: `entitlement-${build}`, optional: true },
     });
-    const { items: maps } = await kube.list<ConfigMap>(kubernetes.ConfigMap, { namespace });
+    const { items: maps } = await kube.list<ConfigMap>(kubernetes.ConfigMap, { namespace: buildNamespace });
     expect(JSON.stringify([maps, job])).not.toContain(base64("builder:s3cret"));
-    const { items: secrets } = await kube.list<Secret>(kubernetes.Secret, { namespace });
+    const { items: secrets } = await kube.list<Secret>(kubernetes.Secret, { namespace: buildNamespace });
     expect(
       secrets
         .filter(({ metadata }) => metadata.name.startsWith("base-"))
@@ -192,17 +193,19 @@ describe("builds in Jobs", () => {
   test("a run that is there already is taken over, with the secrets of now", async () => {
     const { kube, backend } = await harness();
     await backend.start(request, never);
-    const uid = (await kube.get(kubernetes.Job, { name: `build-${build}-1`, namespace }))?.metadata.uid;
+    const uid = (await kube.get(kubernetes.Job, { name: `build-${build}-1`, namespace: buildNamespace }))?.metadata.uid;
     await kube.patch(
       kubernetes.Secret,
       { name: "push", namespace },
       { type: "merge", body: { data: { ".dockerconfigjson": base64(`{"auths":${auth("rotated")}}`) } } },
     );
     await backend.start(request, never);
-    expect((await kube.get(kubernetes.Job, { name: `build-${build}-1`, namespace }))?.metadata.uid).toBe(uid);
+    expect(
+      (await kube.get(kubernetes.Job, { name: `build-${build}-1`, namespace: buildNamespace }))?.metadata.uid,
+    ).toBe(uid);
     expect(
       Buffer.from(
-        (await kube.get<Secret>(kubernetes.Secret, { name: `final-${build}`, namespace }))?.data?.[
+        (await kube.get<Secret>(kubernetes.Secret, { name: `final-${build}`, namespace: buildNamespace }))?.data?.[
           ".dockerconfigjson"
         ] ?? "",
         "base64",
@@ -217,7 +220,7 @@ describe("builds in Jobs", () => {
     await backend.start({ ...request, configLayer: { bytes, digest: "sha256:l", diffId: "sha256:d" } }, never);
     const { configMaps } = await names();
     expect(configMaps.filter((name) => name.startsWith("mc-"))).toEqual([0, 1, 2].map((i) => `mc-${build}-${i}`));
-    const { items } = await kube.list<ConfigMap>(kubernetes.ConfigMap, { namespace });
+    const { items } = await kube.list<ConfigMap>(kubernetes.ConfigMap, { namespace: buildNamespace });
     const pieces = new Map(
       items
         .flatMap(({ binaryData }) => Object.entries(binaryData ?? {}))
@@ -228,7 +231,7 @@ describe("builds in Jobs", () => {
         bytes,
       ),
     ).toBe(true);
-    const job = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace });
+    const job = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace: buildNamespace });
     expect(
       job?.spec?.template.spec?.containers[0]?.volumeMounts
         ?.map(({ mountPath }) => mountPath)
@@ -245,7 +248,8 @@ describe("builds in Jobs", () => {
     });
     await backend.start(request, never);
     expect(
-      (await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace }))?.spec?.template.spec?.tolerations,
+      (await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace: buildNamespace }))?.spec?.template
+        .spec?.tolerations,
     ).toMatchObject([{ key: labels.masterRole }, { key: labels.controlPlaneRole }]);
   });
 
@@ -276,11 +280,11 @@ describe("builds in Jobs", () => {
     await pod({ phase: "Running" });
     await backend.observe(run, never);
     await backend.start({ ...request, id: `${build}-2`, attempt: 2 }, never);
-    const next = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-2`, namespace });
+    const next = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-2`, namespace: buildNamespace });
     expect(
       next?.spec?.template.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution,
     ).toMatchObject([{ preference: { matchExpressions: [{ key: "kubernetes.io/hostname", values: ["worker-3"] }] } }]);
-    const first = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace });
+    const first = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace: buildNamespace });
     expect(first?.spec?.template.spec?.affinity).toBeUndefined();
   });
 
@@ -296,7 +300,7 @@ describe("builds in Jobs", () => {
     await kube
       .patch(
         kubernetes.Job,
-        { name: `build-${build}-1`, namespace },
+        { name: `build-${build}-1`, namespace: buildNamespace },
         { type: "merge", body: { metadata: { finalizers: null } } },
       )
       .catch(() => undefined); // In place of the garbage collector.

@@ -1,6 +1,6 @@
 import { McoError } from "../api/errors.ts";
 import { type ConfigMap, type Job, type Node, type Pod, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
-import { annotations, fieldManagers, labels, namespace } from "../api/names.ts";
+import { annotations, buildNamespace, fieldManagers, labels, namespace } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
 import { readStepMarker } from "../core/build/image-build.ts";
 import { type KubeClient, pathOf } from "../kube/kube-client.ts";
@@ -12,6 +12,7 @@ import type { Random } from "../ports/random.ts";
 import type { BuildBackend, BuildProblem, BuildRequest, LogLine, LogSelection, RunRef, RunState } from "./backend.ts";
 import {
   type BuildObjectOptions,
+  type Given,
   buildAnnotation,
   buildLabelOf,
   buildObjects,
@@ -47,8 +48,11 @@ const followMs = 1000;
 /** Makes images in pods: one Job for each attempt, whose container runs `mco build-image`. */
 export const jobBackend = (options: JobBackendOptions): BuildBackend => new JobBackend(options);
 
-const ofBuild = (build: string) => ({ namespace, labelSelector: `${labels.machineOSBuild}=${buildLabelOf(build)}` });
-const jobKey = (run: Pick<RunRef, "build" | "attempt">) => ({ name: jobNameOf(run), namespace });
+const ofBuild = (build: string) => ({
+  namespace: buildNamespace,
+  labelSelector: `${labels.machineOSBuild}=${buildLabelOf(build)}`,
+});
+const jobKey = (run: Pick<RunRef, "build" | "attempt">) => ({ name: jobNameOf(run), namespace: buildNamespace });
 
 class JobBackend implements BuildBackend {
   readonly kind = "job";
@@ -107,9 +111,10 @@ class JobBackend implements BuildBackend {
     const there = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
     if (there?.metadata.deletionTimestamp !== undefined)
       throw new McoError("MCO_BUILD_RUN_ENDING", { job: there.metadata.name });
-    const auth = {
+    const given: Given = {
       pull: await readAuth(this.#options.kube, request.auth.pull, "pull", signal),
       push: await readAuth(this.#options.kube, request.auth.push, "push", signal),
+      mounts: await this.#mountsOf(request, signal),
     };
     const objectOptions: BuildObjectOptions = {
       image: this.#options.image,
@@ -117,7 +122,7 @@ class JobBackend implements BuildBackend {
       toleratesControlPlane: await this.#onlyControlPlane(request.architecture, signal),
       preferredNode: this.#lastNodes.get(labelsOf(request)[labels.targetPool] ?? ""),
     };
-    const { configMaps, secrets, job } = buildObjects(request, auth, objectOptions);
+    const { configMaps, secrets, job } = buildObjects(request, given, objectOptions);
     for (const object of configMaps)
       await this.#options.kube.apply<ConfigMap>(kubernetes.ConfigMap, object, {
         owner: fieldManagers.osBuilder,
@@ -136,7 +141,7 @@ class JobBackend implements BuildBackend {
 
   watch(onChange: (build: string) => void): () => void {
     const stopping = new AbortController();
-    const selection = { namespace, labelSelector: labels.ephemeralBuildObject };
+    const selection = { namespace: buildNamespace, labelSelector: labels.ephemeralBuildObject };
     const notify = (object: KubeObject | undefined) => {
       const build = object?.metadata.annotations?.[buildAnnotation];
       if (build !== undefined) onChange(build);
@@ -205,7 +210,7 @@ class JobBackend implements BuildBackend {
   async list(signal: AbortSignal): Promise<readonly RunRef[]> {
     const { items } = await this.#options.kube.list<Job>(
       kubernetes.Job,
-      { namespace, labelSelector: labels.ephemeralBuildObject },
+      { namespace: buildNamespace, labelSelector: labels.ephemeralBuildObject },
       { signal },
     );
     return items.flatMap(({ metadata, status }): readonly RunRef[] => {
@@ -219,6 +224,24 @@ class JobBackend implements BuildBackend {
         : [{ id: runIdOf(build, attempt), build, attempt }];
     });
   }
+
+  /** What the steps of a build see, as the suite's namespace has it now. */
+  async #mountsOf({ mounts }: BuildRequest, signal: AbortSignal): Promise<Given["mounts"]> {
+    const found = await Promise.all(
+      mounts.map(async ({ kind, source }) => {
+        const key = { name: source.name, namespace };
+        return {
+          kind,
+          source:
+            source.kind === "Secret"
+              ? await this.#options.kube.get<Secret>(kubernetes.Secret, key, { signal })
+              : await this.#options.kube.get<ConfigMap>(kubernetes.ConfigMap, key, { signal }),
+        };
+      }),
+    );
+    return found.flatMap(({ kind, source }) => (source === undefined ? [] : [{ kind, source }]));
+  }
+
   /** Whether every node of an architecture is one of the control plane. */
   async #onlyControlPlane(architecture: string, signal: AbortSignal): Promise<boolean> {
     const { items } = await this.#options.kube.list<Node>(

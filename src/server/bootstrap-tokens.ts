@@ -1,4 +1,4 @@
-import { namespace, objects } from "../api/names.ts";
+import { joinNamespace, objects } from "../api/names.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -96,7 +96,7 @@ export class BootstrapTokens {
       kind: "TokenRequest",
       spec: { expirationSeconds: lifeSeconds },
     };
-    const target = `/api/v1/namespaces/${namespace}/serviceaccounts/${encodeURIComponent(bootstrapperOf(pool))}/token`;
+    const target = `/api/v1/namespaces/${joinNamespace}/serviceaccounts/${encodeURIComponent(bootstrapperOf(pool))}/token`;
     const answer = (await this.#options.kube.request(
       { method: "POST", target, headers: { "content-type": "application/json" }, body: JSON.stringify(body) },
       { signal },

@@ -223,7 +223,7 @@ describe("what reaches the port is bounded", () => {
     await expect(raw(all)).rejects.toThrow();
   });
 
-  test("connections of all addresses of one source [server-listener-15]", async () => {
+  test("connections of all addresses of one source [server-listener-16]", async () => {
     const it = await listening(hello, { connectionsOfOneSource: 2 }, undefined, (address) => address.slice(0, 8));
     const from = (localAddress: string) =>
       new Promise<boolean>((resolve) => {

@@ -11,7 +11,7 @@ import {
   kubernetes,
 } from "../../src/api/index.ts";
 import type { Resource } from "../../src/api/schema/object.ts";
-import { labels, namespace, nodeIdentity, objects, signers } from "../../src/api/names.ts";
+import { joinNamespace, labels, nodeIdentity, objects, signers } from "../../src/api/names.ts";
 import { connect } from "../../src/cli/connect.ts";
 import { bindingController, placeController } from "../../src/controller/binding-controller.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
@@ -106,7 +106,7 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       },
       { owner: prefix },
     );
-    const account = `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}worker`;
+    const account = `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}worker`;
     const group = "rbac.authorization.k8s.io";
     await kube.create(kubernetes.ClusterRole, {
       apiVersion: `${group}/v1`,

@@ -324,7 +324,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
         status: "False",
         reason: "OptedOut",
       });
-      expect((await cluster.kube.list(kubernetes.Job, { namespace })).items).toEqual([]);
+      expect((await cluster.kube.list(kubernetes.Job, { namespace: names.buildNamespace })).items).toEqual([]);
     },
   );
 

@@ -19,7 +19,7 @@ import {
   admissionService,
   admissionWebhook,
   builtInPools,
-  bootstrapRights,
+  bootstrapAccounts,
   builderDeployment,
   configServerDaemonSet,
   configServerPorts,
@@ -30,7 +30,6 @@ import {
   stateMetrics,
   stateService,
 } from "../../src/operator/manifests.ts";
-import { componentRights } from "../../src/operator/rights.ts";
 import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from "../support/test-cluster.ts";
 import { endScenario } from "../support/end-scenario.ts";
 
@@ -131,7 +130,6 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     const byService = { ...admissionWebhook({ address: undefined, ca: "ca" }), metadata: { name: "by-service" } };
     const byOperator: readonly KubeObject[] = [
       ...definedResources.map((resource) => resource.crd()),
-      ...componentRights(),
       ...gate(),
       controllerDeployment(inputs),
       stateDeployment(inputs, 1),
@@ -145,7 +143,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
         tls: [],
         hasClientCa: true,
       }),
-      ...bootstrapRights(["worker"]),
+      ...bootstrapAccounts(["worker"]),
       admissionService(),
       stateService(),
       byService,

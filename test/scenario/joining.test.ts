@@ -130,7 +130,8 @@ describe.skipIf(!hasApiServer)("a machine that joins", () => {
         (await cluster.kube.list(kubernetes.CertificateSigningRequest)).items
           .filter(
             ({ spec }) =>
-              spec.username === `system:serviceaccount:${namespace}:${objects.nodeBootstrapperPrefix}worker` ||
+              spec.username ===
+                `system:serviceaccount:${names.joinNamespace}:${objects.nodeBootstrapperPrefix}worker` ||
               spec.username === `system:node:${name}`,
           )
           .map(({ status }) => status?.conditions?.map(({ type, reason }) => `${type} ${reason}`).join())

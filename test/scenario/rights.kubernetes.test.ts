@@ -35,9 +35,8 @@ const accounts = [...new Set(granted.map(({ account }) => account))];
 
 /** Rights that the API server asks for while it answers a request for another one: no audit line names them. */
 function isAskedWithin({ verb, resource }: { readonly verb: string; readonly resource: string }): boolean {
-  // kubernetes/kubernetes pkg/registry/rbac, plugin/pkg/admission/gc, plugin/pkg/admission/certificates/approval
-  // (v1.34)
-  return verb === "bind" || verb === "escalate" || verb === "approve" || resource.endsWith("/finalizers");
+  // kubernetes/kubernetes plugin/pkg/admission/gc, plugin/pkg/admission/certificates/approval (v1.34)
+  return verb === "approve" || resource.endsWith("/finalizers");
 }
 
 /** Rights that only other clusters make use of. */

@@ -9,7 +9,7 @@ import { JoinPlace } from "../../src/api/kinds/join-place.ts";
 import { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../../src/api/kinds/node-binding.ts";
 import { ProvisioningToken } from "../../src/api/kinds/provisioning-token.ts";
-import { annotations, hostPaths, namespace, objects } from "../../src/api/names.ts";
+import { annotations, hostPaths, joinNamespace, namespace, objects } from "../../src/api/names.ts";
 import { runClusterControllers } from "../../src/cluster/controllers/run-cluster-controllers.ts";
 import { enterCluster, renewCertificates, servingCertificate } from "../../src/cluster/host/enter-cluster.ts";
 import { forgetInstallation, installMachine, pointerPath } from "../../src/cluster/host/install-machine.ts";
@@ -126,12 +126,13 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
       machineConfigSelector: { matchLabels: {} },
     },
   } as never);
-  await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+  for (const name of [namespace, joinNamespace])
+    await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
   const account = `${objects.nodeBootstrapperPrefix}${pool}`;
   await kube.create(kubernetes.ServiceAccount, {
     apiVersion: "v1",
     kind: "ServiceAccount",
-    metadata: { name: account, namespace },
+    metadata: { name: account, namespace: joinNamespace },
   });
   const rbac = "rbac.authorization.k8s.io";
   await kube.create(kubernetes.ClusterRoleBinding, {
@@ -139,7 +140,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
     kind: "ClusterRoleBinding",
     metadata: { name: account },
     roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "system:node-bootstrapper" },
-    subjects: [{ kind: "ServiceAccount", name: account, namespace }],
+    subjects: [{ kind: "ServiceAccount", name: account, namespace: joinNamespace }],
   } as never);
 
   const controllers = [
@@ -181,7 +182,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
   async function served(): Promise<object> {
     const asked = (await kube.request({
       method: "POST",
-      target: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`,
+      target: `/api/v1/namespaces/${joinNamespace}/serviceaccounts/${account}/token`,
       headers: { "content-type": "application/json" },
       body: JSON.stringify({
         apiVersion: "authentication.k8s.io/v1",

@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
 import { memoryStore } from "../../src/apiserver/storage/memory-store.ts";
+import { sharedSecretKeys } from "../../src/apiserver/access/service-account-tokens.ts";
 import { createApiServer } from "../../src/apiserver/server.ts";
 import { definedResources } from "../../src/api/index.ts";
 import { kubernetes } from "../../src/api/foreign/kubernetes.ts";
@@ -8,6 +9,7 @@ import { labels, namespace, objects } from "../../src/api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../../src/api/schema/object.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
+import { installManifests } from "../../src/operator/install-manifests.ts";
 import { type RunOperatorOptions, runOperator } from "../../src/operator/run-operator.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import { systemClock, systemRandom } from "../../src/ports/node/index.ts";
@@ -41,6 +43,7 @@ export async function startOperator(
     clock: systemClock,
     random: systemRandom,
     log: silentLogger,
+    tokenKeys: sharedSecretKeys(systemRandom.bytes(32)),
     bootstrap: { rootCertificates: "-----BEGIN CERTIFICATE-----\n" },
   });
   const as = (user: User) =>
@@ -58,6 +61,7 @@ export async function startOperator(
     ["worker-0", "worker"],
   ] as const)
     await addNode(kube, name, role, "127.9.9.10");
+  await giveRights(kube);
   await prepare(kube);
   const journal = memoryJournal();
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal, ...more };
@@ -94,6 +98,17 @@ export async function startOperator(
     end = operator(version, image);
   };
   return { kube, as, replaceOperator, logLevel: () => logLevel, lines: () => journal.lines };
+}
+
+/** What an administrator applies of install/ beside the operator itself. */
+async function giveRights(kube: KubeClient): Promise<void> {
+  const install = installManifests({ image: "suite:1", osImage: "os@sha256:0", version: "1.0.0" });
+  for (const manifest of install) {
+    if (manifest.kind === "Deployment" || manifest.kind === "ConfigMap") continue;
+    const resource = Object.values<Resource>(kubernetes).find(({ kind }) => kind === manifest.kind);
+    if (resource === undefined) throw new Error(`the harness cannot apply a ${manifest.kind}`);
+    await kube.apply(resource, manifest, { owner: "administrator", force: true });
+  }
 }
 
 /** A machine that reports an address. */

@@ -8,7 +8,7 @@ import { ControllerConfig } from "../../src/api/kinds/controller-config.ts";
 import { definedResources, kubernetes } from "../../src/api/index.ts";
 import { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
-import { namespace, objects } from "../../src/api/names.ts";
+import { joinNamespace, namespace, objects } from "../../src/api/names.ts";
 import { ProvisioningToken } from "../../src/api/kinds/provisioning-token.ts";
 import { tokenHash } from "../../src/core/join/provisioning-token.ts";
 import { tlsOfFlags } from "../../src/core/certificates/tls-profile.ts";
@@ -137,7 +137,8 @@ export class ServerHarness {
     for (const resource of definedResources)
       await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test" });
     const harness = new ServerHarness(kube, transport, authority);
-    await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+    for (const name of [namespace, joinNamespace])
+      await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     await kube.create(ControllerConfig, {
       apiVersion: ControllerConfig.apiVersion,
       kind: "ControllerConfig",
@@ -175,7 +176,7 @@ export class ServerHarness {
     await this.kube.create(kubernetes.ServiceAccount, {
       apiVersion: "v1",
       kind: "ServiceAccount",
-      metadata: { name: bootstrapperOf(name), namespace },
+      metadata: { name: bootstrapperOf(name), namespace: joinNamespace },
     });
     await this.kube.create(MachineConfigPool, {
       apiVersion: MachineConfigPool.apiVersion,

@@ -110,6 +110,12 @@ export const kubernetes = {
     "validatingadmissionpolicybindings",
     "Cluster",
   ),
+  PriorityClass: resource<KubeObject & { readonly value: number }>(
+    "scheduling.k8s.io/v1",
+    "PriorityClass",
+    "priorityclasses",
+    "Cluster",
+  ),
   CustomResourceDefinition: resource<CustomResourceDefinition>(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",

@@ -23,6 +23,8 @@ export const buildConfigKeys = {
   cpu: "buildCpu",
   memory: "buildMemory",
   storage: "buildStorage",
+  /** Ours: ports of registries that the builder and its builds may reach, with commas between them. */
+  registryPorts: "registryPorts",
   /** Ours: finished builds of each pool that are kept, and whether the builder only reports what it would remove. */
   keepSucceeded: "keepSucceededBuilds",
   keepFailed: "keepFailedBuilds",
@@ -50,6 +52,8 @@ export interface BuildSettings {
   /** Milliseconds that the deletion of a MachineOSConfig has no consequences for machines. */
   readonly optOutGraceMs: number;
   readonly limits: BuildLimits;
+  /** Ports of registries that the builder and its builds may reach. */
+  readonly registryPorts: readonly number[];
   /** Finished builds of each pool that are kept. */
   readonly keptBuilds: { readonly succeeded: number; readonly failed: number };
   /** The builder reports what it would remove, and removes nothing. */
@@ -74,6 +78,8 @@ const timeoutRule: NumberRule = { least: 10, most: 99_999, otherwise: 3600, abov
 const keptRule = (otherwise: number): NumberRule => ({ least: 0, most: 999, otherwise, above: "otherwise" });
 const longestPushSeconds = 600;
 const defaultQuantities = { cpu: "500m", memory: "1Gi", storage: "20Gi" } as const;
+const defaultRegistryPorts: readonly number[] = [443, 5000];
+const mostPorts = 20;
 const quantityPattern = /^([0-9]{1,12})(\.[0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
 /** Characters of a wrong value that a message quotes. */
 const quotedLength = 40;
@@ -94,6 +100,13 @@ const readQuantity = (text: string, otherwise: string): Reading<string> =>
   quantityPattern.test(text)
     ? { verdict: "value", value: text }
     : { verdict: "wrong", value: otherwise, expected: "not a quantity" };
+
+function readPorts(text: string): Reading<readonly number[]> {
+  const words = text.split(",").map((word) => word.trim());
+  return words.length <= mostPorts && words.every((word) => /^[1-9]\d{0,4}$/.test(word) && Number(word) <= 65_535)
+    ? { verdict: "value", value: words.map(Number) }
+    : { verdict: "wrong", value: defaultRegistryPorts, expected: "not a list of ports" };
+}
 
 function readSwitch(text: string): Reading<boolean> {
   const word = text.toLowerCase();
@@ -138,6 +151,7 @@ export function buildSettings(data: Data | undefined): BuildSettings {
       memory: quantity(buildConfigKeys.memory, defaultQuantities.memory),
       storage: quantity(buildConfigKeys.storage, defaultQuantities.storage),
     },
+    registryPorts: read(buildConfigKeys.registryPorts, defaultRegistryPorts, readPorts),
     keptBuilds: {
       succeeded: number(buildConfigKeys.keepSucceeded, keptRule(pruneRules.succeeded)),
       failed: number(buildConfigKeys.keepFailed, keptRule(pruneRules.failed)),

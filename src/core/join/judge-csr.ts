@@ -24,7 +24,7 @@ export interface NameBinding {
 
 /** Everything that decides about a CertificateSigningRequest. */
 export interface CsrFacts {
-  /** Namespace of the suite, where the accounts of bootstrapping machines are. */
+  /** Namespace of the accounts that machines join with. */
   readonly namespace: string;
   readonly requester: { readonly username: string; readonly groups: readonly string[] };
   /** `undefined`: what it asks for cannot be read. */

@@ -9,7 +9,13 @@ import { type PoolFacts, type PoolProgress, poolLine, poolProgress } from "../po
 export type TaskOutcome =
   | { readonly task: string; readonly kind: "done" }
   | { readonly task: string; readonly kind: "progressing"; readonly message: string }
-  | { readonly task: string; readonly kind: "failed"; readonly message: string };
+  | {
+      readonly task: string;
+      readonly kind: "failed";
+      readonly message: string;
+      /** Of the condition Degraded; without it, the task's name and `Failed`. */
+      readonly reason?: "RightsOutdated";
+    };
 
 export interface OperatorFacts {
   readonly version: string;
@@ -103,7 +109,7 @@ export function clusterOperatorConditions(facts: OperatorFacts, before: Conditio
       ? {
           type: "Degraded",
           status: "True",
-          reason: `${firstFailed.task}Failed`,
+          reason: firstFailed.reason ?? `${firstFailed.task}Failed`,
           message: failed.map(({ task, message }) => `${task}: ${message}`).join("; "),
         }
       : trouble.length > 0

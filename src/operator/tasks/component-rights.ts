@@ -1,29 +1,66 @@
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import type { KubeObject, Resource } from "../../api/schema/object.ts";
-import { applyAll } from "../apply-manifest.ts";
+import { type Right, type RightsDecision, decideRights } from "../../core/operator/decide-rights.ts";
+import { isForbidden } from "../../kube/kube-error.ts";
+import { applyAll, reapplyMs } from "../apply-manifest.ts";
 import { gate } from "../manifests.ts";
-import { type OperatorTask, done } from "../operator-task.ts";
-import { componentRights as rightsOfComponents } from "../rights.ts";
+import { type OperatorTask, type TaskContext, type TaskResult, done } from "../operator-task.ts";
+import { suiteRights } from "../rights.ts";
 
-const kinds: readonly Resource[] = [
-  kubernetes.ServiceAccount,
+const compared: readonly Resource[] = [
   kubernetes.ClusterRole,
   kubernetes.ClusterRoleBinding,
   kubernetes.Role,
   kubernetes.RoleBinding,
+];
+const applied: readonly Resource[] = [
   kubernetes.ValidatingAdmissionPolicy,
   kubernetes.ValidatingAdmissionPolicyBinding,
 ];
 
-/** What the components may do. Nothing of it is watched: it is applied again now and then. */
-export const componentRights: OperatorTask<undefined, readonly KubeObject[]> = {
+/**
+ * What the components may do. `install/` carries their accounts, roles and bindings: the operator compares them with
+ * what it needs, and cannot write them. Nothing of it is watched: it is read again now and then.
+ */
+export const componentRights: OperatorTask<readonly Right[] | "read before", RightsDecision> = {
   name: "RBAC",
   watches: [],
-  observe: () => undefined,
-  decide: () => [...rightsOfComponents(), ...gate()],
+  observe: async (context) => (isRecent(context) ? "read before" : Promise.all(neededRights().map(foundIn(context)))),
+  decide: (rights) => (rights === "read before" ? { verdict: "current" } : decideRights(rights)),
 
-  async perform(manifests, context) {
-    await applyAll(kinds, manifests, context);
-    return done;
+  async perform(decision, context) {
+    await applyAll(applied, gate(), context);
+    return resultOf(decision, context);
   },
 };
+
+const isRecent = ({ clock, memory: { rightsCurrentSince } }: TaskContext): boolean =>
+  rightsCurrentSince !== undefined && clock.monotonic() - rightsCurrentSince < reapplyMs;
+
+const neededRights = (): readonly KubeObject[] =>
+  suiteRights().filter(({ kind }) => compared.some((resource) => resource.kind === kind));
+
+const foundIn =
+  ({ kube, signal }: TaskContext) =>
+  async (needed: KubeObject): Promise<Right> => {
+    const resource = compared.find(({ kind }) => kind === needed.kind);
+    if (resource === undefined) throw new Error(`bug: ${needed.kind} is not compared`);
+    try {
+      return { needed, found: (await kube.get(resource, needed.metadata, { signal })) ?? "absent" };
+    } catch (error) {
+      if (isForbidden(error)) return { needed, found: "refused" };
+      throw error;
+    }
+  };
+
+function resultOf(decision: RightsDecision, { clock, memory }: TaskContext): TaskResult {
+  switch (decision.verdict) {
+    case "current":
+      memory.rightsCurrentSince ??= clock.monotonic();
+      if (clock.monotonic() - memory.rightsCurrentSince >= reapplyMs) memory.rightsCurrentSince = clock.monotonic();
+      return done;
+    case "outdated":
+      memory.rightsCurrentSince = undefined;
+      return { kind: "failed", reason: "RightsOutdated", message: decision.message };
+  }
+}

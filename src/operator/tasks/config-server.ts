@@ -1,8 +1,8 @@
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
-import { namespace, objects } from "../../api/names.ts";
-import { type KubeObject, type Resource, keyOf } from "../../api/schema/object.ts";
+import { joinNamespace, namespace, objects } from "../../api/names.ts";
+import { type KubeObject, keyOf } from "../../api/schema/object.ts";
 import { type TlsSecurityProfile, tlsOfProfile } from "../../core/certificates/tls-profile.ts";
 import {
   type ConfigServerAccess,
@@ -15,7 +15,7 @@ import { applyManifest, forgetApplied } from "../apply-manifest.ts";
 import { nodeBootstrappers, observeClusterInfo, observeTlsProfile, ownMap } from "../cluster-sources.ts";
 import { isLoopbackAddress, manifestInputs } from "../components.ts";
 import { keepConfigServerCertificates } from "../config-server-certificates.ts";
-import { bootstrapRights, clientCaKey, configServerDaemonSet, tlsFlags, tlsFlagsIn } from "../manifests.ts";
+import { bootstrapAccounts, clientCaKey, configServerDaemonSet, tlsFlags, tlsFlagsIn } from "../manifests.ts";
 import { runOf, settingsIn } from "../operator-options.ts";
 import { type OperatorTask, type TaskContext, done, failed, progressing } from "../operator-task.ts";
 import {
@@ -59,9 +59,9 @@ type Decision =
   | {
       readonly do: "serve";
       readonly serving: Serving;
-      /** Rights of the machines that join, by pool. */
-      readonly rights: readonly KubeObject[];
-      /** Rights whose account is gone: they are applied again. */
+      /** What machines join with, by pool. */
+      readonly wanted: readonly KubeObject[];
+      /** Accounts that are gone: they are applied again. */
       readonly missingAccounts: readonly string[];
       /** Accounts of pools that are gone. */
       readonly removed: readonly { readonly name: string; readonly uid: string }[];
@@ -70,14 +70,6 @@ type Decision =
       /** What is wrong with the settings. */
       readonly problems: readonly string[];
     };
-
-const kinds: readonly Resource[] = [
-  kubernetes.ServiceAccount,
-  kubernetes.ClusterRole,
-  kubernetes.ClusterRoleBinding,
-  kubernetes.Role,
-  kubernetes.RoleBinding,
-];
 
 /** What serves machines that join: its certificates, what they join with, and its pods on the control plane. */
 export const configServer: OperatorTask<View, Decision> = {
@@ -122,7 +114,7 @@ export const configServer: OperatorTask<View, Decision> = {
     if (addresses.length === 0) return { do: "wait", message: "waiting for a control-plane machine to run on" };
     const { access, problem } = configServerAccess(facts.machineConfiguration);
     const tls = tlsOfProfile(view.tlsProfile);
-    const rights = bootstrapRights(pools);
+    const wanted = bootstrapAccounts(pools);
     const known = new Set(accounts.map(keyOf));
     return {
       do: "serve",
@@ -135,10 +127,8 @@ export const configServer: OperatorTask<View, Decision> = {
         tls: tls.verdict === "settings" ? tlsFlags(tls.settings.minVersion, tls.flags) : tlsFlagsIn(view.arguments),
         hasClientCa: view.hasClientCa,
       },
-      rights,
-      missingAccounts: rights
-        .filter((manifest) => manifest.kind === kubernetes.ServiceAccount.kind && !known.has(keyOf(manifest)))
-        .map(keyOf),
+      wanted,
+      missingAccounts: wanted.map(keyOf).filter((key) => !known.has(key)),
       removed: removedAccounts(accounts, pools),
       tlsNotes: tls.verdict === "settings" ? tls.notes.join("; ") : "",
       problems: [
@@ -157,10 +147,7 @@ export const configServer: OperatorTask<View, Decision> = {
         await keepCertificates(hosts, context);
         await removeAccounts(decision.removed, context);
         for (const key of decision.missingAccounts) forgetApplied(kubernetes.ServiceAccount.kind, key, context);
-        for (const manifest of decision.rights) {
-          const resource = kinds.find(({ kind }) => kind === manifest.kind);
-          if (resource !== undefined) await applyManifest(resource, manifest, context);
-        }
+        for (const manifest of decision.wanted) await applyManifest(kubernetes.ServiceAccount, manifest, context);
         logSettings(serving.access, decision.tlsNotes, context);
         await applyManifest(
           kubernetes.DaemonSet,
@@ -197,8 +184,8 @@ async function removeAccounts(
 ): Promise<void> {
   const { kube, log, signal } = context;
   for (const { name, uid } of accounts) {
-    await kube.delete(kubernetes.ServiceAccount, { name, namespace }, { uid, signal });
-    forgetApplied(kubernetes.ServiceAccount.kind, `${namespace}/${name}`, context);
+    await kube.delete(kubernetes.ServiceAccount, { name, namespace: joinNamespace }, { uid, signal });
+    forgetApplied(kubernetes.ServiceAccount.kind, `${joinNamespace}/${name}`, context);
     log.info({ account: name }, "the account of a pool that is gone is removed");
   }
 }

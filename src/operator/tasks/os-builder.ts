@@ -1,7 +1,15 @@
 import { type Secret, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
-import { annotations, finalizers, labels, machineOSConfigConditions, namespace, objects } from "../../api/names.ts";
+import {
+  annotations,
+  buildNamespace,
+  finalizers,
+  labels,
+  machineOSConfigConditions,
+  namespace,
+  objects,
+} from "../../api/names.ts";
 import { type KubeObject, conditionOf } from "../../api/schema/object.ts";
 import { layeringTold } from "../../core/build/build-conditions.ts";
 import { buildSettings } from "../../core/build/build-settings.ts";
@@ -73,7 +81,13 @@ async function observe(context: TaskContext): Promise<BuilderFacts> {
   const jobs =
     !isDeployed || isWanted || leaving.length > 0
       ? []
-      : (await kube.list(kubernetes.Job, { namespace, labelSelector: labels.ephemeralBuildObject }, { signal })).items;
+      : (
+          await kube.list(
+            kubernetes.Job,
+            { namespace: buildNamespace, labelSelector: labels.ephemeralBuildObject },
+            { signal },
+          )
+        ).items;
   return {
     isWanted,
     leaving: namesOf(leaving),

@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import type { KubeObject } from "../../api/schema/object.ts";
+import { type Right, decideRights } from "./decide-rights.ts";
+
+const role = (verbs: readonly string[], name = "machine-config-controller") =>
+  ({
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "ClusterRole",
+    metadata: { name },
+    rules: [{ apiGroups: [""], resources: ["nodes"], verbs }],
+  }) as KubeObject;
+const binding = (subject: string) =>
+  ({
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "ClusterRoleBinding",
+    metadata: { name: "machine-config-controller" },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "machine-config-controller" },
+    subjects: [{ kind: "ServiceAccount", name: subject, namespace: "n" }],
+  }) as KubeObject;
+const needed = role(["get"]);
+
+describe("decideRights", () => {
+  test.for<{ title: string; right: Right; is: string }>([
+    {
+      title: "equal rules are current, whatever else the object has",
+      right: {
+        needed,
+        found: { ...needed, metadata: { ...needed.metadata, resourceVersion: "7", labels: { a: "b" } } },
+      },
+      is: "current",
+    },
+    { title: "a missing role is outdated", right: { needed, found: "absent" }, is: "is missing" },
+    { title: "a role that cannot be read is outdated", right: { needed, found: "refused" }, is: "may not be read" },
+    { title: "a role with fewer verbs is outdated", right: { needed, found: role([]) }, is: "differs" },
+    {
+      title: "a role with more verbs is outdated, since no component keeps what it had before",
+      right: { needed, found: role(["get", "delete"]) },
+      is: "differs",
+    },
+    {
+      title: "a binding of another account is outdated",
+      right: { needed: binding("machine-config-controller"), found: binding("somebody") },
+      is: "ClusterRoleBinding machine-config-controller differs",
+    },
+  ])("$title", ({ right, is }) => {
+    const decision = decideRights([right]);
+    expect(decision.verdict === "outdated" ? decision.message : decision.verdict).toContain(is);
+  });
+
+  test("names the remedy, and not more objects than help", () => {
+    const decision = decideRights(
+      ["a", "b", "c", "d", "e", "f", "g"].map((name) => ({ needed: role(["get"], name), found: "absent" })),
+    );
+    expect(decision).toEqual({
+      verdict: "outdated",
+      message:
+        "the rights of the suite are not those of this version (ClusterRole a is missing, ClusterRole b is missing, ClusterRole c is missing, ClusterRole d is missing, ClusterRole e is missing and 2 more); an administrator mends it with: kubectl apply -f install/namespace.yaml -f install/rights.yaml",
+    });
+  });
+});

@@ -1,0 +1,44 @@
+import type { KubeObject } from "../../api/schema/object.ts";
+import { listText } from "../text/list-text.ts";
+import { equalValues } from "../../ignition/canonical.ts";
+
+/** A role or binding that the suite needs, beside the one that the cluster has. */
+export interface Right {
+  readonly needed: KubeObject;
+  /** `refused`: the operator may not read it. */
+  readonly found: KubeObject | "absent" | "refused";
+}
+
+export type RightsDecision =
+  | { readonly verdict: "current" }
+  /** An administrator has to apply what `install/` carries: the operator may write no roles. */
+  | { readonly verdict: "outdated"; readonly message: string };
+
+/** Files of `install/` that bring the rights, with the namespaces that they lie in. */
+const remedy = "kubectl apply -f install/namespace.yaml -f install/rights.yaml";
+/** More names help nobody: the remedy is the same for all of them. */
+const mostNamed = 5;
+
+/**
+ * Compares the cluster's roles and bindings with those that this version needs. Rights beyond what is needed are
+ * outdated too: a component keeps none that it had in an earlier version.
+ */
+export function decideRights(rights: readonly Right[]): RightsDecision {
+  const wrong = rights.flatMap(({ needed, found }) => {
+    const name = `${needed.kind} ${needed.metadata.name}`;
+    if (found === "absent") return [`${name} is missing`];
+    if (found === "refused") return [`${name} may not be read`];
+    return equalValues(grantOf(needed), grantOf(found)) ? [] : [`${name} differs`];
+  });
+  if (wrong.length === 0) return { verdict: "current" };
+  return {
+    verdict: "outdated",
+    message: `the rights of the suite are not those of this version (${listText(wrong, mostNamed)}); an administrator mends it with: ${remedy}`,
+  };
+}
+
+/** The part of a role or binding that says who may do what. */
+function grantOf(object: KubeObject): readonly unknown[] {
+  const { rules, aggregationRule, roleRef, subjects } = object as KubeObject & Readonly<Record<string, unknown>>;
+  return [rules ?? [], aggregationRule, roleRef, subjects ?? []];
+}
