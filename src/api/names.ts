@@ -191,8 +191,6 @@ export const labels = {
 } as const;
 
 export const finalizers = {
-  /** Ours, on rendered configs that something uses: a deletion waits for the controller. */
-  renderedInUse: `${prefix}rendered-in-use`,
   /** Ours: the os-builder stops and removes the objects of a MachineOSConfig. */
   osBuildCleanup: `${prefix}os-build-cleanup`,
 } as const;

@@ -3,7 +3,7 @@ import { type Harness, updatedPool } from "../../test/support/control-plane-harn
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
-import { annotations, finalizers } from "../api/names.ts";
+import { annotations } from "../api/names.ts";
 import { poolOfRendered } from "../core/config/is-rendered.ts";
 
 const hour = 3_600_000;
@@ -108,26 +108,6 @@ describe("rendered configs", () => {
         ),
       ),
     ]);
-  });
-
-  test("in use stay when they are deleted while no controller runs, and those that nothing uses go [collect-controller-6]", async () => {
-    const { harness, first, process: controller } = await updatedPool(["w0"]);
-    const second = await next(harness, "2", ["w0"]);
-    await harness.pass(400_000);
-    controller.abort();
-    await harness.pass(60_000);
-    for (const name of [first, second]) await harness.act(() => harness.kube.delete(MachineConfig, { name }));
-    await harness.pass(60_000);
-    expect(await stored(harness)).toEqual([second]);
-    // Daemons and mirrored pods still read it.
-    const kept = await harness.act(() => harness.kube.get(MachineConfig, { name: second }));
-    expect(kept?.spec.config).toBeDefined();
-    harness.start("again");
-    await harness.pass(60_000);
-    const now = await harness.act(() => harness.kube.get(MachineConfig, { name: second }));
-    expect(now?.metadata.deletionTimestamp).toBeUndefined();
-    expect(now?.spec).toEqual(kept?.spec);
-    expect(now?.metadata.finalizers).toContain(finalizers.renderedInUse);
   });
 
   test("that are deleted and not used stay away [collect-controller-4]", async () => {

@@ -3,7 +3,7 @@ import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
-import { annotations, fieldManagers, finalizers } from "../api/names.ts";
+import { annotations, fieldManagers } from "../api/names.ts";
 import { type KubeObject, timestampOf } from "../api/schema/object.ts";
 import { poolPolicy } from "../core/pool/pool-policy.ts";
 import { poolOfRendered } from "../core/config/is-rendered.ts";
@@ -19,7 +19,7 @@ import {
   usesOfPool,
 } from "../core/pool/retained-configs.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
-import { isAlreadyExists, isConflict, isForbidden, isNotFound } from "../kube/kube-error.ts";
+import { isAlreadyExists, isConflict, isForbidden } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 import { trimBuild, trimMachineConfig, trimNode } from "../core/pool/trim.ts";
 import { listText } from "../core/text/list-text.ts";
@@ -64,27 +64,24 @@ interface CollectMemory {
 
 /**
  * Removes rendered configs that nothing uses, after a quiet time, except the last few of each pool. Recreates a config
- * that was deleted while something uses it; the render controller recreates the target of a pool from its members. A
- * finalizer on configs in use keeps them while no controller runs (docs/decisions/0018). Also reports annotations of a pool that count as absent because they are invalid.
+ * that was deleted while something uses it; the render controller recreates the target of a pool from its members. Also
+ * reports annotations of a pool that count as absent because they are invalid.
  */
 export function collectController(): Controller {
   const memory: CollectMemory = { unusedSince: new Map(), gone: new Map(), told: new Map() };
   return {
     name: "collect",
     watches: watchesOf(memory),
-    owns: [
-      "MachineConfig/rendered.metadata.annotations/rolled-out-at",
-      "MachineConfig/rendered.metadata.finalizers",
-      "MachineConfig/rendered.deletion",
-    ],
+    owns: ["MachineConfig/rendered.metadata.annotations/rolled-out-at", "MachineConfig/rendered.deletion"],
 
     async reconcile(name, context): Promise<Outcome> {
       const { caches, clock } = context;
       const pool = caches.of(MachineConfigPool).get(name);
-      const all = caches.of(MachineConfig).byIndex(ofPool, name);
-      const rendered = all.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+      const rendered = caches
+        .of(MachineConfig)
+        .byIndex(ofPool, name)
+        .filter(({ metadata }) => metadata.deletionTimestamp === undefined);
       await makeAgain(name, pool, memory, context);
-      const released = await holdUsed(all, context);
       if (pool !== undefined) await noteRolledOut(pool, context);
       tellProblems(name, pool, memory, context);
 
@@ -98,7 +95,7 @@ export function collectController(): Controller {
         now,
       });
       const going = verdicts.filter(({ keep }) => !keep);
-      await remove(name, pool, going.slice(0, mostAtOnce), { verdicts, released }, memory, context);
+      await remove(name, pool, going.slice(0, mostAtOnce), verdicts, memory, context);
       if (going.length > mostAtOnce) return done(breathSeconds);
       return rendered.length === 0 ? done() : done(Math.max(1, secondsToNext(verdicts, now)));
     },
@@ -119,9 +116,7 @@ function watchesOf(memory: CollectMemory): readonly [Watch, ...Watch[]] {
       indexes: { [ofPool]: (config) => [poolOfRendered(config)].flatMap((pool) => pool ?? []) },
       concerns: ({ key, before, after }) => {
         const pool = poolOfRendered(after ?? before ?? { metadata: { name: key } });
-        if (pool === undefined) return [];
-        if (before !== undefined && after !== undefined)
-          return after.metadata.deletionTimestamp === before.metadata.deletionTimestamp ? [] : [pool];
+        if (pool === undefined || (before !== undefined && after !== undefined)) return [];
         if (after === undefined && before !== undefined) memory.gone.set(key, before);
         else memory.gone.delete(key);
         return [pool];
@@ -188,53 +183,18 @@ function tellProblems(
   else told.set(name, text);
 }
 
-/**
- * Puts the finalizer on configs in use and takes it off all others. A config that is being deleted cannot be brought
- * back: it goes, and is made again when something uses it.
- *
- * @returns config → its new version, of those that have lost the finalizer.
- */
-async function holdUsed(
-  configs: readonly MachineConfig[],
-  { kube, caches, signal }: Context,
-): Promise<ReadonlyMap<string, string>> {
-  const released = new Map<string, string>();
-  for (const { metadata } of configs) {
-    const { name, resourceVersion, finalizers: has = [] } = metadata;
-    const isHeld = has.includes(finalizers.renderedInUse);
-    const holds = metadata.deletionTimestamp === undefined && configUsers(caches, name).length > 0;
-    if (isHeld === holds) continue;
-    const others = has.filter((one) => one !== finalizers.renderedInUse);
-    const body = { metadata: { resourceVersion, finalizers: holds ? [...has, finalizers.renderedInUse] : others } };
-    try {
-      const after = await kube.patch(
-        MachineConfig,
-        { name },
-        { type: "merge", body },
-        { owner: fieldManagers.collect, signal },
-      );
-      if (!holds && after.metadata.resourceVersion !== undefined) released.set(name, after.metadata.resourceVersion);
-    } catch (error) {
-      // It is gone, which wakes this controller again. A conflict is tried again.
-      if (!isNotFound(error)) throw error;
-    }
-  }
-  return released;
-}
-
 async function remove(
   name: string,
   pool: MachineConfigPool | undefined,
   going: readonly Retention[],
-  { verdicts, released }: { readonly verdicts: readonly Retention[]; readonly released: ReadonlyMap<string, string> },
+  verdicts: readonly Retention[],
   { unusedSince }: CollectMemory,
   { kube, caches, report, log, signal }: Context,
 ): Promise<void> {
   const removed: string[] = [];
   for (const verdict of going) {
     const config = caches.of(MachineConfig).get(verdict.name);
-    const { uid } = config?.metadata ?? {};
-    const resourceVersion = released.get(verdict.name) ?? config?.metadata.resourceVersion;
+    const { uid, resourceVersion } = config?.metadata ?? {};
     // A new user may have appeared since: the current caches decide.
     if (uid === undefined || resourceVersion === undefined || configUsers(caches, verdict.name).length > 0) continue;
     try {
