@@ -97,11 +97,14 @@ describe.skipIf(program === undefined)("tar archives, as Go reads them", () => {
             target: kind === "link" || kind === "hardLink" ? target : "",
           })),
         ).toEqual(
-          (entries ?? []).map(({ name, contents, type, linkname }) => ({
-            name,
-            contents: goKinds[type] === "file" ? contents : "",
-            target: ["1", "2"].includes(type) ? linkname : "",
-          })),
+          // Go shows global headers as entries; nothing is made of them.
+          (entries ?? [])
+            .filter(({ type }) => type !== "g")
+            .map(({ name, contents, type, linkname }) => ({
+              name,
+              contents: goKinds[type] === "file" ? contents : "",
+              target: ["1", "2"].includes(type) ? linkname : "",
+            })),
         );
       }),
       { numRuns },
