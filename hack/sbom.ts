@@ -93,8 +93,8 @@ function packageOf(path: string, locked: LockedPackage): SpdxPackage {
     SPDXID: idOf(path),
     name,
     versionInfo: version,
-    downloadLocation:
-      locked.resolved ?? `https://registry.npmjs.org/${name}/-/${name.split("/").at(-1)}-${version}.tgz`,
+    // The purl names the package; which registry serves it is a setting of each machine.
+    downloadLocation: locked.resolved ?? "NOASSERTION",
     filesAnalyzed: false,
     licenseConcluded: "NOASSERTION",
     licenseDeclared: locked.license ?? "NOASSERTION",
