@@ -327,6 +327,11 @@ export const objects = {
    * `ca-bundle.crt`.
    */
   configServerClientCa: "machine-config-server-client-ca",
+  /**
+   * Ours: administrator's ConfigMap with the authority that the API server's client certificate for webhooks is from, key
+   * `ca-bundle.crt`, and optionally the names in it, key `names`, separated by commas.
+   */
+  admissionClientCa: "machine-config-admission-client-ca",
 } as const;
 
 /** Ours, followed by the pool's name: organization of client certificates that may fetch the pool's configuration. */

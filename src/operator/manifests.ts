@@ -205,11 +205,27 @@ function deployment({
   return manifest as unknown as KubeObject;
 }
 
-export function controllerDeployment(inputs: ManifestInputs): KubeObject {
+/** Who may ask for an admission review. */
+export interface AdmissionClients {
+  /** Changes when the authorities do, so that the pod is replaced. */
+  readonly hash: string;
+  /** Common names; empty: any. */
+  readonly names: readonly string[];
+}
+
+/** @param clients `undefined`: anybody may ask, and gets a verdict without a plan. */
+export function controllerDeployment(inputs: ManifestInputs, clients?: AdmissionClients): KubeObject {
+  const folders = {
+    tls: "/etc/machine-config-admission",
+    clientCa: "/etc/machine-config-admission-client-ca",
+  } as const;
   return deployment({
     name: objects.controller,
     inputs,
-    annotations: { "machineconfiguration.openshift.io/admission-certificate": inputs.certificateHash },
+    annotations: {
+      "machineconfiguration.openshift.io/admission-certificate": inputs.certificateHash,
+      ...(clients === undefined ? {} : { "machineconfiguration.openshift.io/admission-client-ca": clients.hash }),
+    },
     container: {
       args: [
         "controller",
@@ -219,13 +235,21 @@ export function controllerDeployment(inputs: ManifestInputs): KubeObject {
         "--admission-port",
         String(admission.port),
         "--admission-tls",
-        "/etc/machine-config-admission",
+        folders.tls,
+        ...(clients === undefined ? [] : ["--admission-client-ca", `${folders.clientCa}/${clientCaKey}`]),
+        ...(clients?.names ?? []).flatMap((name) => ["--admission-client-name", name]),
       ],
       ports: [{ name: "admission", containerPort: admission.port }],
-      volumeMounts: [{ name: "admission", mountPath: "/etc/machine-config-admission", readOnly: true }],
+      volumeMounts: [
+        { name: "admission", mountPath: folders.tls, readOnly: true },
+        ...(clients === undefined ? [] : [{ name: "client-ca", mountPath: folders.clientCa, readOnly: true }]),
+      ],
       resources: resourcesOf("20m", "50Mi", memoryLimits.ofWholeCluster),
     },
-    volumes: [{ name: "admission", secret: { secretName: admission.secret } }],
+    volumes: [
+      { name: "admission", secret: { secretName: admission.secret } },
+      ...(clients === undefined ? [] : [{ name: "client-ca", configMap: { name: objects.admissionClientCa } }]),
+    ],
   });
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from "vitest";
 import { installed, lookedAgain, startOperator as start, until } from "../../test/support/operator-harness.ts";
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
-import { type DaemonSet, type Event, kubernetes } from "../api/foreign/kubernetes.ts";
+import { type DaemonSet, type Deployment, type Event, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
@@ -976,6 +976,40 @@ describe("the operator's config server", () => {
     });
     await kube.delete(kubernetes.ConfigMap, map);
     await serves(kube, (one) => valueOf(one, "--client-ca") === undefined);
+  });
+
+  test("has the controller demand the API server's certificate while a ConfigMap names its authority [operator-admission-1]", async () => {
+    const { kube } = await start();
+    const controller = { name: objects.controller, namespace };
+    const argsIn = (one: Deployment) => one.spec?.template.spec?.containers[0]?.args ?? [];
+    const asks = (one: Deployment) => argsIn(one).includes("--admission-client-ca");
+    const deployed = (isWanted: (one: Deployment) => boolean) =>
+      until(kube, kubernetes.Deployment, controller, isWanted);
+    await deployed((one) => !asks(one));
+    const map = { name: objects.admissionClientCa, namespace };
+    const apply = (data: Readonly<Record<string, string>>) =>
+      kube.apply(kubernetes.ConfigMap, { metadata: map, data }, { owner: "people" });
+    await apply({ "ca-bundle.crt": "one", names: "kube-apiserver, other" });
+    const first = await deployed(asks);
+    expect(argsIn(first).slice(-6)).toEqual([
+      "--admission-client-ca",
+      "/etc/machine-config-admission-client-ca/ca-bundle.crt",
+      "--admission-client-name",
+      "kube-apiserver",
+      "--admission-client-name",
+      "other",
+    ]);
+    const { volumes } = first.spec?.template.spec as unknown as { readonly volumes: readonly object[] };
+    expect(volumes).toContainEqual({
+      name: "client-ca",
+      configMap: expect.objectContaining({ name: map.name }) as object,
+    });
+    // Another authority needs another pod: the controller reads the file when it starts.
+    await apply({ "ca-bundle.crt": "two" });
+    const second = await deployed((one) => asks(one) && !argsIn(one).includes("--admission-client-name"));
+    expect(second.spec?.template.metadata?.annotations).not.toEqual(first.spec?.template.metadata?.annotations);
+    await kube.delete(kubernetes.ConfigMap, map);
+    await deployed((one) => !asks(one));
   });
 
   test("has an account to join with for each pool, as long as there is the pool, which may ask for a certificate and nothing else", async () => {
