@@ -208,26 +208,34 @@ export function contentsReader(
 /** Input per step: gzip expands by at most 1032, so one step gives about two MiB at most. */
 const stepBytes = 2048;
 
+/** An empty member (RFC 1952). Where it begins, the last member of the contents has ended. */
+const emptyMember = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+const trailerBytes = 8;
+
+/**
+ * One member or several, as Go's `compress/gzip` reads them: each with its checksum and length, nothing between them and
+ * nothing behind the last. The library checks neither, and stops after the first member of its last input.
+ */
 function gunzip(bytes: Uint8Array, maxBytes: number): Contents {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  let members = 0;
+  const members: { readonly at: number; readonly out: number }[] = [{ at: 0, out: 0 }];
   const stream = new Gunzip((chunk) => {
     chunks.push(chunk);
     length += chunk.length;
   });
-  stream.onmember = () => {
-    members += 1;
+  stream.onmember = (at) => {
+    members.push({ at, out: length });
   };
   const broken = {
     verdict: "refused",
     because: "invalid",
     reason: "the contents are marked as gzip and cannot be decompressed",
   } as const;
-  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b || bytes.length < 18) return broken;
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b || bytes.length < emptyMember.length - 2) return broken;
   try {
     for (let from = 0; from < bytes.length; from += stepBytes) {
-      stream.push(bytes.subarray(from, from + stepBytes), from + stepBytes >= bytes.length);
+      stream.push(bytes.subarray(from, from + stepBytes), false);
       if (length > maxBytes)
         return {
           verdict: "refused",
@@ -235,18 +243,29 @@ function gunzip(bytes: Uint8Array, maxBytes: number): Contents {
           reason: `the decompressed contents are larger than ${maxBytes} bytes`,
         };
     }
+    stream.push(emptyMember, false);
   } catch {
     return broken;
   }
+  if (members.at(-1)?.at !== bytes.length) return broken;
   const whole = new Uint8Array(length);
   let out = 0;
   for (const chunk of chunks) {
     whole.set(chunk, out);
     out += chunk.length;
   }
-  const trailer = new DataView(bytes.buffer, bytes.byteOffset + bytes.length - 8, 8);
-  if (members <= 1 && (trailer.getUint32(0, true) !== crc32(whole) || trailer.getUint32(4, true) !== length % 2 ** 32))
-    return broken;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (const [index, next] of members.entries()) {
+    const before = members[index - 1];
+    if (before === undefined) continue;
+    const member = whole.subarray(before.out, next.out);
+    const trailer = next.at - trailerBytes;
+    if (
+      view.getUint32(trailer, true) !== crc32(member) ||
+      view.getUint32(trailer + 4, true) !== member.length % 2 ** 32
+    )
+      return broken;
+  }
   return { verdict: "decoded", bytes: whole };
 }
 
