@@ -999,8 +999,8 @@ describe("the operator's config server", () => {
       "--admission-client-name",
       "other",
     ]);
-    const { volumes } = first.spec?.template.spec as unknown as { readonly volumes: readonly object[] };
-    expect(volumes).toContainEqual({
+    const pod = first.spec?.template.spec as unknown as { readonly volumes: readonly object[] };
+    expect(pod.volumes).toContainEqual({
       name: "client-ca",
       configMap: expect.objectContaining({ name: map.name }) as object,
     });

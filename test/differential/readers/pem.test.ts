@@ -91,98 +91,114 @@ describe.skipIf(program === undefined)("PEM, as Go reads it", () => {
   });
   afterAll(() => go.close());
 
-  test("a text that is read has the blocks that Go reads; one that Go reads and we cannot is unreadable [readers-pem-1]", async () => {
-    const texts = pemTexts([...certificates, ...requests.map((one) => Buffer.from(one, "base64").toString())]);
-    let read = 0;
-    await fc.assert(
-      fc.asyncProperty(texts, async (text) => {
-        const ours = readPem(text);
-        const { blocks = [] } = await go.ask("pem", bytes(text));
-        if (ours.verdict === "unreadable") return;
-        read += 1;
-        expect(ours.blocks.map(({ label, der }) => [label, Buffer.from(der).toString("base64")])).toEqual(
-          blocks.map(({ label, der }) => [label, der]),
-        );
-        expect(blocks.every(({ headers }) => headers === 0)).toBe(true);
-      }),
-      { numRuns },
-    );
-    expect(read).toBeGreaterThan(numRuns / 20);
-  });
+  test(
+    "a text that is read has the blocks that Go reads; one that Go reads and we cannot is unreadable [readers-pem-1]",
+    { timeout: 300_000 },
+    async () => {
+      const texts = pemTexts([...certificates, ...requests.map((one) => Buffer.from(one, "base64").toString())]);
+      let read = 0;
+      await fc.assert(
+        fc.asyncProperty(texts, async (text) => {
+          const ours = readPem(text);
+          const { blocks = [] } = await go.ask("pem", bytes(text));
+          if (ours.verdict === "unreadable") return;
+          read += 1;
+          expect(ours.blocks.map(({ label, der }) => [label, Buffer.from(der).toString("base64")])).toEqual(
+            blocks.map(({ label, der }) => [label, der]),
+          );
+          expect(blocks.every(({ headers }) => headers === 0)).toBe(true);
+        }),
+        { numRuns },
+      );
+      expect(read).toBeGreaterThan(numRuns / 20);
+    },
+  );
 
-  test("a bundle that is read has the certificates that Go believes, with the same names and times [readers-pem-2]", async () => {
-    const ders = certificates.map((text) => derOf(Buffer.from(text).toString("base64")));
-    const inputs = fc.oneof(
-      pemTexts(certificates),
-      fc.constantFrom(...ders).chain((der) => woundedDer(der).map((changed) => pemOf("CERTIFICATE", changed))),
-    );
-    let read = 0;
-    await fc.assert(
-      fc.asyncProperty(inputs, async (text) => {
-        const ours = readBundle(text);
-        if (ours.verdict === "unreadable") return;
-        const theirs = (await go.ask("bundle", bytes(text))).certificates ?? [];
-        // Go refuses more certificates than a reader of names and times sees through: it never believes one unseen.
-        for (const { commonName, notBefore, notAfter } of theirs)
-          expect(ours.certificates).toContainEqual(expect.objectContaining({ commonName, notBefore, notAfter }));
-        expect(theirs.length).toBeLessThanOrEqual(ours.certificates.length);
-        read += theirs.length;
-      }),
-      { numRuns },
-    );
-    expect(read).toBeGreaterThan(numRuns / 20);
-  });
+  test(
+    "a bundle that is read has the certificates that Go believes, with the same names and times [readers-pem-2]",
+    { timeout: 300_000 },
+    async () => {
+      const ders = certificates.map((text) => derOf(Buffer.from(text).toString("base64")));
+      const inputs = fc.oneof(
+        pemTexts(certificates),
+        fc.constantFrom(...ders).chain((der) => woundedDer(der).map((changed) => pemOf("CERTIFICATE", changed))),
+      );
+      let read = 0;
+      await fc.assert(
+        fc.asyncProperty(inputs, async (text) => {
+          const ours = readBundle(text);
+          if (ours.verdict === "unreadable") return;
+          const theirs = (await go.ask("bundle", bytes(text))).certificates ?? [];
+          // Go refuses more certificates than a reader of names and times sees through: it never believes one unseen.
+          for (const { commonName, notBefore, notAfter } of theirs)
+            expect(ours.certificates).toContainEqual(expect.objectContaining({ commonName, notBefore, notAfter }));
+          expect(theirs.length).toBeLessThanOrEqual(ours.certificates.length);
+          read += theirs.length;
+        }),
+        { numRuns },
+      );
+      expect(read).toBeGreaterThan(numRuns / 20);
+    },
+  );
 
-  test("a request that is read asks for what Go's signer would sign [readers-pem-3]", async () => {
-    const texts = requests.map((one) => Buffer.from(one, "base64").toString());
-    const ders = requests.map(derOf);
-    const inputs = fc.oneof(
-      { weight: 1, arbitrary: pemTexts(texts) },
-      {
-        weight: 3,
-        arbitrary: fc
-          .constantFrom(...ders)
-          .chain((der) => woundedDer(der).map((changed) => pemOf("CERTIFICATE REQUEST", changed))),
-      },
-    );
-    let read = 0;
-    await fc.assert(
-      fc.asyncProperty(inputs, async (text) => {
-        const ours = readCertificateRequest(Buffer.from(text).toString("base64"));
-        if (ours.verdict === "unreadable") return;
-        const { request: theirs } = await go.ask("request", bytes(text));
-        // What Go cannot read is signed by nobody.
-        if (theirs === undefined) return;
-        read += 1;
-        const { facts } = ours;
-        expect(facts.commonNames.at(-1) ?? "").toBe(theirs.commonName);
-        expect(facts.organizations).toEqual(theirs.organizations ?? []);
-        // A name that Go does not see is judged nevertheless: that refuses more, never less.
-        expect(facts.dnsNames).toEqual(expect.arrayContaining([...(theirs.dnsNames ?? [])]));
-        expect(facts.ipAddresses).toEqual(expect.arrayContaining([...(theirs.ipAddresses ?? [])]));
-        expect(facts.emailAddresses).toEqual(expect.arrayContaining([...(theirs.emailAddresses ?? [])]));
-        expect(facts.uris.length).toBeGreaterThanOrEqual(theirs.uris?.length ?? 0);
-        expect(Buffer.from(facts.publicKey).toString("base64")).toBe(theirs.publicKey);
-      }),
-      { numRuns: numRuns * 2 },
-    );
-    expect(read).toBeGreaterThan(numRuns / 20);
-  });
+  test(
+    "a request that is read asks for what Go's signer would sign [readers-pem-3]",
+    { timeout: 300_000 },
+    async () => {
+      const texts = requests.map((one) => Buffer.from(one, "base64").toString());
+      const ders = requests.map(derOf);
+      const inputs = fc.oneof(
+        { weight: 1, arbitrary: pemTexts(texts) },
+        {
+          weight: 3,
+          arbitrary: fc
+            .constantFrom(...ders)
+            .chain((der) => woundedDer(der).map((changed) => pemOf("CERTIFICATE REQUEST", changed))),
+        },
+      );
+      let read = 0;
+      await fc.assert(
+        fc.asyncProperty(inputs, async (text) => {
+          const ours = readCertificateRequest(Buffer.from(text).toString("base64"));
+          if (ours.verdict === "unreadable") return;
+          const { request: theirs } = await go.ask("request", bytes(text));
+          // What Go cannot read is signed by nobody.
+          if (theirs === undefined) return;
+          read += 1;
+          const { facts } = ours;
+          expect(facts.commonNames.at(-1) ?? "").toBe(theirs.commonName);
+          expect(facts.organizations).toEqual(theirs.organizations ?? []);
+          // A name that Go does not see is judged nevertheless: that refuses more, never less.
+          expect(facts.dnsNames).toEqual(expect.arrayContaining([...(theirs.dnsNames ?? [])]));
+          expect(facts.ipAddresses).toEqual(expect.arrayContaining([...(theirs.ipAddresses ?? [])]));
+          expect(facts.emailAddresses).toEqual(expect.arrayContaining([...(theirs.emailAddresses ?? [])]));
+          expect(facts.uris.length).toBeGreaterThanOrEqual(theirs.uris?.length ?? 0);
+          expect(Buffer.from(facts.publicKey).toString("base64")).toBe(theirs.publicKey);
+        }),
+        { numRuns: numRuns * 2 },
+      );
+      expect(read).toBeGreaterThan(numRuns / 20);
+    },
+  );
 
-  test("of two blocks Go signs the first: such a request is refused, wherever the second hides [readers-pem-4]", async () => {
-    const [worker = "", master = ""] = requests.map((one) => `${Buffer.from(one, "base64").toString().trimEnd()}\n`);
-    const hidden = [
-      master + worker,
-      master.replaceAll("-----\n", "----- \t\n") + worker,
-      master.replace("REQUEST-----\n", "REQUEST-----\nA: b\n\n") + worker,
-      master.replaceAll("\n", "\r\n") + worker,
-      `${master.trimEnd()} \n${worker}`,
-      master.replace(/\n(.)/, "\n $1") + worker,
-    ];
-    for (const text of hidden) {
-      const { request } = await go.ask("request", bytes(text));
-      expect(request?.commonName, text).toBe("system:node:master-0");
-      expect(readCertificateRequest(Buffer.from(text).toString("base64")).verdict, text).toBe("unreadable");
-    }
-  });
+  test(
+    "of two blocks Go signs the first: such a request is refused, wherever the second hides [readers-pem-4]",
+    { timeout: 300_000 },
+    async () => {
+      const [worker = "", master = ""] = requests.map((one) => `${Buffer.from(one, "base64").toString().trimEnd()}\n`);
+      const hidden = [
+        master + worker,
+        master.replaceAll("-----\n", "----- \t\n") + worker,
+        master.replace("REQUEST-----\n", "REQUEST-----\nA: b\n\n") + worker,
+        master.replaceAll("\n", "\r\n") + worker,
+        `${master.trimEnd()} \n${worker}`,
+        master.replace(/\n(.)/, "\n $1") + worker,
+      ];
+      for (const text of hidden) {
+        const { request } = await go.ask("request", bytes(text));
+        expect(request?.commonName, text).toBe("system:node:master-0");
+        expect(readCertificateRequest(Buffer.from(text).toString("base64")).verdict, text).toBe("unreadable");
+      }
+    },
+  );
 });
