@@ -2,11 +2,12 @@ import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { decodeContents } from "../../../src/ignition/data-url.ts";
+import { runs } from "./runs.ts";
 import { type GoReaders, goReadersProgram, startGoReaders } from "../../support/go-readers.ts";
 
 const program = goReadersProgram();
-/** Inputs of the property; `RUNS=n` takes as many. */
-const numRuns = Number(process.env["RUNS"] ?? (process.env["MCO_LONG"] === undefined ? 400 : 20_000));
+const sample = runs(200, 4000);
+const { numRuns } = sample;
 
 const ours = (bytes: Uint8Array) =>
   decodeContents({ source: `data:;base64,${Buffer.from(bytes).toString("base64")}`, compression: "gzip" });
@@ -33,7 +34,7 @@ describe.skipIf(program === undefined)("gzip, as Go reads it", () => {
         expect(theirs.error).toBeUndefined();
         expect(mine.verdict === "decoded" ? Buffer.from(mine.bytes).toString("base64") : mine).toBe(theirs.bytes ?? "");
       }),
-      { numRuns },
+      sample,
     );
   });
 
@@ -60,7 +61,7 @@ describe.skipIf(program === undefined)("gzip, as Go reads it", () => {
         expect(theirs.error).toBeUndefined();
         expect(Buffer.from(mine.bytes).toString("base64")).toBe(theirs.bytes ?? "");
       }),
-      { numRuns: numRuns * 2 },
+      { ...sample, numRuns: numRuns * 2 },
     );
   });
 });

@@ -4,13 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readBundle } from "../../../src/core/certificates/certificate-facts.ts";
 import { readCertificateRequest } from "../../../src/core/certificates/certificate-request-facts.ts";
 import { readPem } from "../../../src/core/certificates/pem.ts";
+import { runs } from "./runs.ts";
 import { type GoReaders, goReadersProgram, startGoReaders } from "../../support/go-readers.ts";
 import { selfSigned } from "../../support/self-signed.ts";
 import { signingRequest } from "../../support/test-pki.ts";
 
 const program = goReadersProgram();
-/** Inputs of each property; `RUNS=n` takes as many. */
-const numRuns = Number(process.env["RUNS"] ?? (process.env["MCO_LONG"] === undefined ? 400 : 20_000));
+const sample = runs(400, 20000);
+const { numRuns } = sample;
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const pemOf = (label: string, der: Uint8Array) =>
@@ -108,7 +109,7 @@ describe.skipIf(program === undefined)("PEM, as Go reads it", () => {
           );
           expect(blocks.every(({ headers }) => headers === 0)).toBe(true);
         }),
-        { numRuns },
+        sample,
       );
       expect(read).toBeGreaterThan(numRuns / 20);
     },
@@ -135,7 +136,7 @@ describe.skipIf(program === undefined)("PEM, as Go reads it", () => {
           expect(theirs.length).toBeLessThanOrEqual(ours.certificates.length);
           read += theirs.length;
         }),
-        { numRuns },
+        sample,
       );
       expect(read).toBeGreaterThan(numRuns / 20);
     },
@@ -175,7 +176,7 @@ describe.skipIf(program === undefined)("PEM, as Go reads it", () => {
           expect(facts.uris.length).toBeGreaterThanOrEqual(theirs.uris?.length ?? 0);
           expect(Buffer.from(facts.publicKey).toString("base64")).toBe(theirs.publicKey);
         }),
-        { numRuns: numRuns * 2 },
+        { ...sample, numRuns: numRuns * 2 },
       );
       expect(read).toBeGreaterThan(numRuns / 20);
     },

@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TarEntry, readTar, writeTar } from "../../../src/registry/tar.ts";
+import { runs } from "./runs.ts";
 import { type GoReaders, goReadersProgram, startGoReaders } from "../../support/go-readers.ts";
 
 const program = goReadersProgram();
-/** Inputs of the property; `RUNS=n` takes as many. */
-const numRuns = Number(process.env["RUNS"] ?? (process.env["MCO_LONG"] === undefined ? 300 : 20_000));
+const sample = runs(300, 20000);
+const { numRuns } = sample;
 
 const block = 512;
 
@@ -110,7 +111,7 @@ describe.skipIf(program === undefined)("tar archives, as Go reads them", () => {
               })),
           );
         }),
-        { numRuns },
+        sample,
       );
       expect(both).toBeGreaterThan(numRuns / 20);
     },
