@@ -32,6 +32,8 @@ export interface OperatorMemory {
   builderUnwantedSince: number | undefined;
   /** When the roles and bindings were last read and found current (monotonic); `undefined`: they are read again. */
   rightsCurrentSince: number | undefined;
+  /** Since when the API server refuses to show roles, by the monotonic clock. */
+  rightsRefusedSince: number | undefined;
   /** The NetworkPolicy of earlier versions, which allows all outgoing traffic, is gone. */
   isRetiredNetworkPolicyGone: boolean;
   /** What the log last reported of the config server. */
@@ -51,6 +53,7 @@ export const operatorMemory = (): OperatorMemory => ({
   isHandingOver: false,
   builderUnwantedSince: undefined,
   rightsCurrentSince: undefined,
+  rightsRefusedSince: undefined,
   isRetiredNetworkPolicyGone: false,
   configServerLog: { access: undefined, tlsNotes: "" },
   reported: { upgradeBegan: false, arrival: false },

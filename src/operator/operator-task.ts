@@ -7,7 +7,7 @@ import type { OperatorOptions } from "./operator-options.ts";
 /**
  * An API server that is unavailable or busy for longer than this is reported; until then the task counts as healthy.
  */
-const passingMs = 60_000;
+export const passingMs = 60_000;
 
 /** What a task works with. */
 export interface TaskContext extends Context {

@@ -76,6 +76,20 @@ function isFilled({ tag, contents }: Element, depth: number): boolean {
 }
 
 const bmpString = 0x1e;
+const t61String = 0x14;
+
+/** A string of a name, as Go decodes it: UTF-16 (BMPString), Latin-1 (T61String), or UTF-8 and its parts. */
+function stringOf({ tag, contents }: Element): string {
+  if (tag === bmpString)
+    return String.fromCharCode(
+      ...Array.from(
+        { length: contents.length >> 1 },
+        (_, i) => ((contents[2 * i] ?? 0) << 8) | (contents[2 * i + 1] ?? 0),
+      ),
+    );
+  const latin1 = () => String.fromCharCode(...contents);
+  return tag === t61String ? latin1() : (textOf(contents) ?? latin1());
+}
 
 /**
  * Last number of 2.5.4.x → its short name: RFC 2253, 2.3, and Go's crypto/x509/pkix (master), after which the
@@ -103,9 +117,7 @@ export function partsOf(
       const [a, b, last = -1, ...more] = type?.contents ?? [];
       const called = a === 0x55 && b === 0x04 && more.length === 0 ? attributeNames[last] : undefined;
       if (called === undefined || value === undefined) return [];
-      // Names are UTF-8 or a part of ASCII in practice; UTF-16 (BMPString) is two bytes a character.
-      const bytes = value.tag === bmpString ? value.contents.filter((_, index) => index % 2 === 1) : value.contents;
-      return [{ type: called, value: textOf(bytes) ?? String.fromCharCode(...bytes) }];
+      return [{ type: called, value: stringOf(value) }];
     }),
   );
 }

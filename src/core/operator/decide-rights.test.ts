@@ -30,7 +30,11 @@ describe("decideRights", () => {
       is: "current",
     },
     { title: "a missing role is outdated", right: { needed, found: "absent" }, is: "is missing" },
-    { title: "a role that cannot be read is outdated", right: { needed, found: "refused" }, is: "may not be read" },
+    {
+      title: "a role that cannot be read is no verdict yet",
+      right: { needed, found: "refused" },
+      is: "may not be read",
+    },
     { title: "a role with fewer verbs is outdated", right: { needed, found: role([]) }, is: "differs" },
     {
       title: "a role with more verbs is outdated, since no component keeps what it had before",
@@ -44,7 +48,16 @@ describe("decideRights", () => {
     },
   ])("$title", ({ right, is }) => {
     const decision = decideRights([right]);
-    expect(decision.verdict === "outdated" ? decision.message : decision.verdict).toContain(is);
+    expect(decision.verdict === "current" ? decision.verdict : decision.message).toContain(is);
+    expect(decision.verdict === "unreadable").toBe(right.found === "refused");
+  });
+
+  test("one that is wrong counts beside those that cannot be read", () => {
+    const rights: readonly Right[] = [
+      { needed, found: "refused" },
+      { needed, found: role([]) },
+    ];
+    expect(decideRights(rights).verdict).toBe("outdated");
   });
 
   test("names the remedy, and not more objects than help", () => {

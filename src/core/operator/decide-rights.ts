@@ -12,7 +12,9 @@ export interface Right {
 export type RightsDecision =
   | { readonly verdict: "current" }
   /** An administrator has to apply what `install/` carries: the operator may write no roles. */
-  | { readonly verdict: "outdated"; readonly message: string };
+  | { readonly verdict: "outdated"; readonly message: string }
+  /** The API server refuses to show some, as one does for a moment that has just been started. */
+  | { readonly verdict: "unreadable"; readonly message: string };
 
 /** Files of `install/` that bring the rights, with the namespaces that they lie in. */
 const remedy = "kubectl apply -f install/namespace.yaml -f install/rights.yaml";
@@ -31,8 +33,11 @@ export function decideRights(rights: readonly Right[]): RightsDecision {
     return equalValues(grantOf(needed), grantOf(found)) ? [] : [`${name} differs`];
   });
   if (wrong.length === 0) return { verdict: "current" };
+  const isUnread = rights.every(
+    ({ needed, found }) => found === "refused" || (found !== "absent" && equalValues(grantOf(needed), grantOf(found))),
+  );
   return {
-    verdict: "outdated",
+    verdict: isUnread ? "unreadable" : "outdated",
     message: `the rights of the suite are not those of this version (${listText(wrong, mostNamed)}); an administrator mends it with: ${remedy}`,
   };
 }

@@ -4,7 +4,14 @@ import { type Right, type RightsDecision, decideRights } from "../../core/operat
 import { isForbidden } from "../../kube/kube-error.ts";
 import { applyAll, reapplyMs } from "../apply-manifest.ts";
 import { gate } from "../manifests.ts";
-import { type OperatorTask, type TaskContext, type TaskResult, done } from "../operator-task.ts";
+import {
+  type OperatorTask,
+  type TaskContext,
+  type TaskResult,
+  done,
+  passingMs,
+  progressing,
+} from "../operator-task.ts";
 import { suiteRights } from "../rights.ts";
 
 const compared: readonly Resource[] = [
@@ -54,11 +61,17 @@ const foundIn =
   };
 
 function resultOf(decision: RightsDecision, { clock, memory }: TaskContext): TaskResult {
+  if (decision.verdict !== "unreadable") memory.rightsRefusedSince = undefined;
   switch (decision.verdict) {
     case "current":
       memory.rightsCurrentSince ??= clock.monotonic();
       if (clock.monotonic() - memory.rightsCurrentSince >= reapplyMs) memory.rightsCurrentSince = clock.monotonic();
       return done;
+    case "unreadable":
+      memory.rightsRefusedSince ??= clock.monotonic();
+      if (clock.monotonic() - memory.rightsRefusedSince < passingMs)
+        return progressing("RBAC waits for the API server");
+      return { kind: "failed", reason: "RightsOutdated", message: decision.message };
     case "outdated":
       memory.rightsCurrentSince = undefined;
       return { kind: "failed", reason: "RightsOutdated", message: decision.message };
