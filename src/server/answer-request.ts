@@ -286,7 +286,7 @@ async function answerWithin(
       end();
       // A client that breaks off late may have read everything: only an answer that was never begun was not used.
       if (how === "unsent" && use !== undefined) credentials.giveBack(use);
-      if (how === "unsent" && place !== undefined) credentials.keepPlace(place, request.from, use);
+      if (how === "unsent" && place !== undefined) credentials.keepPlace(place, pool, request.from, use);
       report({
         is: how === "whole" ? "served" : "broken",
         status: 200,

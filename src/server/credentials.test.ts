@@ -153,6 +153,26 @@ describe("uses of a token", () => {
     expect(answered).toBe(11);
   });
 
+  test("a place whose answer was never begun is for the same pool and machine only [server-credentials-8]", async () => {
+    const made: string[] = [];
+    const places = {
+      add: ({ pool }: { readonly pool: string }) => Promise.resolve(`${pool}-${made.push(pool)}`),
+    };
+    const credentials = new Credentials({
+      mode: "insecure",
+      tokens: undefined,
+      places,
+      clock: systemClock,
+      log: silentLogger,
+    });
+    expect(await credentials.makePlace("master", "192.0.2.1", undefined)).toBe("master-1");
+    credentials.keepPlace("master-1", "master", "192.0.2.1", undefined);
+    expect(await credentials.makePlace("worker", "192.0.2.1", undefined)).toBe("worker-2");
+    expect(await credentials.makePlace("master", "192.0.2.2", undefined)).toBe("master-3");
+    expect(await credentials.makePlace("master", "192.0.2.1", undefined)).toBe("master-1");
+    expect(await credentials.makePlace("master", "192.0.2.1", undefined)).toBe("master-4");
+  });
+
   test("of a token that was revoked meanwhile are refused [server-credentials-6]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { expiresAt: "2099-01-01T00:00:00Z" });

@@ -93,7 +93,7 @@ export class Credentials {
   /** Tokens as this server wrote them last: watches bring that later. */
   readonly #fresh = new Map<string, ProvisioningToken>();
   readonly #givenBack = new Map<string, number>();
-  /** Requester and token → the place that was made for an answer that was never begun. */
+  /** Pool, token and requester → the place that was made for an answer that was never begun. */
   readonly #unused = new Map<string, { readonly name: string; readonly until: number }>();
 
   constructor(options: CredentialsOptions) {
@@ -165,7 +165,7 @@ export class Credentials {
   ): Promise<string | undefined | AccessRefusal> {
     const { places, clock, log } = this.#options;
     if (places === undefined) return undefined;
-    const unused = this.#takeUnused(requester, use);
+    const unused = this.#takeUnused(pool, requester, use);
     if (unused !== undefined) return unused;
     const token = use === undefined ? undefined : this.#known(use.id)?.spec;
     const addresses = [...new Set([requester, ...(token?.addresses ?? [])])].slice(0, maxMachineAddresses);
@@ -189,15 +189,15 @@ export class Credentials {
   }
 
   /** Keeps a place whose machine was given nothing, for the next request of the same machine. */
-  keepPlace(name: string, requester: string, use: TokenUse | undefined): void {
-    const key = placeKey(requester, use);
+  keepPlace(name: string, pool: string, requester: string, use: TokenUse | undefined): void {
+    const key = placeKey(pool, requester, use);
     this.#unused.delete(key);
     this.#unused.set(key, { name, until: this.#options.clock.now() + placeLifeMs / 2 });
     forgetOldest(this.#unused, mostFresh);
   }
 
-  #takeUnused(requester: string, use: TokenUse | undefined): string | undefined {
-    const key = placeKey(requester, use);
+  #takeUnused(pool: string, requester: string, use: TokenUse | undefined): string | undefined {
+    const key = placeKey(pool, requester, use);
     const unused = this.#unused.get(key);
     this.#unused.delete(key);
     return unused !== undefined && unused.until > this.#options.clock.now() ? unused.name : undefined;
@@ -336,7 +336,8 @@ const answerWaiting = (refused: readonly (readonly [Waiting, AccessRefusal])[]):
   for (const [{ resolve }, refusal] of refused) resolve(refusal);
 };
 
-const placeKey = (requester: string, use: TokenUse | undefined) => `${use?.id ?? ""} ${requester}`;
+const placeKey = (pool: string, requester: string, use: TokenUse | undefined) =>
+  `${pool} ${use?.id ?? ""} ${requester}`;
 
 function forgetOldest(map: Map<string, unknown>, most: number): void {
   const oldest = map.keys().next();
