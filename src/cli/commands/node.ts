@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { NodeBinding, maxMachineAddresses } from "../../api/kinds/node-binding.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { readAddresses, readArguments, usageError } from "../arguments.ts";
+import { columnText } from "../column-text.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
@@ -97,14 +98,7 @@ async function list(parts: NodeParts, json: boolean): Promise<number> {
         addresses.join(",") || "-",
       ]),
     ];
-    const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-    for (const row of rows)
-      parts.io.out(
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join("  ")
-          .trimEnd()}\n`,
-      );
+    parts.io.out(columnText(rows));
   }
   return exitCodes.ok;
 }

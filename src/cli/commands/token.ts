@@ -15,6 +15,7 @@ import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock, Random } from "../../ports/index.ts";
 import { systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import { countOf, durationOf, readAddresses, readArguments, usageError } from "../arguments.ts";
+import { columnText } from "../column-text.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
@@ -262,14 +263,7 @@ async function list({ kube, io, clock }: TokenParts, json: boolean): Promise<num
         ago(createdAt),
       ]),
     ];
-    const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-    for (const row of rows)
-      io.out(
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join("  ")
-          .trimEnd()}\n`,
-      );
+    io.out(columnText(rows));
   }
   return exitCodes.ok;
 }
