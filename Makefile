@@ -21,9 +21,15 @@ node_modules/.installed: package.json package-lock.json
 	@npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Not in the lock file: 'npm ci' refuses a formatter whose packages for other platforms a mirror lacks.
-$(FORMATTER)/.installed: node_modules/.installed
-	@npm install --prefix $(FORMATTER) --no-package-lock --no-audit --no-fund --loglevel=error oxfmt@0.79.0 >/dev/null
+# The formatter has a lock file of its own, and 'npm install' instead of 'npm ci': that one refuses a lock file without the
+# packages for other platforms, which a mirror may lack. What is not in the lock file is removed again, before it has run:
+# --ignore-scripts is said here because npm reads the settings of the folder that --prefix names.
+$(FORMATTER)/.installed: node_modules/.installed hack/formatter/package.json hack/formatter/package-lock.json
+	@rm -rf $(FORMATTER)
+	@mkdir -p $(FORMATTER)
+	@cp hack/formatter/package.json hack/formatter/package-lock.json $(FORMATTER)
+	@npm install --prefix $(FORMATTER) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@$(NODE) hack/only-locked.ts $(FORMATTER) hack/formatter/package-lock.json
 	@touch $@
 
 .PHONY: setup
@@ -52,9 +58,9 @@ test-kubernetes: setup ## run contract, differential, session, fault and scenari
 	@$(BIN)/vitest run --config vitest.kubernetes.config.ts $(ARGS)
 
 .PHONY: test-long
-test-long: setup ## the long tests: scenarios, faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect (FAULTS=some: a choice), 300 seeds of the simulation (SEEDS=n)
-	@MCO_LONG=only SEEDS=$${SEEDS:-300} $(BIN)/vitest run --exclude 'test/crash/effects-*' $(ARGS)
-	@MCO_LONG=only FAULTS=$${FAULTS:-all} $(BIN)/vitest run test/crash/effects $(ARGS)
+test-long: setup ## the long tests: scenarios, faults, power cuts, planted bugs, real Ignition, every kind of crash at every effect, every input of the readers (FAULTS=some: a choice of each), 300 seeds of the simulation (SEEDS=n); SCENARIOS=some: without those that test-kubernetes runs too
+	@MCO_LONG=only SEEDS=$${SEEDS:-300} FAULTS=$${FAULTS:-all} $(BIN)/vitest run $(ARGS)
+	@MCO_LONG=effects FAULTS=$${FAULTS:-all} $(BIN)/vitest run $(ARGS)
 
 .PHONY: check
 check: setup formatted types lint generated conforms ## form, types, lint, generated files and docs
@@ -92,15 +98,28 @@ sbom: setup ## write sbom.spdx.json: every locked package with its hash (SPDX 2.
 	@$(NODE) hack/sbom.ts $(or $(FILE),sbom.spdx.json)
 	@echo "written: $(or $(FILE),sbom.spdx.json)"
 
+.PHONY: release
+release: setup ## write dist/release from the commit: program, bills of materials, provenance, sums (VERSION=, NODE_IMAGE=NAME@sha256:…, IMAGES="NAME=OCI-LAYOUT …", BUILDER=URI, SOURCE=URI; docs/releasing.md)
+	@hack/release --version "$(VERSION)" --node-image "$(NODE_IMAGE)" $(foreach image,$(IMAGES),--image $(image)) $(if $(BUILDER),--builder $(BUILDER)) $(if $(SOURCE),--source $(SOURCE))
+
 .PHONY: kubernetes-types
 kubernetes-types: setup ## write the types of Kubernetes' kinds from the sources of the release in hack/control-plane/go.mod (needs Go)
 	@hack/kubernetes build
 	@$(NODE) hack/kubernetes-types.ts
 
+.PHONY: kubelet-gates
+kubelet-gates: setup ## write the kubelet's feature gates from the release in hack/go-kubelet/go.mod (needs Go)
+	@$(NODE) hack/kubelet-gates.ts
+
+.PHONY: openshift-kinds
+openshift-kinds: setup ## write the definitions of OpenShift's kinds that 'mco up' installs (OPENSHIFT_API=FOLDER, a clone of openshift/api)
+	@$(NODE) hack/openshift-kinds.ts "$(OPENSHIFT_API)"
+
 .PHONY: generated
 generated: setup
 	@$(NODE) hack/generate.ts --check
 	@$(NODE) hack/kubernetes-types.ts --check
+	@$(NODE) hack/kubelet-gates.ts --check
 	@echo "generated files: ok"
 
 .PHONY: conforms
@@ -121,7 +140,7 @@ bench-scale: setup ## the control plane with 5,000 machines, into docs/benchmark
 	@$(NODE) hack/bench.ts --only scale $(ARGS)
 
 .PHONY: soak
-soak: setup ## the long simulation (SEEDS=10000), every crash (PAIRS=20000, STATES=2000 a scenario, KILLS=1000), readers beside Go's (RUNS=200000), and random operation lists on both API servers (LISTS=10000)
+soak: setup ## the long simulation (SEEDS=10000), every crash (PAIRS=20000, STATES=2000 a scenario, KILLS=1000), readers beside independent ones (RUNS=200000), and random operation lists on both API servers (LISTS=10000)
 	@MCO_LONG=1 SEEDS=$${SEEDS:-10000} $(BIN)/vitest run test/simulation $(ARGS)
 	@MCO_LONG=1 FAULTS=all PAIRS=$${PAIRS:-20000} STATES=$${STATES:-2000} KILLS=$${KILLS:-1000} $(BIN)/vitest run test/crash $(ARGS)
 	@RUNS=$${RUNS:-200000} $(BIN)/vitest run test/differential/readers $(ARGS)

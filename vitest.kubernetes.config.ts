@@ -2,6 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./hack/longest-first.ts";
 
 /** Where scenarios leave what their components asked of the API server, for the test of the rights, which runs last. */
 const auditFolder = (process.env["MCO_AUDIT_FOLDER"] ??= mkdtempSync(join(tmpdir(), "mco-audit-")));
@@ -9,14 +10,16 @@ const auditFolder = (process.env["MCO_AUDIT_FOLDER"] ??= mkdtempSync(join(tmpdir
 const rights = "test/scenario/rights.kubernetes.test.ts";
 const each = {
   env: { MCO_TEST_API_SERVER: "kubernetes", MCO_AUDIT_FOLDER: auditFolder },
-  testTimeout: 60_000,
-  hookTimeout: 180_000,
+  testTimeout: 180_000,
+  hookTimeout: 360_000,
 };
 
 /** The tests that run on a real control plane: `make test-kubernetes`. Scenarios are the same files as in `make test`. */
 export default defineConfig({
   test: {
+    // A real control plane for each keeps two cores busy: with a third file at a time, all of them take longer.
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     reporters: ["default", "./hack/plain-reporter.ts"],
     projects: [
       {

@@ -1,6 +1,6 @@
 /**
  * Measures what docs/benchmarks.md shows. `--quick` is a fast pass, `--only
- * up,rollOuts,decisions,largest,machines,apiServer,books,builds,server,joins,controlPlane` a part of it (`scale` only
+ * up,rollOuts,decisions,largest,settings,machines,apiServer,books,builds,server,joins,estimates,controlPlane` a part of it (`scale` only
  * when it is named), `--sizes 100,1000` how many machines the control plane gets, `--profile FOLDER` where its
  * processes leave processor profiles, `--date YYYY-MM-DD` what the page is dated with, `--beside TEXT` what else the
  * machine did meanwhile. A quick pass prints and writes nothing; a full one writes the page and its JSON, where
@@ -16,9 +16,11 @@ import { measureBuilds } from "./bench/builds.ts";
 import { measureRollOuts, measureUp } from "./bench/cluster.ts";
 import { measureControlPlane } from "./bench/control-plane/roll-out.ts";
 import { measureDecisions } from "./bench/decisions.ts";
+import { measureEstimates } from "./bench/estimates.ts";
 import { measureJoins } from "./bench/joins.ts";
 import { measureLargest } from "./bench/largest.ts";
 import { measureMachines } from "./bench/machines.ts";
+import { measureSettings } from "./bench/settings.ts";
 import { measureServer } from "./bench/server.ts";
 import { type Environment, type Report, type Section, page } from "./bench/page.ts";
 
@@ -27,12 +29,14 @@ const sections = [
   "rollOuts",
   "decisions",
   "largest",
+  "settings",
   "machines",
   "apiServer",
   "books",
   "builds",
   "server",
   "joins",
+  "estimates",
   "controlPlane",
   "scale",
 ] as const;
@@ -88,6 +92,7 @@ async function section<Metrics, Key extends Name>(
 const measured = {
   ...(await section("decisions", () => measureDecisions(quick ? 0.5 : 5))),
   ...(await section("largest", () => measureLargest())),
+  ...(await section("settings", () => measureSettings())),
   ...(await section("machines", () =>
     measureMachines(
       quick
@@ -117,6 +122,7 @@ const measured = {
     measureServer(quick ? { seconds: 1, clients: [1, 32] } : { seconds: 10, clients: [1, 32, 1000] }, tell),
   )),
   ...(await section("joins", () => measureJoins(quick ? 50 : 1000, tell))),
+  ...(await section("estimates", () => measureEstimates(quick ? 2 : 20, tell))),
   ...(await section("up", () => measureUp(quick ? 1 : 3, tell))),
   ...(await section("rollOuts", () =>
     measureRollOuts(

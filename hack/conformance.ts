@@ -1,6 +1,6 @@
 /**
  * Runs the tests that `test/conformance/rows.ts` names and writes docs/conformance.md with their results. `--check` runs
- * nothing and only compares; `--missing` runs the files only of which some test was not seen passing.
+ * nothing and only compares; `--missing` runs only the files with a test that was not seen passing.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -82,6 +82,8 @@ function run(files: readonly string[]): Outcomes {
 }
 
 function main(): readonly string[] {
+  const unknown = process.argv.slice(2).filter((argument) => !["--check", "--missing"].includes(argument));
+  if (unknown.length > 0) return [`unknown argument ${unknown.join(" ")}; known are --check and --missing`];
   const { known, problems } = collect();
   const wrong = [...problems, ...problemsOf(sections, known)];
   if (wrong.length > 0) return wrong;

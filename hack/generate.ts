@@ -10,9 +10,11 @@ import { group } from "../src/api/names.ts";
 import { healthReasons, bookSections, reportReasons } from "../src/api/books/report-table.ts";
 import { alerts, prometheusRule } from "../src/core/metrics/alerts.ts";
 import { factsOf } from "../src/core/pool/pool-queries.ts";
+import { buildFamilies } from "../src/os-builder/run-os-builder.ts";
 import { daemonMetrics } from "../src/core/metrics/daemon-metrics.ts";
 import { type MetricFamily, clusterMetrics } from "../src/core/metrics/metrics.ts";
 import { poolAnnotations } from "../src/core/pool/pool-policy.ts";
+import { DecisionMeter } from "../src/core/metrics/decision-meter.ts";
 import { RolloutMeter } from "../src/core/metrics/rollout-meter.ts";
 import { SectionMeter, journalFamilies } from "../src/core/metrics/section-meter.ts";
 import { ServiceMeter } from "../src/core/metrics/service-meter.ts";
@@ -215,6 +217,7 @@ function metrics(): string {
       machineConfigNodes: [],
       machineConfiguration: undefined,
     }),
+    ...new DecisionMeter().families(),
     ...new RolloutMeter().families(0),
     ...new ServiceMeter().families(0),
     ...sectionFamilies({ sections: new SectionMeter() }, 0),
@@ -231,6 +234,7 @@ function metrics(): string {
     }),
     ...journalFamilies("server", 0),
   ];
+  const builder = [...buildFamilies([], []), ...new SectionMeter().families(), ...journalFamilies("os-builder", 0)];
   const daemon = [
     ...daemonMetrics(
       {
@@ -264,15 +268,17 @@ function metrics(): string {
   return [
     "# Metrics and alerts",
     "Generated from the code that writes them. Names and labels that the reference has are its own; what they count is what is there now: a machine that is gone leaves nothing behind.",
-    "## The controller\n\nAt `/metrics` of its admission port, over TLS, to whoever the API server says may `get` that path. Only the process that leads tells of pools.",
+    "## The controller\n\nAt `/metrics` of its admission port, over TLS, to clients that may `get` that path by the API server's verdict. Only the leading process reports pools.",
     `${head}\n${rows(controller)}`,
     "## The daemon\n\nAt `/metrics` on a loopback address of its machine, port 8797.",
     `${head}\n${rows(daemon)}`,
-    "## The state process\n\nAt `/metrics` of its own port, over TLS, to whoever the API server says may `get` that path. None of the figures above comes from it: they are the same whether it runs or not.",
+    "## The state process\n\nAt `/metrics` of its own port, over TLS, to clients that may `get` that path by the API server's verdict. None of the metrics above comes from it: they are the same whether it runs or not.",
     `${head}\n${rows(new StateMeter().families(0, [], []))}`,
-    "## The config server\n\nAt `/metrics` of port 9447, over TLS by the certificate that machines know it by, to whoever the API server says may `get` that path.",
+    "## The config server\n\nAt `/metrics` of port 9447, over TLS with the certificate that machines trust, to clients that may `get` that path by the API server's verdict.",
     `${head}\n${rows(configServer)}`,
-    "## Alerts\n\n`install/monitoring/alerts.yaml` gives them to the Prometheus operator. Those that name metrics of the daemon (`mcd_`) speak only where something on the machines scrapes these.",
+    "## The os-builder\n\nAt `/metrics` of port 9446 while a pool is opted in to images, over TLS, to clients that may `get` that path by the API server's verdict. Only the leading process reports builds.",
+    `${head}\n${rows(builder)}`,
+    "## Alerts\n\n`install/monitoring/alerts.yaml` gives them to the Prometheus operator. Those that name metrics of the daemon (`mcd_`) speak only where something on the machines scrapes these, and those of the config server (`mcs_`) only where something scrapes port 9447 of the control plane.",
     ...runbooks,
   ].join("\n\n");
 }

@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type SpdxDocument, type SpdxPackage, notAnalyzed, purl, spdxId, spdxTime } from "./spdx.ts";
 
 interface LockedPackage {
   readonly name?: string;
@@ -27,39 +28,6 @@ export interface Lockfile {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 }
 
-/** SPDX 2.3, https://spdx.github.io/spdx-spec/v2.3/ : what this document uses of it. */
-export interface SpdxDocument {
-  readonly spdxVersion: "SPDX-2.3";
-  readonly dataLicense: "CC0-1.0";
-  readonly SPDXID: "SPDXRef-DOCUMENT";
-  readonly name: string;
-  readonly documentNamespace: string;
-  readonly creationInfo: { readonly created: string; readonly creators: readonly string[] };
-  readonly packages: readonly SpdxPackage[];
-  readonly relationships: readonly {
-    readonly spdxElementId: string;
-    readonly relationshipType: "DESCRIBES" | "DEPENDS_ON" | "DEV_DEPENDENCY_OF";
-    readonly relatedSpdxElement: string;
-  }[];
-}
-
-interface SpdxPackage {
-  readonly SPDXID: string;
-  readonly name: string;
-  readonly versionInfo: string;
-  readonly downloadLocation: string;
-  readonly filesAnalyzed: false;
-  readonly licenseConcluded: "NOASSERTION";
-  readonly licenseDeclared: string;
-  readonly copyrightText: "NOASSERTION";
-  readonly checksums?: readonly { readonly algorithm: string; readonly checksumValue: string }[];
-  readonly externalRefs?: readonly {
-    readonly referenceCategory: "PACKAGE-MANAGER";
-    readonly referenceType: "purl";
-    readonly referenceLocator: string;
-  }[];
-}
-
 const folder = "node_modules/";
 const algorithms: Readonly<Record<string, string>> = {
   sha1: "SHA1",
@@ -71,9 +39,7 @@ const algorithms: Readonly<Record<string, string>> = {
 const nameOf = (path: string, { name }: LockedPackage): string =>
   name ?? path.slice(path.lastIndexOf(folder) + folder.length);
 
-/** Letters, digits, dots and hyphens; unique, since two paths that read alike are told apart by their hash. */
-const idOf = (path: string): string =>
-  `SPDXRef-npm-${path.replaceAll(/[^A-Za-z0-9.-]+/g, "-")}-${createHash("sha256").update(path).digest("hex").slice(0, 8)}`;
+const idOf = (path: string): string => spdxId("npm", path);
 
 /** @throws Error of a package that the lock file does not pin by a hash. */
 function checksumsOf(path: string, { integrity }: LockedPackage): NonNullable<SpdxPackage["checksums"]> {
@@ -93,20 +59,12 @@ function packageOf(path: string, locked: LockedPackage): SpdxPackage {
     SPDXID: idOf(path),
     name,
     versionInfo: version,
+    ...notAnalyzed,
     // The purl names the package; which registry serves it is a setting of each machine.
     downloadLocation: locked.resolved ?? "NOASSERTION",
-    filesAnalyzed: false,
-    licenseConcluded: "NOASSERTION",
     licenseDeclared: locked.license ?? "NOASSERTION",
-    copyrightText: "NOASSERTION",
     checksums: checksumsOf(path, locked),
-    externalRefs: [
-      {
-        referenceCategory: "PACKAGE-MANAGER",
-        referenceType: "purl",
-        referenceLocator: `pkg:npm/${name.replace("@", "%40")}@${version}`,
-      },
-    ],
+    externalRefs: purl(`pkg:npm/${name.replace("@", "%40")}@${version}`),
   };
 }
 
@@ -153,11 +111,8 @@ export function spdxOf(lock: Lockfile, created: string): SpdxDocument {
         SPDXID: root,
         name: lock.name,
         versionInfo: lock.version,
-        downloadLocation: "NOASSERTION",
-        filesAnalyzed: false,
-        licenseConcluded: "NOASSERTION",
+        ...notAnalyzed,
         licenseDeclared: lock.packages[""]?.license ?? "NOASSERTION",
-        copyrightText: "NOASSERTION",
       },
       ...paths.map((path) => packageOf(path, lock.packages[path] ?? {})),
     ],
@@ -173,8 +128,8 @@ export const readLockfile = (): Lockfile =>
 
 if (import.meta.main) {
   const epoch = process.env["SOURCE_DATE_EPOCH"];
-  const at = epoch === undefined ? new Date() : new Date(Number(epoch) * 1000);
-  const text = `${JSON.stringify(spdxOf(readLockfile(), `${at.toISOString().slice(0, 19)}Z`), undefined, 2)}\n`;
+  const seconds = epoch === undefined ? Math.floor(Date.now() / 1000) : Number(epoch);
+  const text = `${JSON.stringify(spdxOf(readLockfile(), spdxTime(seconds)), undefined, 2)}\n`;
   const [file] = process.argv.slice(2);
   if (file === undefined) process.stdout.write(text);
   else writeFileSync(file, text);

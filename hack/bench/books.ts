@@ -28,12 +28,12 @@ import {
   bookLabelOf,
   bookObjectName,
   chapterObjectName,
-  settleMs,
+  lateLinesMs,
 } from "../../src/core/books/book-keeper.ts";
 import { foldBook } from "../../src/core/books/fold-book.ts";
 import { appendLines, jsonBytes } from "../../src/core/books/journal.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
-import { LineWriter, morning, toldUpdate } from "../../test/support/line-writer.ts";
+import { LineWriter, morning, reportedUpdate } from "../../test/support/line-writer.ts";
 import { testAuthority } from "../../test/support/test-pki.ts";
 import { TestCluster } from "../../test/support/test-cluster.ts";
 import { type Summary, ratePerSecond, summary } from "./statistics.ts";
@@ -71,14 +71,14 @@ const chaptersPerNode = 5;
 const targetOf = (update: number) => `rendered-worker-${String(update).padStart(32, "0")}`;
 
 /** Journal lines of one machine and the controller for five updates. */
-function toldBy(index: number): readonly JournalLine[] {
+function linesOfNode(index: number): readonly JournalLine[] {
   const name = `worker-${index}`;
   const [daemon, controller] = [
     new LineWriter("daemon", name),
     new LineWriter("controller", "machine-config-controller-x", `pod-${index}`),
   ];
   const lines = Array.from({ length: chaptersPerNode }, (_, update) => {
-    const told = toldUpdate({
+    const told = reportedUpdate({
       run: targetOf(update),
       startSeconds: update * 3600 + index,
       daemon,
@@ -95,7 +95,7 @@ function writesOf(lines: readonly JournalLine[]): number {
   const keeper = new BookKeeper("node/worker-0");
   let writes = 0;
   const look = (now: number) => {
-    for (const change of keeper.look(now)) {
+    for (const change of keeper.dueWrites(now)) {
       keeper.written(change);
       writes += 1;
     }
@@ -104,7 +104,7 @@ function writesOf(lines: readonly JournalLine[]): number {
     keeper.take([line], line.at);
     look(line.at);
   }
-  look(Math.max(...lines.map(({ at }) => at)) + settleMs);
+  look(Math.max(...lines.map(({ at }) => at)) + lateLinesMs);
   return writes;
 }
 
@@ -304,7 +304,7 @@ async function idleWrites(seconds: number): Promise<BookMetrics["idle"]> {
 }
 
 export async function measureBooks(load: Load, tell: (line: string) => void): Promise<BookMetrics> {
-  const bookSections = Array.from({ length: load.nodes }, (_, index) => toldBy(index));
+  const bookSections = Array.from({ length: load.nodes }, (_, index) => linesOfNode(index));
   const now = morning + 6 * 3_600_000;
   const texts = bookSections.map((lines) => lines.map((line) => JSON.stringify(line)));
   const foldsLinesPerSecond = ratePerSecond((turn) => {
@@ -321,7 +321,7 @@ export async function measureBooks(load: Load, tell: (line: string) => void): Pr
     foldBook(`node/worker-${index}`, lines, { now, pool: "worker" }).map(jsonBytes),
   );
   const linesPerUpdate = (bookSections[0]?.length ?? 0) / chaptersPerNode;
-  const writesPerUpdate = writesOf(toldUpdate().lines);
+  const writesPerUpdate = writesOf(reportedUpdate().lines);
 
   tell("memory of open books");
   collect();
@@ -332,7 +332,7 @@ export async function measureBooks(load: Load, tell: (line: string) => void): Pr
       lines.slice(0, Math.floor(linesPerUpdate) - 2).map((line) => ({ ...line })),
       now,
     );
-    keeper.look(now);
+    keeper.dueWrites(now);
     return keeper;
   });
   collect();

@@ -45,7 +45,7 @@ export async function measureBuilds(
     tell("buildah is not on this machine (hack/image-tools installs it): builds are not measured");
     return undefined;
   }
-  const cluster = await TestCluster.start({ workers: 1, imageMode: true });
+  const cluster = await TestCluster.start({ workers: 1 });
   try {
     const { kube } = cluster;
     const registry = registryHost(addressesOf(cluster.record().network));

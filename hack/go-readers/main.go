@@ -1,5 +1,5 @@
-// Command go-readers says what Go's standard library reads in bytes that the project's own readers read as well. Tests
-// compare the two. Requests and answers are lines of JSON.
+// Command go-readers says what Go's standard library, and the Go libraries of Kubernetes, container engines and Ignition, read
+// in bytes that the project's own readers read as well. Tests compare the two. Requests and answers are lines of JSON.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"runtime"
 	"time"
 )
 
@@ -63,7 +64,19 @@ type answer struct {
 	Entries      []entry         `json:"entries,omitempty"`
 	Bytes        []byte          `json:"bytes,omitempty"`
 	JSON         json.RawMessage `json:"json,omitempty"`
-	URL          *url.URL        `json:"url,omitempty"`
+	URL          *parsedURL      `json:"url,omitempty"`
+	Strict       []string        `json:"strict,omitempty"`
+	Requests     []httpRequest   `json:"requests,omitempty"`
+	Reference    *imageReference `json:"reference,omitempty"`
+	Sections     []string        `json:"sections,omitempty"`
+	Version      string          `json:"version,omitempty"`
+}
+
+type parsedURL struct {
+	Scheme string `json:"scheme"`
+	Opaque string `json:"opaque"`
+	Query  string `json:"query"`
+	Text   string `json:"text"`
 }
 
 // Unpacked bytes beyond this are an error: a test's input must not fill the memory.
@@ -171,12 +184,32 @@ func answerTo(asked question) (result answer) {
 	case "gzip":
 		result.Bytes, err = unzipped(asked.Bytes)
 	case "json":
-		var value any
-		if err = json.Unmarshal(asked.Bytes, &value); err == nil {
-			result.JSON, err = json.Marshal(value)
-		}
+		result.JSON, err = plainJSON(asked.Bytes)
+	case "kubeJson":
+		result.JSON, result.Strict, err = kubeJSON(asked.Bytes)
+	case "kubeYaml":
+		result.JSON, err = kubeYAML(asked.Bytes)
+	case "manifests":
+		result.JSON, err = manifests(asked.Bytes)
+	case "kubeconfig":
+		result.JSON, err = kubeconfigOf(asked.Bytes)
 	case "url":
-		result.URL, err = url.Parse(string(asked.Bytes))
+		var parsed *url.URL
+		if parsed, err = url.Parse(string(asked.Bytes)); err == nil {
+			result.URL = &parsedURL{parsed.Scheme, parsed.Opaque, parsed.RawQuery, parsed.String()}
+		}
+	case "http":
+		result.Requests = httpRequestsOf(asked.Bytes)
+	case "reference":
+		result.Reference, err = imageReferenceOf(string(asked.Bytes))
+	case "image":
+		result.JSON, err = imageOf(asked.Bytes)
+	case "unit":
+		result.Sections, err = unitOf(asked.Bytes)
+	case "ignition":
+		result.JSON, err = ignitionOf(asked.Bytes)
+	case "version":
+		result.Version = runtime.Version()
 	default:
 		err = fmt.Errorf("there is no reader %q", asked.Reader)
 	}

@@ -61,13 +61,17 @@ export const errorCodes = {
     meaning: "The contents of an image, or its reference, are invalid.",
     remedy: "Read the problem; build the image again, or correct its reference.",
   },
+  MCO_IMAGE_NO_SPACE: {
+    meaning: "Pinned images do not fit on the disk of a machine.",
+    remedy: "Read the bytes that are needed and free; free or add space, or pin fewer images.",
+  },
   MCO_BUILD_CONTEXT_INVALID: {
     meaning: "The input files of a build are incomplete.",
     remedy: "This is a bug, or the build's ConfigMaps were changed: request a rebuild.",
   },
   MCO_BUILD_INPUT_MISSING: {
     meaning: "An input of an image build is missing or cannot be read.",
-    remedy: "Restore the object that is named; the build then continues by itself.",
+    remedy: "Restore the named object; the build then continues on its own.",
   },
   MCO_BUILD_RUN_ENDING: {
     meaning: "An earlier run of the same build is still being stopped.",
@@ -106,6 +110,11 @@ export const errorCodes = {
     meaning: "No cluster runs in this folder.",
     remedy: "Start one with `mco up`, or name its folder with --dir.",
   },
+  MCO_CLUSTER_FOLDER_FOREIGN: {
+    meaning:
+      "The folder of the cluster, or a part of it, belongs to another user, who could put keys of their own there.",
+    remedy: "Choose another folder with --dir; if the folder is yours, change its owner with chown.",
+  },
   MCO_CLUSTER_API_SERVER: {
     meaning: "The cluster in this folder was created with another API server.",
     remedy:
@@ -131,6 +140,11 @@ export const errorCodes = {
     meaning: "The command line is not understood.",
     remedy: "Run the command with --help.",
   },
+  MCO_CONFIG_NOT_DELIVERED: {
+    meaning: "The daemon could not get a configuration of its machine from the config server.",
+    remedy:
+      "Read the message: it names each server and its answer. Servers that cannot be reached: look at the pods of machine-config-server, and at firewalls for port 22623 of the control plane. NotYours: the controller has not given the machine this configuration.",
+  },
   MCO_LEDGER_NEWER: {
     meaning: "A newer version of the daemon wrote this machine's ledger.",
     remedy: "Run that version or a newer one on the machine; this version changes nothing.",
@@ -138,7 +152,7 @@ export const errorCodes = {
   MCO_LEDGER_UNREADABLE: {
     meaning: "A document that the daemon keeps on its machine cannot be read.",
     remedy:
-      "Look at the file that is named below /var/lib/machine-config-daemon; without ledger.json the daemon plans from what it observes, without previous.json it takes the machine over anew.",
+      "Look at the named file below /var/lib/machine-config-daemon; without ledger.json the daemon plans from what it observes, without previous.json it adopts the machine again.",
   },
   MCO_PACKAGES_MISSING: {
     meaning: "The machine lacks packages of an extension in its configuration.",
@@ -177,6 +191,12 @@ export const errorCodes = {
   MCO_SERVER_CERTIFICATE: {
     meaning: "The config server's certificate, its key or the authority of its clients cannot be used.",
     remedy: "Check that the named files contain PEM and belong together.",
+  },
+  MCO_THREAD_ENDED: {
+    meaning:
+      "A thread of the controller's admission endpoint ended: it failed, used too much memory, or took too long.",
+    remedy:
+      "Nothing for a single one: the thread is started again, and changes are stored without a review meanwhile. If it repeats, read the cause, and look for a MachineConfig that is written at that time.",
   },
   MCO_LISTEN_REFUSED: {
     meaning: "The API server refuses to listen on this address.",

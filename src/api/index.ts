@@ -19,6 +19,8 @@ export * as names from "./names.ts";
 export * from "./schema/object.ts";
 export * from "./kinds/join-place.ts";
 export * from "./kinds/node-binding.ts";
+export * from "./kinds/os-image-stream.ts";
+export * from "./kinds/pinned-image-set.ts";
 export * from "./kinds/provisioning-token.ts";
 export * from "./books/report-table.ts";
 
@@ -37,6 +39,8 @@ import { MachineStateChapter } from "./books/machine-state-chapter.ts";
 import { MachineStateJournal } from "./books/machine-state-journal.ts";
 import { JoinPlace } from "./kinds/join-place.ts";
 import { NodeBinding } from "./kinds/node-binding.ts";
+import { OSImageStream } from "./kinds/os-image-stream.ts";
+import { PinnedImageSet } from "./kinds/pinned-image-set.ts";
 import { ProvisioningToken } from "./kinds/provisioning-token.ts";
 
 /** Every kind that this suite defines, in CRD installation order. */
@@ -47,6 +51,8 @@ export const definedResources = [
   MachineConfigNode,
   KubeletConfig,
   ContainerRuntimeConfig,
+  PinnedImageSet,
+  OSImageStream,
   MachineOSConfig,
   MachineOSBuild,
   ProvisioningToken,

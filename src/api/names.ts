@@ -18,6 +18,9 @@ export const namespace = "openshift-machine-config-operator";
  */
 export const buildNamespace = "openshift-machine-config-builds";
 
+/** The namespace of the machine API, where a cluster has one. */
+export const machineNamespace = "openshift-machine-api";
+
 /**
  * Ours: the namespace of the accounts with which joining machines request their certificates, and of nothing else. Their
  * rights are the namespace's, so that no role follows the names of pools.
@@ -58,13 +61,24 @@ export const annotations = {
   drainBegan: `${prefix}drainBegan`,
   /** Ours: JSON {request, at, again, why} of a drain that was suspended; removed when the node gets a new target. */
   drainSkipped: `${prefix}drainSkipped`,
+  /** Ours: JSON {number, at, failures, sets}: the pinned image sets that the machine is to have, and may fetch now. */
+  pinnedImageSets: `${prefix}pinnedImageSets`,
+  /** Ours: JSON {of, is, …}: what became of the grant of that number. */
+  pinnedImageSetsAnswer: `${prefix}pinnedImageSetsAnswer`,
   // on MachineConfigs and ControllerConfig
   generatedByController: `${prefix}generated-by-controller-version`,
+  configNameSuffix: `${prefix}mc-name-suffix`,
   generatedByVersion: `${prefix}generated-by-version`,
   releaseImageVersion: `${prefix}release-image-version`,
   /** On ControllerConfig: `true` while machines receive a new authority of the API server. */
   serviceCaRotate: `${prefix}service-ca-rotate`,
+  /** Ours, on ControllerConfig: hosts of the API server, by commas, that nothing else in it names. No node serves under one. */
+  apiServerHosts: `${prefix}api-server-hosts`,
   osImageURLOverridden: `${prefix}os-image-url-overridden`,
+  /** Ours, on OSImageStream: the images that its streams were read for. */
+  streamInputs: `${prefix}os-image-stream-inputs`,
+  /** Ours, on OSImageStream: what could not be read: sentences in JSON; empty: everything was read. */
+  streamProblems: `${prefix}os-image-stream-problems`,
   /** Ours, RFC 3339: when every machine of the pool had this rendered config. */
   rolledOutAt: `${prefix}rolled-out-at`,
   // on pools
@@ -148,12 +162,19 @@ export const annotations = {
   jobUid: `${prefix}job-uid`,
   /** Name of the Secret that the image was pushed with. */
   pushSecret: `${prefix}rendered-image-push-secret`,
+  // on copies of Secrets for builds
+  /** Ours: the type of a Secret that is no credential of a registry; its copy holds nothing else. */
+  secretType: `${prefix}secret-type`,
   // on MachineConfigNodes
   /** Ours: JSON list of {config, image, reason, at} that this node rolled back from. */
   refusedTargets: `${prefix}refusedTargets`,
   /** Ours: the last refusal that the controller has recorded: its time; after the word `excluded`, for this node only. */
-  quarantineTold: `${prefix}quarantine-told`,
+  quarantineReported: `${prefix}quarantine-told`,
+  /** Ours: the configurations that the controller gave this machine, the newest first, separated by blanks. */
+  givenConfigs: `${prefix}given-configs`,
   // on MachineConfiguration/cluster
+  /** Ours: how many machines of the cluster fetch pinned images at the same time, 1 to 1000. */
+  pinnedImagesAtOnce: `${prefix}pinned-images-at-once`,
   /** Ours: `required` or `insecure`: who may get a configuration, secrets included, from the config server. */
   configServerAccess: `${prefix}config-server-access`,
   /**
@@ -173,6 +194,8 @@ export const labels = {
   masterRole: "node-role.kubernetes.io/master",
   controlPlaneRole: "node-role.kubernetes.io/control-plane",
   workerRole: "node-role.kubernetes.io/worker",
+  /** Of the third member of etcd on two-node clusters. */
+  arbiterRole: "node-role.kubernetes.io/arbiter",
   zone: "topology.kubernetes.io/zone",
   os: "kubernetes.io/os",
   hostname: "kubernetes.io/hostname",
@@ -181,6 +204,8 @@ export const labels = {
   nodeBootstrapper: `${prefix}node-bootstrapper`,
   // on objects that belong to a build
   ephemeralBuildObject: `${prefix}ephemeral-build-object`,
+  /** Ours: on the copies of Secrets that the operator makes for the builder. */
+  buildCredential: `${prefix}build-credential`,
   onClusterLayering: `${prefix}on-cluster-layering`,
   machineOSBuild: `${prefix}machine-os-build`,
   machineOSConfig: `${prefix}machine-os-config`,
@@ -193,6 +218,8 @@ export const labels = {
 export const finalizers = {
   /** Ours: the os-builder stops and removes the objects of a MachineOSConfig. */
   osBuildCleanup: `${prefix}os-build-cleanup`,
+  /** Ours: of an object with MachineConfigs whose names are too long for finalizers. */
+  generated: `${prefix}generated-configs`,
 } as const;
 
 /** Labels of images that this suite builds. */
@@ -201,6 +228,10 @@ export const imageLabels = {
   content: "io.openshift.machineconfig.content",
   recipe: "io.openshift.machineconfig.recipe",
   baseDigest: "io.openshift.machineconfig.base-digest",
+  /** The stream that an OS image, or its image with extensions, belongs to. */
+  streamClass: "io.openshift.os.streamclass",
+  osExtensions: "io.openshift.os.extensions",
+  bootc: "containers.bootc",
 } as const;
 
 export const taints = {
@@ -228,11 +259,43 @@ export const poolConditions = {
   nodeDegraded: "NodeDegraded",
   renderDegraded: "RenderDegraded",
   imageBuildDegraded: "ImageBuildDegraded",
+  /** Ours: mirror sets, image policies or the Image config cannot be written for the pool's machines. */
+  registriesDegraded: "RegistriesDegraded",
+  pinnedImageSetsDegraded: "PinnedImageSetsDegraded",
+  /** Ours: `False` while no image can be planned from a pool's inputs. It degrades no pool. */
+  imageInputsValid: "ImageInputsValid",
   // For pools opted in by their label: conditions of the first release with on-cluster builds.
   buildPending: "BuildPending",
   building: "Building",
   buildSuccess: "BuildSuccess",
   buildFailed: "BuildFailed",
+} as const;
+
+/** Of ClusterImagePolicies and ImagePolicies: openshift/api config/v1/types_image_policy.go (master). */
+export const imagePolicyConditions = {
+  /** The policy cannot take effect. */
+  pending: "Pending",
+  applied: "Applied",
+} as const;
+
+/** Of a CRIOCredentialProviderConfig: openshift/api config/v1/types_crio_credential_provider_config.go (master). */
+export const credentialConditions = {
+  validated: "Validated",
+  rendered: "MachineConfigRendered",
+  // Reasons.
+  validationFailed: "ValidationFailed",
+  partiallyApplied: "ConfigurationPartiallyApplied",
+  renderingSucceeded: "MachineConfigRenderingSucceeded",
+  renderingFailed: "MachineConfigRenderingFailed",
+} as const;
+
+/** Of KubeletConfigs and ContainerRuntimeConfigs. */
+export const settingsConditions = {
+  success: "Success",
+  failure: "Failure",
+  accepted: "Accepted",
+  /** Ours: whether all that the object says counts on the machines. */
+  effective: "Effective",
 } as const;
 
 export const machineOSBuildConditions = {
@@ -273,6 +336,12 @@ export const machineConfigNodeConditions = {
   nodeDegraded: "NodeDegraded",
 } as const;
 
+/** Of MachineConfigNodes: about pinned images, beside the phases of an update. */
+export const pinnedImageConditions = {
+  progressing: "PinnedImageSetsProgressing",
+  degraded: "PinnedImageSetsDegraded",
+} as const;
+
 export const machineConfigurationConditions = {
   /** Ours: every client gets a configuration, secrets included. */
   configServerInsecure: "ConfigServerInsecure",
@@ -287,6 +356,8 @@ export const controllerConfigConditions = {
 export const objects = {
   controllerConfig: "machine-config-controller",
   machineConfiguration: "cluster",
+  /** Of the group config.openshift.io. */
+  clusterSingleton: "cluster",
   clusterOperator: "machine-config",
   operator: "machine-config-operator",
   controller: "machine-config-controller",
@@ -332,6 +403,16 @@ export const objects = {
    * `ca-bundle.crt`, and optionally the names in it, key `names`, separated by commas.
    */
   admissionClientCa: "machine-config-admission-client-ca",
+} as const;
+
+/** Ours: key of the ConfigMap `objects.configServerCa` with the URLs of the config server, one a line. */
+export const configServersKey = "servers";
+
+/** Ours: how a daemon proves to the config server which machine it is: by a token that is good there only. */
+export const machineTokens = {
+  audience: "machine-config-server",
+  folder: "/var/run/secrets/machine-config-server",
+  file: "token",
 } as const;
 
 /** Ours, followed by the pool's name: organization of client certificates that may fetch the pool's configuration. */
@@ -380,12 +461,20 @@ export const fieldManagers = {
   node: "mcc-node",
   drain: "mcc-drain",
   collect: "mcc-collect",
+  kubelet: "mcc-kubelet",
+  runtime: "mcc-runtime",
+  registries: "mcc-registries",
+  credentials: "mcc-credentials",
+  pinnedImages: "mcc-pinned-images",
+  osImageStreams: "mcc-os-image-streams",
   /** For books and chapters. */
   books: "mco-books",
   /** For health conditions. */
   health: "mco-health",
   /** For the conditions of the state process about itself. */
   state: "mco-state",
+  /** For the condition that sums these up. */
+  overall: "mco-overall",
   /** For the journal of a process; the daemon writes its own as `mcd`. */
   journal: "mco-journal",
   daemon: "mcd",
@@ -405,6 +494,8 @@ export const hostPaths = {
   encapsulatedDone: "/etc/ignition-machine-config-encapsulated.json.bak",
   /** The complete MachineConfig that the machine was first served. */
   servedConfig: "/etc/mcs-machine-config-content.json",
+  /** Images that CRI-O does not let the kubelet remove: crio.conf.d(5). The name is the reference's. */
+  pinnedImages: "/etc/crio/crio.conf.d/50-pinned-images",
   /** Presets that Ignition writes; later ones are the vendor's. */
   ignitionPreset: "/etc/systemd/system-preset/20-ignition.preset",
   /** Files that the reference's daemon replaced (backups) or did not find (markers). */

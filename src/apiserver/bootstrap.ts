@@ -1,10 +1,10 @@
 import { defaultRoles } from "./access/default-roles.ts";
-import { type Engine, keyOf } from "./requests/engine.ts";
+import { type Engine, keyInStore } from "./requests/engine.ts";
 import type { KubeObject, Served } from "./schema/contract.ts";
 import { cloneJson } from "./schema/json-values.ts";
 import { timestamp } from "./schema/timestamp.ts";
 
-export interface BootstrapOptions {
+export interface FirstObjectsOptions {
   /** PEM; published to every namespace as ConfigMap `kube-root-ca.crt`, so that pods can trust this server. */
   readonly rootCertificates?: string;
 }
@@ -16,7 +16,7 @@ const namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"];
  * certificates. The last two are the controller manager's work on a real cluster; here they are created with the
  * namespace, so that the first pod does not have to wait for them.
  */
-export function bootstrap(engine: Engine, options: BootstrapOptions): void {
+export function writeFirstObjects(engine: Engine, options: FirstObjectsOptions): void {
   const furnish = (namespace: string) => {
     establish(engine, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "default", namespace } });
     if (options.rootCertificates !== undefined) {
@@ -52,7 +52,7 @@ function establish(engine: Engine, object: KubeObject): void {
     kind,
   );
   if (served === undefined) return;
-  const key = keyOf(served, { namespace: metadata.namespace ?? "", name: metadata.name ?? "" });
+  const key = keyInStore(served, { namespace: metadata.namespace ?? "", name: metadata.name ?? "" });
   if (engine.live.get(key) !== undefined) return;
   metadata.uid = engine.random.uuid();
   metadata.creationTimestamp = timestamp(engine.clock.now());

@@ -1,5 +1,6 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
+import { withoutEnd } from "../core/text/without-end.ts";
 import type { HttpRequest, HttpResponse } from "../ports/http.ts";
 import type { Catalog } from "./schema/kinds/catalog.ts";
 import { acceptedTypes } from "./http/representation.ts";
@@ -40,8 +41,8 @@ const openApiV2Type = {
   answered: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 };
 /**
- * OpenAPI v2 with no definitions in it. kubectl asks for it when a file holds a List, whose items it then leaves to the
- * server to check; without any v2 document it refuses the file. Message openapi.v2.Document of google/gnostic-models
+ * OpenAPI v2 with no definitions in it. kubectl requests it when a file holds a List, whose items it then leaves to the
+ * server to validate; without any v2 document it refuses the file. Message openapi.v2.Document of google/gnostic-models
  * openapiv2/OpenAPIv2.proto (main): 1 swagger, 2 info (1 title, 2 version), 8 paths, 9 definitions.
  */
 const openApiV2 = {
@@ -71,7 +72,7 @@ function ascii(text: string): Uint8Array {
 
 const healthPaths = ["/healthz", "/livez", "/readyz"];
 
-/** Documents are made when they are asked for, and again when what is served has changed. */
+/** Documents are made on demand, and again when the served kinds have changed. */
 export function apiDocuments(catalog: Catalog): ApiDocuments {
   let generation = -1;
   let texts = new Map<string, { readonly text: string; readonly etag: string }>();
@@ -113,15 +114,15 @@ export function apiDocuments(catalog: Catalog): ApiDocuments {
       const contentType = `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`;
       return tagged(request, `${path}|${form}`, contentType, (served) => aggregatedDiscovery(served, path, form));
     }
-    return tagged(request, `${path}|legacy`, "application/json", (served) =>
-      path === "core" ? legacyVersions(request.headers["host"] ?? "127.0.0.1") : legacyGroups(served),
-    );
+    // Nobody is told an address that another caller named.
+    if (path === "core") return jsonResponse(200, legacyVersions(request.headers["host"] ?? "127.0.0.1"));
+    return tagged(request, `${path}|legacy`, "application/json", legacyGroups);
   }
 
   return {
     answer(request, rawPath) {
       if (request.method !== "GET" && request.method !== "HEAD") return methodNotAllowed().response();
-      const path = rawPath.length > 1 ? rawPath.replace(/\/+$/, "") : rawPath;
+      const path = rawPath.length > 1 ? withoutEnd(rawPath, "/") : rawPath;
       const [, root, group, groupVersion, more] = path.split("/");
       if (healthPaths.some((one) => path === one || path.startsWith(`${one}/`)))
         return { status: 200, headers: { "content-type": "text/plain; charset=utf-8" }, body: "ok" };

@@ -1,3 +1,4 @@
+import { demandedFields } from "./schema/selectors.ts";
 import type { HttpRequest, HttpResponse } from "../ports/http.ts";
 import type { AuthenticationOptions } from "./access/authentication.ts";
 import { accessDenied, type Authorizer } from "./access/authorization.ts";
@@ -69,7 +70,9 @@ export class ResourceRequests {
     if (allowed === undefined) return definition.custom ? notFound(definition, target.name) : notServed();
     if (!allowed.includes(verb)) return methodNotAllowed();
     if (target.name === "" && (verb === "update" || verb === "patch")) return methodNotAllowed();
-    const inNamespace = target.namespace !== "" && served.stored !== "namespaces";
+    // `namespaces/x` lies in itself for the authorizer; below another namespace it would have that one's rights.
+    const isItself = served.stored === "namespaces" && target.name === target.namespace;
+    const inNamespace = target.namespace !== "" && !isItself;
     const wholeCluster = verb === "list" || verb === "watch";
     if (
       definition.namespaced
@@ -236,8 +239,7 @@ export class ResourceRequests {
     if (deleteOptions instanceof Refusal) return deleteOptions;
     const written = await deleteObject(this.#parts.engine, exchange, served, target, deleteOptions);
     if (written instanceof Refusal) return written;
-    // Of a pod that went at once the caller still learns what it was: `ReturnDeletedObject` of the real server's pod
-    // store.
+    // If a pod is removed at once, the answer still contains it: `ReturnDeletedObject` of the real server's pod store.
     if (written.effect === "removed" && served.stored !== "pods")
       return jsonResponse(200, success(served.definition, target.name, written.live.object.metadata.uid));
     const shown = this.#answer(served, target, request, written);
@@ -292,15 +294,10 @@ export function attributesOf(user: UserInfo, target: ResourceTarget): AccessAttr
     resource,
     subresource,
     namespace,
-    name: target.name === "" && collection ? (selectorValue(target, "metadata.name") ?? "") : target.name,
+    name: target.name === "" && collection ? (demandedOf(target)["metadata.name"] ?? "") : target.name,
   };
 }
 
-/** The value that a field selector demands of a field. */
-export function selectorValue({ query }: ResourceTarget, field: string): string | undefined {
-  for (const term of (query.get("fieldSelector") ?? "").split(",")) {
-    const [name, value] = term.split(/==?/, 2);
-    if (name === field && value !== undefined && !term.includes("!=")) return value;
-  }
-  return undefined;
-}
+/** The values that a request's field selector demands of fields, as the same parser reads it that selects objects. */
+export const demandedOf = ({ query }: ResourceTarget): Readonly<Record<string, string>> =>
+  demandedFields(query.get("fieldSelector") ?? "");

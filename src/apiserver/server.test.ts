@@ -114,7 +114,7 @@ const map = (name: string, more: Json = {}) => ({ apiVersion: "v1", kind: "Confi
 const revisionOf = (reply: { json: Json }) => String((reply.json["metadata"] as Json)["resourceVersion"]);
 
 describe("watches", () => {
-  test("a watcher that does not read is cut off, the others go on", async () => {
+  test("a watcher that does not read is disconnected, the others continue", async () => {
     const { server } = start({ watchBacklog: 3 });
     const since = revisionOf(await call(server, "GET", maps));
     const slow = await watch(server, `${maps}?watch=true&resourceVersion=${since}`);
@@ -126,7 +126,7 @@ describe("watches", () => {
     expect(await lines(slow)).toEqual(["end"]);
   });
 
-  test("a watch goes on after a restart where it was, and one from before the history is told so", async () => {
+  test("a watch resumes after a restart, and one from before the history gets an error", async () => {
     const store = memoryStore();
     const first = start({ store });
     const early = revisionOf(await call(first.server, "POST", maps, map("a")));
@@ -156,7 +156,27 @@ describe("watches", () => {
     expect(seen).toEqual(Array.from({ length: 9 }, (_, number) => `ADDED m${number}`));
   });
 
-  test("bookmarks come every minute and a watch ends when its time is over", async () => {
+  test("changes of one large object are forgotten before they fill the memory or the disk [apiserver-limits-5]", async () => {
+    const history = { memoryEvents: 1_000, storedEvents: 1_000, memoryCharacters: 60_000, storedCharacters: 200_000 };
+    const { server, store } = start({ history });
+    const first = revisionOf(await call(server, "POST", maps, map("large")));
+    const change = (number: number) => ({ ...map("large"), data: { text: `${number}`.padEnd(10_000, "x") } });
+    const revisions: number[] = [];
+    for (let number = 0; number < 100; number++)
+      revisions.push(Number(revisionOf(await call(server, "PUT", `${maps}/large`, change(number)))));
+    const kept = store.events(store.compactedThrough(), 1_000);
+    const characters = kept.verdict === "events" ? kept.events.reduce((sum, { value }) => sum + value.length, 0) : 0;
+    expect(characters).toBeGreaterThan(90_000);
+    expect(characters).toBeLessThan(210_000);
+    // What is in memory no more is read from the log, and what is in neither answers 410.
+    const since = async (revision: string | number) =>
+      lines(await watch(server, `${maps}?watch=true&resourceVersion=${revision}`));
+    expect(await since(revisions.at(-3) ?? 0)).toEqual(["MODIFIED large", "MODIFIED large"]);
+    expect(await since(revisions.at(-9) ?? 0)).toEqual(Array.from({ length: 8 }, () => "MODIFIED large"));
+    expect(await since(first)).toEqual(["ERROR 410"]);
+  });
+
+  test("bookmarks arrive every minute, and a watch ends at its timeout", async () => {
     const { server, clock } = start();
     const iterator = await watch(
       server,
@@ -207,7 +227,7 @@ describe("the store behind the server", () => {
 });
 
 describe("events", () => {
-  test("an event goes an hour after it was last written", async () => {
+  test("an event expires an hour after its last write", async () => {
     const { server, clock } = start();
     const path = "/api/v1/namespaces/default/events";
     const event = (name: string) => ({
@@ -432,7 +452,7 @@ describe("tokens", () => {
     expect(await ask()).toBe(401);
   });
 
-  test("a token that was tampered with is nobody's", async () => {
+  test("a modified token authenticates nobody", async () => {
     const { server } = start();
     const issued = await call(server, "POST", "/api/v1/namespaces/default/serviceaccounts/default/token", {
       apiVersion: "authentication.k8s.io/v1",
@@ -630,6 +650,141 @@ describe("inputs without end", () => {
     );
     expect(response.status).toBe(413);
   });
+
+  test("fields below one long name, twice each, make no answer that is many times the body [apiserver-limits-4]", async () => {
+    const { server } = start();
+    const twice = Array.from({ length: 5_000 }, () => '"a":1').join(",");
+    const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y"},"${"k".repeat(5_000)}":{${twice}}}`;
+    for (const validation of ["Strict", "Warn"]) {
+      const {
+        status,
+        body: answer,
+        headers,
+      } = await server.as(admin)(
+        { method: "POST", target: `${maps}?fieldValidation=${validation}&dryRun=All`, headers: {}, body },
+        new AbortController().signal,
+      );
+      expect(status).toBe(validation === "Strict" ? 400 : 201);
+      expect(JSON.stringify([answer, headers]).length).toBeLessThan(500_000);
+      if (validation === "Strict") expect(answer).toMatch(/duplicate field/);
+    }
+  });
+});
+
+describe("objects that are slow or large to judge", () => {
+  const things = "/apis/example.com/v1/things";
+
+  /** A server with a kind whose spec has this schema. */
+  async function withThings(spec: Json) {
+    const { server } = start();
+    const made = await call(server, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: "things.example.com" },
+      spec: {
+        group: "example.com",
+        scope: "Cluster",
+        names: { plural: "things", singular: "thing", kind: "Thing", listKind: "ThingList" },
+        versions: [
+          {
+            name: "v1",
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: "object", properties: { spec } } },
+          },
+        ],
+      },
+    });
+    expect(made.status).toBe(201);
+    const thing = (of: Json) => ({ apiVersion: "example.com/v1", kind: "Thing", metadata: { name: "t" }, spec: of });
+    return { server, thing };
+  }
+
+  test("many wrong values below one long name make no answer that is many times the body [apiserver-limits-7]", async () => {
+    const { server, thing } = await withThings({
+      type: "object",
+      additionalProperties: { type: "array", items: { type: "string" } },
+    });
+    const body = thing({ ["k".repeat(20_000)]: Array.from({ length: 5_000 }, () => 1) });
+    const { status, body: answer } = await server.as(admin)(
+      { method: "POST", target: things, headers: {}, body: JSON.stringify(body) },
+      new AbortController().signal,
+    );
+    expect(status).toBe(422);
+    expect(JSON.stringify(answer).length).toBeLessThan(500_000);
+    expect(answer).toMatch(/and 49\d\d more/);
+  });
+
+  test("many wrong values beside many unchanged ones are judged in proportion to the object [apiserver-limits-8]", async () => {
+    const { server, thing } = await withThings({ type: "array", items: { type: "string", maxLength: 3 } });
+    const old = Array.from({ length: 150_000 }, () => "abc");
+    expect((await call(server, "POST", things, thing(old as never))).status).toBe(201);
+    const wrong = old.map((value, index) => (index < 75_000 ? value : "abcd"));
+    const started = process.cpuUsage();
+    const merge = { "content-type": "application/merge-patch+json" };
+    const refused = await call(server, "PATCH", `${things}/t`, { spec: wrong }, merge);
+    expect(refused.json["message"]).toMatch(/^Thing.example.com "t" is invalid: \[spec\[75000\]: Too long/);
+    // Of processor time, which other processes do not change: the old way took a minute.
+    expect(process.cpuUsage(started).user / 1e6).toBeLessThan(15);
+  });
+
+  test("alternatives within alternatives are tried once each [apiserver-limits-9]", async () => {
+    const nested = (depth: number): Json => (depth === 0 ? { minLength: 5 } : { anyOf: [nested(depth - 1)] });
+    const { server, thing } = await withThings({
+      type: "object",
+      properties: { a: { type: "string", ...nested(26) } },
+    });
+    const started = process.cpuUsage();
+    expect((await call(server, "POST", things, thing({ a: "b" }))).status).toBe(422);
+    expect(process.cpuUsage(started).user / 1e6).toBeLessThan(5);
+  });
+});
+
+test("a definition whose path to replicas leads out of its objects is refused [apiserver-scale-1]", async () => {
+  const { server } = start();
+  const define = (plural: string, path: string) =>
+    call(server, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: `${plural}.example.com` },
+      spec: {
+        group: "example.com",
+        scope: "Cluster",
+        names: { plural, singular: `${plural}one`, kind: plural, listKind: `${plural}List` },
+        versions: [
+          {
+            name: "v1",
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+            subresources: { scale: { specReplicasPath: path, statusReplicasPath: ".status.replicas" } },
+          },
+        ],
+      },
+    });
+  for (const [plural, path] of [
+    ["a", ".spec.__proto__.polluted"],
+    ["b", ".spec.constructor.prototype.polluted"],
+  ] as const) {
+    const { status } = await define(plural, path);
+    expect(status, path).toBe(path.includes("__proto__") ? 422 : 201);
+    if (status !== 201) continue;
+    const things = `/apis/example.com/v1/${plural}`;
+    await call(server, "POST", things, {
+      apiVersion: "example.com/v1",
+      kind: plural,
+      metadata: { name: "t" },
+      spec: {},
+    });
+    await call(
+      server,
+      "PATCH",
+      `${things}/t/scale`,
+      { spec: { replicas: 3 } },
+      { "content-type": "application/merge-patch+json" },
+    );
+    expect(({} as Record<string, unknown>)["polluted"], path).toBeUndefined();
+  }
 });
 
 describe("impersonation", () => {

@@ -1,9 +1,10 @@
 import type { Clock } from "../ports/clock.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../ports/http.ts";
+import { linkedSignal } from "../ports/linked-signal.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Random } from "../ports/random.ts";
 import { admissionChain } from "./admission/admission.ts";
-import { admissionPolicies } from "./admission/admission-policies.ts";
+import { admissionPolicyPlugin } from "./admission/admission-policies.ts";
 import { admissionWebhooks, type WebhookCaller } from "./admission/admission-webhooks.ts";
 import {
   anonymous,
@@ -13,7 +14,7 @@ import {
   type Peer,
 } from "./access/authentication.ts";
 import { accessDenied, authorizer, impersonationChecks } from "./access/authorization.ts";
-import { bootstrap, type BootstrapOptions } from "./bootstrap.ts";
+import { writeFirstObjects, type FirstObjectsOptions } from "./bootstrap.ts";
 import {
   namespaceLifecycle,
   nodeTaint,
@@ -25,10 +26,11 @@ import { catalogOf } from "./schema/kinds/catalog.ts";
 import { certificateRequester, signerRights } from "./admission/certificate-requests.ts";
 import { customResources } from "./requests/custom-resources.ts";
 import { type ApiDocuments, apiDocuments } from "./documents.ts";
-import { attributesOf, ResourceRequests, selectorValue, type ServerParts } from "./resource-requests.ts";
+import { attributesOf, demandedOf, ResourceRequests, type ServerParts } from "./resource-requests.ts";
 import type { Engine } from "./requests/engine.ts";
 import { expireEvents } from "./storage/event-expiry.ts";
 import { defaultHistory, type HistoryLimits, liveObjects } from "./storage/live-objects.ts";
+import { defaultRoom, type RoomLimits } from "./storage/room.ts";
 import { nodeAuthorizer } from "./access/node-authorizer.ts";
 import { type LogSource } from "./requests/pods.ts";
 import { rbacIndex } from "./access/rbac-index.ts";
@@ -59,14 +61,18 @@ export interface ApiServerOptions {
   /** Where the output of containers comes from. */
   readonly logs?: LogSource;
   readonly history?: HistoryLimits;
+  /** How much is stored at most. */
+  readonly room?: RoomLimits;
   /** Events a slow watcher may leave unread. */
   readonly watchBacklog?: number;
-  readonly bootstrap?: BootstrapOptions;
+  readonly bootstrap?: FirstObjectsOptions;
 }
 
 export interface ApiServer {
   /** Answers one request of `peer`. Refusals are responses; rejects only when `signal` aborts. */
   handle(request: HttpRequest, peer: Peer, signal: AbortSignal): Promise<HttpResponse>;
+  /** The user whom the headers of a request, or its connection, name: what strangers send is not worth much memory. */
+  callerOf(request: Pick<HttpRequest, "headers">, peer: Peer): string | undefined;
   /** {@link handle} for callers who are known from the start: the transport of components in the same process. */
   as(user: UserInfo): HttpHandler;
   /** Ends all watches. The store stays open: it belongs to the caller. */
@@ -80,7 +86,7 @@ const defaultIssuer = "https://kubernetes.default.svc";
  */
 export function createApiServer(options: ApiServerOptions): ApiServer {
   const { store, clock, random, log } = options;
-  const live = liveObjects(store, options.history ?? defaultHistory);
+  const live = liveObjects(store, options.history ?? defaultHistory, options.room ?? defaultRoom);
   const catalog = catalogOf(builtinDefinitions);
   const issuer = options.issuer ?? defaultIssuer;
   const tokens =
@@ -104,10 +110,10 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     podTolerations(),
     custom.admission,
     admissionWebhooks({ live, clock, random, log, call: options.webhooks }),
-    nodeRestriction(live),
+    nodeRestriction(live, access),
     signerRights(access),
     roleEscalation(live, rbac, access),
-    admissionPolicies(live, () => catalog),
+    admissionPolicyPlugin(live, () => catalog),
   ]);
   const engine: Engine = {
     live,
@@ -121,7 +127,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     ...(options.watchBacklog === undefined ? {} : { watchBacklog: options.watchBacklog }),
   };
   const documents = apiDocuments(catalog);
-  bootstrap(engine, options.bootstrap ?? {});
+  writeFirstObjects(engine, options.bootstrap ?? {});
   custom.start(engine);
   expireEvents(live, clock);
   return new EmbeddedServer({ engine, access, rbac, authentication, tokens, logs: options.logs }, documents);
@@ -139,6 +145,18 @@ class EmbeddedServer implements ApiServer {
   }
 
   async handle(request: HttpRequest, peer: Peer, signal: AbortSignal): Promise<HttpResponse> {
+    if (request.method !== "HEAD") return this.#answer(request, peer, signal);
+    // Nobody reads the body: a watch or a log that is still to come ends here.
+    const head = linkedSignal(signal);
+    try {
+      return { ...(await this.#answer(request, peer, head.signal)), body: "" };
+    } finally {
+      head.abort(new Error("only the head was asked for"));
+      head.release();
+    }
+  }
+
+  async #answer(request: HttpRequest, peer: Peer, signal: AbortSignal): Promise<HttpResponse> {
     const exchange = { user: anonymous, signal, warnings: [] as string[] };
     let response: HttpResponse;
     try {
@@ -158,7 +176,12 @@ class EmbeddedServer implements ApiServer {
     }
     if (exchange.warnings.length > 0)
       response = { ...response, headers: { ...response.headers, warning: warningHeaders(exchange.warnings) } };
-    return request.method === "HEAD" ? { ...response, body: "" } : response;
+    return response;
+  }
+
+  callerOf(request: Pick<HttpRequest, "headers">, peer: Peer): string | undefined {
+    const user = authenticate(request, peer, this.#parts.authentication);
+    return user instanceof Refusal || user.name === anonymous.name ? undefined : user.name;
   }
 
   as(user: UserInfo): HttpHandler {
@@ -180,7 +203,7 @@ class EmbeddedServer implements ApiServer {
     exchange.user = user;
     const other = impersonated(request);
     if (other === undefined && Object.keys(request.headers).some((header) => header.startsWith("impersonate-")))
-      return unforeseen("requested to be somebody else without saying which user");
+      return unforeseen("requested an impersonation without naming a user");
     if (other !== undefined) {
       for (const attributes of impersonationChecks(user, other))
         if (!access.allows(attributes)) return accessDenied(attributes);
@@ -190,7 +213,7 @@ class EmbeddedServer implements ApiServer {
     if (target instanceof Refusal) return target;
     if (target.form === "path") return this.#document(request, exchange.user, target.path);
     const attributes = attributesOf(exchange.user, target);
-    if (!access.allows(attributes, selectorValue(target, "spec.nodeName"))) return accessDenied(attributes);
+    if (!access.allows(attributes, demandedOf(target)["spec.nodeName"])) return accessDenied(attributes);
     const served = engine.catalog.find(target.group, target.version, target.resource);
     if (served === undefined) return handledGroup(target.group) ? notServed() : pageNotFound();
     return this.#resources.serve(request, served, target, exchange);

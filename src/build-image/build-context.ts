@@ -1,5 +1,13 @@
 import { McoError } from "../api/errors.ts";
-import { type BuildFile, buildFiles, buildPaths, pieceName, readBuildFile } from "../core/build/image-build.ts";
+import {
+  type BuildFile,
+  type BuildProxy,
+  buildFiles,
+  buildPaths,
+  pieceName,
+  readBuildFile,
+  readBuildProxy,
+} from "../core/build/image-build.ts";
 import type { Files } from "../ports/files.ts";
 import { digestOf } from "../registry/registry-client.ts";
 
@@ -18,6 +26,7 @@ export interface BuildContext {
   readonly trust: string | undefined;
   readonly policy: string | undefined;
   readonly registries: string | undefined;
+  readonly proxy: BuildProxy | undefined;
 }
 
 /** A path of a context, relative to it: no step up, no detour. */
@@ -65,6 +74,9 @@ export async function readBuildContext(
     throw invalid(buildFiles.configLayer, "build.json says otherwise");
   if (layer !== undefined && digestOf(layer) !== request.configLayer?.digest)
     throw invalid(buildFiles.configLayer, "it has another digest than build.json says");
+  const toldProxy = await text(`${buildPaths.proxy}/${buildFiles.proxy}`);
+  const proxy = toldProxy === undefined ? undefined : readBuildProxy(toldProxy);
+  if (proxy !== undefined && "problem" in proxy) throw invalid(buildFiles.proxy, proxy.problem);
   const contextFiles: { path: string; contents: Uint8Array; mode: number }[] = [];
   for (const { path, key, mode } of request.files) {
     if (!contextPath.test(path)) throw invalid(path.slice(0, 128), "it is no path inside of the context");
@@ -85,5 +97,6 @@ export async function readBuildContext(
     trust: await text(`${buildPaths.trust}/${buildFiles.trust}`),
     policy: await text(`${buildPaths.policy}/${buildFiles.policy}`),
     registries: await text(`${buildPaths.registries}/${buildFiles.registries}`),
+    proxy,
   };
 }

@@ -95,6 +95,15 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
     ).toEqual(first.outcome);
   }, 60_000);
 
+  test("what steps see comes from volumes as a kubelet lays them down [build-image-4]", async () => {
+    const { outcome } = await harness.build({
+      custom: "FROM os\nCOPY motd /usr/lib/motd\n",
+      files: { motd: "x" },
+      mounts: { entitlement: { "key.pem": "key" }, yumRepos: { "cluster.repo": "[repo]" } },
+    });
+    expect(outcome).toEqual({ digest: expect.stringMatching(/^sha256:/) as string });
+  }, 60_000);
+
   test("the layer of a configuration is the same blob in a build, below and above custom steps, and where it is laid on the base alone [build-image-1]", async () => {
     const layer = configLayer("everywhere");
     const below = await imageOf(
@@ -155,6 +164,16 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       failure: { class: "ContainerfileInvalid", cause: expect.stringContaining("line 2 ") as string },
     },
     {
+      title: "an option in the place of an image",
+      custom: "FROM os\nCOPY --from=--help /x /x\n",
+      failure: { class: "ContainerfileInvalid", step: "user:2", cause: expect.stringContaining('"--help"') as string },
+    },
+    {
+      title: "a store of the machine in the place of a registry",
+      custom: "FROM os\nCOPY --from=dir:/run/mco-build/pull /x /x\n",
+      failure: { class: "ContainerfileInvalid", step: "user:2", cause: expect.stringContaining("dir:") as string },
+    },
+    {
       title: "a base that there is not",
       custom: "FROM os\nCOPY motd /m\n",
       base: `sha256:${"1".repeat(64)}`,
@@ -167,22 +186,26 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       fresh: true,
       failure: { class: "BaseImagePullDenied", step: "pull-base" },
     },
-  ])("$title is told as what it is", { timeout: 60_000 }, async ({ custom, base, pullPassword, fresh, failure }) => {
-    const { outcome, log } = await harness.build({
-      custom,
-      files: { motd: "x" },
-      ...(base === undefined ? {} : { request: { base: `${harness.host}/os/stock@${base}` } }),
-      ...(pullPassword === undefined ? {} : { pullPassword }),
-      ...(fresh === true ? { cache: join(harness.folder, "fresh-cache") } : {}),
-    });
-    expect(outcome).toMatchObject({ failure });
-    expect(readStepMarker(log.at(-1) ?? "")).toMatchObject({
-      state: "end",
-      step: "failure" in outcome ? outcome.failure.step : "",
-    });
-  });
+  ])(
+    "$title is classified correctly [build-image-3]",
+    { timeout: 60_000 },
+    async ({ custom, base, pullPassword, fresh, failure }) => {
+      const { outcome, log } = await harness.build({
+        custom,
+        files: { motd: "x" },
+        ...(base === undefined ? {} : { request: { base: `${harness.host}/os/stock@${base}` } }),
+        ...(pullPassword === undefined ? {} : { pullPassword }),
+        ...(fresh === true ? { cache: join(harness.folder, "fresh-cache") } : {}),
+      });
+      expect(outcome).toMatchObject({ failure });
+      expect(readStepMarker(log.at(-1) ?? "")).toMatchObject({
+        state: "end",
+        step: "failure" in outcome ? outcome.failure.step : "",
+      });
+    },
+  );
 
-  test("a registry that takes no pushes now, and a repository that the pull credentials do not know, are told apart", async () => {
+  test("an unavailable registry and a repository unknown to the pull credentials are distinguished", async () => {
     await writeFile(join(harness.registry.folder, "refuse-pushes"), "503 being maintained\n");
     const refused = await harness.build({ layer: configLayer("refused") });
     await writeFile(join(harness.registry.folder, "refuse-pushes"), "403 over quota\n");
@@ -259,9 +282,7 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       expect(names.filter((name) => /key\.pem|cluster\.repo|auth\.json/.test(name))).toEqual([]);
     }, 60_000);
 
-    test("a step that fails names itself, its code and its last words, without what looks like a secret", async ({
-      skip,
-    }) => {
+    test("a failed step reports its name, its exit code and its last output, without secrets", async ({ skip }) => {
       needsShell(skip);
       const key = ["-----BEGIN PRIVATE KEY-----", "MIGHAgEAMBMGByqGSM49", "-----END PRIVATE KEY-----"];
       const { outcome, log } = await shell({
@@ -300,9 +321,7 @@ describe.skipIf(missing.length > 0)(`images made by buildah${because}`, () => {
       expect([await seen("one"), await seen("two")]).toEqual(["one", "two"]);
     }, 60_000);
 
-    test("a build that is told to end ends its steps, and the next one finds the store as it should be", async ({
-      skip,
-    }) => {
+    test("an aborted build ends its steps, and the next one finds a clean store", async ({ skip }) => {
       needsShell(skip);
       const stop = new AbortController();
       const running = shell({

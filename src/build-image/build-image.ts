@@ -1,7 +1,7 @@
 import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { McoError } from "../api/errors.ts";
-import { stepsOfContainerfile } from "../core/build/build-containerfile.ts";
+import { imagesOfContainerfile, stepsOfContainerfile } from "../core/build/build-containerfile.ts";
 import {
   type BuildFailure,
   type FailureClass,
@@ -10,13 +10,15 @@ import {
   excerptOf,
 } from "../core/build/build-failures.ts";
 import {
-  type BuildOutcome,
+  type BuildPart,
+  type PartOutcome,
   buildFiles,
   buildPaths,
   labelsOfImage,
   mountTargets,
   stepMarker,
 } from "../core/build/image-build.ts";
+import { pulledNameProblem } from "../core/images/image-reference.ts";
 import { redactText } from "../core/text/redact.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { Files } from "../ports/files.ts";
@@ -38,14 +40,14 @@ import {
   timeArguments,
 } from "./buildah.ts";
 import { claimFolder } from "./claim-folder.ts";
-import { type OpenFile, onBase, readLayout, withOwnLayer } from "./read-layout.ts";
+import { type ReadBelow, onBase, readLayout, withOwnLayer } from "./read-layout.ts";
 import type { ParentImage } from "../registry/compose-image.ts";
 
 export interface BuildImageOptions {
   readonly files: Files;
   readonly processes: Processes;
   readonly clock: Clock;
-  readonly openFile: OpenFile;
+  readonly readBelow: ReadBelow;
   /** Of this process; what buildah gets of it is chosen here. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Where a path of the container lies. */
@@ -89,6 +91,11 @@ function stepWriter(print: (line: string) => void) {
   };
   return {
     current: () => current,
+    /** An earlier container of the build began this step, and did not end it. */
+    resume(step: string) {
+      current = step;
+      isOpen = true;
+    },
     begin(step: string) {
       if (isOpen && step === current) return;
       end(0);
@@ -100,31 +107,62 @@ function stepWriter(print: (line: string) => void) {
   };
 }
 
+type StepWriter = ReturnType<typeof stepWriter>;
+
 /**
- * Makes one image as the files of the container describe, and pushes it. Never rejects: every result is reported.
+ * Does one part of making an image as the files of the container describe. Never rejects: every result is reported.
  * Aborting ends the running step and counts as a lost builder.
  */
-export async function buildImage(options: BuildImageOptions, signal: AbortSignal): Promise<BuildOutcome> {
+export async function buildImage(
+  options: BuildImageOptions,
+  part: BuildPart,
+  signal: AbortSignal,
+): Promise<PartOutcome> {
   const print = withoutSecrets(options.print);
   const steps = stepWriter(print);
-  const work = options.at(buildPaths.work);
+  const folder = options.at(part === "pull" ? buildPaths.pullWork : buildPaths.work);
   try {
-    const digest = await build({ ...options, print }, steps, `${work}/build`, signal);
-    steps.end(0);
-    return { digest };
+    const outcome = await perform({ ...options, print }, part, steps, folder, signal);
+    // The next container continues with this one's step.
+    if ("digest" in outcome) steps.end(0);
+    return outcome;
   } catch (error) {
     const failure = failureOf(error, steps.current(), signal);
     steps.end(failure.exitCode ?? 1);
     return { failure };
   } finally {
     await options.files
-      .remove(`${work}/build`)
+      .remove(workIn(folder))
       .catch((error: unknown) =>
         print(
-          `warning: files of the build are left in ${work}: ${error instanceof Error ? error.message : String(error)}`,
+          `warning: files of the build are left in ${folder}: ${error instanceof Error ? error.message : String(error)}`,
         ),
       );
   }
+}
+
+/** The build's own files in a folder that it may write. */
+const workIn = (folder: string) => `${folder}/build`;
+
+async function perform(
+  options: BuildImageOptions,
+  part: BuildPart,
+  steps: StepWriter,
+  folder: string,
+  signal: AbortSignal,
+): Promise<PartOutcome> {
+  if (part === "push") return { digest: await push(options, steps, signal) };
+  if (part === "steps") steps.resume("pull-base");
+  else steps.begin("ca");
+  await options.files.remove(workIn(folder));
+  const context = await readBuildContext(options.files, options.at);
+  const { containerfile, request } = context;
+  if (containerfile === undefined)
+    throw new McoError("MCO_BUILD_CONTEXT_INVALID", { file: buildFiles.containerfile, problem: "it is not there" });
+  if (part === "pull")
+    options.print(`builds ${request.id} on ${request.base} for ${request.target.repository}:${request.target.tag}`);
+  await withBuildah(part, options, context, containerfile, steps, folder, signal);
+  return { done: part };
 }
 
 /**
@@ -148,7 +186,7 @@ function failureOf(error: unknown, step: string, signal: AbortSignal): BuildFail
     cause: redactText(text).slice(0, 300),
     excerpt: excerptOf(text),
   });
-  if (signal.aborted) return made("BuilderLost", 143, "the build was told to end");
+  if (signal.aborted) return made("BuilderLost", 143, "the build was asked to end");
   if (error instanceof StepFailed) return error.failure;
   if (error instanceof DeadlineExceeded) return made("Timeout", 124, `${step} was ${error.message}`);
   if (error instanceof McoError && error.code.startsWith("MCO_IMAGE_"))
@@ -157,17 +195,15 @@ function failureOf(error: unknown, step: string, signal: AbortSignal): BuildFail
   return error instanceof McoError ? made("Internal", 1, text) : { ...classifyFailure({ step, exitCode: 1, text }) };
 }
 
-async function build(
-  options: BuildImageOptions,
-  steps: ReturnType<typeof stepWriter>,
-  work: string,
-  signal: AbortSignal,
-): Promise<string> {
+/** Lays the configuration on what the steps left, or on the base itself, and pushes it. @returns its digest. */
+async function push(options: BuildImageOptions, steps: StepWriter, signal: AbortSignal): Promise<string> {
   const { files, at, print } = options;
-  steps.begin("ca");
-  await files.remove(work);
   const context = await readBuildContext(files, at);
   const { request } = context;
+  if (context.containerfile === undefined) {
+    steps.begin("ca");
+    print(`lays the configuration of ${request.id} on ${request.base}`);
+  } else steps.resume("commit");
   const store = options.storeFor({
     auth: context.auth,
     certificates: async (host) => [
@@ -177,13 +213,12 @@ async function build(
     registries: context.registries,
     policy: context.policy,
     architecture: request.architecture,
-    proxy: request.proxy,
+    proxy: context.proxy,
   });
-  print(`builds ${request.id} on ${request.base} for ${request.target.repository}:${request.target.tag}`);
   const parent =
     context.containerfile === undefined
       ? await baseAlone(store, context, steps, signal)
-      : await builtParent(options, store, context, context.containerfile, steps, work, signal);
+      : await readBuilt(store, options, context, signal);
 
   steps.begin("config-layer");
   steps.begin("push");
@@ -220,7 +255,7 @@ const baseOf = (image: string) => ({
 async function baseAlone(
   store: ImageStore,
   { request }: BuildContext,
-  steps: ReturnType<typeof stepWriter>,
+  steps: StepWriter,
   signal: AbortSignal,
 ): Promise<ParentImage> {
   steps.begin("pull-base");
@@ -232,7 +267,7 @@ interface BuildahWork {
   readonly options: BuildImageOptions;
   readonly context: BuildContext;
   readonly containerfile: string;
-  readonly steps: ReturnType<typeof stepWriter>;
+  readonly steps: StepWriter;
   /** Folder of the build's own files. */
   readonly work: string;
   readonly buildah: BuildahOptions;
@@ -244,39 +279,41 @@ interface BuildahWork {
 /** Runs one command of buildah; a bad end is a failure of the step that it was in. */
 type RunCommand = (args: readonly string[], onLine?: (line: string) => void) => Promise<string>;
 
-/** Builds the parent with buildah, and reads it as an image on the registry's base. */
-async function builtParent(
+/** Pulls into buildah's store what the steps stand on, or runs them and writes the image into the result's folder. */
+async function withBuildah(
+  part: "pull" | "steps",
   options: BuildImageOptions,
-  store: ImageStore,
   context: BuildContext,
   containerfile: string,
-  steps: ReturnType<typeof stepWriter>,
-  work: string,
+  steps: StepWriter,
+  folder: string,
   signal: AbortSignal,
-): Promise<ParentImage> {
+): Promise<void> {
   const { files, at } = options;
-  const buildah: BuildahOptions = { ...options, environment: environmentFor(options, context) };
+  const work = workIn(folder);
+  const buildah: BuildahOptions = { ...options, environment: environmentFor(options, context, folder) };
   const version = await knownVersion(buildah, signal);
-  await writeSettings(files, context, work);
-
-  steps.begin("context");
+  await writeSettings(files, context, folder);
+  if (part === "pull") steps.begin("context");
   refuseHeredocs(containerfile, version);
-  await writeContext(files, context, containerfile, work);
   const mounts = await writeMounts(options, context, work);
   const cache = at(buildPaths.cache);
   const claimed = await claimFolder(cache, context.request.id, options);
   let used: BuildahStore | undefined;
+  let isPulled = false;
   try {
     const alone = await claimed.isAlone();
     used = await chooseStore(options, buildah, cache, mounts.seen, alone, signal);
     const all = { options, context, containerfile, steps, work, buildah, version, mounts, signal };
-    await buildWith(used, alone, all);
-    return await readBuilt(store, all);
+    if (part === "pull") await pullAll(used, alone, all);
+    else await runAll(used, all);
+    isPulled = part === "pull";
   } finally {
     // Some versions leave the container of a stage that has no instructions, and with it a mount (buildah 1.28); so
     // does a step that was ended.
     if (used !== undefined && (await claimed.isAlone())) await removeContainers(files, used, buildah);
-    await claimed.release();
+    // What was pulled is not removed by another build before the next container has claimed it.
+    await claimed.release({ keepsClaim: isPulled });
   }
 }
 
@@ -300,12 +337,8 @@ function refuseHeredocs(containerfile: string, version: BuildahWork["version"]):
     );
 }
 
-/** Pulls what the Containerfile stands on, runs its steps, and writes the image into a folder. */
-async function buildWith(store: BuildahStore, alone: boolean, all: BuildahWork): Promise<void> {
-  const { options, context, steps, work, buildah, signal } = all;
-  const { request } = context;
-  if (store.driver === "vfs")
-    options.print("warning: there is no overlay file system for buildah here; with vfs each layer is a whole copy");
+/** A store, and the way to run buildah in it. */
+async function storeCommands(store: BuildahStore, { options, context, steps, work, buildah, signal }: BuildahWork) {
   const global = [
     ...storeArguments(store),
     ...(context.registries === undefined ? [] : ["--registries-conf", `${work}/${buildFiles.registries}`]),
@@ -315,18 +348,51 @@ async function buildWith(store: BuildahStore, alone: boolean, all: BuildahWork):
     if (exitCode !== 0) throw new StepFailed(classifyFailure({ step: steps.current(), exitCode, text }));
     return text;
   };
-  const access = await accessArguments(options.files, work);
-  if (alone) await cleared(options.files, store, buildah, run);
+  return { run, access: await accessArguments(options.files, work) };
+}
 
+/** Pulls every image that the Containerfile names: no step runs here. */
+async function pullAll(store: BuildahStore, alone: boolean, all: BuildahWork): Promise<void> {
+  const { options, context, containerfile, steps, buildah } = all;
+  const { request } = context;
+  if (store.driver === "vfs")
+    options.print("warning: there is no overlay file system for buildah here; with vfs each layer is a whole copy");
+  const { run, access } = await storeCommands(store, all);
+  if (alone) await cleared(options.files, store, buildah, run);
+  const own = [request.base, ...(request.extensions === undefined ? [] : [request.extensions])];
+  const named = imagesOfContainerfile(containerfile).filter(({ image }) => !own.includes(image));
+  for (const { image, step } of [...own.map((each) => ({ image: each, step: "pull-base" })), ...named]) {
+    steps.begin(step);
+    const problem = pulledNameProblem(image);
+    if (problem !== undefined) throw stepFailed("ContainerfileInvalid", step, problem);
+    await run(["pull", "-q", "--policy", "missing", ...access, "--", image]);
+  }
   steps.begin("pull-base");
-  for (const image of [request.base, ...(request.extensions === undefined ? [] : [request.extensions])])
-    await run(["pull", "-q", "--policy", "missing", ...access, image]);
+}
+
+/** Runs the steps, and writes the image into the folder of the result. */
+async function runAll(store: BuildahStore, all: BuildahWork): Promise<void> {
+  const { options, context, containerfile, steps, work } = all;
+  const { files, at } = options;
+  const { request } = context;
+  await writeContext(files, context, containerfile, work);
+  const { run, access } = await storeCommands(store, all);
   const tag = `localhost/machine-config/${request.target.tag.toLowerCase().slice(0, 100)}`;
   await runSteps(tag, access, run, all);
 
   steps.begin("commit");
-  const policy = `${work}/${localPolicy}`;
-  await run(["push", "-q", "--format", "oci", "--signature-policy", policy, tag, `oci:${work}/layout:built`]);
+  const layout = `${at(buildPaths.result)}/${buildFiles.layout}`;
+  await files.remove(layout);
+  await run([
+    "push",
+    "-q",
+    "--format",
+    "oci",
+    "--signature-policy",
+    `${work}/${localPolicy}`,
+    tag,
+    `oci:${layout}:built`,
+  ]);
 }
 
 /** What lets buildah read from registries. */
@@ -371,9 +437,13 @@ async function runSteps(
 }
 
 /** The image that was built, as one on the registry's base, with the configuration's layer apart. */
-async function readBuilt(store: ImageStore, { options, context, work, signal }: BuildahWork): Promise<ParentImage> {
-  const { request, configLayer: layer } = context;
-  const built = await readLayout(`${work}/layout`, options.files, options.openFile);
+async function readBuilt(
+  store: ImageStore,
+  { at, readBelow }: BuildImageOptions,
+  { request, configLayer: layer }: BuildContext,
+  signal: AbortSignal,
+): Promise<ParentImage> {
+  const built = await readLayout(at(buildPaths.result), buildFiles.layout, readBelow);
   const base = await store.parentOf(request.base, signal);
   const parent = onBase(built, base, baseOf(request.base));
   if (layer === undefined) return parent;
@@ -402,16 +472,12 @@ async function removeContainers(files: Files, store: BuildahStore, buildah: Buil
 
 /** What buildah and its steps see of our environment: no more than they need. */
 function environmentFor(
-  { environment, at }: BuildImageOptions,
-  { request }: BuildContext,
+  { environment }: BuildImageOptions,
+  { proxy }: BuildContext,
+  work: string,
 ): Readonly<Record<string, string>> {
-  const work = at(buildPaths.work);
-  const proxy = {
-    http_proxy: request.proxy?.httpProxy,
-    https_proxy: request.proxy?.httpsProxy,
-    no_proxy: request.proxy?.noProxy,
-  };
-  const proxies = Object.entries(proxy).flatMap(([name, value]) =>
+  const variables = { http_proxy: proxy?.httpProxy, https_proxy: proxy?.httpsProxy, no_proxy: proxy?.noProxy };
+  const proxies = Object.entries(variables).flatMap(([name, value]) =>
     value === undefined
       ? []
       : [
@@ -429,28 +495,24 @@ function environmentFor(
   };
 }
 
-/** Credentials, certificates and rules for registries, as buildah reads them; only this user can. */
+/**
+ * Credentials, certificates and rules for registries, as buildah reads them; only this user can. The container that runs
+ * steps has no credentials, and so writes none.
+ */
 async function writeSettings(
   files: Files,
   { request, auth, trust, policy, registries }: BuildContext,
-  work: string,
+  folder: string,
 ): Promise<void> {
+  const work = workIn(folder);
   await files.makeDirectory(`${work}/certs`, { mode: 0o700 });
-  await files.makeDirectory(`${work.slice(0, work.lastIndexOf("/"))}/home`, { mode: 0o700 });
-  await files.write(`${work}/auth.json`, mergedAuth(auth.push, auth.pull), { mode: 0o600 });
+  await files.makeDirectory(`${folder}/home`, { mode: 0o700 });
+  await files.write(`${work}/auth.json`, auth.pull ?? '{"auths":{}}', { mode: 0o600 });
   await files.write(`${work}/${localPolicy}`, acceptAnything);
   await files.write(`${work}/${buildFiles.policy}`, policy ?? acceptAnything);
   if (registries !== undefined) await files.write(`${work}/${buildFiles.registries}`, registries);
   const certificates = [...(trust === undefined ? [] : [trust]), ...Object.values(request.certificates).flat()];
   for (const [index, pem] of certificates.entries()) await files.write(`${work}/certs/${index}.crt`, pem);
-}
-
-/** One auth file of two; where both know a host, the second counts. */
-function mergedAuth(...texts: readonly (string | undefined)[]): string {
-  const auths = texts.map((text) =>
-    text === undefined ? {} : ((JSON.parse(text) as { readonly auths?: object }).auths ?? {}),
-  );
-  return JSON.stringify({ auths: Object.assign({}, ...auths) as object });
 }
 
 async function writeContext(files: Files, context: BuildContext, containerfile: string, work: string): Promise<void> {
@@ -477,7 +539,8 @@ async function writeMounts(
   const parts: Uint8Array[] = [];
   for (const kind of request.mounts) {
     const source = at(`${buildPaths.mounts}/${kind}`);
-    const names = await files.list(source);
+    // Beside the keys, a kubelet has folders of its own there, whose names no key can have (core/v1, AtomicWriter).
+    const names = (await files.list(source)).filter((name) => !name.startsWith(".."));
     if (names.length === 0) continue;
     for (const name of names) {
       const contents = (await files.read(`${source}/${name}`)) ?? new Uint8Array();

@@ -43,7 +43,7 @@ test.for([
   expect(heredocLine(rendered(text))).toBe(line);
 });
 
-test("each version is spoken to as it understands", () => {
+test("each version gets options that it supports", () => {
   expect([readsHeredocs([1, 28]), readsHeredocs([1, 33]), readsHeredocs([2, 0])]).toEqual([false, true, true]);
   expect(timeArguments([1, 28], 7)).toEqual(["--timestamp", "7"]);
   expect(timeArguments([1, 41], 7)).toEqual(["--source-date-epoch", "7", "--rewrite-timestamp"]);

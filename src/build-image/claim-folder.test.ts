@@ -14,7 +14,7 @@ async function harness() {
   return { folder, claim: (id: string) => claimFolder(folder, id, ports), other };
 }
 
-test("one build is alone until another comes, and again when that has gone", async () => {
+test("a build is alone until another one starts, and again after that one ends", async () => {
   const { folder, claim } = await harness();
   const first = await claim("worker-1");
   expect(await first.isAlone()).toBe(true);

@@ -8,7 +8,8 @@ const staleMs = 60_000;
 export interface Claim {
   /** Whether no other process has the folder now. */
   isAlone(): Promise<boolean>;
-  release(): Promise<void>;
+  /** `keepsClaim`: it is not renewed any more, and counts until it is stale, or its process ends. */
+  release(how?: { readonly keepsClaim: boolean }): Promise<void>;
 }
 
 /**
@@ -34,8 +35,8 @@ async function holderOf(files: Files, pid: string): Promise<Holder | undefined> 
 }
 
 /**
- * Tells other builds of this machine that a folder is in use. A claim counts while its process runs; where builds are
- * in containers that cannot see each other's processes, while it is renewed.
+ * Marks a folder as in use for other builds of this machine. A claim counts while its process runs; where builds are in
+ * containers that cannot see each other's processes, while it is renewed.
  */
 export async function claimFolder(
   folder: string,
@@ -74,10 +75,10 @@ export async function claimFolder(
       }
       return alone;
     },
-    async release() {
+    async release({ keepsClaim } = { keepsClaim: false }) {
       released.abort(new Error("released"));
       await renewing;
-      await files.remove(own);
+      if (!keepsClaim) await files.remove(own);
     },
   };
 }

@@ -1,38 +1,87 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
 import { createGunzip } from "node:zlib";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
-import type { Files } from "../ports/files.ts";
 import { parentFrom, type ParentImage, type ParentLayer } from "../registry/compose-image.ts";
-import { mediaTypes, parseManifest } from "../registry/manifest.ts";
+import {
+  type Descriptor,
+  imageLimits,
+  invalidImage,
+  layersOf,
+  mediaTypes,
+  parseManifest,
+} from "../registry/manifest.ts";
 import { readTar } from "../registry/tar.ts";
 
-/** A file that is too large to be held in memory. */
-export type OpenFile = (path: string) => AsyncIterable<Uint8Array>;
+/**
+ * Contents of a regular file below a folder: no link is followed on the way from the folder to the file.
+ *
+ * @throws McoError `MCO_IMAGE_INVALID` where there is no such file, or one of more bytes.
+ */
+export type ReadBelow = (folder: string, path: string, mostBytes: number) => AsyncIterable<Uint8Array>;
 
-const blobPath = (folder: string, digest: string) => `${folder}/blobs/${digest.replace(":", "/")}`;
+const indexBytes = 1024 * 1024;
 
 /**
- * Reads an image out of an OCI layout (opencontainers/image-spec image-layout.md, main).
+ * Reads an image out of an OCI layout (opencontainers/image-spec image-layout.md, main). Steps may have written the
+ * layout: nothing but its blobs is read, each has the size and digest that it is named with, and sizes are bounded.
  *
  * @throws McoError `MCO_IMAGE_INVALID`
  */
-export async function readLayout(
-  folder: string,
-  files: Pick<Files, "read" | "readText">,
-  open: OpenFile,
-): Promise<ParentImage> {
-  const missing = (what: string) =>
-    new McoError("MCO_IMAGE_INVALID", { problem: `what was built has no ${what}`, retryable: false });
-  const index = parseManifest(Buffer.from((await files.readText(`${folder}/index.json`)) ?? ""));
-  const digest = index.kind === "index" ? index.manifests.at(-1)?.digest : undefined;
-  const bytes = digest === undefined ? undefined : await files.read(blobPath(folder, digest));
-  if (bytes === undefined) throw missing("manifest");
+export async function readLayout(folder: string, layout: string, readBelow: ReadBelow): Promise<ParentImage> {
+  const index = parseManifest(await joined(readBelow(folder, `${layout}/index.json`, indexBytes)));
+  const [only, ...more] = index.kind === "index" ? index.manifests : [];
+  if (only === undefined || more.length > 0) throw invalidImage("the build's output is not one image");
+  const blob = (descriptor: BlobDescriptor) => verifiedBlob(folder, layout, descriptor, readBelow);
+  const bytes = await joined(blob(bounded(only, imageLimits.manifestBytes)));
   const manifest = parseManifest(bytes);
-  const config = manifest.kind === "image" ? await files.read(blobPath(folder, manifest.config.digest)) : undefined;
-  if (config === undefined) throw missing("configuration");
-  return parentFrom(bytes, config, (layer) => ({ open: () => open(blobPath(folder, layer)) }));
+  if (manifest.kind !== "image") throw invalidImage("the build's output has no manifest");
+  const layers = new Map(layersOf(manifest).map((layer) => [layer.digest, layer]));
+  const config = await joined(blob(bounded(manifest.config, imageLimits.configBytes)));
+  return parentFrom(bytes, config, (digest) => {
+    const layer = layers.get(digest);
+    if (layer === undefined) throw new Error("bug: a layer that is not in its manifest");
+    return { open: () => blob(layer) };
+  });
+}
+
+type BlobDescriptor = Pick<Descriptor, "digest" | "sizeBytes">;
+
+function bounded(descriptor: BlobDescriptor, mostBytes: number): BlobDescriptor {
+  if (descriptor.sizeBytes > mostBytes)
+    throw invalidImage("a part of the build's output is too large", {
+      sizeBytes: descriptor.sizeBytes,
+      limitBytes: mostBytes,
+    });
+  return descriptor;
+}
+
+/** Reads a blob, and throws at its end, or as soon as it is too long, where it is not what it is named. */
+async function* verifiedBlob(
+  folder: string,
+  layout: string,
+  { digest, sizeBytes }: BlobDescriptor,
+  readBelow: ReadBelow,
+): AsyncGenerator<Uint8Array> {
+  const [, hex] = /^sha256:([0-9a-f]{64})$/.exec(digest) ?? [];
+  if (hex === undefined) throw invalidImage("a part of the build's output has no SHA-256 digest");
+  const hash = sha256.create();
+  let seen = 0;
+  for await (const chunk of readBelow(folder, `${layout}/blobs/sha256/${hex}`, sizeBytes)) {
+    hash.update(chunk);
+    seen += chunk.length;
+    yield chunk;
+  }
+  if (seen !== sizeBytes || bytesToHex(hash.digest()) !== hex)
+    throw invalidImage("a part of the build's output does not match its digest and size", { digest });
+}
+
+async function joined(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  for await (const chunk of chunks) parts.push(chunk);
+  return Buffer.concat(parts);
 }
 
 /** Names of layers in the form of manifest that buildah writes. */

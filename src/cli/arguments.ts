@@ -4,7 +4,7 @@ import { McoError } from "../api/errors.ts";
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>["options"]>;
 
-/** Reads a command's arguments; what it does not know is a usage error with Node's own sentence. */
+/** Reads a command's arguments; an unknown one is a usage error with Node's own message. */
 export function readArguments<const O extends Options>(
   args: readonly string[],
   options: O,

@@ -3,16 +3,28 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { Kernel } from "../../test/simulation/kernel.ts";
-import { inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
+import { servedMasters } from "../../test/support/bootstrap-reports.ts";
+import { administrator, inProcessCluster } from "../../test/simulation/in-process-cluster.ts";
 import {
+  ContainerRuntimeConfig,
   ControllerConfig,
+  KubeletConfig,
   type KubeObject,
   MachineConfig,
   MachineConfigPool,
   kubernetes,
   names,
 } from "../api/index.ts";
+import { openshift } from "../api/foreign/openshift.ts";
+import { openshiftKinds } from "../cluster/openshift-kinds.ts";
 import { runController } from "../controller/run-controller.ts";
+import { createApiServer } from "../apiserver/server.ts";
+import { memoryStore } from "../apiserver/storage/memory-store.ts";
+import type { JournalEntry } from "../api/books/report-table.ts";
+import { lineOf } from "../core/books/journal.ts";
+import { createKubeClient } from "../kube/kube-client.ts";
+import { systemClock, systemRandom } from "../ports/node/index.ts";
+import { handOver } from "./hand-over.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -109,6 +121,12 @@ const members = [
     },
   }),
 ];
+const mirrorSet = {
+  apiVersion: "config.openshift.io/v1",
+  kind: "ImageDigestMirrorSet",
+  metadata: { name: "team" },
+  spec: { imageDigestMirrors: [{ source: "quay.io/team", mirrors: ["mirror.example.com/team"] }] },
+};
 const everything = [settings, pullSecret, infra, ...builtInPools(), ...members];
 
 /** A cluster in virtual time that is given objects before its controllers start. */
@@ -116,8 +134,20 @@ async function cluster(objects: readonly KubeObject[]) {
   const kernel = new Kernel(3);
   const { kube } = await kernel.complete(inProcessCluster(kernel), 60_000);
   const act = <T>(work: () => Promise<T>) => kernel.complete(work(), 60_000);
-  const resources = [MachineConfigPool, MachineConfig, ControllerConfig, kubernetes.Secret];
+  const resources = [
+    MachineConfigPool,
+    MachineConfig,
+    ControllerConfig,
+    kubernetes.Secret,
+    openshift.ImageDigestMirrorSet,
+    openshift.CRIOCredentialProviderConfig,
+    openshift.FeatureGate,
+    openshift.ConfigNode,
+    KubeletConfig,
+    ContainerRuntimeConfig,
+  ];
   await act(async () => {
+    for (const definition of openshiftKinds) await kube.create(kubernetes.CustomResourceDefinition, definition);
     for (const name of [namespace, "openshift-config"])
       await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     for (const object of objects) {
@@ -202,7 +232,7 @@ describe("mco controller bootstrap", () => {
     }
   });
 
-  test("a cluster that begins with the output renders nothing anew, takes it over, and goes on from there [cli-bootstrap-1]", async () => {
+  test("a cluster that starts from the output adopts it and renders nothing again [cli-bootstrap-1]", async () => {
     const to = join(typed.folder, "out");
     await mco("controller", "bootstrap", "--manifest-dir", manifests(everything), "--dest-dir", to);
     const made = Object.values(tree(to)).map((text) => parse(text, { version: "1.1" }) as KubeObject);
@@ -226,7 +256,121 @@ describe("mco controller bootstrap", () => {
     expect(names_).not.toContain(worker?.spec.configuration?.name);
   });
 
-  test("the order of files makes no difference, nor does a manifest that comes twice or a built-in pool beside the administrator's [cli-bootstrap-5]", async () => {
+  /** With more objects in the folder, workers' first configuration says a text, and a cluster renders nothing else. */
+  async function rendersTheSame(objects: readonly KubeObject[], says: string): Promise<void> {
+    const to = join(typed.folder, "out");
+    const list = [...everything, ...objects];
+    const run = await mco("controller", "bootstrap", "--manifest-dir", manifests(list), "--dest-dir", to);
+    expect(run).toMatchObject({ code: 0 });
+    const made = Object.values(tree(to)).map((text) => parse(text, { version: "1.1" }) as KubeObject);
+    const named = made.filter(({ metadata }) => metadata.name.startsWith("rendered-"));
+    const worker = named.find(({ metadata }) => metadata.name.startsWith("rendered-worker-"));
+    expect(decodeURIComponent(JSON.stringify(worker))).toContain(says);
+    const { rendered } = await cluster([...made, pullSecret as KubeObject, ...members, ...objects]);
+    expect((await rendered()).map(({ metadata }) => metadata.name).sort()).toEqual(
+      named.map(({ metadata }) => metadata.name).sort(),
+    );
+  }
+
+  test("mirror sets of the folder are in the first configurations, and a cluster that starts from them renders nothing again [cli-bootstrap-mirrors-1]", async () => {
+    await rendersTheSame([mirrorSet], "mirror.example.com/team");
+  });
+
+  const openshiftOne = (kind: string, spec: object) => ({
+    apiVersion: "config.openshift.io/v1",
+    kind,
+    metadata: { name: "cluster" },
+    spec,
+  });
+  const gates = openshiftOne("FeatureGate", {
+    featureSet: "CustomNoUpgrade",
+    customNoUpgrade: { disabled: ["KubeletServiceAccountTokenForCredentialProviders"] },
+  });
+  test.for([
+    {
+      what: "a CRIOCredentialProviderConfig",
+      objects: [openshiftOne("CRIOCredentialProviderConfig", { matchImages: ["quay.io/team"] })],
+      says: "- quay.io/team",
+    },
+    {
+      what: "a KubeletConfig of workers",
+      objects: [
+        {
+          apiVersion,
+          kind: "KubeletConfig",
+          metadata: { name: "pods" },
+          spec: {
+            machineConfigPoolSelector: {
+              matchLabels: { "pools.operator.machineconfiguration.openshift.io/worker": "" },
+            },
+            kubeletConfig: { maxPods: 123 },
+          },
+        },
+      ],
+      says: "maxPods: 123",
+    },
+    {
+      what: "a ContainerRuntimeConfig of workers",
+      objects: [
+        {
+          apiVersion,
+          kind: "ContainerRuntimeConfig",
+          metadata: { name: "pids" },
+          spec: {
+            machineConfigPoolSelector: {
+              matchLabels: { "pools.operator.machineconfiguration.openshift.io/worker": "" },
+            },
+            containerRuntimeConfig: { pidsLimit: 4321 },
+          },
+        },
+      ],
+      says: "4321",
+    },
+    {
+      what: "a config Node and gates",
+      objects: [openshiftOne("Node", { workerLatencyProfile: "LowUpdateSlowReaction" }), gates],
+      says: "KubeletServiceAccountTokenForCredentialProviders: false",
+    },
+  ])(
+    "$what of the folder is in the first configurations, as a cluster makes it [cli-bootstrap-settings-1]",
+    async ({ objects, says }) => {
+      await rendersTheSame(objects, says);
+    },
+  );
+
+  test("a CRIOCredentialProviderConfig with which no kubelet would start is refused, with its file and field [cli-bootstrap-settings-2]", async () => {
+    const list = [settings, openshiftOne("CRIOCredentialProviderConfig", { matchImages: ["quay.io/team"] }), gates];
+    const to = join(typed.folder, "out");
+    const { code, err } = await mco("controller", "bootstrap", "--manifest-dir", manifests(list), "--dest-dir", to);
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      /001\.yaml, document 1: FeatureGate\/cluster KubeletServiceAccountTokenForCredentialProviders: CRIOCredentialProviderConfig\/cluster: is off/,
+    );
+  });
+
+  test("a mirror set that is wrong is refused, with its file and field [cli-bootstrap-mirrors-2]", async () => {
+    const wrong = {
+      ...mirrorSet,
+      metadata: { name: "wrong" },
+      spec: {
+        imageDigestMirrors: [{ ...mirrorSet.spec.imageDigestMirrors[0], mirrorSourcePolicy: "NeverContactSource" }],
+      },
+    };
+    const { code, err } = await mco(
+      "controller",
+      "bootstrap",
+      "--manifest-dir",
+      manifests([settings, mirrorSet, wrong]),
+      "--dest-dir",
+      join(typed.folder, "out"),
+    );
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      /002\.yaml, document 1: spec\.imageDigestMirrors\[0\]\.mirrorSourcePolicy: ImageDigestMirrorSet\/wrong: must be the same/,
+    );
+  });
+
+  test("the order of files, a duplicate manifest, and a built-in pool beside the administrator's make no difference [cli-bootstrap-5]", async () => {
     await mco(
       "controller",
       "bootstrap",
@@ -342,7 +486,7 @@ describe("mco controller bootstrap", () => {
     },
   );
 
-  test("every problem is told at once, also of files that are no YAML; --json gives them as data [cli-bootstrap-8]", async () => {
+  test("every problem is reported at once, also of files that are not YAML; --json prints them as data [cli-bootstrap-8]", async () => {
     const from = manifests([settings, config("99-bad", "worker", files({ "etc/relative": "x" }))]);
     writeFileSync(join(from, "zzz.yaml"), "a: [\n");
     const { code, out } = await mco(
@@ -447,7 +591,7 @@ describe("mco operator bootstrap", () => {
     {
       title: "no certificates",
       list: [release],
-      says: /the cluster would be waiting for .*; put what is missing into the folder/,
+      says: /the cluster would be waiting for .*; add the missing objects to the folder/,
     },
   ])("is refused, and nothing is written: $title [cli-bootstrap-4]", async ({ list, says }) => {
     const { code, err } = await mco(
@@ -464,17 +608,32 @@ describe("mco operator bootstrap", () => {
   });
 });
 
-describe("what a bootstrap tells", () => {
+describe("the journal of a bootstrap", () => {
   const map = (name: string, data: object) => ({
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata: { name, namespace },
     data,
   });
+  /** As a program of a bootstrap leaves its lines in the folder. */
+  const writeLines = (folder: string, component: string, entries: readonly JournalEntry[], more = "") => {
+    mkdirSync(folder, { recursive: true });
+    const lines = entries.map((entry, index) =>
+      lineOf(entry, {
+        writer: { component, instance: "bootstrap", version },
+        boot: "b",
+        number: { seq: index + 1 },
+        at: Date.now(),
+        mono: index,
+      }),
+    );
+    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+    writeFileSync(join(folder, `${component}-b.jsonl`), `${text}${more}`);
+  };
   const journalIn = (to: string) =>
     parse(readFileSync(join(to, "journals/bootstrap.yaml"), "utf8"), { version: "1.1" }) as MachineStateJournal;
 
-  test("lies in one folder, and comes to the cluster as one more manifest, from which its first chapter follows [cli-bootstrap-10]", async () => {
+  test("is in one folder, and reaches the cluster as a manifest from which the first chapter is made [cli-bootstrap-10]", async () => {
     const journal = join(typed.folder, "story");
     const ready = [settings, pullSecret, ...members];
     const pem = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
@@ -519,21 +678,73 @@ describe("what a bootstrap tells", () => {
     const object = journalIn(join(typed.folder, "two"));
     expect(MachineStateJournal.is(object)).toBe(true);
     expect(object.metadata.name).toBe("bootstrap");
-    expect(object.spec.lines.map(({ writer, path, reason }) => `${writer.component} ${path} ${reason}`)).toEqual([
+    const rendered = [
       "operator ManifestsRendered ManifestsRendered",
       ...["infra", "master", "worker"].map((pool) => `controller ControllerRendered/${pool} PoolRendered`),
-      "controller HandedOver HandedOver",
+    ];
+    const said = ({ spec }: Pick<MachineStateJournal, "spec">) =>
+      spec.lines.map(({ writer, path, reason }) => `${writer.component} ${path} ${reason}`);
+    expect(said(object)).toEqual(rendered);
+    expect(foldBook("cluster", object.spec.lines, { now: Date.now() })).toMatchObject([
+      { chapter: "Bootstrap", state: "Open" },
     ]);
-    const [chapter, ...others] = foldBook("cluster", object.spec.lines, { now: Date.now() });
-    expect(others).toEqual([]);
-    expect(chapter).toMatchObject({ chapter: "Bootstrap", state: "Closed", outcome: "Succeeded" });
-    // As the cluster takes it.
-    const kernel = new Kernel(4);
-    const { kube } = await kernel.complete(inProcessCluster(kernel), 60_000);
-    expect((await kernel.complete(kube.create(MachineStateJournal, object), 60_000)).spec).toEqual(object.spec);
+
+    // The cluster takes it with the other manifests; meanwhile the server has served a machine.
+    const { kube } = await inProcessCluster({ clock: systemClock, random: systemRandom });
+    expect((await kube.create(MachineStateJournal, object)).spec).toEqual(object.spec);
+    writeLines(journal, "server", servedMasters(["master-0"], "rendered-master-1"));
+    const given = { kube, folder: journal, clock: systemClock, random: systemRandom, log: silentLogger };
+    const { signal } = new AbortController();
+    const whole = [...rendered, "server Served Served", "server Served/master Served", "state HandedOver HandedOver"];
+    // Again and again, as an installer that was killed would: nothing is there twice.
+    for (let turn = 0; turn < 2; turn += 1) expect(await handOver(given, signal)).toBe(whole.length);
+    const stored = await kube.get(MachineStateJournal, { name: "bootstrap" });
+    expect(said(stored ?? object)).toEqual(whole);
+    expect(foldBook("cluster", stored?.spec.lines ?? [], { now: Date.now() })).toMatchObject([
+      { chapter: "Bootstrap", state: "Closed", outcome: "Succeeded" },
+    ]);
+    expect(foldBook("node/master-0", stored?.spec.lines ?? [], { now: Date.now() })).toMatchObject([
+      { chapter: "Bootstrap", state: "Closed", outcome: "Succeeded" },
+    ]);
   });
 
-  test("is not lost when nothing is made, where somebody named a folder for it [cli-bootstrap-11]", async () => {
+  test("waits for a cluster that does not serve the kind yet, and says when nobody may write it [cli-bootstrap-13]", async () => {
+    const folder = join(typed.folder, "story");
+    const server = createApiServer({
+      store: memoryStore(),
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLogger,
+    });
+    const as = (user: { readonly name: string; readonly groups: readonly string[] }) =>
+      createKubeClient({
+        transport: server.as(user),
+        clock: systemClock,
+        random: systemRandom,
+        userAgent: "test",
+      });
+    const kube = as(administrator);
+    let waits = 0;
+    const clock = {
+      ...systemClock,
+      sleep: async () => {
+        waits += 1;
+        if (waits === 2)
+          await kube.apply(kubernetes.CustomResourceDefinition, MachineStateJournal.crd(), { owner: "test" });
+      },
+    };
+    const given = { kube, folder, clock, random: systemRandom, log: silentLogger };
+    const { signal } = new AbortController();
+    expect(await handOver(given, signal)).toBe(0);
+    writeLines(folder, "server", servedMasters(["master-0"], "rendered-master-1"));
+    expect(await handOver(given, signal)).toBe(3);
+    expect(waits).toBe(2);
+    await expect(
+      handOver({ ...given, kube: as({ name: "nobody", groups: ["system:authenticated"] }) }, signal),
+    ).rejects.toThrow("forbidden");
+  });
+
+  test("is written to the named folder even if the bootstrap writes nothing else [cli-bootstrap-11]", async () => {
     const journal = join(typed.folder, "story");
     const { code } = await mco(
       "controller",
@@ -559,27 +770,11 @@ describe("what a bootstrap tells", () => {
 
   test("holds the newest lines where there are more than a journal takes, and says how many there were [cli-bootstrap-12]", async () => {
     const journal = join(typed.folder, "story");
-    mkdirSync(journal);
-    const line = (seq: number) => ({
-      v: 1,
-      writer: { component: "server", instance: "bootstrap" },
-      boot: "b",
-      seq,
-      at: seq,
-      mono: seq,
-      book: "cluster",
-      chapter: "Bootstrap",
-      path: "Served/master",
-      mark: "note",
-      level: "boundary",
-      reason: "Served",
-      msg: "x".repeat(900),
-      via: "told",
-    });
-    writeFileSync(
-      join(journal, "server-b.jsonl"),
-      `${Array.from({ length: 400 }, (_, index) => JSON.stringify(line(index + 1))).join("\n")}\n{"v":1,"cut o`,
-    );
+    const machines = Array.from({ length: 200 }, (_, index) => `master-${index}`);
+    const name = `rendered-master-${"x".repeat(32)}`;
+    const lines = [0, 100].flatMap((from) => servedMasters(machines.slice(from, from + 100), name));
+    expect(lines).toHaveLength(400);
+    writeLines(journal, "server", lines, '{"v":1,"cut o');
     await mco(
       "controller",
       "bootstrap",
@@ -590,7 +785,12 @@ describe("what a bootstrap tells", () => {
       "--journal-dir",
       journal,
     );
-    const { spec } = journalIn(join(typed.folder, "out"));
+    const { kube } = await inProcessCluster({ clock: systemClock, random: systemRandom });
+    await handOver(
+      { kube, folder: journal, clock: systemClock, random: systemRandom, log: silentLogger },
+      new AbortController().signal,
+    );
+    const { spec } = (await kube.get(MachineStateJournal, { name: "bootstrap" })) ?? journalIn(typed.folder);
     expect(JSON.stringify(spec).length).toBeLessThanOrEqual(128 * 1024);
     expect(spec.lines.at(-1)).toMatchObject({ path: "HandedOver", data: { lines: "403" } });
     expect(

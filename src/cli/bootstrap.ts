@@ -2,12 +2,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { stringify } from "yaml";
-import type { JournalLine } from "../api/books/journal-line.ts";
 import type { JournalEntryIn } from "../api/books/report-table.ts";
-import { bootstrapJournal, bootstrapLines, handOverLine } from "../core/operator/bootstrap-journal.ts";
-import { journalLineIn } from "../core/books/journal.ts";
+import { bootstrapJournal, bootstrapLines } from "../core/operator/bootstrap-journal.ts";
 import { createBufferedJournal } from "../kube/buffered-journal.ts";
-import { jsonLogger, systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
+import { jsonLogger, systemClock, systemRandom } from "../ports/node/index.ts";
 import {
   type BootstrapInput,
   type BootstrapOptions,
@@ -18,8 +16,9 @@ import { currentGeneratorVersion } from "../controller/run-controller.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { usageError } from "./arguments.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { folderStore } from "./folder-store.ts";
-import { judgeManifest, servedKinds } from "./judge-manifest.ts";
+import { lineFolder } from "./folder-store.ts";
+import { linesIn } from "./hand-over.ts";
+import { judgeManifest, kindsToJudge } from "./judge-manifest.ts";
 import { readDocuments } from "./manifests.ts";
 import { version } from "./version.ts";
 import { createReport } from "../kube/report.ts";
@@ -39,7 +38,7 @@ const suiteImage = `mco.local/machine-config-operator:${version}`;
 
 /**
  * Reads a folder of manifests, lets `make` decide what follows from it, and writes the result. On any error it writes
- * nothing except the journal, into a folder that was named for that.
+ * nothing except the journal, into the folder named for it.
  */
 export async function bootstrap(
   component: "operator" | "controller",
@@ -51,7 +50,7 @@ export async function bootstrap(
   if (to === undefined) throw usageError("--dest-dir is required: the folder to write to");
   const problems: BootstrapProblem[] = [];
   const notes: string[] = [];
-  const kinds = servedKinds();
+  const kinds = kindsToJudge();
   const inputs = readDocuments([from]).flatMap((document): readonly BootstrapInput[] => {
     const at = `${document.place.file}, document ${document.place.document}`;
     if (document.verdict === "refused") {
@@ -67,7 +66,7 @@ export async function bootstrap(
     const { manifest } = document;
     const served = kinds(manifest.apiVersion, manifest.kind);
     if (served === undefined) return [{ object: manifest, place: at }];
-    // As the API server would store it: what it would drop or fill in decides about the rendered name.
+    // As the API server would store it: dropped and defaulted fields change the rendered name.
     const { stored, problems: found } = judgeManifest(manifest, served);
     for (const { severity, path, reason, remedy } of found) {
       const line = document.lineOf(path);
@@ -89,7 +88,7 @@ export async function bootstrap(
     log: jsonLogger({ component, level: "warn" }),
     writer: { component, instance: hostname(), version },
     boot: systemRandom.uuid(),
-    store: folderStore(journalFolder, component),
+    store: lineFolder(journalFolder, component),
   });
   const report = createReport({ journal, log: silentLogger });
   const writeLines = async (lines: readonly JournalEntryIn<"cluster">[]) => {
@@ -118,11 +117,8 @@ export async function bootstrap(
     return exitCodes.failed;
   }
   const files = [...made.files];
-  // The controller comes last: it transfers all earlier reports to the cluster.
-  if (component === "controller") {
-    await writeLines([handOverLine(await linesIn(journalFolder))]);
-    files.push(bootstrapJournal(await linesIn(journalFolder)));
-  }
+  // What was reported so far comes to the cluster with its manifests; `mco state hand-over` completes it.
+  if (component === "controller") files.push(bootstrapJournal(await linesIn(journalFolder)));
   for (const { path, object } of files) {
     const file = join(to, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -141,13 +137,6 @@ export async function bootstrap(
     if (all.length > 0) processIo().err(`${all.map((note) => `warning: ${note}`).join("\n")}\n`);
   }
   return exitCodes.ok;
-}
-
-/** All lines that bootstrap runs have left in a folder. */
-async function linesIn(folder: string): Promise<readonly JournalLine[]> {
-  const names = (await systemFiles.list(folder)).filter((name) => name.endsWith(".jsonl"));
-  const texts = await Promise.all(names.map((name) => systemFiles.readText(join(folder, name))));
-  return texts.flatMap((text) => (text ?? "").split("\n").flatMap((line) => journalLineIn(line) ?? []));
 }
 
 const sentence = ({ place, path, reason, remedy }: BootstrapProblem) =>

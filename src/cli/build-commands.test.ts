@@ -206,7 +206,7 @@ describe("mco build", () => {
     expect((await ask(kube, "start", "nothing")).complaints).toContain("there are worker");
   });
 
-  test("start --wait tells each turn and ends as the build does [cli-build-commands-3]", async () => {
+  test("start --wait prints each phase and exits with the build's result [cli-build-commands-3]", async () => {
     const kube = await cluster(pool(), config());
     const waiting = ask(kube, "start", "worker", { wait: true });
     await kube.create(MachineOSBuild, build("worker-2", "Failed", "DiskFull") as MachineOSBuild);
@@ -230,23 +230,23 @@ describe("mco build", () => {
     expect(text).toContain("worker-2 Failed (DiskFull): no space");
   });
 
-  test("retry counts anew after the limit, builds again after another failure, and says no when nothing failed [cli-build-commands-4]", async () => {
+  test("retry resets the counter at the limit, rebuilds after other failures, and refuses without a failure [cli-build-commands-4]", async () => {
     const limited = await cluster(
       pool({ annotations: { [annotations.buildRetries]: "5" } }),
       config(),
       build("worker-1", "Failed", "RetryLimitReached"),
     );
-    expect((await ask(limited, "retry", "worker")).text).toContain("counted anew");
+    expect((await ask(limited, "retry", "worker")).text).toContain("the retry count is reset");
     expect(await notesOf(limited)).toEqual({});
     const permanent = await cluster(pool(), config(), build("worker-1", "Failed", "UserStepFailed"));
     await ask(permanent, "retry", "worker");
     expect(await notesOf(permanent)).toHaveProperty([annotations.rebuildImage]);
     const fine = await ask(await cluster(pool(), config(), build("worker-1", "Succeeded", "Ready")), "retry", "worker");
     expect(fine).toMatchObject({ code: 1 });
-    expect(fine.complaints).toContain("mco build start worker builds anew");
+    expect(fine.complaints).toContain("mco build start worker builds again");
   });
 
-  test("plan says what would be built, from what, and why no cheaper way is taken; 2 something, 0 nothing, 1 it cannot be [cli-build-commands-5]", async () => {
+  test("plan prints what would be built, its inputs, and why no cheaper way applies; exit 2 for a build, 0 for none, 1 for a failure [cli-build-commands-5]", async () => {
     const kube = await cluster(pool(), config(), machineConfig());
     const { code, text } = await ask(kube, "plan", "worker");
     expect(code).toBe(2);
@@ -301,7 +301,7 @@ describe("mco build", () => {
     expect((await ask(kube, "logs", "other")).complaints).toContain('neither a MachineOSBuild nor a pool "other"');
   });
 
-  test("prune says why each build is kept and marks what nobody uses; --dry-run marks nothing [cli-build-commands-8]", async () => {
+  test("prune prints why each build is kept and marks unused ones; --dry-run marks nothing [cli-build-commands-8]", async () => {
     const kube = await cluster(
       pool(),
       config({}, "worker-1"),
@@ -324,7 +324,7 @@ describe("mco build", () => {
     expect(await marked()).toMatch(/^\d{4}-/);
   });
 
-  test("rollback goes back to the image before the last rebuild, and says what else would have to go back [cli-build-commands-9]", async () => {
+  test("rollback restores the image before the last rebuild, and lists what else would have to be reverted [cli-build-commands-9]", async () => {
     const inputs = (more: object) => ({
       [annotations.keyInputs]: JSON.stringify({ base: digest("0"), serial: 1, user: "x", ...more }),
     });

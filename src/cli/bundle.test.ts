@@ -8,7 +8,7 @@ import { writeBundle } from "./bundle.ts";
 const root = join(import.meta.dirname, "../..");
 let folder: string;
 
-/** As in the image: the folder of Node.js is on the path, and nothing else is known. */
+/** As in the image: only the folder of Node.js is on the path. */
 const run = (name: string, ...args: readonly string[]) =>
   spawnSync(join(folder, "bin", name), [...args], {
     encoding: "utf8",

@@ -1,5 +1,5 @@
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Modules that are CommonJS inside the bundle still ask for `require`. */
@@ -18,7 +18,12 @@ export async function writeBundle(folder: string): Promise<string> {
   const esbuild = await import("esbuild");
   await esbuild.build({
     entryPoints: [{ in: join(own, "..", "main.ts"), out: "mco" }],
-    outdir: fresh,
+    outdir: resolve(fresh),
+    // Names of chunks depend on the paths of sources: relative to the tree, they are the same wherever it lies.
+    absWorkingDir: resolve(own, "../../.."),
+    preserveSymlinks: true,
+    // The settings of tsconfig.json that matter here: an image is built without that file.
+    tsconfigRaw: { compilerOptions: { target: "es2024", verbatimModuleSyntax: true } },
     outExtension: { ".js": ".mjs" },
     bundle: true,
     splitting: true,

@@ -1,22 +1,30 @@
 import {
+  ContainerRuntimeConfig,
   ControllerConfig,
+  KubeletConfig,
   type KubeObject,
   MachineConfig,
   MachineConfigPool,
   MachineConfiguration,
   MachineOSConfig,
+  OSImageStream,
+  PinnedImageSet,
   kubernetes,
 } from "../api/index.ts";
 import { labels, namespace, objects as names } from "../api/names.ts";
-import { selectorMatches } from "../api/schema/object.ts";
+import { type Resource, selectorMatches } from "../api/schema/object.ts";
+import { openshift } from "../api/foreign/openshift.ts";
 import type { ConfigMap, Node } from "../api/foreign/kubernetes.ts";
+import { clusterSettingsKinds, objectsOfCluster } from "../core/kubelet/cluster-settings.ts";
 import type { ClusterObjects } from "../core/preview/plan-cluster.ts";
+import { type SettingsObjects, planSettings } from "../core/preview/plan-settings.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
 import { withRelease } from "../core/render/release-of.ts";
 import { builtInPools } from "../operator/manifests.ts";
 import { isNotFound } from "../kube/kube-error.ts";
 import { usageError } from "./arguments.ts";
 import { connect } from "./connect.ts";
-import { readManifests } from "./manifests.ts";
+import { readSoundManifests } from "./judge-manifest.ts";
 
 /** Options of every command that reads a cluster or a folder in its place. */
 export const sourceOptions = {
@@ -41,29 +49,72 @@ export async function objectsInCluster(options: {
 }): Promise<ClusterObjects> {
   const { kube, close } = await connect(options);
   try {
-    const [pools, machineConfigs, nodes, machineOSConfigs, machineConfiguration, controllerConfig] = await Promise.all([
+    const [
+      pools,
+      machineConfigs,
+      nodes,
+      machineOSConfigs,
+      pinnedImageSets,
+      osImageStreams,
+      machineConfiguration,
+      controllerConfig,
+      settings,
+    ] = await Promise.all([
       kube.list(MachineConfigPool),
       kube.list(MachineConfig),
       kube.list(kubernetes.Node),
-      kube.list(MachineOSConfig).catch((error: unknown) => {
-        // A kind that is not installed: no pool boots images.
-        if (isNotFound(error)) return { items: [] };
-        throw error;
-      }),
+      // A kind that is not installed has no objects.
+      listOf(kube, MachineOSConfig),
+      listOf(kube, PinnedImageSet),
+      listOf(kube, OSImageStream),
       kube.get(MachineConfiguration, { name: names.machineConfiguration }),
       kube.get(ControllerConfig, { name: names.controllerConfig }),
+      settingsInCluster(kube),
     ]);
     return {
       pools: pools.items,
       machineConfigs: machineConfigs.items,
       nodes: nodes.items,
-      machineOSConfigs: machineOSConfigs.items,
+      machineOSConfigs,
+      pinnedImageSets,
+      osImageStream: osImageStreams.find(({ metadata }) => metadata.name === names.clusterSingleton),
       machineConfiguration,
       controllerConfig,
+      settings,
     };
   } finally {
     close();
   }
+}
+
+/** The objects of a kind; none where the kind is not installed. */
+export async function listOf<T extends KubeObject>(kube: KubeClient, resource: Resource<T>): Promise<readonly T[]> {
+  try {
+    return (await kube.list(resource)).items;
+  } catch (error) {
+    if (isNotFound(error)) return [];
+    throw error;
+  }
+}
+
+/** What controllers make MachineConfigs of. */
+export async function settingsInCluster(kube: KubeClient): Promise<SettingsObjects> {
+  const [kubeletConfigs, containerRuntimeConfigs, credentials, ...ofCluster] = await Promise.all([
+    listOf(kube, KubeletConfig),
+    listOf(kube, ContainerRuntimeConfig),
+    listOf(kube, openshift.CRIOCredentialProviderConfig),
+    ...clusterSettingsKinds.map((resource) => listOf(kube, resource)),
+  ]);
+  const byKind = new Map(clusterSettingsKinds.map(({ kind }, i) => [kind, ofCluster[i] ?? []]));
+  return {
+    kubeletConfigs,
+    containerRuntimeConfigs,
+    credentials: credentials.find(({ metadata }) => metadata.name === names.clusterSingleton),
+    cluster: objectsOfCluster(
+      <T extends KubeObject>({ kind }: Resource<T>, name: string) =>
+        byKind.get(kind)?.find(({ metadata }) => metadata.name === name) as T | undefined,
+    ),
+  };
 }
 
 /**
@@ -76,15 +127,24 @@ export function objectsInManifests(manifests: readonly KubeObject[]): ClusterObj
   const builtIn = (builtInPools() as readonly MachineConfigPool[]).filter(
     ({ metadata, spec }) =>
       !found.has(metadata.name) &&
-      after.machineConfigs.some((config) => selectorMatches(spec.machineConfigSelector, config.metadata.labels)),
+      [...after.machineConfigs, ...(after.pinnedImageSets ?? [])].some((object) =>
+        selectorMatches(spec.machineConfigSelector, object.metadata.labels),
+      ),
   );
+  const pools = [...after.pools, ...builtIn];
   return {
     ...after,
-    pools: [...after.pools, ...builtIn],
+    pools,
+    // What the controllers of a cluster would have made of them.
+    machineConfigs: planSettings(nothing, { ...after, pools }).machineConfigs,
     controllerConfig: named<ControllerConfig>([], manifests, "ControllerConfig").find(
       ({ metadata }) => metadata.name === names.controllerConfig,
     ),
-    nodes: named<Node>([], manifests, "Node"),
+    nodes: named<Node>(
+      [],
+      manifests.filter(({ apiVersion }) => apiVersion === kubernetes.Node.apiVersion),
+      "Node",
+    ),
   };
 }
 
@@ -98,18 +158,40 @@ export async function objectsFrom(
   component: string,
 ): Promise<ClusterObjects> {
   if (values.filename !== undefined && values.filename.length > 0)
-    return objectsInManifests(readManifests(values.filename));
+    return objectsInManifests(readSoundManifests(values.filename));
   return objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component });
 }
 
-const planned = ["MachineConfig", "MachineConfigPool", "MachineConfiguration", "MachineOSConfig"];
+/** Kinds from which controllers make MachineConfigs. */
+const settingsKinds = [
+  KubeletConfig,
+  ContainerRuntimeConfig,
+  openshift.FeatureGate,
+  openshift.ConfigNode,
+  openshift.APIServer,
+  openshift.CRIOCredentialProviderConfig,
+];
+const planned = [
+  MachineConfig,
+  MachineConfigPool,
+  MachineConfiguration,
+  MachineOSConfig,
+  PinnedImageSet,
+  OSImageStream,
+  ...settingsKinds,
+];
+const isOneOf =
+  (kinds: readonly Pick<KubeObject, "apiVersion" | "kind">[]) =>
+  ({ apiVersion, kind }: KubeObject): boolean =>
+    kinds.some((one) => one.kind === kind && one.apiVersion === apiVersion);
+const isPlanned = isOneOf(planned);
 
 /** Objects of a kind with the manifests of that kind applied. */
 function named<T extends KubeObject>(list: readonly T[], manifests: readonly KubeObject[], kind: string): readonly T[] {
   const changed = new Map(
     manifests.filter((manifest) => manifest.kind === kind).map((manifest) => [manifest.metadata.name, manifest as T]),
   );
-  // The server keeps what a manifest does not say of metadata, and fills in what only it knows.
+  // The server keeps metadata that a manifest does not set, and fills in the fields that only it knows.
   const merged = list.map((object) => {
     const change = changed.get(object.metadata.name);
     changed.delete(object.metadata.name);
@@ -125,6 +207,20 @@ function named<T extends KubeObject>(list: readonly T[], manifests: readonly Kub
         };
   });
   return [...merged, ...changed.values()];
+}
+
+/** The streams once a manifest names another default; its status, where it has one, is only for a cluster without any. */
+function changedStreams(
+  before: OSImageStream | undefined,
+  manifests: readonly KubeObject[],
+): OSImageStream | undefined {
+  const [after] = named(before === undefined ? [] : [before], manifests, OSImageStream.kind);
+  if (after === undefined) return undefined;
+  const status = before?.status ?? after.status;
+  if (status === undefined) return after;
+  const { defaultStream } = after.spec;
+  const isThere = status.availableStreams.some(({ name }) => name === defaultStream);
+  return { ...after, status: { ...status, defaultStream: isThere ? defaultStream : status.defaultStream } };
 }
 
 /**
@@ -156,6 +252,9 @@ export function overlaid(
         (config) => !deleted.includes(config.metadata.name),
       ),
       machineOSConfigs: named(before.machineOSConfigs ?? [], manifests, "MachineOSConfig"),
+      settings: changedSettings(before.settings, manifests),
+      pinnedImageSets: named(before.pinnedImageSets ?? [], manifests, "PinnedImageSet"),
+      osImageStream: changedStreams(before.osImageStream, manifests),
       machineConfiguration: configurations.find(({ metadata }) => metadata.name === names.machineConfiguration),
       controllerConfig:
         before.controllerConfig === undefined
@@ -168,12 +267,34 @@ export function overlaid(
               ),
     },
     ignored: [
-      ...new Set(
-        manifests
-          .filter((manifest) => !planned.includes(manifest.kind) && !isRelease(manifest))
-          .map(({ kind }) => kind),
-      ),
+      ...new Set(manifests.filter((manifest) => !isPlanned(manifest) && !isRelease(manifest)).map(({ kind }) => kind)),
     ],
+  };
+}
+
+/** The same objects where no manifest is one of them. */
+function changedSettings(
+  before: SettingsObjects = { kubeletConfigs: [], containerRuntimeConfigs: [], cluster: {} },
+  manifests: readonly KubeObject[],
+): SettingsObjects {
+  const own = manifests.filter(isOneOf(settingsKinds));
+  if (own.length === 0) return before;
+  const only = <T extends KubeObject>(known: T | undefined, { kind }: Resource<T>) =>
+    named(known === undefined ? [] : [known], own, kind).find(
+      ({ metadata }) => metadata.name === names.clusterSingleton,
+    );
+  const { cluster } = before;
+  const apiServer = only(undefined, openshift.APIServer);
+  return {
+    kubeletConfigs: named(before.kubeletConfigs, own, KubeletConfig.kind),
+    containerRuntimeConfigs: named(before.containerRuntimeConfigs, own, ContainerRuntimeConfig.kind),
+    credentials: only(before.credentials, openshift.CRIOCredentialProviderConfig),
+    cluster: {
+      ...cluster,
+      featureGate: only(cluster.featureGate, openshift.FeatureGate),
+      configNode: only(cluster.configNode, openshift.ConfigNode),
+      ...(apiServer === undefined ? {} : { apiServer, tlsProfile: apiServer.spec?.tlsSecurityProfile }),
+    },
   };
 }
 
@@ -181,8 +302,8 @@ export function overlaid(
 const isRelease = ({ kind, metadata }: KubeObject) =>
   kind === "ConfigMap" && metadata.name === names.osImageConfigMap && metadata.namespace === namespace;
 
-/** The pools that were asked for; all of them when none was. */
-export function poolsAsked(objects: ClusterObjects, asked: readonly string[]): readonly MachineConfigPool[] {
+/** The requested pools; all pools if none is named. */
+export function requestedPools(objects: ClusterObjects, asked: readonly string[]): readonly MachineConfigPool[] {
   if (asked.length === 0) return objects.pools;
   return asked.map((name) => {
     const pool = objects.pools.find(({ metadata }) => metadata.name === name);

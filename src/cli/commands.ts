@@ -16,7 +16,7 @@ export interface Command {
   readonly summary: string;
   /** One way to call it each, as after `mco NAME`. */
   readonly usage: readonly string[];
-  /** Words among the arguments: verbs, and what stands for what. */
+  /** Words among the arguments: verbs and placeholders. */
   readonly words?: readonly { readonly word: string; readonly text: string }[];
   readonly flags?: readonly Flag[];
   readonly notes?: readonly string[];
@@ -85,14 +85,16 @@ export const commands: Readonly<Record<string, Command>> = {
   explain: {
     kind: "people",
     summary:
-      "Explain the state of a pool, machine, MachineConfig or the operator: why, what comes next, and what to do",
-    usage: ["pool/NAME | node/NAME | mc/NAME | clusteroperator/NAME … [flags]"],
+      "Explain the state of a pool, machine, MachineConfig or any other object of the suite: why, what comes next, and what to do",
+    usage: ["pool/NAME | node/NAME | mc/NAME | KIND/NAME … [flags]"],
     flags: [
       { flag: "--json", text: "print one JSON object: reason, sections, next steps, remedies" },
       directory,
       kubeconfig,
     ],
-    notes: ["Reads live objects only, so it works even while no controller runs."],
+    notes: [
+      "KIND is any kind that the suite installs, by the names that kubectl takes: machineosconfig, machineosbuild, controllerconfig, machineconfiguration, kubeletconfig, nodebinding and others; or one of OpenShift that the suite follows: a mirror set, an image policy, image/cluster, criocredentialproviderconfig, internalreleaseimage, featuregate, apiserver, nodes.config. Reads live objects only, so it works even while no controller runs.",
+    ],
     exitCodes: [
       { code: "0", means: "explained" },
       { code: "1", means: "the object does not exist" },
@@ -152,11 +154,13 @@ export const commands: Readonly<Record<string, Command>> = {
   plan: {
     kind: "people",
     summary: "Preview what a change does to every machine, without storing it",
-    usage: ["-f FILE|FOLDER [-f …] [--delete NAME] [flags]"],
+    usage: ["-f FILE|FOLDER [-f …] [--delete NAME] [flags]", "--os-stream NAME [--pool POOL …] [flags]"],
     flags: [
       { flag: "--json", text: "print the forecast as JSON" },
       { flag: "-f", value: "FILE", text: "manifests to apply ('-' reads standard input)" },
       { flag: "--delete", value: "NAME", text: "a MachineConfig to delete" },
+      { flag: "--os-stream", value: "NAME", text: "an OS image stream for the pools; says what would break and why" },
+      { flag: "--pool", value: "POOL", text: "with --os-stream: one pool instead of all of them" },
       {
         flag: "--from",
         value: "FOLDER",
@@ -336,7 +340,7 @@ export const commands: Readonly<Record<string, Command>> = {
       { word: "list", text: "list the bound names with pool, expiry and addresses" },
       {
         word: "release NAME",
-        text: "free names, so that another machine or a reinstalled one can join by them; a certificate that is still valid is not revoked",
+        text: "free names, so that another machine or a reinstalled one can join by them; a certificate that is still valid is not revoked, but not renewed either",
       },
       { word: "address NAME IP", text: "let a node serve under further addresses" },
     ],
@@ -473,8 +477,12 @@ export const commands: Readonly<Record<string, Command>> = {
   state: {
     kind: "process",
     summary:
-      "Keeps the books: the history of every node, pool and build, and the suite's health; bootstrap: before the cluster exists",
-    usage: ["start [flags]", "bootstrap --journal-dir FOLDER --dest-dir FOLDER [--once]"],
+      "Keeps the books: the history of every node, pool and build, and the suite's health; bootstrap: before the cluster exists; hand-over: gives a cluster the journal of its bootstrap",
+    usage: [
+      "start [flags]",
+      "bootstrap --journal-dir FOLDER --dest-dir FOLDER [--once]",
+      "hand-over --journal-dir FOLDER [--kubeconfig FILE]",
+    ],
     flags: [
       kubeconfig,
       {
@@ -576,6 +584,11 @@ export const commands: Readonly<Record<string, Command>> = {
         text: "mount point of the root file system of the machine (default /rootfs)",
       },
       { flag: "--metrics-url", value: "ADDRESS:PORT", text: "where metrics are served" },
+      {
+        flag: "--machine-token",
+        value: "FILE",
+        text: "token with which the daemon proves to the config server which machine it runs on",
+      },
       { flag: "--kubelet-healthz-enabled", value: "true|false", text: "whether to check the health of the kubelet" },
       {
         flag: "--kubelet-healthz-endpoint",
@@ -631,8 +644,11 @@ export const commands: Readonly<Record<string, Command>> = {
   "build-image": {
     kind: "process",
     summary: "Builds one OS image from the input files of its pod, and pushes it",
-    usage: ["--context FOLDER"],
-    flags: [{ flag: "--context", value: "FOLDER", text: "folder with the input of the build" }],
+    usage: ["--context FOLDER --part pull|steps|push"],
+    flags: [
+      { flag: "--context", value: "FOLDER", text: "folder with the input of the build" },
+      { flag: "--part", value: "PART", text: "what this container of the build does" },
+    ],
     load: () => import("./commands/build-image.ts"),
   },
   apiserver: {

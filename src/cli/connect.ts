@@ -22,7 +22,7 @@ export function podPath(path: string): string {
 export interface ConnectToOptions {
   readonly component: string;
   readonly onWarning?: WarningListener | undefined;
-  /** Reads the connection again from where it came, for what is replaced while a process runs. */
+  /** Reads the connection again from its source, since it may be replaced while a process runs. */
   readonly reread?: () => Promise<Connection>;
 }
 

@@ -1,5 +1,5 @@
-import type { ClusterStatus, NodeStatus } from "../core/preview/cluster-status.ts";
-import type { Phase } from "../core/books/phase.ts";
+import type { ClusterStatus, NodeStatus, PoolStatus } from "../core/preview/cluster-status.ts";
+import { listText } from "../core/text/list-text.ts";
 import { type Paint, paintOf } from "../core/text/paint.ts";
 
 export interface DrawOptions {
@@ -11,8 +11,9 @@ export interface DrawOptions {
 const codes = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2, bold: 1 } as const;
 type Colour = keyof typeof codes;
 
-const colourOf: Readonly<Record<Phase, Colour>> = {
+const colourOf: Readonly<Record<NodeStatus["phase"], Colour>> = {
   Lost: "red",
+  Unassigned: "yellow",
   Degraded: "red",
   Unreconcilable: "red",
   Rebooting: "yellow",
@@ -30,6 +31,9 @@ const colourOf: Readonly<Record<Phase, Colour>> = {
   Joining: "cyan",
   Unknown: "dim",
 };
+
+/** Kinds that one line names. */
+const shownKinds = 3;
 
 /** The name without the pool, shortened: enough to distinguish two rendered configurations. */
 const short = (rendered: string) =>
@@ -64,7 +68,7 @@ export function drawStatus(status: ClusterStatus, options: DrawOptions): readonl
   const { url, access } = status.configServer;
   const joining = {
     required: "machines show a token or a certificate",
-    insecure: "whoever asks is given configurations with their secrets",
+    insecure: "every client gets configurations with their secrets",
   } as const;
   if (access === "insecure")
     lines.push(
@@ -73,6 +77,10 @@ export function drawStatus(status: ClusterStatus, options: DrawOptions): readonl
   else if (url !== "")
     lines.push(
       `joining   ${url}  ${paint(clip(joining[access], Math.max(20, options.width - url.length - 14)), "dim")}`,
+    );
+  if (status.absentKinds.length > 0)
+    lines.push(
+      `settings  ${paint(clip(`the cluster has no ${listText(status.absentKinds, shownKinds)}: none is needed`, Math.max(20, options.width - 10)), "dim")}`,
     );
   for (const pool of status.pools) {
     const word = pool.degraded
@@ -91,11 +99,19 @@ export function drawStatus(status: ClusterStatus, options: DrawOptions): readonl
       `${paint(`pool ${pool.name}`, "bold")}  ${bar} ${pool.updatedMachines}/${pool.machines}  ${word}  ${paint(short(pool.target), "dim")}`,
     );
     if (!pool.updated && pool.message !== "") lines.push(`  ${paint(clip(pool.message, options.width - 4), "dim")}`);
+    if (pool.pinned !== undefined) lines.push(pinnedLine(pool.pinned));
     for (const node of status.nodes) if (node.pool === pool.name) lines.push(nodeLine(node));
   }
   const others = status.nodes.filter((node) => !status.pools.some((pool) => pool.name === node.pool));
   if (others.length > 0) lines.push("", paint("in no pool", "bold"), ...others.map(nodeLine));
   return lines;
+
+  function pinnedLine({ have, of, problem }: NonNullable<PoolStatus["pinned"]>): string {
+    const words = `pinned images on ${have} of ${of} machines`;
+    return problem === ""
+      ? `  ${paint(words, have === of ? "dim" : "yellow")}`
+      : `  ${paint(words, "red")}  ${clip(problem, Math.max(20, options.width - words.length - 6))}`;
+  }
 
   function nodeLine(node: NodeStatus): string {
     const flags = [node.ready ? "" : "not ready", node.cordoned ? "cordoned" : ""]

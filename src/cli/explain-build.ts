@@ -19,8 +19,8 @@ import {
 import { type Forecast, explainBuild, forecastText } from "../core/preview/build-explain.ts";
 import { keyDifferences } from "../core/build/build-key.ts";
 import { planBuild } from "../core/build/build-plan.ts";
-import type { BuildObjects } from "../core/build/build-rows.ts";
-import { explanationText } from "../core/preview/explain.ts";
+import type { BuildRowObjects } from "../core/build/build-rows.ts";
+import { explanationText } from "../core/preview/explanation.ts";
 import { readBook } from "../core/books/read-book.ts";
 import { isControlPlane } from "../core/pool/member-facts.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
@@ -36,7 +36,7 @@ type Data = Readonly<Record<string, string>> | undefined;
 
 export async function forecastBuild(
   kube: KubeClient,
-  { pools, configs, builds }: BuildObjects,
+  { pools, configs, builds }: BuildRowObjects,
   pool: MachineConfigPool,
 ): Promise<Forecast> {
   const map = async (name: string | undefined): Promise<ConfigMap | undefined> =>
@@ -99,7 +99,7 @@ function planned(
   config: MachineOSConfig,
   rendered: MachineConfig,
   { base, mode }: BuildSources,
-  builds: BuildObjects["builds"],
+  builds: BuildRowObjects["builds"],
 ) {
   const current = config.status?.machineOSBuild?.name;
   const plan = planBuild({
@@ -141,7 +141,7 @@ function architecturesOf(
   });
 }
 
-/** What the os-builder would make of a pool's switch. */
+/** What the os-builder would decide from a pool's switch. */
 function made(pool: MachineConfigPool, spec: MachineOSConfig["spec"] | undefined): MachineOSConfig | undefined {
   return spec === undefined
     ? undefined
@@ -154,12 +154,12 @@ function made(pool: MachineConfigPool, spec: MachineOSConfig["spec"] | undefined
 }
 
 /**
- * Prints what a build would be, without one. @returns the exit code: 0 nothing would be built, 2 something would, 1 it
- * cannot be.
+ * Prints what would be built, without building it. @returns the exit code: 0 no build needed, 2 a build needed, 1 it
+ * cannot be built.
  */
 export async function planOfPool(
   kube: KubeClient,
-  objects_: BuildObjects,
+  objects_: BuildRowObjects,
   pool: MachineConfigPool,
   io: Io,
   { json }: { readonly json: boolean },
@@ -182,7 +182,7 @@ export async function planOfPool(
 /** Prints where the image of a pool stands and why. @returns the exit code. */
 export async function explainBuildOf(
   kube: KubeClient,
-  objects_: BuildObjects,
+  objects_: BuildRowObjects,
   pool: MachineConfigPool,
   io: Io,
   { json }: { readonly json: boolean },

@@ -1,18 +1,15 @@
 import { lstat, readdir, rename, rm } from "node:fs/promises";
-import { arch } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "../ports/clock.ts";
 import { systemFiles, systemRandom } from "../ports/node/index.ts";
-import { parseAuthFile } from "../registry/auth-file.ts";
 import { folderStore } from "../registry/node/folder-store.ts";
 import { httpsWire } from "../registry/node/https-wire.ts";
-import { isRunning, processIdentity } from "../registry/node/process-identity.ts";
+import { isRunning, processWord } from "../registry/node/process-identity.ts";
 import { unpackLayers } from "../registry/node/unpack-layers.ts";
-import { signatureVerifier } from "../registry/node/verify-signature.ts";
 import { admitImage, pullImage } from "../registry/pull-image.ts";
-import { registryClient } from "../registry/registry-client.ts";
 import type { PullSettings } from "../host/directory/pull-settings.ts";
-import { type ImagesInUse, type TreeRecord, askFor, recordOf, treeIn } from "./tree-record.ts";
+import { architecture, pullOptions } from "./pull-options.ts";
+import { type ImagesInUse, type TreeRecord, requestTree, recordOf, treeIn } from "./tree-record.ts";
 import { orUndefined } from "../ports/absent-file.ts";
 
 export interface WantedTree {
@@ -38,29 +35,12 @@ export async function fetchTree(
   { image, folder, tree, record, settings, inUse, clock }: WantedTree,
   signal: AbortSignal,
 ): Promise<void> {
-  const ports = { clock, random: systemRandom };
   const wire = httpsWire();
   try {
-    const options = {
-      ...ports,
-      client: registryClient({
-        wire: wire.send,
-        clock,
-        auth: parseAuthFile(settings.auth),
-        certificates: (host) => settings.certificates(host),
-      }),
-      policy: settings.policy,
-      registries: settings.registries,
-      verifier: (keys: Parameters<typeof signatureVerifier>[0]) =>
-        signatureVerifier(keys, (path) => settings.file(path)),
-    };
+    const options = pullOptions(settings, clock, wire);
     if (record !== undefined) return await admitImage(image, record.digests, options, signal);
-    const store = folderStore(join(folder, "store"), { ...ports, files: systemFiles });
-    const pulled = await pullImage(
-      image,
-      { ...options, store, architecture: arch() === "x64" ? "amd64" : arch() },
-      signal,
-    );
+    const store = folderStore(join(folder, "store"), { clock, random: systemRandom, files: systemFiles });
+    const pulled = await pullImage(image, { ...options, store, architecture: architecture() }, signal);
     await removeOrphans(folder);
     const own = await ownName(folder);
     try {
@@ -75,7 +55,7 @@ export async function fetchTree(
     } finally {
       await rm(own, { recursive: true, force: true });
     }
-    await askFor(tree, clock);
+    await requestTree(tree, clock);
     if (inUse !== undefined) await removeUnused(folder, inUse, clock);
     await store.keep(await blobsInUse(folder), graceMs);
   } finally {
@@ -103,8 +83,8 @@ async function publishTree(own: string, tree: string, record: TreeRecord): Promi
   await systemFiles.write(`${tree}${note}`, JSON.stringify(record));
 }
 
-/** A name for what only this process needs; {@link removeOrphans} removes it when the process is gone. */
-const ownName = async (folder: string) => join(folder, `${part}${await processIdentity()}-${systemRandom.uuid()}`);
+/** A name for a file that only this process needs; {@link removeOrphans} removes it when the process has ended. */
+const ownName = async (folder: string) => join(folder, `${part}${await processWord()}-${systemRandom.uuid()}`);
 
 /**
  * Removes pulled trees that no machine has and that nothing requested within the grace period. The note is removed

@@ -33,10 +33,10 @@ const longestLine = 160;
 const patienceMs = 300_000;
 
 /**
- * Shows images that are built on the cluster, once through: a pool opts in, its machines boot an image, a build fails
- * and is asked for again, and the pool goes back to the stock OS.
+ * Demonstrates images built on the cluster: a pool opts in, its machines boot an image, a build fails and is requested
+ * again, and the pool returns to the stock OS.
  *
- * @throws McoError `MCO_TOUR_STUCK`: something did not come.
+ * @throws McoError `MCO_TOUR_STUCK`: an expected state was not reached.
  */
 export async function imageModeTour(options: TourOptions, signal: AbortSignal): Promise<void> {
   const { kube, print } = options;

@@ -1,10 +1,11 @@
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { McoError } from "../api/errors.ts";
-import { namespace } from "../api/names.ts";
+import { namespace, objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import type { ClusterRegistry } from "../cluster/cluster-registry.ts";
 import type { Layout } from "../cluster/layout.ts";
+import { buildConfigKeys } from "../core/build/build-settings.ts";
 import { packedStockOs, stockOsRepository } from "../cluster/stock-os.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { parseAuthFile } from "../registry/auth-file.ts";
@@ -14,6 +15,10 @@ import { registryClient } from "../registry/registry-client.ts";
 import { refusePushesFile } from "../registry/server/registry-server.ts";
 
 export const pushSecretName = "image-mode-push";
+/** With it builds pull what they build on. */
+export const pullSecretName = "image-mode-pull";
+/** Repository of the images of pools that opt in by label. */
+const imageRepository = "os/images";
 
 /** How long the registry may take to answer. */
 const registryPatienceMs = 30_000;
@@ -29,8 +34,8 @@ const credentials = (inNamespace: string, name: string, auth: string): KubeObjec
   }) as KubeObject;
 
 /**
- * Credentials and certificates where an administrator puts them: machines pull with the cluster's pull secret, builds
- * push with one of their own.
+ * Credentials, certificates and settings where an administrator puts them, so that a pool needs nothing but its label to
+ * opt in: machines pull with the cluster's pull secret, builds push with one of their own.
  */
 export function imageModeManifests({ host, authority, pushAuth, pullAuth }: ClusterRegistry): readonly KubeObject[] {
   const folder = (name: string): KubeObject => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
@@ -39,6 +44,17 @@ export function imageModeManifests({ host, authority, pushAuth, pullAuth }: Clus
     folder("openshift-config-managed"),
     credentials("openshift-config", "pull-secret", pullAuth),
     credentials(namespace, pushSecretName, pushAuth),
+    credentials(namespace, pullSecretName, pullAuth),
+    {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: objects.buildConfig, namespace },
+      data: {
+        [buildConfigKeys.basePullSecret]: pullSecretName,
+        [buildConfigKeys.pushSecret]: pushSecretName,
+        [buildConfigKeys.pushSpec]: `${host}/${imageRepository}`,
+      },
+    } as KubeObject,
     // A key knows no colon: `host..port`.
     {
       apiVersion: "v1",
@@ -49,8 +65,11 @@ export function imageModeManifests({ host, authority, pushAuth, pullAuth }: Clus
   ];
 }
 
-/** Waits until the registry answers, and puts the stock OS there. */
-export async function fillRegistry({ host, authority, pushAuth }: ClusterRegistry, signal: AbortSignal): Promise<void> {
+/** Waits until the registry's process answers, and puts the stock OS there. */
+export async function fillRegistry(
+  { process: { host, pushAuth }, authority }: ClusterRegistry,
+  signal: AbortSignal,
+): Promise<void> {
   const wire = httpsWire();
   const client = registryClient({
     wire: wire.send,

@@ -76,7 +76,7 @@ describe("the stock OS", () => {
     );
   });
 
-  test("where a machine was born with it nobody is asked, whatever the policy", async () => {
+  test("a provisioned image needs no confirmation, whatever the policy", async () => {
     const folder = await temporaryFolder();
     await writeStockOs(systemFiles, folder);
     await imageTrees(folder).fetch(stockOsImage, settings({ policy: reject }), never);

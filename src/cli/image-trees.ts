@@ -2,7 +2,7 @@ import { McoError } from "../api/errors.ts";
 import type { ImageTrees } from "../host/directory/directory-host.ts";
 import type { Clock } from "../ports/clock.ts";
 import { systemClock } from "../ports/node/index.ts";
-import { type ImagesInUse, treeIn, recordOf, askFor } from "./tree-record.ts";
+import { type ImagesInUse, treeIn, recordOf, requestTree } from "./tree-record.ts";
 
 export interface ImageTreesOptions {
   /** Without it no tree is ever removed. */
@@ -11,10 +11,9 @@ export interface ImageTreesOptions {
 }
 
 /**
- * OS images that lie unpacked in a folder, by digest; others are pulled into it. Several processes may share the
- * folder: two that fetch the same image at once both end with the same tree. A pull removes trees that no machine has
- * and that nothing requested within the hour: between fetching and staging, only the request shows that a tree is
- * needed.
+ * Unpacked OS images in a folder, by digest; others are pulled into it. Several processes may share the folder: two
+ * that fetch the same image at once both end with the same tree. A pull removes trees that no machine has and that
+ * nothing requested within the hour: between fetching and staging, only the request shows that a tree is needed.
  */
 export function imageTrees(folder: string, { inUse, clock = systemClock }: ImageTreesOptions = {}): ImageTrees {
   return {
@@ -30,7 +29,7 @@ export function imageTrees(folder: string, { inUse, clock = systemClock }: Image
     },
     async treeOf(image) {
       const tree = treeIn(folder, image);
-      if (tree === undefined || (await askFor(tree, clock)) === undefined)
+      if (tree === undefined || (await requestTree(tree, clock)) === undefined)
         throw new McoError("MCO_HOST_IMAGE_UNKNOWN", { image });
       return tree;
     },
@@ -42,7 +41,7 @@ export function imageTrees(folder: string, { inUse, clock = systemClock }: Image
           problem: "an OS image must be named by its digest: name@sha256:…",
           retryable: false,
         });
-      const record = await askFor(tree, clock);
+      const record = await requestTree(tree, clock);
       if (record === "born") return;
       // The pull code is loaded only when there is something to pull: an idle daemon does not carry it.
       const { fetchTree } = await import("./fetch-tree.ts");

@@ -24,8 +24,8 @@ export function ownProgram(): Program | undefined {
 
 /**
  * Keeps a copy of a program and its runtime on a machine, for its boot, where there is neither a container nor a
- * network. What is there already is not copied again; the command changes over in one step, and copies that it does not
- * lead to go.
+ * network. An existing copy is not copied again; the command switches over atomically, and unreferenced copies are
+ * removed.
  *
  * @param root where the machine's root file system lies for us.
  */
@@ -62,7 +62,7 @@ export async function installProgram(root: string, { runtime, main }: Program): 
     if (name !== id) await rm(join(copies, name), { recursive: true, force: true });
 }
 
-/** Tells one build of the program from another without reading all of it. */
+/** Identifies a build of the program without reading all of it. */
 async function identityOf(files: readonly string[]): Promise<string> {
   const hash = createHash("sha256");
   for (const file of files) {

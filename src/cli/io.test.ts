@@ -79,6 +79,7 @@ test("a screen that is redrawn shows whatever name, reason and message an object
         lastTransitionTime: "",
       });
       const status = clusterStatus({
+        now: 0,
         pools: [
           {
             metadata: { name },

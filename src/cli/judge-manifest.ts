@@ -1,36 +1,99 @@
 import { definedResources } from "../api/index.ts";
+import { openshift } from "../api/foreign/openshift.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import type { MachineConfig } from "../api/kinds/machine-config.ts";
+import { OSImageStream } from "../api/kinds/os-image-stream.ts";
+import type { ContainerRuntimeConfig } from "../api/kinds/container-runtime-config.ts";
+import type { KubeletConfig } from "../api/kinds/kubelet-config.ts";
 import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { definitionsOf } from "../apiserver/schema/validation/custom-resource-definition.ts";
 import { compileSchema } from "../apiserver/schema/validation/structural.ts";
 import type { CompiledSchema, ResourceDefinition } from "../apiserver/schema/contract.ts";
+import { problemsOfKubeletConfig, problemsOfRuntimeConfig } from "../core/preview/judge-settings.ts";
+import { registryKinds } from "../core/runtime/registry-objects.ts";
+import { openshiftKinds } from "../cluster/openshift-kinds.ts";
+import type { KubeObject } from "../api/schema/object.ts";
 import { problemsOfPool } from "../core/preview/judge-admission.ts";
 import { poolPolicy } from "../core/pool/pool-policy.ts";
 import { validateMachineConfig } from "../core/config/validate-machine-config.ts";
 import type { Problem } from "../ignition/problem.ts";
-import type { Manifest } from "./manifests.ts";
+import { type Manifest, invalidManifest, readDocuments } from "./manifests.ts";
 
-export interface Served {
+export interface JudgedKind {
   readonly definition: ResourceDefinition;
   readonly schema: CompiledSchema;
 }
 
-/** The kinds of the suite, with the rules by which an API server judges them. */
-export function servedKinds(): (apiVersion: string, kind: string) => Served | undefined {
-  const known = new Map<string, Served | undefined>();
+/** OpenShift's kinds that people write for machines, as a cluster of `mco up` defines them. */
+const openshiftsOwn = [...registryKinds, openshift.CRIOCredentialProviderConfig, openshift.InternalReleaseImage];
+
+/** The definition of a kind of the suite, or of one of OpenShift's. */
+function definitionOf(apiVersion: string, kind: string): KubeObject | undefined {
+  const resource = definedResources.find((one) => one.apiVersion === apiVersion && one.kind === kind);
+  if (resource !== undefined) return resource.crd();
+  const other = openshiftsOwn.find((one) => one.apiVersion === apiVersion && one.kind === kind);
+  return other === undefined
+    ? undefined
+    : openshiftKinds.find(({ metadata }) => metadata.name === `${other.plural}.${other.group}`);
+}
+
+/** The kinds of the suite and OpenShift's, with the rules by which an API server judges them. */
+export function kindsToJudge(): (apiVersion: string, kind: string) => JudgedKind | undefined {
+  const known = new Map<string, JudgedKind | undefined>();
   return (apiVersion, kind) => {
     const id = `${apiVersion}/${kind}`;
     if (!known.has(id)) {
-      const resource = definedResources.find((one) => one.apiVersion === apiVersion && one.kind === kind);
+      const crd = definitionOf(apiVersion, kind);
       const served =
-        resource === undefined
+        crd === undefined
           ? undefined
-          : definitionsOf(structuredClone(resource.crd()) as unknown as Parameters<typeof definitionsOf>[0]);
+          : definitionsOf(structuredClone(crd) as unknown as Parameters<typeof definitionsOf>[0]);
       const definition = served?.verdict === "served" ? served.definitions[0] : undefined;
       known.set(id, definition === undefined ? undefined : { definition, schema: compileSchema(definition.schema) });
     }
     return known.get(id);
   };
+}
+
+/** Nobody writes these, and a file has what somebody kept of them: some fields, of which a few matter. */
+const madeByTheCluster: ReadonlySet<string> = new Set([ControllerConfig.kind, OSImageStream.kind]);
+
+/**
+ * What an API server refuses of a manifest by the definition of its kind alone; a manifest without such errors has the
+ * shape of its type.
+ */
+export function errorsOfShape(manifest: Manifest, served: JudgedKind): readonly Problem[] {
+  if (madeByTheCluster.has(manifest.kind)) return [];
+  return storedForm(manifest, served).errors;
+}
+
+/**
+ * Reads manifests from files and folders, each with the shape of its kind, so that everything can be computed of them.
+ *
+ * @throws McoError `MCO_MANIFEST_INVALID` with file, document and field.
+ */
+export function readSoundManifests(paths: readonly string[]): readonly Manifest[] {
+  const kinds = kindsToJudge();
+  return readDocuments(paths).map((document) => {
+    if (document.verdict === "refused") throw invalidManifest(document);
+    const { manifest, place, lineOf } = document;
+    const served = kinds(manifest.apiVersion, manifest.kind);
+    const [error] = served === undefined ? [] : errorsOfShape(manifest, served);
+    if (error === undefined) return manifest;
+    const reason = `${manifest.kind}/${manifest.metadata.name}: ${error.path}: ${error.reason}`;
+    throw invalidManifest({ place, reason, line: lineOf(error.path) });
+  });
+}
+
+/** A manifest as the API server would store it, the fields that it drops, and why it refuses the rest. */
+function storedForm(manifest: Manifest, { schema, definition }: JudgedKind) {
+  const copy = structuredClone(manifest) as unknown as Parameters<CompiledSchema["validate"]>[0];
+  const dropped = schema.prune(copy);
+  schema.applyDefaults(copy);
+  const errors = [...schema.validate(copy, undefined), ...definition.validate(copy, undefined, "")].map(
+    ({ field, message }): Problem => ({ severity: "error", path: field, reason: message }),
+  );
+  return { stored: copy as unknown as Manifest, dropped, errors };
 }
 
 /**
@@ -39,20 +102,15 @@ export function servedKinds(): (apiVersion: string, kind: string) => Served | un
  */
 export function judgeManifest(
   manifest: Manifest,
-  served: Served,
+  served: JudgedKind,
 ): { readonly stored: Manifest; readonly problems: readonly Problem[] } {
-  const copy = structuredClone(manifest) as unknown as Parameters<CompiledSchema["validate"]>[0];
-  const unknown = served.schema.prune(copy).map((path): Problem => ({
+  const { stored, dropped, errors } = storedForm(manifest, served);
+  const unknown = dropped.map((path): Problem => ({
     severity: "warning",
     path,
     reason: "is unknown, and the API server drops it",
     remedy: "take the field out, or correct its name",
   }));
-  served.schema.applyDefaults(copy);
-  const stored = copy as unknown as Manifest;
-  const errors = [...served.schema.validate(copy, undefined), ...served.definition.validate(copy, undefined, "")].map(
-    ({ field, message }): Problem => ({ severity: "error", path: field, reason: message }),
-  );
   // A manifest of the wrong shape cannot be judged further.
   if (errors.length > 0) return { stored, problems: [...errors, ...unknown] };
   const beyond =
@@ -60,6 +118,10 @@ export function judgeManifest(
       ? validateMachineConfig(manifest as MachineConfig)
       : manifest.kind === "MachineConfigPool"
         ? [...problemsOfPool(manifest as MachineConfigPool), ...poolPolicy(manifest as MachineConfigPool).problems]
-        : [];
+        : manifest.kind === "KubeletConfig"
+          ? problemsOfKubeletConfig(manifest as KubeletConfig)
+          : manifest.kind === "ContainerRuntimeConfig"
+            ? problemsOfRuntimeConfig(manifest as ContainerRuntimeConfig)
+            : [];
   return { stored, problems: [...beyond, ...unknown] };
 }

@@ -1,5 +1,6 @@
 import { McoError, errorCodes } from "../api/errors.ts";
 import { errorText } from "../ports/node/json-logger.ts";
+import { ownThread } from "../ports/node/worker-threads.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { type Command, commands } from "./commands.ts";
 import { commandHelp, overview, usageLines } from "./help.ts";
@@ -40,4 +41,7 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+const thread = ownThread();
+// Loaded when asked for, as commands are.
+if (thread === undefined) await main();
+else await (await import("./own-thread.ts")).runThread(thread);

@@ -77,7 +77,7 @@ describe("parseDocuments", () => {
       "aliases repeat",
     ],
     ["very many documents", "a: 1\n---\n".repeat(10_001), "documents, more than"],
-    ["a key that stands twice", "a: 1\na: 2\n", "Map keys must be unique"],
+    ["a key that stands twice", "a: 1\na: 2\n", "a key stands there twice"],
     ["what is no object", "- a\n", "apiVersion, kind and metadata.name"],
     ["an object without a name", "apiVersion: v1\nkind: A\nmetadata: {}\n", "apiVersion, kind and metadata.name"],
     ["an alias to nothing", "a: *b\n", "Unresolved alias"],

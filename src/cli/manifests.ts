@@ -1,8 +1,9 @@
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Document, LineCounter, isNode, parseAllDocuments } from "yaml";
+import { type Document, LineCounter, isNode } from "yaml";
 import { McoError } from "../api/errors.ts";
 import { type KubeObject, type Resource, resource } from "../api/schema/object.ts";
+import { kubernetesYamlDocuments } from "../core/text/kubernetes-yaml.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 
 /** A manifest with where it was read, for messages. */
@@ -38,9 +39,9 @@ export type ReadDocument =
 export const maxFileBytes = 16 * 1024 * 1024;
 /** Documents of one file. */
 const maxDocuments = 10_000;
-/** Deeper than any kind of Kubernetes; what is deeper was made to hurt. */
+/** Deeper than any kind of Kubernetes; a deeper document is hostile. */
 const maxDepth = 100;
-/** How often aliases may repeat what stands elsewhere, as `yaml` counts it. */
+/** How often aliases may repeat other nodes, as `yaml` counts it. */
 const maxAliases = 100;
 
 /** The files that a path means: itself, or a folder's `*.yaml`, `*.yml` and `*.json` in order of name. */
@@ -82,7 +83,7 @@ export function readDocuments(paths: readonly string[]): readonly ReadDocument[]
 
 /**
  * Reads the documents of a text as kubectl does: YAML 1.1, in which 0644 is octal; Lists are taken apart. Size, depth
- * and aliases are bounded: what goes beyond is refused.
+ * and aliases are limited: a text that exceeds a limit is refused.
  */
 export function parseDocuments(text: string, file: string): readonly ReadDocument[] {
   const refusal = (document: number, reason: string, line?: number): ReadDocument => ({
@@ -97,7 +98,7 @@ export function parseDocuments(text: string, file: string): readonly ReadDocumen
   const lines = new LineCounter();
   let documents: readonly Document.Parsed[];
   try {
-    documents = parseAllDocuments(text, { version: "1.1", lineCounter: lines });
+    documents = kubernetesYamlDocuments(text, lines);
   } catch (error) {
     return [
       refusal(
@@ -238,21 +239,32 @@ function lineIn(
 export function readManifests(paths: readonly string[]): readonly Manifest[] {
   return readDocuments(paths).map((document) => {
     if (document.verdict === "read") return document.manifest;
-    const { place, reason, line } = document;
-    throw new McoError(
-      "MCO_MANIFEST_INVALID",
-      { ...place, problem: reason },
-      { message: `${place.file}${line === undefined ? "" : `:${line}`}: document ${place.document}: ${reason}` },
-    );
+    throw invalidManifest(document);
   });
 }
+
+/** The error that ends a command at a document that it cannot use. */
+export const invalidManifest = ({
+  place,
+  reason,
+  line,
+}: {
+  readonly place: Place;
+  readonly reason: string;
+  readonly line?: number | undefined;
+}): McoError =>
+  new McoError(
+    "MCO_MANIFEST_INVALID",
+    { ...place, problem: reason },
+    { message: `${place.file}${line === undefined ? "" : `:${line}`}: document ${place.document}: ${reason}` },
+  );
 
 /** Kinds that a server offers, by `apiVersion/kind`. */
 export type ServedResources = (apiVersion: string, kind: string) => Promise<Resource>;
 
 /**
- * Asks discovery for kinds as they are needed, once for each group and version; a kind that is not there yet is asked
- * for again.
+ * Asks discovery for kinds as they are needed, once for each group and version; a kind that does not exist yet is
+ * requested again.
  */
 export async function resourcesServed(kube: KubeClient): Promise<ServedResources> {
   const known = new Map<string, Resource>();
@@ -279,7 +291,7 @@ export async function resourcesServed(kube: KubeClient): Promise<ServedResources
 }
 
 /** Server-side apply of a whole manifest. */
-export async function applyManifest(
+export async function applyWholeManifest(
   kube: KubeClient,
   served: ServedResources,
   manifest: Manifest,

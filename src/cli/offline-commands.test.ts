@@ -2,7 +2,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { labels } from "../api/names.ts";
+import { annotations, labels } from "../api/names.ts";
+import { kubeletDefaults } from "../core/render/base-configs.ts";
 import { renderPool } from "../core/render/render-pool.ts";
 import { encodeDataUrl } from "../ignition/data-url.ts";
 import { commandLine, filesSpec } from "../../test/support/command-line.ts";
@@ -108,7 +109,7 @@ describe("mco render", () => {
     });
   });
 
-  test("a pool that nobody knows is a usage error", async () => {
+  test("an unknown pool is a usage error", async () => {
     expect((await mco("render", "blue", "-f", save("1.json", base))).code).toBe("MCO_USAGE");
     expect((await mco("render", "-o", "xml", "-f", save("1.json", base))).code).toBe("MCO_USAGE");
   });
@@ -188,13 +189,28 @@ describe("mco diff", () => {
 
 describe("mco blame", () => {
   const members = [base, config("99-worker", { ...files({ "/etc/a": "three\n" }), kernelArguments: ["nosmt"] })];
-  test("tells who gave a file and what that overrode", async () => {
+  test("prints which member provides a file and what it overrides", async () => {
     const result = await mco("blame", "/etc/a", "--pool", "worker", "-f", save("1.json", ...members));
     expect(result.code).toBe(0);
     expect(result.out).toContain("  file /etc/a\n    from 99-worker, after 00-worker\n");
     expect(result.out).toContain("99-worker overrides the contents of 00-worker");
   });
-  test("tells it of kernel arguments, units and fields, as JSON too", async () => {
+  test("names the field of a KubeletConfig that a line of kubelet.conf comes from", async () => {
+    const path = save(
+      "1.json",
+      kubeletBase,
+      kubeletConfig({ maxPods: 64, evictionHard: { "memory.available": "1Gi" } }),
+    );
+    const { out } = await mco("blame", "/etc/kubernetes/kubelet.conf", "--pool", "worker", "-f", path);
+    expect(out).toContain("from 99-worker-generated-kubelet, after 01-worker-kubelet\n");
+    expect(out).toContain("    maxPods: 64: KubeletConfig/more-pods spec.kubeletConfig.maxPods\n");
+    expect(out).toContain(
+      '    evictionHard.memory.available: "1Gi": KubeletConfig/more-pods spec.kubeletConfig.evictionHard.memory.available\n',
+    );
+    expect(out).not.toContain("podPidsLimit");
+  });
+
+  test("prints the origin of kernel arguments, units and fields, also as JSON", async () => {
     const path = save("1.json", ...members);
     expect(json(await mco("blame", "--karg", "nosmt", "-f", path, "--json"))).toMatchObject({
       apiVersion: "cli.mco/v1",
@@ -207,7 +223,41 @@ describe("mco blame", () => {
   });
 });
 
+const kubeletConfig = (kubeletConfig_: object, pool = "worker") => ({
+  apiVersion,
+  kind: "KubeletConfig",
+  metadata: { name: "more-pods" },
+  spec: {
+    machineConfigPoolSelector: { matchLabels: { [`pools.operator.machineconfiguration.openshift.io/${pool}`]: "" } },
+    kubeletConfig: kubeletConfig_,
+  },
+});
+const kubeletBase = config(
+  "01-worker-kubelet",
+  files({ "/etc/kubernetes/kubelet.conf": JSON.stringify(kubeletDefaults("worker", "10.0.0.10")) }),
+  "worker",
+  { annotations: { [annotations.generatedByController]: "base" } },
+);
+
 describe("mco validate", () => {
+  test.for([
+    [{ maxPods: 500 }, 0, /0 errors, 0 warnings/],
+    [{ maxPods: -1 }, 1, /error: KubeletConfig\/more-pods: spec\.kubeletConfig\.maxPods: must be at least 0/],
+    [{ maxPods: "x" }, 1, /error: KubeletConfig\/more-pods: spec\.kubeletConfig\.maxPods: must be a whole number/],
+    [{ maxpods: 3 }, 0, /warning: KubeletConfig\/more-pods: spec\.kubeletConfig\.maxpods: changes nothing/],
+    [{ serializeImagePulls: false, clusterDNS: ["10.0.0.1"] }, 1, /clusterDNS: must not be set/],
+  ] as const)("a KubeletConfig is judged as a kubelet judges it: %j", async ([settings, code, says]) => {
+    const result = await mco("validate", save("1.json", kubeletConfig(settings)));
+    expect([result.code, result.out]).toEqual([code, expect.stringMatching(says)]);
+  });
+
+  test("a ContainerRuntimeConfig is judged as the reference judges it", async () => {
+    const object = { ...kubeletConfig({}), kind: "ContainerRuntimeConfig" };
+    const spec = { ...object.spec, kubeletConfig: undefined, containerRuntimeConfig: { pidsLimit: 3 } };
+    const { code, out } = await mco("validate", save("1.json", { ...object, spec }));
+    expect([code, out]).toEqual([1, expect.stringContaining("spec.containerRuntimeConfig.pidsLimit: must be 0")]);
+  });
+
   test("good manifests have no problem", async () => {
     expect(await mco("validate", save("1.json", base, infra))).toMatchObject({
       code: 0,
@@ -267,7 +317,7 @@ metadata: {name: a, labels: {${labels.role}: worker}}
     expect((await mco("validate", path)).out).toContain(`${path}:5: error: MachineConfig/a: spec.kernelType: `);
   });
 
-  test("rules that only the API server's schema holds are told too", async () => {
+  test("violations of the API server's schema are reported too", async () => {
     const manifest = {
       apiVersion: "operator.openshift.io/v1",
       kind: "MachineConfiguration",
@@ -286,13 +336,201 @@ metadata: {name: a, labels: {${labels.role}: worker}}
   });
 });
 
+const mirrorSet = (name: string, ...imageDigestMirrors: readonly object[]) => ({
+  apiVersion: "config.openshift.io/v1",
+  kind: "ImageDigestMirrorSet",
+  metadata: { name },
+  spec: { imageDigestMirrors },
+});
+const mirrored = { source: "quay.io/team", mirrors: ["mirror.example.com/team"] };
+
+describe("settings of registries", () => {
+  const node = {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "w0", labels: { "node-role.kubernetes.io/worker": "" } },
+  };
+
+  test("mco plan --os-stream shows the machines that reboot, what breaks them, and what is not known [cli-os-stream-1]", async () => {
+    const image = (name: string) => `registry.example.com/${name}@sha256:${"0".repeat(64)}`;
+    const streams = {
+      apiVersion,
+      kind: "OSImageStream",
+      metadata: { name: "cluster" },
+      spec: { defaultStream: "a" },
+      status: {
+        defaultStream: "a",
+        availableStreams: ["a", "b"].map((name) => ({
+          name,
+          osImage: image(name),
+          osExtensionsImage: image(`${name}-extensions`),
+        })),
+      },
+    };
+    const from = save("streams.json", base, controllerConfig, streams, node);
+    const planned = await mco("plan", "--os-stream", "b", "--from", from);
+    expect(planned.out).toContain("w0: drain, reboot");
+    expect(planned.out).toContain(
+      `OS image stream b: ${image("b")}\npool worker: w0\n  not known: the OS image could not be read`,
+    );
+    expect(planned.code).toBe(2);
+    expect(await mco("plan", "--os-stream", "c", "--from", from)).toMatchObject({ code: "MCO_USAGE" });
+  });
+
+  test("mco plan shows what a mirror set changes on which machines, and what it costs them [cli-registries-1]", async () => {
+    const from = save("1.json", base, node, mirrorSet("a", { ...mirrored, source: "quay.io/other" }));
+    const result = await mco("plan", "-f", save("2.json", mirrorSet("b", mirrored)), "--from", from);
+    expect(result).toMatchObject({ code: 2 });
+    expect(result.out).toContain("~ /etc/containers/registries.conf");
+    expect(result.out).toContain("reload crio.service");
+    expect(result.out).toContain("w0: reload crio.service");
+    expect(result.out).not.toContain("not part of this plan");
+    // The settings that are there already are no change.
+    const same = await mco(
+      "plan",
+      "-f",
+      save("3.json", mirrorSet("a", { ...mirrored, source: "quay.io/other" })),
+      "--from",
+      from,
+    );
+    expect(same).toMatchObject({ code: 0, out: expect.stringContaining("pool worker: nothing changes") as string });
+  });
+
+  test("mco plan refuses a mirror set that contradicts another, with the field [cli-registries-2]", async () => {
+    const never = mirrorSet("b", { ...mirrored, mirrorSourcePolicy: "NeverContactSource" });
+    const result = await mco(
+      "plan",
+      "-f",
+      save("2.json", never),
+      "--from",
+      save("1.json", base, mirrorSet("a", mirrored)),
+    );
+    expect(result.code).toBe(1);
+    expect(result.out).toContain(
+      "refused: ImageDigestMirrorSet/b: spec.imageDigestMirrors[0].mirrorSourcePolicy: must be the same in every rule for quay.io/team",
+    );
+  });
+
+  test("mco validate judges a mirror set as an API server does [cli-registries-4]", async () => {
+    const tagged = mirrorSet("b", { ...mirrored, mirrors: ["mirror.example.com/team:v1"] });
+    expect((await mco("validate", save("1.json", mirrorSet("a", mirrored)))).code).toBe(0);
+    const { code, out } = await mco("validate", save("2.json", tagged));
+    expect(code).toBe(1);
+    expect(out).toContain("spec.imageDigestMirrors[0].mirrors[0]");
+  });
+
+  test("mco validate and mco plan judge mirror sets with each other, without any machine [cli-registries-5]", async () => {
+    const never = mirrorSet("b", { ...mirrored, mirrorSourcePolicy: "NeverContactSource" });
+    const path = save("1.json", mirrorSet("a", mirrored), never);
+    const problem = "must be the same in every rule for quay.io/team; ImageDigestMirrorSet/a";
+    const { code, out } = await mco("validate", path);
+    expect([code, out]).toEqual([1, expect.stringContaining(problem)]);
+    expect(await mco("plan", "-f", path, "--offline")).toMatchObject({
+      code: 1,
+      out: expect.stringContaining(
+        `refused: ImageDigestMirrorSet/b: spec.imageDigestMirrors[0].mirrorSourcePolicy: ${problem}`,
+      ),
+    });
+    // What has the wrong shape is judged by itself.
+    const shapeless = { ...never, spec: { imageDigestMirrors: "none" } };
+    const wrong = await mco("validate", save("2.json", mirrorSet("a", mirrored), shapeless));
+    expect(wrong.code).toBe(1);
+    expect(wrong.out).not.toContain("must be the same");
+  });
+
+  test("image policies of one name in two namespaces are two objects [cli-registries-6]", async () => {
+    const policy = (namespace: string) => ({
+      apiVersion: "config.openshift.io/v1",
+      kind: "ImagePolicy",
+      metadata: { name: "own", namespace },
+      spec: {
+        scopes: [`quay.io/${namespace}`],
+        policy: {
+          rootOfTrust: {
+            policyType: "PublicKey",
+            publicKey: { keyData: btoa("-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n") },
+          },
+        },
+      },
+    });
+    expect(await mco("validate", save("1.json", policy("one"), policy("two")))).toMatchObject({ code: 0 });
+    const { code, out } = await mco("validate", save("2.json", policy("one"), policy("one")));
+    expect([code, out]).toEqual([1, expect.stringContaining("ImagePolicy/one/own stands in")]);
+  });
+
+  test("mco blame leads from a file to the fields of the objects that it was made from [cli-registries-3]", async () => {
+    const path = save("1.json", base, mirrorSet("a", mirrored));
+    const result = await mco("blame", "/etc/containers/registries.conf", "-f", path);
+    expect(result.code).toBe(0);
+    expect(result.out).toContain("from 99-worker-generated-registries");
+    expect(result.out).toContain(
+      "quay.io/team: mirror mirror.example.com/team for digests: ImageDigestMirrorSet/a spec.imageDigestMirrors[0].mirrors[0]",
+    );
+    expect(json(await mco("blame", "/etc/containers/registries.conf", "-f", path, "--json"))).toMatchObject({
+      pools: [
+        {
+          origins: [{ causes: [{ object: "ImageDigestMirrorSet/a", path: "spec.imageDigestMirrors[0].mirrors[0]" }] }],
+        },
+      ],
+    });
+  });
+});
+
+describe("a CRIOCredentialProviderConfig", () => {
+  const credentials = (...matchImages: readonly string[]) => ({
+    apiVersion: "config.openshift.io/v1",
+    kind: "CRIOCredentialProviderConfig",
+    metadata: { name: "cluster" },
+    spec: { matchImages },
+  });
+  const node = {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "w0", labels: { "node-role.kubernetes.io/worker": "" } },
+  };
+  const role = { "machineconfiguration.openshift.io/role": "worker" };
+  const files = { ...base, metadata: { name: "00-worker", labels: role } };
+  const path = "/etc/kubernetes/credential-providers/generic-credential-provider.yaml";
+
+  test("mco plan shows the file and that kubelets restart; what is there already is no change [cli-credentials-1]", async () => {
+    const from = save("1.json", files, node);
+    const result = await mco("plan", "-f", save("2.json", credentials("quay.io")), "--from", from);
+    expect(result).toMatchObject({ code: 2 });
+    expect(result.out).toContain(`+ ${path}`);
+    expect(result.out).toContain("restart kubelet.service");
+    expect(result.out).not.toContain("not part of this plan");
+    const there = save("3.json", files, node, credentials("quay.io"));
+    const same = await mco("plan", "-f", save("4.json", credentials("quay.io")), "--from", there);
+    expect(same).toMatchObject({ code: 0, out: expect.stringContaining("pool worker: nothing changes") as string });
+  });
+
+  test("mco plan and mco validate refuse what a kubelet would not take, with the place [cli-credentials-2]", async () => {
+    const wrong = save("1.json", credentials("quay.io", "Quay.io"));
+    const plan = await mco("plan", "-f", wrong, "--from", save("2.json", files, node));
+    expect(plan.code).toBe(1);
+    expect(plan.out).toContain("refused: CRIOCredentialProviderConfig/cluster: spec.matchImages[1]");
+    const validate = await mco("validate", wrong);
+    expect(validate.code).toBe(1);
+    expect(validate.out).toContain("spec.matchImages[1]");
+    expect((await mco("validate", save("3.json", credentials("quay.io")))).code).toBe(0);
+  });
+
+  test("mco blame leads from the file to the match image [cli-credentials-3]", async () => {
+    const result = await mco("blame", path, "-f", save("1.json", files, credentials("quay.io", "docker.io")));
+    expect(result.out).toContain("from 97-worker-generated-credentialproviderconfig");
+    expect(result.out).toContain(
+      "docker.io: credentials by CRI-O: CRIOCredentialProviderConfig/cluster spec.matchImages[1]",
+    );
+  });
+});
+
 describe("mco plan without a cluster", () => {
   const node = {
     apiVersion: "v1",
     kind: "Node",
     metadata: { name: "w0", labels: { "node-role.kubernetes.io/worker": "" } },
   };
-  test("a folder stands for the cluster, machines included", async () => {
+  test("a folder replaces the cluster, including machines", async () => {
     const result = await mco(
       "plan",
       "-f",
@@ -315,11 +553,77 @@ describe("mco plan without a cluster", () => {
     });
   });
 
+  describe("with sets of pinned images", () => {
+    const pinned = (name: string, ...images: readonly string[]) => ({
+      apiVersion: "machineconfiguration.openshift.io/v1",
+      kind: "PinnedImageSet",
+      metadata: { name, labels: { "machineconfiguration.openshift.io/role": "worker" } },
+      spec: { pinnedImages: images.map((image) => ({ name: image })) },
+    });
+    const [one, two] = ["1", "2"].map((digit) => `registry.example.com/app@sha256:${digit.repeat(64)}`);
+
+    test("names the machines, the images that come and those that go, and that nothing is disrupted [offline-commands-pins-1]", async () => {
+      const before = save("1.json", base, node, pinned("a", one ?? ""));
+      const { code, out } = await mco("plan", "-f", save("2.json", pinned("a", two ?? "")), "--from", before);
+      expect(code).toBe(2);
+      expect(out).toContain(
+        [
+          "pool worker: pinned images change",
+          `  + ${two}`,
+          `  - ${one}`,
+          "  w0: fetches 1 image where it is missing (20 machines of the cluster at a time; each compares the sizes with its free disk before it begins); unpins 1 image, which the kubelet may remove; no drain, no reboot",
+          "  w0: 1 image, of sizes that are not known; its kubelet does not say how large its disk is",
+          `  not known: the size of ${two}: no cluster is asked for its credentials`,
+        ].join("\n"),
+      );
+      const same = await mco("plan", "-f", save("3.json", pinned("b", one ?? "")), "--from", before);
+      expect([same.code, same.out.includes("pinned")]).toEqual([0, false]);
+    });
+
+    test("warns of a set that no pool has, and refuses a tag with the field and what to write [offline-commands-pins-2]", async () => {
+      const alone = { ...pinned("a", one ?? ""), metadata: { name: "a" } };
+      const warned = await mco("plan", "-f", save("2.json", alone), "--from", save("1.json", base, node));
+      expect(warned.out).toContain("warning: PinnedImageSet/a: metadata.labels: no pool selects it");
+      const tag = pinned("a", "registry.example.com/app:latest");
+      const refused = await mco("plan", "-f", save("3.json", tag), "--from", save("1.json", base, node));
+      expect(refused.code).toBe(1);
+      expect(refused.out).toMatch(/refused: PinnedImageSet\/a: spec\.pinnedImages\[0\]\.name: .*pinned by its digest/);
+    });
+  });
+
   test("without anything before it, everything is new", async () => {
     expect(await mco("plan", "-f", save("1.json", base), "--offline")).toMatchObject({
       code: 2,
       out: expect.stringContaining(`pool worker: renders ${nameOf("worker", [base])}`) as string,
     });
+  });
+
+  test("a KubeletConfig shows the lines of kubelet.conf that change, and what that costs", async () => {
+    const before = save("1.json", base, kubeletBase, node);
+    const { out, code } = await mco("plan", "-f", save("2.json", kubeletConfig({ maxPods: 64 })), "--from", before);
+    expect(out).toContain("~ /etc/kubernetes/kubelet.conf\n      maxPods: 250 → 64\n\n");
+    expect(out).toMatch(/w0: .*reboot/);
+    expect(out).not.toContain("conflict");
+    expect(code).toBe(2);
+    // The base is JSON, and what is generated is YAML.
+    const first = save("1.json", base, kubeletBase, node, kubeletConfig({ maxPods: 64 }));
+    const again = await mco("plan", "-f", save("2.json", kubeletConfig({ maxPods: 65 })), "--from", first);
+    expect(again.out).toContain("      maxPods: 64 → 65\n");
+  });
+
+  test.for([
+    [
+      kubeletConfig({ maxPods: -1 }),
+      "refused: KubeletConfig/more-pods: spec.kubeletConfig.maxPods: must be at least 0",
+    ],
+    [
+      kubeletConfig({ maxPods: 3 }, "none"),
+      "refused: KubeletConfig/more-pods: spec.machineConfigPoolSelector: selects none of the pools",
+    ],
+    [kubeletConfig({ maxPods: 3, x: 1 }), "warning: KubeletConfig/more-pods: spec.kubeletConfig.x change nothing"],
+  ] as const)("a KubeletConfig that is wrong says why: %#", async ([object, says]) => {
+    const { out } = await mco("plan", "-f", save("2.json", object), "--from", save("1.json", base, kubeletBase));
+    expect(out).toContain(says);
   });
 
   test("members that give one path different contents are a conflict", async () => {
@@ -341,5 +645,38 @@ describe("mco plan without a cluster", () => {
     expect(code).toBe(1);
     expect(out).toContain("99-links");
     expect(out).toContain("the section links changes");
+  });
+});
+
+describe("a manifest without the shape of its kind", () => {
+  const wrong = [
+    [{ ...config("x", {}), spec: { config: "x", kernelArguments: 5 } }, "MachineConfig/x: spec.config"],
+    [{ ...infra, spec: { machineConfigSelector: "x" } }, "MachineConfigPool/infra: spec.machineConfigSelector"],
+    [
+      {
+        apiVersion: "config.openshift.io/v1",
+        kind: "ImageDigestMirrorSet",
+        metadata: { name: "team" },
+        spec: { imageDigestMirrors: "x" },
+      },
+      "ImageDigestMirrorSet/team: spec.imageDigestMirrors",
+    ],
+  ] as const;
+
+  test.for(wrong)("ends every command with its field [offline-commands-1] %#", async ([manifest, field]) => {
+    const [file, sound] = [save("wrong.json", manifest), save("sound.json", base)];
+    for (const [name, ...args] of [
+      ["render", "worker", "-f", file],
+      ["diff", sound, file],
+      ["blame", "/etc/a", "--pool", "worker", "-f", file],
+    ] as const)
+      expect([name, (await mco(name, ...args)).code]).toEqual([name, "MCO_MANIFEST_INVALID"]);
+    for (const words of [
+      ["--from", sound, "-f", file],
+      ["--from", file, "-f", sound],
+    ]) {
+      const { code, out } = await mco("plan", ...words);
+      expect([code, out]).toEqual([1, expect.stringContaining(`refused: ${field}: `)]);
+    }
   });
 });

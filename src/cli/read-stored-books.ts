@@ -95,7 +95,7 @@ function lineIn(text: string): readonly JournalLine[] {
   }
 }
 
-/** Finished updates of this many machines say what one takes, as well as those of all do. */
+/** The finished updates of this many machines estimate a duration as well as those of all do. */
 const sampledMachines = 50;
 
 /** The history that explaining one pool needs: its own book, and the finished updates of some of its machines. */

@@ -14,7 +14,7 @@ import { type Layout, addressesOf, ports as clusterPorts, readRecord } from "../
 import { stockKernelArguments, stockOsImage, stockOsImageAt, writeStockOs } from "../cluster/stock-os.ts";
 import { askMachine, serveControl } from "../host/directory/control.ts";
 import { directoryMachine } from "../host/directory/directory-host.ts";
-import type { Deployment } from "../host/host.ts";
+import type { ObservedDeployment } from "../host/host.ts";
 import { findIgnition } from "../host/ignition/run-ignition.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { type Connection, readKubeconfig } from "../kube/kubeconfig.ts";
@@ -42,7 +42,7 @@ const podAllocator = { MALLOC_ARENA_MAX: "1" };
 
 /** How long a boot waits for the image's content to be applied; the kubelet starts afterwards, whatever the result. */
 const imageContentPatienceMs = 120_000;
-/** A first boot tries again by itself; what takes longer than this is begun anew. */
+/** A first boot retries on its own; one that takes longer than this is started again. */
 const firstBootPatienceMs = 3_600_000;
 
 /** A machine of the cluster, and what its process was started with. */
@@ -55,7 +55,7 @@ interface MachineParts {
   /** PEM: the authority of those who may read logs. */
   readonly clientCa: string;
   readonly machine: ReturnType<typeof directoryMachine>;
-  readonly os: Deployment;
+  readonly os: ObservedDeployment;
   readonly ports: Ports;
   /** Aborts when the process is asked to end. */
   readonly signal: AbortSignal;
@@ -84,17 +84,18 @@ export async function runMachine(layout: Layout, name: string, index: number): P
     const machine = directoryMachine({
       directory,
       images: imageTrees(layout.osImages),
-      settle: () => oneshots.applyImageContent(signal),
+      applyImageContent: () => oneshots.applyImageContent(signal),
     });
-    const os: Deployment = {
-      image: record.imageMode === true ? stockOsImageAt(registryHost(addresses)) : stockOsImage,
+    const os: ObservedDeployment = {
+      image: record.registry === true ? stockOsImageAt(registryHost(addresses)) : stockOsImage,
       kernelArguments: stockKernelArguments,
       packages: [],
       kernelType: "default",
     };
     const clientCa = (await systemFiles.readText(`${layout.pki}/cluster-ca.crt`)) ?? "";
     const parts: MachineParts = { layout, name, address, directory, clientCa, machine, os, ports, signal };
-    const entry = host?.joins === true ? new JoiningMachine(parts) : new ProvisionedMachine(parts);
+    const entry =
+      host?.joins === true ? new JoiningMachine(parts) : new ProvisionedMachine(parts, host?.bootstraps === true);
     try {
       await runHost(
         {
@@ -147,7 +148,7 @@ interface OneshotOptions {
   readonly clock: Clock;
 }
 
-/** Oneshots of the machine: each is a process of its own, as the unit's command would be. */
+/** Oneshots of the machine: each is its own process, like the unit's command. */
 class Oneshots {
   readonly #options: OneshotOptions;
 
@@ -205,21 +206,51 @@ class Oneshots {
 
 /** How a machine comes into being and into the cluster. */
 interface ClusterEntry extends Pick<HostOptions, "install" | "enter" | "serving"> {
-  /** Ends what runs beside the machine, and closes its connections. */
+  /** Ends the processes beside the machine, and closes its connections. */
   close(): Promise<void>;
 }
 
-/** A machine that begins with credentials. */
+/** Installs an empty machine as the config server describes it that its pointer names. */
+async function installByPointer(
+  { layout, name, directory, machine, os, ports }: MachineParts,
+  ...[report, until]: Parameters<HostOptions["install"]>
+): Promise<void> {
+  // Ignition begins by changing the owners of files, which only root may do.
+  const isRoot = process.geteuid?.() === 0;
+  const tools = { files: systemFiles, processes: systemProcesses };
+  const ignition = isRoot ? await findIgnition(ignitionPrograms(process.env), tools, until) : undefined;
+  await installMachine(
+    {
+      ...ports,
+      ...tools,
+      random: systemRandom,
+      directory,
+      machine,
+      os,
+      download: downloadDocument,
+      ignition,
+      version,
+      newPointer: (limit) => askForPointer(layout, name, limit),
+    },
+    report,
+    until,
+  );
+}
+
+/** A machine that begins with credentials, and with the configuration of the bootstrap or with none. */
 class ProvisionedMachine implements ClusterEntry {
   readonly #parts: MachineParts;
+  readonly #bootstraps: boolean;
   readonly #open: (() => void)[] = [];
 
-  constructor(parts: MachineParts) {
+  constructor(parts: MachineParts, bootstraps: boolean) {
     this.#parts = parts;
+    this.#bootstraps = bootstraps;
   }
 
-  install(..._: Parameters<HostOptions["install"]>): Promise<void> {
-    return this.#parts.machine.provision(this.#parts.os);
+  install(...[report, until]: Parameters<HostOptions["install"]>): Promise<void> {
+    const { machine, os } = this.#parts;
+    return this.#bootstraps ? installByPointer(this.#parts, report, until) : machine.provision(os);
   }
 
   async enter(..._: Parameters<HostOptions["enter"]>): Promise<KubeClient> {
@@ -243,7 +274,7 @@ class ProvisionedMachine implements ClusterEntry {
   }
 }
 
-/** A machine that begins with a pointer alone. */
+/** A machine that starts with only a pointer. */
 class JoiningMachine implements ClusterEntry {
   readonly #parts: MachineParts;
   readonly #enterOptions: EnterOptions & { readonly random: Random };
@@ -264,28 +295,8 @@ class JoiningMachine implements ClusterEntry {
     };
   }
 
-  async install(...[report, until]: Parameters<HostOptions["install"]>): Promise<void> {
-    const { layout, name, directory, machine, os, ports } = this.#parts;
-    // Ignition begins by changing the owners of files, which only root may do.
-    const isRoot = process.geteuid?.() === 0;
-    const tools = { files: systemFiles, processes: systemProcesses };
-    const ignition = isRoot ? await findIgnition(ignitionPrograms(process.env), tools, until) : undefined;
-    await installMachine(
-      {
-        ...ports,
-        ...tools,
-        random: systemRandom,
-        directory,
-        machine,
-        os,
-        download: downloadDocument,
-        ignition,
-        version,
-        newPointer: (limit) => askForPointer(layout, name, limit),
-      },
-      report,
-      until,
-    );
+  install(...[report, until]: Parameters<HostOptions["install"]>): Promise<void> {
+    return installByPointer(this.#parts, report, until);
   }
 
   async enter(...[report, until]: Parameters<HostOptions["enter"]>): Promise<KubeClient | "lost"> {

@@ -59,7 +59,7 @@ export async function runProcess(
   if (lifeline !== undefined) {
     const socket = new Socket({ fd: Number(lifeline), readable: true, writable: false });
     socket.on("error", () => undefined);
-    socket.once("close", () => stop("the process that started this one is gone"));
+    socket.once("close", () => stop("the parent process has ended"));
     socket.resume();
   }
   process.on("uncaughtException", (error) => {

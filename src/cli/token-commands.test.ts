@@ -116,7 +116,7 @@ describe("mco token", () => {
     expect((await kube.list(ProvisioningToken)).items).toEqual([]);
   });
 
-  test("--pointer prints what a machine is started with: where, whom it believes, and the token [cli-token-commands-4]", async () => {
+  test("--pointer prints the user data of a machine: URL, authority and token [cli-token-commands-4]", async () => {
     const kube = await cluster();
     await authority(kube);
     const { token, pointer } = await made(kube, { pointer: true, server: "127.9.9.3" });
@@ -155,7 +155,7 @@ describe("mco token", () => {
   test.for([
     { what: "an address", server: undefined, prepare: authority, says: "--server" },
     { what: "an authority", server: "127.9.9.3", prepare: () => Promise.resolve(), says: objects.configServerCa },
-  ])("--pointer without $what says so and makes no token [cli-token-commands-6]", async ({ server, prepare, says }) => {
+  ])("--pointer without $what fails and creates no token [cli-token-commands-6]", async ({ server, prepare, says }) => {
     const kube = await cluster();
     await prepare(kube);
     const { code, complaints } = await ask(kube, create({ pointer: true, server }));
@@ -164,7 +164,7 @@ describe("mco token", () => {
     expect((await kube.list(ProvisioningToken)).items).toEqual([]);
   });
 
-  test("list shows how each stands, and nothing that could be used [cli-token-commands-7]", async () => {
+  test("list shows the state of each token, and no secret [cli-token-commands-7]", async () => {
     const kube = await cluster();
     const [one, two, three] = [await made(kube), await made(kube, { uses: 2 }), await made(kube, { ttlMs: -hour })];
     await kube.patch(
@@ -296,7 +296,11 @@ describe("mco node", () => {
       text: "the name w0 is free\n",
       complaints: expect.stringContaining('"w7"') as string,
     });
-    expect(JSON.parse((await node(kube, ["list"], true)).text)).toMatchObject({ bindings: [{ name: "w1" }] });
+    // The record of a released name stays, so that its certificate is not renewed.
+    const { bindings } = JSON.parse((await node(kube, ["list"], true)).text) as { bindings: readonly object[] };
+    expect(bindings).toMatchObject([{ name: "w0", revoked: true }, { name: "w1" }]);
+    expect(bindings[1]).not.toHaveProperty("revoked");
+    expect((await node(kube, ["list"])).text).toContain("w0    worker  released");
     expect((await node(kube, ["address", "w7", "10.0.0.1"])).code).toBe(1);
   });
 

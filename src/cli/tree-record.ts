@@ -42,7 +42,7 @@ export async function recordOf(tree: string): Promise<TreeRecord | "born" | unde
 /**
  * Leaves a time at a tree to mark the request, and only then returns its record: a tree that is being removed has none.
  */
-export async function askFor(tree: string, clock: Clock): Promise<TreeRecord | "born" | undefined> {
+export async function requestTree(tree: string, clock: Clock): Promise<TreeRecord | "born" | undefined> {
   const now = new Date(clock.now());
   await utimes(`${tree}.complete`, now, now).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT") throw error;

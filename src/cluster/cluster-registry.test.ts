@@ -4,10 +4,11 @@ import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { fillRegistry, imageModeManifests } from "../cli/image-mode.ts";
-import { addressesOf, layoutOf, networkFor } from "./layout.ts";
+import { addressesOf, layoutOf, networkFor, ports } from "./layout.ts";
 import { clusterRegistry } from "./cluster-registry.ts";
 import { packedStockOs, stockOsImage, stockOsRepository } from "./stock-os.ts";
-import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
+import { forward, systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
+import { silentLogger } from "../ports/logger.ts";
 import { imageStore } from "../registry/image-store.ts";
 import { httpsWire } from "../registry/node/https-wire.ts";
 import { readRegistrySecret } from "../os-builder/registry-secret.ts";
@@ -16,7 +17,7 @@ import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 
 const never = new AbortController().signal;
 
-test("the registry of a cluster is a process of its own, which holds the stock OS under the digest that machines know, for who may pull", async () => {
+test("the registry of a cluster is a separate process that serves the stock OS under its known digest to authorized clients", async () => {
   const layout = layoutOf(join(await temporaryFolder(), "cluster"));
   const addresses = addressesOf(networkFor(layout.directory, 0));
   await mkdir(layout.pki, { recursive: true });
@@ -65,6 +66,10 @@ test("the registry of a cluster is a process of its own, which holds the stock O
   onTestFinished(() => wire.close());
   await fillRegistry(access, never);
   await fillRegistry(access, never);
+  const ending = new AbortController();
+  onTestFinished(() => ending.abort());
+  const to = () => [{ host: addresses.registry, port: ports.registryProcess }];
+  await forward({ host: addresses.registry, port: ports.registry, to, log: silentLogger }, ending.signal);
   const image = `${access.host}/${stockOsRepository}${stockOsImage.slice(stockOsImage.indexOf("@"))}`;
   const as = (pull: string) =>
     imageStore({
@@ -86,6 +91,7 @@ test("the registry of a cluster is a process of its own, which holds the stock O
   expect(await as(access.pullAuth).isWorldReadable(`${access.host}/os/stock`, never)).toBe(false);
   const secrets = imageModeManifests(access).filter(({ kind }) => kind === "Secret") as readonly Secret[];
   expect(secrets.map((secret) => readRegistrySecret(secret))).toMatchObject([
+    { verdict: "auth", hosts: [access.host] },
     { verdict: "auth", hosts: [access.host] },
     { verdict: "auth", hosts: [access.host] },
   ]);

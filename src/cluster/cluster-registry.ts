@@ -7,11 +7,13 @@ import { type Addresses, type Layout, ports } from "./layout.ts";
 
 /** The registry of a one-machine cluster as those see it who use it. */
 export interface ClusterRegistry {
-  /** Host and port. */
+  /** Host and port, for everybody in the cluster. */
   readonly host: string;
+  /** Host and port of its process, once that runs. */
+  readonly process: { readonly host: string; readonly pushAuth: string };
   /** PEM */
   readonly authority: string;
-  /** Texts of auth files: of who pushes and deletes, and of who only pulls. */
+  /** Contents of auth files: one to push and delete, one only to pull. */
   readonly pushAuth: string;
   readonly pullAuth: string;
 }
@@ -24,7 +26,7 @@ type User = (typeof users)[number]["name"];
 
 export const registryHost = (addresses: Addresses): string => `${addresses.registry}:${ports.registry}`;
 
-/** Makes what the registry proves itself and knows its users with, once; a second call finds it. */
+/** Creates the registry's certificate and its users once; a second call finds them. */
 export async function clusterRegistry({
   files,
   clock,
@@ -55,7 +57,7 @@ export async function clusterRegistry({
       }),
       { mode: 0o600 },
     );
-  // Who is trusted for images is trusted for nothing else.
+  // This authority is trusted for images only.
   const name = "mco-registry-ca";
   const root = await storedPair(files, layout.pki, "registry-ca", () => certificateAuthority({ name, clock, random }));
   const authority = await certificateAuthority({ name, clock, random, existing: root });
@@ -63,7 +65,14 @@ export async function clusterRegistry({
     authority.issue({ commonName: "registry", usage: "server", hosts: [addresses.registry] }),
   );
   const host = registryHost(addresses);
-  const auth = (name: User) =>
-    JSON.stringify({ auths: { [host]: { auth: Buffer.from(`${name}:${passwords[name]}`).toString("base64") } } });
-  return { host, authority: authority.certificate, pushAuth: auth("builder"), pullAuth: auth("puller") };
+  const processHost = `${addresses.registry}:${ports.registryProcess}`;
+  const auth = (name: User, at = host) =>
+    JSON.stringify({ auths: { [at]: { auth: Buffer.from(`${name}:${passwords[name]}`).toString("base64") } } });
+  return {
+    host,
+    process: { host: processHost, pushAuth: auth("builder", processHost) },
+    authority: authority.certificate,
+    pushAuth: auth("builder"),
+    pullAuth: auth("puller"),
+  };
 }

@@ -39,7 +39,7 @@ const definition = {
   },
 };
 
-test("a pointer leads to the config server with a token for one machine and one answer, and the one before is good no more", async () => {
+test("a pointer names the config server and a one-use token for one machine, and invalidates the previous one", async () => {
   const { kube, clock } = await startCluster();
   const issue = () =>
     issuePointer(

@@ -12,8 +12,10 @@ export interface Layout {
   readonly bundle: string;
   readonly logs: string;
   readonly osImages: string;
-  /** What the registry of the cluster holds, where it has one. */
+  /** The contents of the cluster's registry, if it has one. */
   readonly registry: string;
+  /** Inputs, results and journal of the bootstrap. */
+  readonly bootstrap: string;
   host(name: string): string;
 }
 
@@ -29,6 +31,7 @@ export function layoutOf(directory: string): Layout {
     logs: `${directory}/logs`,
     osImages: `${directory}/os`,
     registry: `${directory}/registry`,
+    bootstrap: `${directory}/bootstrap`,
     host: (name) => `${directory}/hosts/${name}`,
   };
 }
@@ -40,10 +43,18 @@ export interface Addresses {
   readonly apiServer: string;
   readonly registry: string;
   readonly configServer: string;
+  /** The bootstrap server, before there is a config server. */
+  readonly bootstrap: string;
   host(index: number): string;
 }
 
-export const ports = { apiServer: 6443, registry: 5000, configServer: 22623, kubelet: 10250 } as const;
+export const ports = {
+  apiServer: 6443,
+  registry: 5000,
+  registryProcess: 5001,
+  configServer: 22623,
+  kubelet: 10250,
+} as const;
 
 export function addressesOf(network: string): Addresses {
   return {
@@ -51,6 +62,7 @@ export function addressesOf(network: string): Addresses {
     apiServer: `${network}.1`,
     registry: `${network}.2`,
     configServer: `${network}.3`,
+    bootstrap: `${network}.4`,
     host: (index) => `${network}.${10 + index}`,
   };
 }
@@ -72,8 +84,13 @@ export interface ClusterRecord {
   /** The API server program; absent in records of 0.1.0, which had only the embedded server. */
   readonly apiServer?: ApiServerKind;
   readonly network: string;
-  /** It has a registry of its own, and its machines are born from what lies there. */
-  readonly imageMode?: true;
+  /** The cluster has its own registry, and its machines boot the stock OS from there. */
+  readonly registry?: true;
+  /**
+   * `running`: the machines of the control plane do not all have their first configuration yet, or the bootstrap's
+   * journal is not in the cluster; absent: the cluster was not bootstrapped.
+   */
+  readonly bootstrap?: "running" | "done";
   /** The supervisor; `startTime` distinguishes it from another process that reuses its id. */
   readonly supervisor: { readonly pid: number; readonly startTime: string };
   readonly processes: readonly { readonly name: string; readonly pid: number; readonly startTime: string }[];
@@ -92,6 +109,8 @@ export interface HostRecord {
   readonly index: number;
   /** It began empty, with a pointer to the config server alone; the others were born with credentials and a Node. */
   readonly joins?: true;
+  /** It has its first configuration from the bootstrap server. */
+  readonly bootstraps?: true;
 }
 
 /** Common name under which the API server asks kubelets for logs. */

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, readFile, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { sqliteStore } from "../apiserver/node/sqlite-store.ts";
@@ -8,7 +8,7 @@ import { clusterRegistry } from "./cluster-registry.ts";
 import { clusterCredentials, hostCredentials } from "./credentials.ts";
 import { kubernetesProcesses } from "./kubernetes-processes.ts";
 import { addressesOf, layoutOf, networkFor } from "./layout.ts";
-import { protectFolder } from "./protect-folder.ts";
+import { protectFolder, refuseForeignFolder } from "./protect-folder.ts";
 
 const isRoot = process.getuid?.() === 0;
 
@@ -42,14 +42,14 @@ async function openToOthers(folder: string, below = ""): Promise<readonly string
 }
 
 describe("the folder of a cluster", () => {
-  test("shows other users nothing that is a key, a token or an object [cluster-folder-1]", async () => {
+  test("hides keys, tokens and objects from other users [cluster-folder-1]", async () => {
     const oldMask = process.umask(0o000);
     onTestFinished(() => void process.umask(oldMask));
     const directory = join(await temporaryFolder(), "cluster");
     await writeCluster(directory);
     expect((await stat(directory)).mode & 0o777).toBe(isRoot ? 0o711 : 0o700);
     const open = await openToOthers(directory);
-    // What it is started with and what is logged of whom is no secret; the record has none.
+    // The cluster's settings and its audit policy are not secret, and hold no token.
     expect(open.filter((path) => !["audit-policy.json", "cluster.json"].includes(path))).toEqual([]);
     for (const path of open) expect(await readFile(join(directory, path), "utf8")).not.toMatch(/PRIVATE KEY|token/);
     for (const path of ["store.db", "store.db-wal", "kubeconfig", "pki/tokens.key", "pki/cluster-ca.key"])
@@ -58,7 +58,7 @@ describe("the folder of a cluster", () => {
       expect((await stat(join(directory, path))).mode & 0o777, path).toBe(0o700);
   });
 
-  test("of an earlier release is closed, with what is in it [cluster-folder-2]", async () => {
+  test("of an earlier release is closed, with its contents [cluster-folder-2]", async () => {
     const directory = join(await temporaryFolder(), "cluster");
     await writeCluster(directory);
     const names = await readdir(directory, { recursive: true });
@@ -71,7 +71,7 @@ describe("the folder of a cluster", () => {
     expect((await stat(directory)).mode & 0o777).toBe(isRoot ? 0o711 : 0o700);
   });
 
-  test("that holds things of others keeps its mode [cluster-folder-3]", async () => {
+  test("that holds other files keeps its mode [cluster-folder-3]", async () => {
     const directory = await temporaryFolder();
     await chmod(directory, 0o755);
     await mkdir(join(directory, "src"));
@@ -80,7 +80,7 @@ describe("the folder of a cluster", () => {
     expect((await stat(join(directory, "logs"))).mode & 0o777).toBe(0o700);
   });
 
-  test("has a store that its server closes when it opens it, files of SQLite beside it included [cluster-folder-4]", async () => {
+  test("has a store that its server closes to others on opening, with the files of SQLite beside it [cluster-folder-4]", async () => {
     const folder = await temporaryFolder();
     const file = join(folder, "store.db");
     const first = sqliteStore({ file });
@@ -95,4 +95,21 @@ describe("the folder of a cluster", () => {
     store.create({ resource: "a", namespace: "", name: "c" }, "{}");
     for (const name of await readdir(folder)) expect((await stat(join(folder, name))).mode & 0o077, name).toBe(0);
   });
+
+  test.skipIf(!isRoot).for(["", "pki", "cluster.json", "hosts"])(
+    "is not taken from another user, who put something there before: %s [cluster-folder-5]",
+    async (part) => {
+      const directory = join(await temporaryFolder(), "cluster");
+      await mkdir(directory);
+      await mkdir(join(directory, "pki"));
+      const refused = () => refuseForeignFolder(systemFiles, layoutOf(directory), 0);
+      await refused();
+      if (part !== "" && part !== "pki") await writeFile(join(directory, part), "{}");
+      await refused();
+      await chown(join(directory, part), 1234, 1234);
+      await expect(refused()).rejects.toMatchObject({ code: "MCO_CLUSTER_FOLDER_FOREIGN", facts: { owner: 1234 } });
+      // Whose it is may go on with it.
+      await refuseForeignFolder(systemFiles, layoutOf(directory), 1234);
+    },
+  );
 });

@@ -1,24 +1,26 @@
+import { McoError } from "../api/errors.ts";
 import type { Files } from "../ports/files.ts";
 import type { Layout } from "./layout.ts";
 
 const widerThan = (mode: number, most: number) => (mode & ~most & 0o777) !== 0;
 
 /**
- * Closes the folder of a cluster to other users, also one of an earlier run: its store, keys, kubeconfigs and logs are
- * as good as the cluster itself.
+ * Closes the folder of a cluster to other users, even one of an earlier run: its store, keys, kubeconfigs and logs give
+ * control of the cluster.
  *
- * Root's folder lets everybody pass, not read: Ignition writes keys as the users whose keys they are, and those must
- * get to their machine. A folder that holds things of others keeps its mode; what is in it is closed all the same.
+ * Every user can pass through root's folder, but not list it: Ignition writes keys as the users who own them, and these
+ * must reach their machine. A folder that holds other files keeps its mode; the cluster's files in it are closed all
+ * the same.
  */
 export async function protectFolder(files: Files, layout: Layout): Promise<void> {
-  const { directory, pki, logs, registry, kubeconfig, record, store } = layout;
+  const { directory, pki, logs, registry, bootstrap, kubeconfig, record, store } = layout;
   await files.makeDirectory(directory, { mode: 0o711 });
   await files.makeDirectory(logs, { mode: 0o700 });
   const names = await files.list(directory);
   const folder = await files.stat(directory);
   if (folder !== undefined && (names.includes(nameOf(record)) || names.every((name) => isOurs(layout, name))))
     await restrict(directory, folder.uid === 0 ? 0o711 : 0o700);
-  for (const path of [pki, logs, registry, `${directory}/etcd`]) await restrict(path, 0o700);
+  for (const path of [pki, logs, registry, bootstrap, `${directory}/etcd`]) await restrict(path, 0o700);
   for (const path of [kubeconfig, record, store, `${store}-wal`, `${store}-shm`, `${store}-journal`])
     await restrict(path, 0o600);
   for (const path of [pki, registry, logs])
@@ -33,8 +35,28 @@ export async function protectFolder(files: Files, layout: Layout): Promise<void>
   }
 }
 
+/**
+ * Refuses a folder that another user prepared, in `/tmp` for example: a cluster goes on with the keys, the record and
+ * the programs that it finds there.
+ *
+ * @param uid of this process; what belongs to root is trusted as well.
+ * @throws McoError `MCO_CLUSTER_FOLDER_FOREIGN`
+ */
+export async function refuseForeignFolder(
+  files: Pick<Files, "stat">,
+  { directory, kubeconfig, record, store, pki, bundle, logs, osImages, registry, bootstrap, host }: Layout,
+  uid: number,
+): Promise<void> {
+  const own = [kubeconfig, record, store, pki, folderOf(bundle), bundle, logs, osImages, registry, bootstrap];
+  for (const path of [directory, ...own, folderOf(host("x")), `${directory}/etcd`]) {
+    const owner = (await files.stat(path))?.uid ?? uid;
+    if (owner !== uid && owner !== 0) throw new McoError("MCO_CLUSTER_FOLDER_FOREIGN", { path, owner });
+  }
+}
+
+const folderOf = (path: string) => path.slice(0, path.lastIndexOf("/"));
 const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
 /** Whether `mco up` makes this name itself before it has a record. */
 const isOurs = ({ bundle, logs, osImages, pki }: Layout, name: string) =>
-  [logs, osImages, pki, bundle.slice(0, bundle.lastIndexOf("/"))].map(nameOf).includes(name);
+  [logs, osImages, pki, folderOf(bundle)].map(nameOf).includes(name);

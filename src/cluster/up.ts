@@ -1,12 +1,15 @@
 import { McoError } from "../api/errors.ts";
+import type { KubeObject } from "../api/schema/object.ts";
 import type { ControlHandler } from "../host/host.ts";
 import type { Files } from "../ports/files.ts";
 import type { Forward } from "../ports/forward.ts";
 import type { Ports } from "../ports/index.ts";
+import { type LinkedSignal, linkedSignal } from "../ports/linked-signal.ts";
 import type { Child, Processes } from "../ports/process.ts";
+import { bootstrapFolders, bootstrapPointer, bootstrapServer, renderBootstrap } from "./bootstrap.ts";
 import { type ClusterRegistry, clusterRegistry } from "./cluster-registry.ts";
 import { type ClusterCredentials, clusterCredentials, hostCredentials } from "./credentials.ts";
-import { pointerPath } from "./host/install-machine.ts";
+import { installedBy, pointerPath } from "./host/install-machine.ts";
 import { protectFolder } from "./protect-folder.ts";
 import { kubernetesProcesses } from "./kubernetes-processes.ts";
 import {
@@ -26,8 +29,10 @@ export interface UpOptions extends Ports {
   readonly apiServer: { readonly kind: "embedded" } | { readonly kind: "kubernetes"; readonly binaries: string };
   readonly controlPlane: number;
   readonly workers: number;
-  /** With a registry. */
-  readonly imageMode: boolean;
+  /** A new cluster gets a registry. */
+  readonly registry: boolean;
+  /** A new cluster is bootstrapped: its control plane has the rendered configuration before the operator runs. */
+  readonly bootstraps: boolean;
   readonly files: Files;
   readonly processes: Processes;
   /** How this program is run: Node.js, its flags, the bundle. */
@@ -37,7 +42,7 @@ export interface UpOptions extends Ports {
   readonly pid: number;
   readonly portIsFree: (host: string, port: number) => Promise<boolean>;
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
-  /** Resolves when the registry answers and holds the images that machines start from. */
+  /** Resolves when the registry's process answers and holds the images that machines start from. */
   readonly afterRegistry: (registry: ClusterRegistry, signal: AbortSignal) => Promise<void>;
   /** Resolves when the API server answers, and has what the operator needs. */
   readonly afterApiServer: (
@@ -46,12 +51,16 @@ export interface UpOptions extends Ports {
     addresses: Addresses,
     signal: AbortSignal,
   ) => Promise<void>;
+  /** What the bootstrap renders from: the objects that {@link afterApiServer} applies later. */
+  readonly installed: (registry: ClusterRegistry | undefined, addresses: Addresses) => readonly KubeObject[];
+  /** Gives the cluster the bootstrap's journal lines of a folder; resolves when it has them. */
+  readonly handOver: (folder: string, signal: AbortSignal) => Promise<void>;
   readonly forward: Forward;
   /** Resolves when a machine that is about to start has a Node with the roles that it must not give itself. */
   readonly registerMachine: (host: HostRecord, signal: AbortSignal) => Promise<void>;
   /**
-   * The pointer that an empty machine begins with, with a token for this machine alone; its earlier tokens
-   * become invalid. `undefined` if the cluster has no config server: its machines then begin with credentials.
+   * The pointer that an empty machine starts with, with a token for this machine only; its earlier tokens become
+   * invalid. `undefined` if the cluster has no config server: its machines then start with credentials.
    */
   readonly issuePointer: (host: HostRecord, signal: AbortSignal) => Promise<string | undefined>;
   readonly onProgress: (line: string) => void;
@@ -70,6 +79,10 @@ const stopRank = (name: string): (typeof stopRanks)[number] =>
       : name === "apiserver" || name === "kube-apiserver"
         ? "server"
         : "client";
+
+const bootstrapServerName = "bootstrap-server";
+/** How often the supervisor checks whether the control plane is installed. */
+const installedLookMs = 200;
 
 /** First and last wait before a process that ended is started again. */
 const firstBackoffMs = 250;
@@ -114,11 +127,16 @@ export async function runCluster(
   const addresses = addressesOf(earlier?.network ?? (await freeNetwork(options)));
   await protectFolder(files, layout);
   const credentials = await clusterCredentials({ ...options, addresses });
-  const imageMode = options.imageMode || earlier?.imageMode === true;
-  const registry = imageMode ? await clusterRegistry({ ...options, addresses }) : undefined;
+  const hasRegistry = earlier === undefined ? options.registry : earlier.registry === true;
+  const registry = hasRegistry ? await clusterRegistry({ ...options, addresses }) : undefined;
 
+  const bootstrap = earlier === undefined ? (options.bootstraps ? "running" : undefined) : earlier.bootstrap;
   const hosts = [...(earlier?.hosts ?? hostsFor(options))];
-  const supervisor = new Supervisor({ ...options, addresses, credentials, registry }, hosts);
+  const supervisor = new Supervisor(
+    { ...options, addresses, credentials, clusterRegistry: registry },
+    hosts,
+    bootstrap,
+  );
   const onAbort = () => supervisor.stopping.abort(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   try {
@@ -136,8 +154,7 @@ export async function runCluster(
 interface SupervisorOptions extends UpOptions {
   readonly addresses: Addresses;
   readonly credentials: ClusterCredentials;
-  /** In image mode. */
-  readonly registry: ClusterRegistry | undefined;
+  readonly clusterRegistry: ClusterRegistry | undefined;
 }
 
 /** What the supervisor remembers while the cluster runs. */
@@ -147,6 +164,12 @@ interface SupervisorMemory {
   readonly processes: Map<string, { readonly child: Child; readonly startTime: string }>;
   /** One for each process that is kept alive; resolves when the cluster stops. */
   readonly loops: Promise<void>[];
+  /** The registry's start, from the first connection on. */
+  registry: Promise<void> | undefined;
+  /** As the record has it. */
+  bootstrap: ClusterRecord["bootstrap"];
+  /** The life of the bootstrap server, while it serves the control plane. */
+  bootstrapServer: LinkedSignal | undefined;
   /** Everything has been started: from now on every restart is recorded. */
   ready: boolean;
 }
@@ -157,31 +180,36 @@ class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #memory: SupervisorMemory;
 
-  constructor(options: SupervisorOptions, hosts: readonly HostRecord[]) {
+  constructor(options: SupervisorOptions, hosts: readonly HostRecord[], bootstrap: ClusterRecord["bootstrap"]) {
     this.#options = options;
-    this.#memory = { hosts, processes: new Map(), loops: [], ready: false };
+    this.#memory = {
+      hosts,
+      processes: new Map(),
+      loops: [],
+      registry: undefined,
+      bootstrap,
+      bootstrapServer: undefined,
+      ready: false,
+    };
   }
 
   /** @returns the record, once everything has been started. */
   async start(): Promise<ClusterRecord> {
-    const { files, layout, credentials, registry, onProgress } = this.#options;
+    const { files, layout, credentials, onProgress } = this.#options;
     // The authorities that the whole cluster trusts for the API server: at first the cluster's own, and more while it
     // is replaced.
     if ((await files.stat(layout.trustedAuthorities)) === undefined)
       await files.write(layout.trustedAuthorities, credentials.authority.certificate);
     onProgress(`API server at ${credentials.serverUrl}`);
     await this.#writeRecord();
-    if (registry !== undefined) {
-      onProgress(`registry at ${registry.host}`);
-      this.#supervise("registry", ["registry", "--dir", layout.directory]);
-      await this.#options.afterRegistry(registry, this.stopping.signal);
-    }
-    await this.#startApi();
+    await this.#forwardRegistry();
+    await Promise.all([this.#startApi(), this.#startBootstrap()]);
+    await this.#forwardConfigServers();
     if (this.#memory.hosts.length > 0) onProgress(`starting ${this.#memory.hosts.map(({ name }) => name).join(", ")}`);
     for (const host of this.#memory.hosts) await this.#startHost(host);
-    await this.#forwardConfigServers();
     await this.#options.serveControl((verb, argument) => this.#control(verb, argument), this.stopping.signal);
     this.#memory.ready = true;
+    if (this.#memory.bootstrap === "running") this.#memory.loops.push(this.#completeBootstrap());
     return this.#writeRecord();
   }
 
@@ -199,12 +227,13 @@ class Supervisor {
       await files.write(
         layout.record,
         JSON.stringify({ ...last, processes: [], supervisor: { pid: 0, startTime: "" } }, undefined, 2),
+        { mode: 0o600 },
       );
   }
 
   /** The API server and its controllers: our own, or Kubernetes' programs. */
   async #startApi(): Promise<void> {
-    const { apiServer, layout, addresses, credentials, registry } = this.#options;
+    const { apiServer, layout, addresses, credentials, clusterRegistry: registry } = this.#options;
     const afterApiServer = () => this.#options.afterApiServer(credentials, registry, addresses, this.stopping.signal);
     if (apiServer.kind === "embedded") {
       this.#supervise("apiserver", ["apiserver", "--dir", layout.directory]);
@@ -221,27 +250,106 @@ class Supervisor {
     for (const part of parts.filter(({ name }) => !servers.has(name))) start(part);
   }
 
-  /** One address for the config servers of all control-plane machines, as a load balancer gives it. */
+  /**
+   * Renders the first configurations, and starts the server that gives them to the machines of the control plane. None
+   * of it needs the API server.
+   */
+  async #startBootstrap(): Promise<void> {
+    const { addresses, clusterRegistry: registry, installed, onProgress } = this.#options;
+    if (this.#memory.bootstrap !== "running") return;
+    onProgress("bootstrap: rendering the first configurations");
+    await renderBootstrap(installed(registry, addresses), this.#options, this.stopping.signal);
+    for (const host of await this.#notInstalled()) await this.#writePointer(host);
+    const life = linkedSignal(this.stopping.signal);
+    this.#memory.bootstrapServer = life;
+    this.#supervise(bootstrapServerName, await bootstrapServer(this.#options), life.signal);
+  }
+
+  /** Machines of the control plane that wait for their first configuration. */
+  async #notInstalled(): Promise<readonly HostRecord[]> {
+    const { files, layout } = this.#options;
+    const waiting: HostRecord[] = [];
+    for (const host of this.#memory.hosts)
+      if (host.bootstraps === true && (await installedBy(files, layout.host(host.name))) === undefined)
+        waiting.push(host);
+    return waiting;
+  }
+
+  /**
+   * Ends the bootstrap once the control plane has its configuration: stops its server, and hands the journal of its
+   * programs to the cluster. A bootstrap that does not come so far is completed by the next run.
+   */
+  async #completeBootstrap(): Promise<void> {
+    const { clock, layout, log, handOver } = this.#options;
+    const stopping = this.stopping.signal;
+    try {
+      while ((await this.#notInstalled()).length > 0) await clock.sleep(installedLookMs, stopping);
+      const server = this.#memory.processes.get(bootstrapServerName);
+      this.#memory.bootstrapServer?.abort(new Error("the bootstrap is over"));
+      this.#memory.bootstrapServer = undefined;
+      if (server !== undefined) await stopAll([server.child], this.#options);
+      this.#memory.processes.delete(bootstrapServerName);
+      await handOver(bootstrapFolders(layout).journal, stopping);
+      this.#memory.bootstrap = "done";
+      await this.#writeRecord();
+    } catch (error) {
+      if (!stopping.aborted) log.error({ error }, "the bootstrap was not completed");
+    }
+  }
+
+  /**
+   * One address for the config servers of all control-plane machines, as a load balancer gives it; during the bootstrap
+   * for its server.
+   */
   async #forwardConfigServers(): Promise<void> {
     const { addresses, log, forward } = this.#options;
     const configServers = () =>
-      this.#memory.hosts
-        .filter(({ pool }) => pool === "master")
-        .map(({ index }) => ({ host: addresses.host(index), port: ports.configServer }));
+      this.#memory.bootstrapServer !== undefined
+        ? [{ host: addresses.bootstrap, port: ports.configServer }]
+        : this.#memory.hosts
+            .filter(({ pool }) => pool === "master")
+            .map(({ index }) => ({ host: addresses.host(index), port: ports.configServer }));
     await forward(
       { host: addresses.configServer, port: ports.configServer, to: configServers, log },
       this.stopping.signal,
     );
   }
 
+  /** The registry's process starts with the first connection: a cluster that builds no images runs none. */
+  async #forwardRegistry(): Promise<void> {
+    const { addresses, clusterRegistry: registry, layout, log, forward, onProgress, afterRegistry } = this.#options;
+    if (registry === undefined) return;
+    onProgress(`registry at ${registry.host}`);
+    const start = async (): Promise<void> => {
+      if (!this.#memory.processes.has("registry")) this.#supervise("registry", ["registry", "--dir", layout.directory]);
+      await afterRegistry(registry, this.stopping.signal);
+    };
+    await forward(
+      {
+        host: addresses.registry,
+        port: ports.registry,
+        to: () => [{ host: addresses.registry, port: ports.registryProcess }],
+        before: () =>
+          (this.#memory.registry ??= start().catch((error: unknown) => {
+            // The next connection tries again.
+            this.#memory.registry = undefined;
+            throw error;
+          })),
+        log,
+      },
+      this.stopping.signal,
+    );
+  }
+
   async #writeRecord(): Promise<ClusterRecord> {
-    const { files, layout, version, apiServer, addresses, registry, pid } = this.#options;
+    const { files, layout, version, apiServer, addresses, clusterRegistry: registry, pid } = this.#options;
     const record: ClusterRecord = {
       v: 1,
       version,
       apiServer: apiServer.kind,
       network: addresses.network,
-      ...(registry === undefined ? {} : { imageMode: true }),
+      ...(registry === undefined ? {} : { registry: true }),
+      ...(this.#memory.bootstrap === undefined ? {} : { bootstrap: this.#memory.bootstrap }),
       supervisor: { pid, startTime: (await startTimeOf(files, pid)) ?? "" },
       processes: [...this.#memory.processes].map(([name, { child, startTime }]) => ({
         name,
@@ -250,23 +358,22 @@ class Supervisor {
       })),
       hosts: this.#memory.hosts,
     };
-    await files.write(layout.record, JSON.stringify(record, undefined, 2));
+    await files.write(layout.record, JSON.stringify(record, undefined, 2), { mode: 0o600 });
     return record;
   }
 
-  /** Starts a process of this program, and again whenever it ends, until the cluster stops. */
-  #supervise(name: string, args: readonly string[]): void {
+  /** Starts a process of this program, and again whenever it ends, until the signal aborts: that of the cluster. */
+  #supervise(name: string, args: readonly string[], until?: AbortSignal): void {
     const [program = "", ...leading] = this.#options.program;
-    this.#keepAlive(name, program, [...leading, ...args]);
+    this.#keepAlive(name, program, [...leading, ...args], until);
   }
 
-  #keepAlive(name: string, program: string, args: readonly string[]): void {
-    this.#memory.loops.push(this.#restartForever(name, program, args));
+  #keepAlive(name: string, program: string, args: readonly string[], until = this.stopping.signal): void {
+    this.#memory.loops.push(this.#restartForever(name, program, args, until));
   }
 
-  async #restartForever(name: string, program: string, args: readonly string[]): Promise<void> {
+  async #restartForever(name: string, program: string, args: readonly string[], stopping: AbortSignal): Promise<void> {
     const { clock, environment, files, layout, log, processes } = this.#options;
-    const stopping = this.stopping.signal;
     let backoff = firstBackoffMs;
     while (!stopping.aborted) {
       const began = clock.monotonic();
@@ -311,7 +418,9 @@ class Supervisor {
       case "add-host":
         return this.#addHost(argument);
       case "issue-pointer": {
-        const host = this.#memory.hosts.find(({ name, joins }) => name === argument && joins === true);
+        const host = this.#memory.hosts.find(
+          ({ name, joins, bootstraps }) => name === argument && (joins === true || bootstraps === true),
+        );
         if (host === undefined) throw new Error(`no machine "${argument}" joins`);
         return { issued: await this.#writePointer(host) };
       }
@@ -340,7 +449,10 @@ class Supervisor {
 
   async #writePointer(host: HostRecord): Promise<boolean> {
     const { files, layout } = this.#options;
-    const pointer = await this.#options.issuePointer(host, this.stopping.signal);
+    const pointer =
+      host.bootstraps === true
+        ? await bootstrapPointer(host, this.#options)
+        : await this.#options.issuePointer(host, this.stopping.signal);
     if (pointer !== undefined) await files.write(pointerPath(layout.host(host.name)), pointer, { mode: 0o600 });
     return pointer !== undefined;
   }
@@ -370,11 +482,16 @@ async function stopAll(children: readonly Child[], options: Pick<UpOptions, "clo
   await Promise.all(children.map(({ exited }) => exited));
 }
 
-function hostsFor({ controlPlane, workers }: Pick<UpOptions, "controlPlane" | "workers">): HostRecord[] {
+function hostsFor({
+  controlPlane,
+  workers,
+  bootstraps,
+}: Pick<UpOptions, "controlPlane" | "workers" | "bootstraps">): HostRecord[] {
   const masters = Array.from({ length: controlPlane }, (_, number) => ({
     name: `master-${number}`,
     pool: "master",
     index: number,
+    ...(bootstraps ? { bootstraps: true as const } : {}),
   }));
   const others = Array.from({ length: workers }, (_, number) => ({
     name: `worker-${number}`,

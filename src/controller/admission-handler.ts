@@ -1,26 +1,38 @@
+import { ContainerRuntimeConfig } from "../api/kinds/container-runtime-config.ts";
+import { KubeletConfig } from "../api/kinds/kubelet-config.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { namespace, objects } from "../api/names.ts";
+import type { KubeObject } from "../api/schema/object.ts";
 import { forecastSummary } from "../core/preview/forecast-summary.ts";
 import {
   type AdmissionVerdict,
-  judgeDeletion,
+  judgeKubeletConfig,
   judgeMachineConfig,
   judgePool,
+  judgeRuntimeConfig,
 } from "../core/preview/judge-admission.ts";
 import { type ClusterObjects, planCluster } from "../core/preview/plan-cluster.ts";
+import type { SettingsObjects } from "../core/preview/plan-settings.ts";
+import {
+  type RegistryChange,
+  changedRegistries,
+  isJudgedRegistryKind,
+  judgeRegistryObject,
+} from "../core/preview/judge-registries.ts";
+import { planRegistries } from "../core/preview/plan-registries.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { HttpResponse } from "../ports/http.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { ClientIdentity, ServerHandler } from "../ports/listener.ts";
 
 /**
- * The callers that the handler answers, and what it tells them.
+ * The callers that the handler answers, and the content of the answers.
  *
- * - `open`: every caller gets the plan and the users of a config; for listeners on loopback addresses.
+ * - `open`: every caller gets the plan; for listeners on loopback addresses.
  * - `verdicts`: every caller gets a verdict about what it sends, and no content of the cluster.
- * - `certificates`: a caller that shows no certificate of the client authority with one of these names gets nothing;
- *   no names: any name.
+ * - `certificates`: a caller without a certificate of the client authority for one of these names gets no answer; an
+ *   empty list accepts every name.
  */
 export type AdmissionAccess =
   | { readonly to: "open" }
@@ -33,14 +45,22 @@ const ownIdentity = `system:serviceaccount:${namespace}:${objects.controller}`;
 /** Path that the ValidatingWebhookConfiguration names. */
 export const admissionPath = "/validate";
 
+/** The kinds that the webhook is asked about; of those about registries, their own room reads the spec. */
+type Judged =
+  | MachineConfig
+  | MachineConfigPool
+  | KubeletConfig
+  | ContainerRuntimeConfig
+  | (KubeObject & { readonly spec?: unknown });
+
 interface Review {
   readonly apiVersion?: string;
   readonly request?: {
     readonly uid?: string;
     readonly kind?: { readonly group?: string; readonly kind?: string };
     readonly userInfo?: { readonly username?: string };
-    readonly object?: MachineConfig | MachineConfigPool | null;
-    readonly oldObject?: MachineConfig | MachineConfigPool | null;
+    readonly object?: Judged | null;
+    readonly oldObject?: Judged | null;
   };
 }
 
@@ -56,72 +76,98 @@ const refuse = (status: number, text: string): HttpResponse => ({
 });
 
 /**
- * Answers AdmissionReviews (k8s.io api admission/v1, master) about MachineConfigs and pools. It refuses objects that
- * could never be rendered, with field, reason and remedy. It warns of content that does not do what its author expects,
- * and of the effects on pools and machines: the same plan that `mco plan` shows.
+ * Answers callers of the admission endpoint: those that may ask get what `review` answers to the body.
  *
- * `facts`: the cluster as in the controllers' caches; without them the answer carries no plan. `usersOf`: the users of
- * a rendered config; without it, or when it does not know, deletions are not judged.
+ * `isReady`: whether reviews are answered now.
  */
 export function admissionHandler(options: {
-  readonly log: Logger;
-  readonly access?: AdmissionAccess;
-  readonly facts?: () => ClusterObjects | undefined;
-  readonly usersOf?: (config: string) => readonly string[] | undefined;
+  readonly access: AdmissionAccess;
+  readonly isReady: () => boolean;
+  readonly review: (body: string | Uint8Array, signal: AbortSignal) => Promise<HttpResponse>;
 }): ServerHandler {
-  const access = options.access ?? { to: "open" };
-  const facts = access.to === "verdicts" ? undefined : options.facts;
-  const summing = { log: options.log, ...(facts === undefined ? {} : { facts }) };
-  return async (request, client) => {
+  const { access, isReady, review } = options;
+  return (request, client, signal) => {
+    const answer = (status: number, text: string) => Promise.resolve(refuse(status, text));
     const path = request.target.split("?", 1)[0];
-    if (path === "/readyz" && request.method === "GET") return refuse(200, "ok");
-    if (path !== admissionPath) return refuse(404, "not found");
+    if (path === "/readyz" && request.method === "GET")
+      return isReady() ? answer(200, "ok") : answer(503, "the planner of changes is not ready");
+    if (path !== admissionPath) return answer(404, "not found");
     if (access.to === "certificates" && !isKnown(client, access.names))
-      return refuse(
+      return answer(
         client === undefined ? 401 : 403,
         "this endpoint answers the API server, by its client certificate",
       );
-    if (request.method !== "POST") return refuse(405, "POST an AdmissionReview");
-    let review: Review;
-    try {
-      review = JSON.parse(
-        typeof request.body === "string" ? request.body : new TextDecoder().decode(request.body),
-      ) as Review;
-    } catch {
-      return refuse(400, "the body is no JSON");
-    }
-    const asked = review.request;
-    if (review.apiVersion !== "admission.k8s.io/v1" || asked?.uid === undefined)
-      return refuse(400, "the body is no AdmissionReview of admission.k8s.io/v1");
-    let verdict = withoutUsers(judge(asked, options.usersOf), access);
-    if (verdict.verdict !== "allowed")
-      options.log.info(
-        { object: (asked.object ?? asked.oldObject)?.metadata.name, reason: verdict.message },
-        "refused at admission",
-      );
-    if (verdict.verdict === "allowed")
-      verdict = { ...verdict, warnings: [...verdict.warnings.slice(0, mostFindings), ...summaryOf(asked, summing)] };
-    return Promise.resolve(
-      json(200, {
-        apiVersion: "admission.k8s.io/v1",
-        kind: "AdmissionReview",
-        response: responseOf(asked.uid, verdict, asked),
-      }),
-    );
+    if (request.method !== "POST") return answer(405, "POST an AdmissionReview");
+    return review(request.body ?? "", signal);
   };
+}
+
+/**
+ * Answers AdmissionReviews (k8s.io api admission/v1, master) about MachineConfigs, pools, settings and registries. It
+ * refuses objects that could never be rendered, or that cut the cluster off from the image of its release, with field,
+ * reason and remedy. It warns of content that does not do what its author expects, and of the effects on pools and
+ * machines: the same plan that `mco plan` shows.
+ *
+ * `facts`: the cluster as in the caches; without them the answer carries no plan. Whether a rendered config may be
+ * deleted is the API server's own decision: `core/pool/config-users.ts`.
+ */
+export function answerReview(
+  body: string | Uint8Array,
+  options: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined },
+): HttpResponse {
+  try {
+    return judgeReview(body, options);
+  } catch (error) {
+    // Any program may send a review, and no API server has held it to a schema: it must not end the planner.
+    options.log.warn({ error }, "a review could not be judged");
+    return refuse(400, "the review holds no object of its kind");
+  }
+}
+
+function judgeReview(body: string | Uint8Array, { log, facts }: Parameters<typeof answerReview>[1]): HttpResponse {
+  let review: Review | null;
+  try {
+    review = JSON.parse(typeof body === "string" ? body : new TextDecoder().decode(body)) as Review | null;
+  } catch {
+    return refuse(400, "the body is no JSON");
+  }
+  const asked = review?.request;
+  if (review?.apiVersion !== "admission.k8s.io/v1" || asked?.uid === undefined)
+    return refuse(400, "the body is no AdmissionReview of admission.k8s.io/v1");
+  const cluster = () => clusterOf({ log, ...(facts === undefined ? {} : { facts }) });
+  let verdict = judge(asked, cluster);
+  if (verdict.verdict !== "allowed")
+    log.info(
+      { object: (asked.object ?? asked.oldObject)?.metadata.name, reason: verdict.message },
+      "refused at admission",
+    );
+  if (verdict.verdict === "allowed")
+    verdict = {
+      ...verdict,
+      warnings: [...verdict.warnings.slice(0, mostFindings), ...summaryOf(asked, cluster, log)],
+    };
+  return json(200, {
+    apiVersion: "admission.k8s.io/v1",
+    kind: "AdmissionReview",
+    response: responseOf(asked.uid, verdict, asked),
+  });
 }
 
 const isKnown = (client: ClientIdentity | undefined, names: readonly string[]): boolean =>
   client !== undefined && (names.length === 0 || names.includes(client.commonName));
 
-/** A stranger learns that a rendered config cannot go, whose name it knows, but not what uses it. */
-const withoutUsers = (verdict: AdmissionVerdict, { to }: AdmissionAccess): AdmissionVerdict =>
-  verdict.verdict === "forbidden" && to === "verdicts"
-    ? { ...verdict, message: "the rendered config is in use; mco explain names its users" }
-    : verdict;
-
 /** Findings about the object itself, shown beside the plan. */
 const mostFindings = 5;
+
+/** The cluster as in the caches. A failure to read them must not block a write. */
+function clusterOf({ facts, log }: Parameters<typeof answerReview>[1]): ClusterObjects | undefined {
+  try {
+    return facts?.();
+  } catch (error) {
+    log.warn({ error }, "the cluster could not be read for a review");
+    return undefined;
+  }
+}
 
 /**
  * The effects of the change, as text. The controllers of this suite know them already, and a failed prediction must not
@@ -129,7 +175,8 @@ const mostFindings = 5;
  */
 function summaryOf(
   { kind, object, oldObject, userInfo }: NonNullable<Review["request"]>,
-  { facts, log }: { readonly log: Logger; readonly facts?: () => ClusterObjects | undefined },
+  cluster: () => ClusterObjects | undefined,
+  log: Logger,
 ): readonly string[] {
   const name = (object ?? oldObject)?.metadata.name;
   if (name === undefined || userInfo?.username?.startsWith(`system:serviceaccount:${namespace}:`) === true) return [];
@@ -142,9 +189,9 @@ function summaryOf(
     equalValues(object.metadata.labels, oldObject.metadata.labels);
   if (same || object?.metadata.deletionTimestamp !== undefined) return [];
   try {
-    const before = facts?.();
+    const before = cluster();
     if (before?.controllerConfig === undefined) return [];
-    const replaced = <T extends MachineConfig | MachineConfigPool>(list: readonly T[]): readonly T[] => [
+    const replaced = <T extends Judged>(list: readonly T[]): readonly T[] => [
       ...list.filter(({ metadata }) => metadata.name !== name),
       ...(object === null || object === undefined ? [] : [object as T]),
     ];
@@ -152,6 +199,17 @@ function summaryOf(
       return forecastSummary(planCluster(before, { ...before, machineConfigs: replaced(before.machineConfigs) }), name);
     if (kind?.kind === MachineConfigPool.kind)
       return forecastSummary(planCluster(before, { ...before, pools: replaced(before.pools) }), undefined);
+    const { settings, registries } = before;
+    if (isJudgedRegistryKind(kind) && registries !== undefined) {
+      const planned = planRegistries(changedRegistries(registries, changeOf(oldObject, object)), before);
+      return forecastSummary(planCluster(before, { ...before, machineConfigs: planned.machineConfigs }), undefined);
+    }
+    if (settings === undefined) return [];
+    const withSettings = (changed: Partial<SettingsObjects>) =>
+      forecastSummary(planCluster(before, { ...before, settings: { ...settings, ...changed } }), undefined);
+    if (kind?.kind === KubeletConfig.kind) return withSettings({ kubeletConfigs: replaced(settings.kubeletConfigs) });
+    if (kind?.kind === ContainerRuntimeConfig.kind)
+      return withSettings({ containerRuntimeConfigs: replaced(settings.containerRuntimeConfigs) });
     return [];
   } catch (error) {
     log.warn({ error, object: name }, "the plan of a change could not be made");
@@ -159,14 +217,18 @@ function summaryOf(
   }
 }
 
+const changeOf = (before: Judged | null | undefined, after: Judged | null | undefined): RegistryChange => ({
+  before: before ?? undefined,
+  after: after ?? undefined,
+});
+
 function judge(
   { kind, object, oldObject, userInfo }: NonNullable<Review["request"]>,
-  usersOf: ((config: string) => readonly string[] | undefined) | undefined,
+  cluster: () => ClusterObjects | undefined,
 ): AdmissionVerdict {
   const allowed = { verdict: "allowed", warnings: [] } as const;
-  const isDeletion = (object === null || object === undefined) && oldObject !== null && oldObject !== undefined;
-  if (isDeletion && kind?.kind === MachineConfig.kind)
-    return judgeDeletion(oldObject, usersOf?.(oldObject.metadata.name) ?? []);
+  if (isJudgedRegistryKind(kind) && object?.metadata.deletionTimestamp === undefined)
+    return judgeRegistries(changeOf(oldObject, object), cluster);
   if (object === null || object === undefined || object.metadata.deletionTimestamp !== undefined) return allowed;
   if (kind?.kind === MachineConfigPool.kind)
     return judgePool(object as MachineConfigPool, (oldObject ?? undefined) as MachineConfigPool | undefined);
@@ -175,14 +237,30 @@ function judge(
   // The controller's own objects are merged from judged ones. Any other author is judged, whatever the name.
   if (kind?.kind === MachineConfig.kind && userInfo?.username !== ownIdentity)
     return judgeMachineConfig(object as MachineConfig);
+  if (kind?.kind === KubeletConfig.kind) return judgeKubeletConfig(object as KubeletConfig);
+  if (kind?.kind === ContainerRuntimeConfig.kind) return judgeRuntimeConfig(object as ContainerRuntimeConfig);
   return allowed;
 }
+
+function judgeRegistries(change: RegistryChange, cluster: () => ClusterObjects | undefined): AdmissionVerdict {
+  const isSame =
+    change.before !== undefined &&
+    change.after !== undefined &&
+    equalValues(specOf(change.before), specOf(change.after));
+  if (isSame) return { verdict: "allowed", warnings: [] };
+  const around = cluster();
+  const registries = around?.registries;
+  return judgeRegistryObject(
+    change,
+    around === undefined || registries === undefined ? undefined : { registries, around },
+  );
+}
+
+const specOf = (object: KubeObject): unknown => (object as { readonly spec?: unknown }).spec;
 
 function responseOf(uid: string, verdict: AdmissionVerdict, { kind, object }: NonNullable<Review["request"]>): object {
   const warnings = verdict.warnings.length === 0 ? {} : { warnings: verdict.warnings };
   if (verdict.verdict === "allowed") return { uid, allowed: true, ...warnings };
-  if (verdict.verdict === "forbidden")
-    return { uid, allowed: false, status: { code: 403, reason: "Forbidden", message: verdict.message }, ...warnings };
   const causes = verdict.causes.map(({ field, message }) => ({ reason: "FieldValueInvalid", field, message }));
   // With kind and name kubectl prints: The MachineConfig "x" is invalid: <field>: <message>.
   const details = { group: kind?.group ?? "", kind: kind?.kind ?? "", name: object?.metadata.name ?? "", causes };

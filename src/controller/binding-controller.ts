@@ -2,16 +2,27 @@ import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
+import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { annotations } from "../api/names.ts";
-import { type BindingStay, bindingStay } from "../core/join/join-places.ts";
+import { timestampOf } from "../api/schema/object.ts";
+import {
+  type BindingStay,
+  type BoundNode,
+  bindingStay,
+  isReleased,
+  withdrawnPlaces,
+} from "../core/join/join-places.ts";
+import { labelsOfReturn, poolOfNode } from "../core/pool/pool-of-node.ts";
 import { trimNode } from "../core/pool/trim.ts";
+import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 
 /**
- * Keeps NodeBindings: notes which Node a machine became, frees the name when that Node is deleted, and reports each
- * name that is free again, also where an administrator has freed it.
+ * Keeps NodeBindings: notes which Node a machine became and which pool it is in, frees the name when that Node is
+ * deleted, and reports each name that is free again, also where an administrator has freed it. A machine that registers
+ * again by the key of its name gets back the labels of the pool that it was in.
  */
 export function bindingController(): Controller {
   const memory: BindingMemory = { released: new Map() };
@@ -21,7 +32,8 @@ export function bindingController(): Controller {
       watching<NodeBinding>({
         resource: NodeBinding,
         concerns: ({ key, before, after }) => {
-          if (before !== undefined && after === undefined) memory.released.set(key, before.spec.pool);
+          const isFree = after === undefined || isReleased(after.spec);
+          if (before !== undefined && !isReleased(before.spec) && isFree) memory.released.set(key, before.spec.pool);
           return [key];
         },
       }),
@@ -30,14 +42,30 @@ export function bindingController(): Controller {
         keep: trimNode,
         concerns: ({ key, before, after }) =>
           before?.metadata.uid === after?.metadata.uid &&
+          equalValues(before?.metadata.labels, after?.metadata.labels) &&
           before?.metadata.annotations?.[annotations.joinedPool] ===
             after?.metadata.annotations?.[annotations.joinedPool]
             ? []
             : [key],
       }),
-      watching<MachineConfigPool>({ resource: MachineConfigPool, concerns: () => [] }),
+      watching<MachineConfigPool>({
+        resource: MachineConfigPool,
+        concerns: ({ before, after }, caches) =>
+          equalValues(before?.spec.nodeSelector, after?.spec.nodeSelector)
+            ? []
+            : caches
+                .of(NodeBinding)
+                .list()
+                .map(({ metadata }) => metadata.name),
+      }),
     ],
-    owns: ["NodeBinding.spec.nodeUID", "NodeBinding.deletion"],
+    owns: [
+      "Node.metadata.labels/returned",
+      "NodeBinding.spec.nodeUID",
+      "NodeBinding.spec.lastPool",
+      "NodeBinding.spec.releasedAt",
+      "NodeBinding.deletion",
+    ],
 
     async reconcile(name, context): Promise<Outcome> {
       const { caches } = context;
@@ -45,7 +73,7 @@ export function bindingController(): Controller {
       reportReleased(name, memory, context);
       if (binding === undefined) return done();
       const now = context.clock.now();
-      const stay = bindingStay(binding, caches.of(kubernetes.Node).get(name)?.metadata.uid, now);
+      const stay = bindingStay(binding, boundNode(binding, context), now);
       if (stay.verdict === "stays") return done(stay.until === undefined ? undefined : (stay.until - now) / 1000);
       return perform(binding, stay, context);
     },
@@ -57,25 +85,44 @@ interface BindingMemory {
   readonly released: Map<string, string>;
 }
 
+function boundNode({ metadata, spec }: NodeBinding, { caches }: Pick<Context, "caches">): BoundNode | undefined {
+  const node = caches.of(kubernetes.Node).get(metadata.name);
+  if (node === undefined) return undefined;
+  const pools = caches.of(MachineConfigPool).list();
+  const membership = poolOfNode(node, pools);
+  return {
+    uid: node.metadata.uid,
+    pool: membership.verdict === "member" ? membership.pool : undefined,
+    returns: membership.verdict === "none" ? labelsOfReturn(node, spec, pools) : undefined,
+  };
+}
+
 async function perform(
   binding: NodeBinding,
   stay: Exclude<BindingStay, { verdict: "stays" }>,
-  { kube, signal }: Context,
+  context: Context,
 ): Promise<Outcome> {
+  const { kube, clock, signal } = context;
   const { name, uid, resourceVersion } = binding.metadata;
   const guard = {
     ...(uid === undefined ? {} : { uid }),
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
   };
+  const change = (spec: Readonly<Record<string, unknown>>) =>
+    kube.patch(NodeBinding, { name }, { type: "merge", body: { metadata: { resourceVersion }, spec } }, { signal });
   try {
     switch (stay.verdict) {
       case "registered":
-        await kube.patch(
-          NodeBinding,
-          { name },
-          { type: "merge", body: { metadata: { resourceVersion }, spec: { nodeUID: stay.nodeUID } } },
-          { signal },
-        );
+        await change({ nodeUID: stay.nodeUID, ...keptAddresses(binding, context) });
+        return done();
+      case "moved":
+        await change({ lastPool: stay.lastPool });
+        return done();
+      case "released":
+        await change({ releasedAt: timestampOf(clock.now()), nodeUID: null, place: null });
+        return done();
+      case "returns":
+        await giveBack(binding, stay.labels, context);
         return done();
       case "goes":
         await kube.delete(NodeBinding, { name }, { ...guard, signal });
@@ -88,6 +135,40 @@ async function perform(
   }
 }
 
+/** A released binding that is in use again, without the addresses that another machine has taken meanwhile. */
+function keptAddresses({ metadata, spec }: NodeBinding, { caches }: Context): Readonly<Record<string, unknown>> {
+  if (spec.releasedAt === undefined) return {};
+  const taken = new Set(
+    caches
+      .of(NodeBinding)
+      .list()
+      .filter((other) => other.metadata.name !== metadata.name && !isReleased(other.spec))
+      .flatMap((other) => other.spec.addresses ?? []),
+  );
+  return { releasedAt: null, addresses: (spec.addresses ?? []).filter((address) => !taken.has(address)) };
+}
+
+/**
+ * Gives a Node the labels that its machine had before. The binding follows when the watch shows them: after a crash
+ * between the two writes, nothing is missing.
+ */
+async function giveBack(
+  { metadata: { name }, spec }: NodeBinding,
+  labels: Readonly<Record<string, string>>,
+  { caches, kube, report, signal }: Context,
+): Promise<void> {
+  const node = caches.of(kubernetes.Node).get(name);
+  if (node === undefined) return;
+  const { resourceVersion } = node.metadata;
+  const metadata = { resourceVersion, labels, annotations: { [annotations.joinedPool]: spec.pool } };
+  await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata } }, { signal });
+  report({
+    about: node,
+    notice: "NodeReturned",
+    message: `Registered again after its Node was deleted, and is in pool ${spec.pool} as before`,
+  });
+}
+
 function reportReleased(name: string, { released }: BindingMemory, { caches, report }: Context): void {
   const pool = caches.of(MachineConfigPool).get(released.get(name) ?? "");
   released.delete(name);
@@ -95,22 +176,30 @@ function reportReleased(name: string, { released }: BindingMemory, { caches, rep
     report({
       about: pool,
       notice: "NameReleased",
-      message: `The name ${name} is free: its NodeBinding was deleted, and another machine of any pool may join by it`,
+      message: `The name ${name} is free: its Node or its NodeBinding was deleted, and another machine of any pool may join by it`,
     });
 }
 
-/** Removes JoinPlaces whose time is over. */
+/** Removes JoinPlaces whose time is over, and those whose configurations were never sent. */
 export function placeController(): Controller {
   return {
     name: "place",
-    watches: [watching<JoinPlace>({ resource: JoinPlace })],
+    watches: [
+      watching<JoinPlace>({ resource: JoinPlace }),
+      watching<ProvisioningToken>({
+        resource: ProvisioningToken,
+        concerns: ({ after }) => after?.status?.withdrawnPlaces ?? [],
+      }),
+    ],
     owns: ["JoinPlace.deletion"],
 
     async reconcile(name, { caches, kube, clock, signal }): Promise<Outcome> {
       const place = caches.of(JoinPlace).get(name);
       if (place === undefined) return done();
       const left = Date.parse(place.spec.expiresAt) - clock.now();
-      if (left > 0) return done(left / 1000);
+      const token = caches.of(ProvisioningToken).get(place.spec.token ?? "");
+      const isWithdrawn = token !== undefined && withdrawnPlaces([token]).has(name);
+      if (left > 0 && !isWithdrawn) return done(left / 1000);
       await kube.delete(JoinPlace, { name }, { signal });
       return done();
     },

@@ -11,7 +11,8 @@ import { quarantineStep } from "../core/pool/quarantine.ts";
 import { exclusionRemedy } from "../core/pool/rollout-holds.ts";
 import type { Context } from "../kube/controller.ts";
 import { type Shared, describeNode, taintsOf } from "./mark-members.ts";
-import { type NodeChanges, type Written, writesAtOnce } from "./node-writes.ts";
+import { type NodeChanges, type WrittenNode, writesAtOnce } from "./node-writes.ts";
+import { writesOfMachine } from "./refused-writes.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
 import { listText } from "../core/text/list-text.ts";
 
@@ -19,7 +20,27 @@ import { listText } from "../core/text/list-text.ts";
 export class ChoiceMemory {
   /** Pool → the machines that its last events named as waiting for the operator's own. */
   readonly deferred = new Map<string, string>();
+  /** Pool → the target and image that its machines were excluded from last, and how often each of them was reported. */
+  readonly #excluded = new Map<string, { readonly of: string; readonly reports: Map<string, number> }>();
+
+  /** Whether the exclusion of a machine is reported: it can claim it again and again. */
+  reportsExclusion(pool: string, of: string, node: string): boolean {
+    const known = this.#excluded.get(pool);
+    const { reports } = known?.of === of ? known : { reports: new Map<string, number>() };
+    const count = reports.get(node) ?? 0;
+    reports.set(node, count + 1);
+    this.#excluded.set(pool, { of, reports });
+    return count < mostExclusionReports;
+  }
+
+  forget(pool: string): void {
+    this.deferred.delete(pool);
+    this.#excluded.delete(pool);
+  }
 }
+
+/** Reports that one machine went back from one target: an administrator may have it tried again. */
+const mostExclusionReports = 3;
 
 /** What the chosen machines of a pool are given. */
 interface Given {
@@ -35,9 +56,10 @@ interface Given {
 export async function giveTargets(
   { pool, members, selection }: PoolFacts,
   topology: string,
-  { cluster, writes }: Shared,
+  shared: Shared,
   context: Context,
-): Promise<Written> {
+): Promise<WrittenNode> {
+  const { cluster, writes } = shared;
   const { name } = pool.metadata;
   const { target } = members;
   // A machine that joins while the image of its pool is being built starts without one.
@@ -47,16 +69,19 @@ export async function giveTargets(
       ? {}
       : causeOf(changedSources(pool, (config) => context.caches.of(MachineConfig).get(config)));
   const given: Given = { pool: name, target, image: pair.image, because };
-  let result: Written = "written";
+  let result: WrittenNode = "written";
   const nodes: string[] = [];
   await eachAtOnce(selection.chosen, writesAtOnce, async ({ node: chosen, was }) => {
     const node = cluster.node(chosen)?.node;
     if (node === undefined) return;
     const changes = targetChanges(node, target, imageAnnotations(pair, node), topology);
-    // Write the pool before what follows from it.
-    await describeNode(name, chosen, cluster, context);
-    if ((await writes.change(node, changes, context)) === "overtaken") {
-      result = "overtaken";
+    const written = await writesOfMachine(chosen, shared, context, async () => {
+      // Write the pool, and what the daemon may read, before what follows from it.
+      await describeNode({ pool, members }, chosen, cluster, context, target);
+      return writes.change(node, changes, context);
+    });
+    if (written !== "written") {
+      if (result !== "overtaken") result = written;
       return;
     }
     nodes.push(chosen);
@@ -181,6 +206,7 @@ export function reportDeferred(
 export async function keepQuarantine(
   pool: MachineConfigPool,
   cluster: ClusterMembers,
+  memory: ChoiceMemory,
   { kube, log, report, signal }: Context,
 ): Promise<boolean> {
   const { name } = pool.metadata;
@@ -201,7 +227,8 @@ export async function keepQuarantine(
     );
   const line = { about: pool, book: `pool/${name}`, chapter: "Rollout", run: target, mark: "note" } as const;
   for (const [node, record] of step.excluded) {
-    await annotate(node, { [annotations.quarantineTold]: record });
+    await annotate(node, { [annotations.quarantineReported]: record });
+    if (!memory.reportsExclusion(name, `${target} ${members.image.image}`, node)) continue;
     report({
       ...line,
       path: `Excluded/${node}`,
@@ -219,7 +246,7 @@ export async function keepQuarantine(
     );
   // The pool first: a machine is recorded as reported only once the pool shows it.
   for (const [node, record] of step.quarantined) {
-    await annotate(node, { [annotations.quarantineTold]: record });
+    await annotate(node, { [annotations.quarantineReported]: record });
     report({
       ...line,
       path: `Blocked/${node}`,
@@ -229,7 +256,7 @@ export async function keepQuarantine(
     });
   }
   for (const node of step.remedy) {
-    await annotate(node, { [annotations.refusedTargets]: null, [annotations.quarantineTold]: null });
+    await annotate(node, { [annotations.refusedTargets]: null, [annotations.quarantineReported]: null });
     log.info({ pool: name, node, target }, "quarantine lifted");
   }
   return step.quarantined.size > 0;

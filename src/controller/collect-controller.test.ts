@@ -40,7 +40,7 @@ async function next(harness: Harness, text: string, machines: readonly string[])
 }
 
 describe("rendered configs", () => {
-  test("of which nothing is left go after the quiet time, but for the last ones that the pool has had [collect-controller-1]", async () => {
+  test("that are unused are deleted after the quiet time, except the pool's last ones [collect-controller-1]", async () => {
     const { harness, first } = await updatedPool(["w0"]);
     await policy(harness, { [annotations.retainedConfigs]: "1" });
     const second = await next(harness, "2", ["w0"]);
@@ -60,7 +60,7 @@ describe("rendered configs", () => {
     expect(await stored(harness)).toHaveLength(2);
   });
 
-  test("of a machine that is behind, or has yet to go back, stay as long as it names them [collect-controller-2]", async () => {
+  test("of a machine that is behind or goes back stay while the machine names them [collect-controller-2]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     await policy(harness, { [annotations.retainedConfigs]: "0", [annotations.retentionQuietSeconds]: "60" });
     const second = await next(harness, "2", ["w0"]);
@@ -80,7 +80,7 @@ describe("rendered configs", () => {
     expect((await stored(harness)).sort()).toEqual([first, third].sort());
   });
 
-  test("that are deleted while something uses them come back the same: the target by its members, others as they were [collect-controller-3]", async () => {
+  test("that are deleted while in use are recreated identically [collect-controller-3]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     const second = await next(harness, "2", ["w0"]);
     await harness.act(() =>
@@ -110,7 +110,7 @@ describe("rendered configs", () => {
     ]);
   });
 
-  test("that are deleted and not used stay away [collect-controller-4]", async () => {
+  test("that are deleted and unused are not recreated [collect-controller-4]", async () => {
     const { harness, first } = await updatedPool([]);
     await next(harness, "2", []);
     await harness.act(() => harness.kube.delete(MachineConfig, { name: first }));
@@ -118,7 +118,7 @@ describe("rendered configs", () => {
     expect(await stored(harness)).not.toContain(first);
   });
 
-  test("of a pool that is gone go when no machine has them any more [collect-controller-5]", async () => {
+  test("of a deleted pool are removed when no machine has them [collect-controller-5]", async () => {
     const { harness, first } = await updatedPool(["w0"]);
     // No collector of owners runs here: what remains is ours to remove.
     await harness.act(() => harness.kube.delete(MachineConfigPool, { name: "worker" }));
@@ -133,7 +133,7 @@ describe("rendered configs", () => {
   });
 });
 
-test("annotations of a pool that are not understood count as absent, and are told once", async () => {
+test("invalid annotations of a pool count as absent and are reported once", async () => {
   const { harness } = await updatedPool([]);
   await policy(harness, { [annotations.retainedConfigs]: "many" });
   await harness.pass(2 * hour);

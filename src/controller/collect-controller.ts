@@ -9,9 +9,9 @@ import { poolPolicy } from "../core/pool/pool-policy.ts";
 import { poolOfRendered } from "../core/config/is-rendered.ts";
 import {
   type ConfigUse,
-  type Retention,
+  type ConfigRetention,
   describeRetention,
-  remade,
+  recreatedConfig,
   retainedConfigs,
   usesOfBuild,
   usesOfMachineConfigNode,
@@ -35,7 +35,7 @@ const ofPool = "pool";
 const configsIn = (uses: readonly ConfigUse[]) => [...new Set(uses.map(({ config }) => config))];
 
 /** Everything that uses a rendered config, according to the caches of this process; the likeliest users come first. */
-export function configUsers(caches: Caches, config: string): readonly string[] {
+function configUsers(caches: Caches, config: string): readonly string[] {
   const users = <T extends KubeObject>(objects: readonly T[], usesOf: (object: T) => readonly ConfigUse[]) =>
     objects
       .flatMap((object) =>
@@ -58,8 +58,8 @@ interface CollectMemory {
   readonly unusedSince: Map<string, number>;
   /** Deleted rendered configs, as they were, until a pass has checked whether they are needed. */
   readonly gone: Map<string, MachineConfig>;
-  /** Pool → what was last reported of its annotations. */
-  readonly told: Map<string, string>;
+  /** Pool → the last report about its annotations. */
+  readonly reported: Map<string, string>;
 }
 
 /**
@@ -68,7 +68,7 @@ interface CollectMemory {
  * reports annotations of a pool that count as absent because they are invalid.
  */
 export function collectController(): Controller {
-  const memory: CollectMemory = { unusedSince: new Map(), gone: new Map(), told: new Map() };
+  const memory: CollectMemory = { unusedSince: new Map(), gone: new Map(), reported: new Map() };
   return {
     name: "collect",
     watches: watchesOf(memory),
@@ -83,7 +83,7 @@ export function collectController(): Controller {
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined);
       await makeAgain(name, pool, memory, context);
       if (pool !== undefined) await noteRolledOut(pool, context);
-      tellProblems(name, pool, memory, context);
+      reportProblems(name, pool, memory, context);
 
       const now = clock.now();
       noteUsed(rendered, now, memory, caches);
@@ -156,7 +156,7 @@ function noteUsed(
 }
 
 /** When the next quiet time of a config is over, or the next use may have ended. */
-const secondsToNext = (verdicts: readonly Retention[], now: number): number =>
+const secondsToNext = (verdicts: readonly ConfigRetention[], now: number): number =>
   Math.min(
     ...verdicts.flatMap((verdict) =>
       verdict.keep && verdict.because === "quiet" && verdict.until !== undefined ? [(verdict.until - now) / 1000] : [],
@@ -167,27 +167,27 @@ const secondsToNext = (verdicts: readonly Retention[], now: number): number =>
 /**
  * Admission refuses invalid values; values that were stored while admission was off count as absent, which is reported.
  */
-function tellProblems(
+function reportProblems(
   name: string,
   pool: MachineConfigPool | undefined,
-  { told }: CollectMemory,
+  { reported }: CollectMemory,
   { report }: Context,
 ): void {
   const problems = pool === undefined ? [] : poolPolicy(pool).problems;
   const text = problems
     .map(({ path, reason, remedy }) => `${path}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`)
     .join("; ");
-  if (pool !== undefined && text !== "" && told.get(name) !== text)
+  if (pool !== undefined && text !== "" && reported.get(name) !== text)
     report({ about: pool, notice: "PoolAnnotationIgnored", message: text });
-  if (text === "") told.delete(name);
-  else told.set(name, text);
+  if (text === "") reported.delete(name);
+  else reported.set(name, text);
 }
 
 async function remove(
   name: string,
   pool: MachineConfigPool | undefined,
-  going: readonly Retention[],
-  verdicts: readonly Retention[],
+  going: readonly ConfigRetention[],
+  verdicts: readonly ConfigRetention[],
   { unusedSince }: CollectMemory,
   { kube, caches, report, log, signal }: Context,
 ): Promise<void> {
@@ -200,7 +200,7 @@ async function remove(
     try {
       await kube.delete(MachineConfig, { name: verdict.name }, { uid, resourceVersion, signal });
     } catch (error) {
-      // It has changed, or something that this process does not know yet uses it: the next pass decides.
+      // The object has changed, or an object that this process does not know yet uses it: the next pass decides.
       if (!isConflict(error) && !isForbidden(error)) throw error;
       log.info({ pool: name, config: verdict.name, error }, "rendered config not removed now");
       continue;
@@ -230,7 +230,10 @@ async function makeAgain(
     const isTarget = pool?.spec.configuration?.name === config;
     if (users.length > 0 && !isTarget && caches.of(MachineConfig).get(config) === undefined) {
       try {
-        await kube.create(MachineConfig, remade(object, pool?.metadata.uid), { owner: fieldManagers.render, signal });
+        await kube.create(MachineConfig, recreatedConfig(object, pool?.metadata.uid), {
+          owner: fieldManagers.render,
+          signal,
+        });
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;
       }
@@ -246,7 +249,7 @@ async function makeAgain(
   }
 }
 
-/** The part of a pool that decides what is kept for it, or what is reported. */
+/** The part of a pool that decides which configurations are kept and which reports are made. */
 const wantedOf = (pool: MachineConfigPool) => {
   const { policy, problems } = poolPolicy(pool);
   return JSON.stringify([policy.retainedConfigs, policy.retentionQuietSeconds, problems, configsIn(usesOfPool(pool))]);

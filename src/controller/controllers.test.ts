@@ -1,16 +1,29 @@
 import { describe, expect, test } from "vitest";
 import { Harness, updatedPool, version } from "../../test/support/control-plane-harness.ts";
+import { currentGeneratorVersion } from "./run-controller.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { KubeletConfig } from "../api/kinds/kubelet-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, labels, objects, taints } from "../api/names.ts";
+import { fileText } from "../core/render/config-file.ts";
 import { conditionOf } from "../api/schema/object.ts";
 
+const moreThan = (maxPods: number) => ({
+  apiVersion: KubeletConfig.apiVersion,
+  kind: "KubeletConfig",
+  metadata: { name: "pods" },
+  spec: {
+    machineConfigPoolSelector: { matchLabels: { [`${labels.poolPrefix}worker`]: "" } },
+    kubeletConfig: { maxPods },
+  },
+});
+
 describe("base configurations and rendering", () => {
-  test("the ControllerConfig becomes base configurations, and pools are rendered once these are complete [controllers-2]", async () => {
+  test("the controller writes base configurations from the ControllerConfig, and renders pools once they are complete [controllers-2]", async () => {
     const harness = await Harness.make();
     harness.start();
     await harness.pass(5000);
@@ -37,18 +50,43 @@ describe("base configurations and rendering", () => {
     expect(of("RenderDegraded")?.status).toBe("False");
     expect(of("Updated")?.status).toBe("True");
     expect(await harness.events("RenderedConfigGenerated")).toContain(
-      `${target} successfully generated (release version: 1.0.0, controller version: base-1)`,
+      `${target} successfully generated (release version: 1.0.0, controller version: ${currentGeneratorVersion})`,
     );
   });
 
-  test("a base configuration that somebody deletes comes back [controllers-3]", async () => {
+  test("the controller recreates a deleted base configuration [controllers-3]", async () => {
     const { harness, first } = await updatedPool([]);
     await harness.act(() => harness.kube.delete(MachineConfig, { name: "01-worker-kubelet" }));
     await harness.pass(3000);
     expect((await harness.poolStatus("worker")).target).toBe(first);
   });
 
-  test("nothing is rendered from a ControllerConfig of another version [controllers-7]", async () => {
+  test("on a cluster of kubeadm the kubelets keep what kubeadm gives them, also when its ConfigMap is gone [controllers-19]", async () => {
+    const kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 77\n";
+    const { harness } = await updatedPool([]);
+    const key = { name: "kubelet-config", namespace: "kube-system" };
+    await harness.act(() =>
+      harness.kube.create(kubernetes.ConfigMap, {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: key,
+        data: { kubelet },
+      }),
+    );
+    const base = () => harness.act(() => harness.kube.get(MachineConfig, { name: "01-worker-kubelet" }));
+    await harness.pass(700_000);
+    expect(fileText(await base(), "/var/lib/kubelet/config.yaml")).toBe(kubelet);
+    expect(fileText(await base(), "/etc/kubernetes/kubelet.conf")).toBeUndefined();
+    await harness.act(() => harness.kube.create(KubeletConfig, moreThan(64) as never));
+    await harness.pass(3000);
+    const made = await harness.act(() => harness.kube.get(MachineConfig, { name: "99-worker-generated-kubelet" }));
+    expect(fileText(made, "/var/lib/kubelet/config.yaml")).toContain("maxPods: 64\n");
+    await harness.act(() => harness.kube.delete(kubernetes.ConfigMap, key));
+    await harness.pass(700_000);
+    expect(fileText(await base(), "/var/lib/kubelet/config.yaml")).toBe(kubelet);
+  });
+
+  test("the controller renders nothing from a ControllerConfig of another version [controllers-7]", async () => {
     const harness = await Harness.make();
     await harness.act(() =>
       harness.kube.patch(
@@ -78,7 +116,7 @@ describe("base configurations and rendering", () => {
     expect((await harness.poolStatus("worker")).target).toMatch(/^rendered-worker-/);
   });
 
-  test("a member that cannot be rendered degrades its pool only, with field and reason, until it is repaired [controllers-9]", async () => {
+  test("a member that cannot be rendered degrades only its pool, with field and reason, until it is repaired [controllers-9]", async () => {
     const { harness, first } = await updatedPool(["w0"]);
     await harness.act(() => harness.config("99-bad", "worker", {}, { kernelType: "fast" }));
     await harness.pass(2000);
@@ -93,7 +131,33 @@ describe("base configurations and rendering", () => {
     expect((await harness.poolStatus("worker")).of("Degraded")?.status).toBe("False");
   });
 
-  test("a user's configuration that is called rendered is a member like any other", async () => {
+  test("a MachineConfig and a KubeletConfig that are written together are rendered once, and rolled out [controllers-17]", async () => {
+    const { harness } = await updatedPool(["w0"]);
+    const before = (await harness.events("RenderedConfigGenerated")).length;
+    await harness.act(async () => {
+      await harness.kube.create(KubeletConfig, moreThan(64) as never);
+      await harness.config("99-x", "worker", { "/etc/x": "1" });
+    });
+    await harness.pass(3000);
+    expect((await harness.events("RenderedConfigGenerated")).length - before).toBe(1);
+    const { pool } = await harness.poolStatus("worker");
+    for (const name of ["99-worker-generated-kubelet", "99-x"])
+      expect(JSON.stringify(pool?.spec.configuration)).toContain(`"${name}"`);
+  });
+
+  test("a KubeletConfig that is refused holds no pool up [controllers-18]", async () => {
+    const { harness, first } = await updatedPool(["w0"]);
+    await harness.act(async () => {
+      await harness.kube.create(KubeletConfig, moreThan(-1) as never);
+      await harness.config("99-x", "worker", { "/etc/x": "1" });
+    });
+    await harness.pass(3000);
+    const { target, of } = await harness.poolStatus("worker");
+    expect(target).not.toBe(first);
+    expect(of("Degraded")?.status).toBe("False");
+  });
+
+  test("a user's configuration that is named like a rendered one is an ordinary member", async () => {
     const { harness, first } = await updatedPool([]);
     await harness.act(() => harness.config("rendered-x", "worker", { "/etc/x": "1" }));
     await harness.pass(2000);
@@ -102,7 +166,7 @@ describe("base configurations and rendering", () => {
     expect(JSON.stringify(pool?.spec.configuration)).toContain('"rendered-x"');
   });
 
-  test("what running machines could not follow degrades the pool with the member's name, until the administrator allows it [controllers-1]", async () => {
+  test("a change that running machines cannot apply degrades the pool until the administrator allows it [controllers-1]", async () => {
     const { harness, first } = await updatedPool(["w0"]);
     const stretched = {
       config: { ignition: { version: "3.4.0" }, storage: { disks: [{ device: "/dev/vdb", wipeTable: true }] } },
@@ -133,7 +197,7 @@ describe("base configurations and rendering", () => {
     expect(JSON.stringify(allowed.pool?.status?.conditions)).not.toContain("cannot be applied");
   });
 
-  test("the status of a pool follows the administrator's word about what running machines could not follow", async () => {
+  test("a pool's status follows the administrator's override for changes that running machines cannot apply", async () => {
     const { harness } = await updatedPool(["w0"]);
     const allow = (storage: readonly string[]) =>
       harness.act(() =>
@@ -166,7 +230,7 @@ describe("base configurations and rendering", () => {
     expect(await said()).toContain("cannot be applied to running machines: spec.config.storage.disks");
   });
 
-  test("a pool that renders anew says what is different and who brought it; one that waits says so, and keeps its target [controllers-8]", async () => {
+  test("a new rendered config is reported with its changes and members; a waiting pool reports it and keeps its target [controllers-8]", async () => {
     const { harness, first } = await updatedPool(["w0"]);
     await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
     await harness.pass(2000);
@@ -200,7 +264,7 @@ describe("base configurations and rendering", () => {
     });
   });
 
-  test("a pool whose selector would take every MachineConfig is not rendered, and says so [controllers-4]", async () => {
+  test("a pool whose selector matches every MachineConfig is not rendered, and reports it [controllers-4]", async () => {
     const harness = await Harness.make();
     await harness.act(() => harness.pool("all", { machineConfigSelector: {} }));
     harness.start();
@@ -213,7 +277,7 @@ describe("base configurations and rendering", () => {
     );
   });
 
-  test("members that come, change, go or are relabelled render their pools anew; what is not merged does not [controllers-6]", async () => {
+  test("an added, changed, removed or relabelled member re-renders its pools; other metadata does not [controllers-6]", async () => {
     const { harness, first } = await updatedPool([]);
     const targets = async () =>
       [(await harness.poolStatus("worker")).target, (await harness.poolStatus("master")).target] as const;
@@ -247,7 +311,7 @@ describe("base configurations and rendering", () => {
     expect(await targets()).toEqual([first, master]);
   });
 
-  test("a rendered config that was deleted while a pool needs it is made again [controllers-10]", async () => {
+  test("the controller recreates a deleted rendered config that a pool needs [controllers-10]", async () => {
     const { harness, first } = await updatedPool([]);
     await harness.act(() => harness.kube.delete(MachineConfig, { name: first }));
     await harness.pass(2000);
@@ -263,7 +327,7 @@ describe("roll-out", () => {
     expect(Object.values(await harness.desired("worker")).filter((desired) => desired !== first)).toHaveLength(1);
   });
 
-  test("machines get the target one after the other, and the pool tells the story [controllers-14]", async () => {
+  test("machines get the target one by one, and the pool reports the roll-out [controllers-14]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     expect((await harness.poolStatus("worker")).of("Updated")).toMatchObject({
       status: "True",
@@ -306,7 +370,7 @@ describe("roll-out", () => {
     expect(described?.metadata.ownerReferences?.[0]).toMatchObject({ kind: "Node", name: "w0" });
   });
 
-  test("an answer that is lost does not cost a second machine [controllers-15]", async () => {
+  test("a lost answer takes no second machine out of service [controllers-15]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
     let lost = 0;
     harness.intercept = (handler) => async (request, signal) => {
@@ -324,7 +388,7 @@ describe("roll-out", () => {
     expect(Object.values(await harness.desired("worker")).filter((desired) => desired !== first)).toHaveLength(1);
   });
 
-  test("a machine whose write never arrived is given its target again [controllers-16]", async () => {
+  test("a machine whose write was lost gets its target again [controllers-16]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     let lost = 0;
     harness.intercept = (handler) => async (request, signal) => {
@@ -340,7 +404,7 @@ describe("roll-out", () => {
     expect(await harness.desired("worker")).toEqual({ w0: target, w1: first });
   });
 
-  test("a paused pool renders and gives nobody anything [controllers-12]", async () => {
+  test("a paused pool renders but updates no machine [controllers-12]", async () => {
     const { harness, first } = await updatedPool(["w0"]);
     await harness.act(() =>
       harness.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }),
@@ -358,7 +422,7 @@ describe("roll-out", () => {
     expect(await harness.desired("worker")).toEqual({ w0: target });
   });
 
-  test("machines of the control plane are told whether they are the only one [controllers-13]", async () => {
+  test("an annotation says whether a control-plane machine is the only one [controllers-13]", async () => {
     const harness = await Harness.make();
     await harness.act(() => harness.node("m0", "master"));
     harness.start();
@@ -372,7 +436,7 @@ describe("roll-out", () => {
     expect(Object.values(await harness.desired("master")).filter((desired) => desired !== "")).toHaveLength(1);
   });
 
-  test("heartbeats of kubelets cause no write [controllers-11]", async () => {
+  test("kubelets' heartbeats cause no write [controllers-11]", async () => {
     const { harness } = await updatedPool(["w0", "w1"]);
     await harness.pass(5000);
     let writes = 0;

@@ -124,7 +124,7 @@ describe("drain", () => {
     expect(await applied(harness)).toBe("uncordon-x");
   });
 
-  test("a budget holds a drain back; the reason is told, and lifting it lets the drain go on at once [drain-controller-7]", async () => {
+  test("a budget blocks a drain; the reason is reported, and relaxing the budget continues the drain at once [drain-controller-7]", async () => {
     const harness = await withPod();
     await keep(harness, "web");
     await ask(harness, "drain-x");
@@ -144,7 +144,7 @@ describe("drain", () => {
     expect(await applied(harness)).toBe("drain-x");
   });
 
-  test("a pod that leaves lets the drain go on at once, and progress is counted [drain-controller-6]", async () => {
+  test("a leaving pod continues the drain at once, and progress is counted [drain-controller-6]", async () => {
     const harness = await withPod();
     await keep(harness, "web");
     await run(harness, pod("a", "w0", "other"), pod("b", "w0", "other"));
@@ -156,7 +156,7 @@ describe("drain", () => {
     expect(await applied(harness)).toBe("drain-x");
   });
 
-  test("before the first cordon it is asked which pods would go, and told what will hold the drain [drain-controller-4]", async () => {
+  test("before the first cordon, dry-run evictions report what will block the drain [drain-controller-4]", async () => {
     const harness = await withPod();
     await keep(harness, "web", { spec: { maxUnavailable: 0 } });
     await run(
@@ -181,7 +181,7 @@ describe("drain", () => {
     expect(await exists(harness, "alone")).toBe(false);
   });
 
-  test("a drain that meets nothing worth telling has no forecast [drain-controller-5]", async () => {
+  test("a drain without obstacles has no forecast [drain-controller-5]", async () => {
     const harness = await withPod();
     await ask(harness, "drain-x");
     await harness.pass(2000);
@@ -189,7 +189,7 @@ describe("drain", () => {
     expect(await harness.events("DrainForecast")).toEqual([]);
   });
 
-  test("a pod that is held by its finalizers is named with them once its time is over [drain-controller-9]", async () => {
+  test("a pod that its finalizers hold is named with them after its grace period [drain-controller-9]", async () => {
     const harness = await withPod();
     await run(harness, pod("held", "w0", "other", { metadata: { finalizers: ["example.com/wait"] } }));
     await ask(harness, "drain-x");
@@ -210,7 +210,7 @@ describe("drain", () => {
     expect(await applied(harness)).toBe("drain-x");
   });
 
-  test("after the pool's deadline the drain says so, and still forces nothing [drain-controller-10]", async () => {
+  test("a drain past the pool's deadline reports it and forces nothing [drain-controller-10]", async () => {
     const harness = await withPod();
     await policy(harness, { [annotations.drainDeadlineSeconds]: "60" });
     await keep(harness, "web");
@@ -221,7 +221,7 @@ describe("drain", () => {
     expect(await exists(harness, "web-1")).toBe(true);
   });
 
-  test("the deadline counts on when another process takes over in the middle of a drain [drain-controller-15]", async () => {
+  test("the deadline keeps counting when another process takes over a drain [drain-controller-15]", async () => {
     const { harness, process } = await updatedPool(["w0"]);
     await run(harness, pod("web-1", "w0", "web"));
     await policy(harness, { [annotations.drainDeadlineSeconds]: "60" });
@@ -234,7 +234,7 @@ describe("drain", () => {
     await harness.pass(25_000);
     expect(await drained(harness)).toMatchObject({ reason: "DrainDeadlineExceeded" });
     expect((await harness.events("DrainBlocked")).length).toBe(1);
-    // A third one in the middle of what comes then tells nothing twice.
+    // A third process that takes over midway reports nothing twice.
     await harness.act(() =>
       harness.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
     );
@@ -242,7 +242,7 @@ describe("drain", () => {
     expect(await applied(harness)).toBe("drain-x");
   });
 
-  test("a policy of skipping puts the node back into service, says so on it, and leaves the request unconfirmed [drain-controller-11]", async () => {
+  test("a skip policy returns the node to service, annotates it, and leaves the request unanswered [drain-controller-11]", async () => {
     const harness = await withPod();
     await policy(harness, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
     await keep(harness, "web");
@@ -274,7 +274,7 @@ describe("drain", () => {
     expect(drainSkipped(await harness.node_("w0"))).toBeUndefined();
   });
 
-  test("a node whose drain is skipped gives its place to the next one, and is tried again after its pause [drain-controller-12]", async () => {
+  test("a node whose drain was skipped gives its place to the next one, and is retried after a pause [drain-controller-12]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     await run(harness, pod("web-1", "w0", "web"));
     await policy(harness, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
@@ -294,7 +294,7 @@ describe("drain", () => {
     await harness.act(() => harness.finish("w1"));
     await harness.pass(60_000);
     expect((await harness.node_("w0")).spec?.unschedulable).toBeUndefined();
-    // Five minutes after it was skipped it is its turn again, and nothing blocks it any more.
+    // Five minutes after it was skipped, the machine gets its turn again, and nothing blocks it now.
     await harness.act(() =>
       harness.kube.delete(kubernetes.PodDisruptionBudget, { name: "keep-web", namespace: "default" }),
     );
@@ -304,7 +304,7 @@ describe("drain", () => {
     expect(drainSkipped(await harness.node_("w0"))).toBeUndefined();
   });
 
-  test("a cordon that fails is tried again, and nothing is evicted before it stands [drain-controller-3]", async () => {
+  test("a failed cordon is retried, and nothing is evicted before it succeeds [drain-controller-3]", async () => {
     const harness = await withPod();
     let refused = 0;
     const heard = overhear(harness, ({ method, target }) =>
@@ -335,7 +335,7 @@ describe("drain", () => {
     expect(await applied(harness)).toBe("drain-x");
   });
 
-  test("what is no drain request is left alone, and said [drain-controller-18]", async () => {
+  test("an invalid drain request is ignored [drain-controller-18]", async () => {
     const harness = await withPod();
     await ask(harness, "dance-x");
     await harness.pass(5000);
@@ -344,7 +344,7 @@ describe("drain", () => {
     expect(await applied(harness)).toBeUndefined();
   });
 
-  test("a cordon of somebody else outlives a skipped drain [drain-controller-13]", async () => {
+  test("a foreign cordon survives a skipped drain [drain-controller-13]", async () => {
     const harness = await withPod();
     await policy(harness, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "skip" });
     await keep(harness, "web");
@@ -355,7 +355,7 @@ describe("drain", () => {
     expect((await harness.node_("w0")).spec?.unschedulable).toBe(true);
   });
 
-  test("a policy of force deletes what it names, and nothing else; each pod is told [drain-controller-14]", async () => {
+  test("a force policy deletes only what it names, and reports each pod [drain-controller-14]", async () => {
     const harness = await withPod();
     await policy(harness, { [annotations.drainDeadlineSeconds]: "60", [annotations.drainAfterDeadline]: "force: pdb" });
     await keep(harness, "web");
@@ -380,7 +380,7 @@ describe("drain", () => {
     ]);
     expect(await harness.events("DrainForced")).toEqual([
       expect.stringMatching(
-        /^pod default\/web-1 by PodDisruptionBudget default\/keep-web \(.*\) is deleted: its node has drained for 6\d s, and the policy of pool worker says so$/,
+        /^pod default\/web-1 by PodDisruptionBudget default\/keep-web \(.*\) is deleted: its node has drained for 6\d s, and the policy of pool worker requires it$/,
       ),
     ]);
     expect((await drained(harness))?.message).toContain(
@@ -392,7 +392,7 @@ describe("drain", () => {
     expect(await applied(harness)).toBe("drain-x");
   });
 
-  test("no drain waits behind another: of fifty, with 30 that a slow server holds and 19 that budgets hold, the last ends at once [drain-controller-8]", async () => {
+  test("the last of fifty drains ends at once while a slow server holds 30 and budgets hold 19 [drain-controller-8]", async () => {
     const names = Array.from({ length: 50 }, (_, index) => `w${index}`);
     const { harness } = await updatedPool(names);
     const { intercept } = harness;
@@ -416,7 +416,7 @@ describe("drain", () => {
     expect(await applied(harness, "w48")).toBeUndefined();
   }, 30_000);
 
-  test("pods are watched node by node and budgets while one of them blocks: nothing reads all pods of a cluster [drain-controller-17]", async () => {
+  test("the controller watches pods by node, and budgets only while one blocks; it never reads all pods [drain-controller-17]", async () => {
     const { harness } = await updatedPool(["w0", "w1"]);
     await run(harness, pod("web-1", "w0", "web"), pod("other", "w1", "web"));
     // By label the node controller knows the few pods of etcd and of our own.
@@ -444,12 +444,12 @@ describe("drain", () => {
     await harness.pass(2000);
     expect(await applied(harness)).toBe("drain-x");
     heard.length = 0;
-    // Nothing drains any more: no watch is opened again when the last one would have ended.
+    // No machine drains: no watch is opened again when the last one would have ended.
     await harness.pass(3_600_000);
     expect(heard).toEqual([]);
   });
 
-  test("a cordon of an administrator stays when ours is not needed [drain-controller-2]", async () => {
+  test("an administrator's cordon stays when the suite's is lifted [drain-controller-2]", async () => {
     const harness = await withPod();
     await harness.act(() =>
       harness.kube.patch(kubernetes.Node, { name: "w0" }, { type: "merge", body: { spec: { unschedulable: true } } }),
@@ -463,7 +463,7 @@ describe("drain", () => {
     expect(await applied(harness)).toBe("uncordon-x");
   });
 
-  test("a drained node that somebody puts back is drained again before its daemon may go on [drain-controller-16]", async () => {
+  test("a drained node that is uncordoned is drained again before its daemon continues [drain-controller-16]", async () => {
     const harness = await withPod();
     await ask(harness, "drain-x");
     await harness.pass(2000);
@@ -484,7 +484,7 @@ describe("drain", () => {
   });
 });
 
-test("a pod that builds an OS image is let finish, ten minutes at most; everything else leaves meanwhile [drain-controller-19]", async () => {
+test("a pod that builds an OS image gets ten minutes to finish; all other pods leave meanwhile [drain-controller-19]", async () => {
   const { harness } = await updatedPool(["w0"]);
   const build = { metadata: { labels: { [labels.ephemeralBuildObject]: "" } } };
   await run(harness, pod("web-1", "w0", "web"), pod("build-1", "w0", "build", build));

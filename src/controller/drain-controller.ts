@@ -52,15 +52,15 @@ interface WatchSet {
   readonly budgets: WatchesOnDemand<PodDisruptionBudget>;
   /** Nodes that a budget blocks. */
   readonly blocked: Set<string>;
-  /** What was reported of a drain, and when (monotonic milliseconds): losing it costs one more write. */
-  readonly told: Map<string, { readonly what: string; readonly at: number }>;
+  /** The last report of a drain and its time (monotonic milliseconds); a restart costs one more write. */
+  readonly reported: Map<string, { readonly what: string; readonly at: number }>;
 }
 const allBudgets = "all";
 
 /**
  * Takes machines out of service and puts them back, as their daemons request by annotation. The state of a drain is on
  * the objects alone: a new process continues from there. Pods leave by eviction, and never against their budget unless
- * the pool's policy names it. Every drain has a worker of its own, so that none waits for another.
+ * the pool's policy names it. Every drain has its own worker, so that none waits for another.
  */
 export function drainController(): Controller {
   let watchSet: WatchSet | undefined;
@@ -138,7 +138,7 @@ function watchSetOf(
       onChange: () => blocked.forEach((node) => add(node)),
     }),
     blocked,
-    told: new Map(),
+    reported: new Map(),
   };
 }
 
@@ -160,9 +160,9 @@ const drainingNodes = (caches: Caches, pool: MachineConfigPool) =>
     .map(({ metadata }) => metadata.name);
 
 /** Nothing needs to watch this node any more. */
-function rest(name: string, { pods, budgets, blocked, told }: WatchSet): void {
+function rest(name: string, { pods, budgets, blocked, reported }: WatchSet): void {
   pods.close(name);
-  told.delete(name);
+  reported.delete(name);
   blocked.delete(name);
   if (blocked.size === 0) budgets.close(allBudgets);
 }
@@ -183,7 +183,7 @@ async function evictEach(pods: readonly Pod[], context: Context, dryRun = false)
 }
 
 const podsOn = async (name: string, { kube, signal }: Context): Promise<readonly Pod[]> =>
-  (await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal })).items;
+  (await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal, keep: trimPod })).items;
 
 /** The budgets of the namespaces of some pods, as the server has them now. */
 async function budgetsFor(
@@ -193,7 +193,7 @@ async function budgetsFor(
   const namespaces = [...new Set(blocked.flatMap(({ pod }) => pod.metadata.namespace ?? []))].sort();
   return (
     await eachAtOnce(namespaces, requestsAtOnce, (namespace) =>
-      kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal }),
+      kube.list(kubernetes.PodDisruptionBudget, { namespace }, { signal, keep: trimBudget }),
     )
   ).flatMap(({ items }) => items);
 }
@@ -244,8 +244,8 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
       const removed = null as unknown as string;
       // A drain that was put back into service half-way is still the same drain; a completed one starts anew.
       const began = anew ? undefined : drainBegan(object);
-      // An earlier drain's "done" must not stand beside this cordon: the daemon would take it for the result of this
-      // one.
+      // Remove an earlier drain's "done" together with this cordon: the daemon would mistake it for the result of this
+      // drain.
       return {
         metadata: {
           name,
@@ -263,7 +263,7 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
   );
   if (written === undefined || drainStep(written).do !== "evict") return undefined;
   reportCordon(written, anew, context);
-  tellBeginning(written, forecast?.plan, forecast?.said, context);
+  reportBeginning(written, forecast?.plan, forecast?.said, context);
   return written;
 }
 
@@ -291,7 +291,7 @@ const beganNote = (request: string, at: string, plan: DrainPlan | undefined) =>
 const updateOf = (request: string) =>
   ({ chapter: "Update", run: parseDrainRequest(request)?.config ?? request }) as const;
 
-function tellBeginning(
+function reportBeginning(
   node: Node,
   plan: DrainPlan | undefined,
   foreseen: string | undefined,
@@ -345,9 +345,9 @@ async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Nod
       mark: "end",
       level: "boundary",
       reason: "Cordoned",
-      message: "somebody else had cordoned it already",
+      message: "it was already cordoned",
     });
-    tellBeginning(written, plan, undefined, context);
+    reportBeginning(written, plan, undefined, context);
   }
   return written;
 }
@@ -462,7 +462,7 @@ function reportHeld(
   const { name } = node.metadata;
   const before = conditionOf(caches.of(MachineConfigNode).get(name)?.status?.conditions, types.drained);
   if (before?.status === "Unknown" && before.reason === reason) return;
-  const goesOn = forces ? "it overrides what the pool's policy names" : "it goes on without force";
+  const goesOn = forces ? "it overrides what the pool's policy names" : "it continues without force";
   report({
     about: node,
     book: `node/${name}`,
@@ -491,9 +491,9 @@ async function reportProgress(
     blocked.map(({ pod }) => pod.metadata.uid),
     leaving.filter((pod) => whyStuck(pod, clock.now()) !== undefined).map(({ metadata }) => metadata.uid),
   ]);
-  const last = watchSet.told.get(name);
+  const last = watchSet.reported.get(name);
   if (last?.what !== what || clock.monotonic() - last.at >= progressMs) {
-    watchSet.told.set(name, { what, at: clock.monotonic() });
+    watchSet.reported.set(name, { what, at: clock.monotonic() });
     await say(name, [cordonedPhase(name), { type: types.drained, status: "Unknown", reason, message }], context);
   }
   log.debug({ node: name, blocked: blocked.length, leaving: leaving.length }, "draining");
@@ -502,10 +502,10 @@ async function reportProgress(
 async function force(
   node: Node,
   { pod }: BlockedPod,
-  told: { readonly pool: string; readonly seconds: number; readonly what: string },
+  pending: { readonly pool: string; readonly seconds: number; readonly what: string },
   { kube, report, signal }: Context,
 ): Promise<void> {
-  const text = `${told.what} is deleted: its node has drained for ${Math.round(told.seconds)} s, and the policy of pool ${told.pool} says so`;
+  const text = `${pending.what} is deleted: its node has drained for ${Math.round(pending.seconds)} s, and the policy of pool ${pending.pool} requires it`;
   report({
     about: node,
     book: `node/${node.metadata.name}`,
@@ -712,7 +712,7 @@ async function reportUncordon(
   const how = ended.remedy
     ? "back in service"
     : isCordoned
-      ? "the cordon of somebody else stays"
+      ? "a cordon that is not ours stays"
       : "in service as it was";
   context.report({
     about: ended.remedy ? node : undefined,

@@ -119,7 +119,7 @@ async function layeredPool(machines: readonly string[]) {
 }
 
 describe("a pool whose machines boot images", () => {
-  test("nothing is given before there is an image, then configuration, image and content mode come in one patch under both names [controller-image-roll-out-1]", async () => {
+  test("machines get configuration, image and content mode in one patch once the image exists [controller-image-roll-out-1]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     await setPool(harness, withoutCanary, { maxUnavailable: 2 });
     const build = builder(harness);
@@ -156,7 +156,7 @@ describe("a pool whose machines boot images", () => {
     });
   });
 
-  test("rendering does not know of images: a pool that opts in keeps its rendered configuration, byte for byte [controller-image-roll-out-2]", async () => {
+  test("a pool that opts in keeps its rendered configuration, byte for byte [controller-image-roll-out-2]", async () => {
     const { harness, first } = await updatedPool(["w0"]);
     const rendered = () => harness.act(() => harness.kube.get(MachineConfig, { name: first }));
     const before = await rendered();
@@ -177,7 +177,7 @@ describe("a pool whose machines boot images", () => {
   });
 
   test.for([3, 11, 29])(
-    "whatever is asked for, a node's image is written under both names, together with its configuration and the content mode (seed %i) [controller-image-roll-out-3]",
+    "every request writes a node's image under both names, with configuration and content mode (seed %i) [controller-image-roll-out-3]",
     async (seed) => {
       const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
       const patches: Readonly<Record<string, string | null>>[] = [];
@@ -219,7 +219,7 @@ describe("a pool whose machines boot images", () => {
     },
   );
 
-  test("a configuration waits for its image, and a build that failed says so and leaves every machine what it has [controller-image-roll-out-5]", async () => {
+  test("a configuration waits for its image; a failed build is reported and changes no machine [controller-image-roll-out-5]", async () => {
     const { harness, first, build } = await layeredPool(["w0", "w1"]);
     await harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
     await harness.pass(2000);
@@ -240,7 +240,7 @@ describe("a pool whose machines boot images", () => {
     expect(Object.values(await harness.desired("worker"))).toEqual([first, first]);
   });
 
-  test("going out takes all three annotations away in the patch of the configuration, and the pool says that it goes back to stock", async () => {
+  test("an opt-out removes all three annotations with the configuration's patch, and the pool reports the return to stock", async () => {
     const { harness, first } = await layeredPool(["w0", "w1"]);
     await setPool(harness, { [annotations.layeringEnabled]: "false" }, { maxUnavailable: 1 });
     await harness.pass(2000);
@@ -261,7 +261,7 @@ describe("a pool whose machines boot images", () => {
     expect((await harness.node_("w1")).metadata.annotations).not.toHaveProperty(annotations.currentImage);
   });
 
-  test("a user's MachineOSConfig that is deleted by mistake and made again within the grace moves no machine", async () => {
+  test("a MachineOSConfig that is deleted and recreated within the grace period moves no machine", async () => {
     const { harness } = await layeredPool(["w0"]);
     await harness.act(() =>
       harness.kube.patch(
@@ -278,7 +278,7 @@ describe("a pool whose machines boot images", () => {
     expect(imagesOf(await harness.node_("w0"))).toEqual([undefined, undefined, undefined]);
   });
 
-  test("a grace that is longer than a day is a day for the machines too", async () => {
+  test("a grace period of more than a day counts as a day for the machines too", async () => {
     const { harness } = await layeredPool(["w0"]);
     await harness.act(() =>
       harness.kube.apply(
@@ -304,7 +304,7 @@ describe("a pool whose machines boot images", () => {
     expect(imagesOf(await harness.node_("w0"))).toEqual([image("a"), image("a"), "full"]);
   });
 
-  test("the first image of a pool goes to one machine, and to the others when that has kept well; one that fails keeps it to itself [controller-image-roll-out-7]", async () => {
+  test("a pool's first image goes to a canary, and to the others after the canary stayed healthy [controller-image-roll-out-7]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
     await setPool(harness, { [annotations.canarySeconds]: "60" }, { maxUnavailable: 3 });
     const build = builder(harness);
@@ -360,15 +360,15 @@ describe("a pool whose machines boot images", () => {
       ),
     );
     await harness.pass(50_000);
-    // A machine that is broken gets its repair and proves nothing by it: a healthy one goes first as well.
+    // A broken machine gets its repair, but that proves nothing: a healthy machine still goes first.
     expect(await given()).toEqual(["w0", "w1"]);
     expect((await harness.poolStatus("worker")).of("Updating")?.message).toContain("w0, w1 go first");
     await harness.pass(15_000);
     expect(await given()).toEqual(["w0", "w1", "w2"]);
-    expect(await harness.events("CanaryPassed")).toEqual([`w0 kept well with ${first}: the others follow`]);
+    expect(await harness.events("CanaryPassed")).toEqual([`w0 stayed healthy with ${first}: the others follow`]);
   });
 
-  test("the moment that the first machine has proven itself is not missed while something else is being written", async () => {
+  test("the end of the canary's trial is noticed during other writes", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     await setPool(harness, { [annotations.canarySeconds]: "3" });
     const build = builder(harness);
@@ -413,7 +413,7 @@ describe("a pool whose machines boot images", () => {
     expect(imagesOf(await harness.node_("w1"))).toEqual([image("a"), image("a"), "full"]);
   });
 
-  test("a machine that joins while the image is being made starts on the stock OS", async () => {
+  test("a machine that joins during the build starts on the stock OS", async () => {
     const { harness, first, build } = await layeredPool(["w0"]);
     await build.begin("worker-2", first);
     await harness.act(() => harness.node("w1", "worker"));
@@ -428,7 +428,22 @@ describe("a pool whose machines boot images", () => {
     expect(imagesOf(await harness.node_("w1"))).toEqual([image("b"), image("b"), "full"]);
   });
 
-  test("where all pools were opted in at once, the control plane gets its first image when the workers have theirs [controller-image-roll-out-4]", async () => {
+  test("a pool that opts in by label reports at once what it waits for, and is not updated [controller-image-roll-out-8]", async () => {
+    const { harness } = await updatedPool(["w0"]);
+    await harness.act(() =>
+      harness.kube.patch(
+        MachineConfigPool,
+        { name: "worker" },
+        { type: "merge", body: { metadata: { labels: { [annotations.layeringEnabled]: "" } } } },
+      ),
+    );
+    await harness.pass(2000);
+    const { of } = await harness.poolStatus("worker");
+    expect(of("Updated")?.status).toBe("False");
+    expect(of("Updating")).toMatchObject({ status: "True", reason: "WaitingForBuild" });
+  });
+
+  test("the control plane gets its first image after the workers when all pools opt in at once [controller-image-roll-out-4]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     await harness.act(() => harness.config("50-master", "master", { "/etc/m": "1" }));
     await harness.pass(2000);
@@ -464,7 +479,7 @@ describe("a pool whose machines boot images", () => {
     expect(imagesOf(await harness.node_("m0"))).toEqual([image("b"), image("b"), "full"]);
   });
 
-  test("a paused pool builds, gives nothing, and says that its image is not ready [controller-image-roll-out-6]", async () => {
+  test("a paused pool builds, assigns nothing, and reports that its image is not ready [controller-image-roll-out-6]", async () => {
     const { harness, first, build } = await layeredPool(["w0"]);
     await setPool(harness, {}, { paused: true });
     await build.begin("worker-2", first);

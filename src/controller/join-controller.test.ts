@@ -1,12 +1,23 @@
+import { X509Certificate } from "node:crypto";
 import { onTestFinished, describe, expect, test } from "vitest";
 import { type TestCluster, skippableClock, startCluster } from "../../test/support/controllers-harness.ts";
+import type { UserInfo } from "../apiserver/schema/contract.ts";
 import { type CertificateSigningRequest, kubernetes } from "../api/foreign/kubernetes.ts";
+import { openshift } from "../api/foreign/openshift.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
-import { annotations, joinNamespace, namespace, nodeIdentity, objects, signers } from "../api/names.ts";
+import {
+  annotations,
+  joinNamespace,
+  machineNamespace,
+  namespace,
+  nodeIdentity,
+  objects,
+  signers,
+} from "../api/names.ts";
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { certificateAuthority, requestCertificate } from "../kube/certificates.ts";
 import { runControllers } from "../kube/controller.ts";
@@ -15,6 +26,7 @@ import { silentLogger } from "../ports/logger.ts";
 import { systemRandom } from "../ports/node/index.ts";
 import { memoryJournal } from "../ports/journal.ts";
 import { bindingController, placeController } from "./binding-controller.ts";
+import { DecisionMeter } from "../core/metrics/decision-meter.ts";
 import { joinController } from "./join-controller.ts";
 
 const bootstrapper = (pool: string) => ({
@@ -72,10 +84,33 @@ async function allow(
   } as never);
 }
 
+/** The machine API, as far as its objects are stored and served. */
+const serveMachines = (kube: KubeClient) =>
+  kube.create(kubernetes.CustomResourceDefinition, {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: "machines.machine.openshift.io" },
+    spec: {
+      group: "machine.openshift.io",
+      scope: "Namespaced",
+      names: { plural: "machines", singular: "machine", kind: "Machine", listKind: "MachineList" },
+      versions: [
+        {
+          name: "v1beta1",
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+        },
+      ],
+    },
+  } as never);
+
 interface JoinHarness extends TestCluster {
+  /** How many requests were decided so. */
+  decidedSoFar(verdict: string, reason: string): number | undefined;
   /** Asks for a certificate as somebody. */
   ask(
-    who: { readonly name: string; readonly groups: readonly string[] },
+    who: UserInfo,
     name: string,
     more?: {
       readonly node?: string;
@@ -89,14 +124,17 @@ interface JoinHarness extends TestCluster {
   decided(name: string): Promise<CertificateSigningRequest["status"]>;
   /** A configuration of the pool was served. */
   serve(pool: string, spec?: Partial<JoinPlace["spec"]>): Promise<string>;
-  /** Resolves once the controller says of a request that it waits, and why. */
+  /** Resolves once the controller reports that a request waits, and why. */
   waits(name: string, reason: string): Promise<string>;
   binding(name: string): Promise<NodeBinding | undefined>;
+  /** Signs an approved request for a client certificate in the place of the cluster's signer. */
+  sign(name: string, lifeSeconds: number): Promise<void>;
 }
 
-async function joinHarness(): Promise<JoinHarness> {
+/** @param signs whether the cluster's signer is up. */
+async function joinHarness({ signs = true } = {}): Promise<JoinHarness> {
   const authority = await certificateAuthority({ name: "ca", clock: skippableClock(), random: systemRandom });
-  const cluster = await startCluster({ controllers: { authority } });
+  const cluster = await startCluster({ controllers: signs ? { authority } : {} });
   const { kube, clock } = cluster;
   for (const kind of [MachineConfigPool, ControllerConfig, JoinPlace, NodeBinding, ProvisioningToken])
     await kube.create(kubernetes.CustomResourceDefinition, kind.crd() as never);
@@ -112,15 +150,17 @@ async function joinHarness(): Promise<JoinHarness> {
     rule("machineconfiguration.openshift.io", ["machineconfigpools", "controllerconfigs"], ["list", "watch"]),
     rule("machineconfiguration.openshift.io", ["provisioningtokens", "joinplaces"], ["list", "watch", "delete"]),
     rule("machineconfiguration.openshift.io", ["nodebindings"], ["list", "watch", "create", "patch", "delete"]),
-    rule("", ["services"], ["list", "watch"]),
+    rule("", ["services", "namespaces"], ["list", "watch"]),
     rule("", ["nodes"], ["list", "watch", "patch"]),
     rule("", ["events"], ["create", "patch"]),
+    rule("machine.openshift.io", ["machines"], ["list"]),
   ]);
+  const decisions = new DecisionMeter();
   const ending = new AbortController();
   const ports = { clock, random: systemRandom, log: silentLogger, journal: memoryJournal() };
   const own = cluster.as(controllerUser);
   const running = runControllers(
-    [joinController(), bindingController(), placeController()],
+    [joinController(decisions), bindingController(), placeController()],
     {
       ...ports,
       kube: own,
@@ -134,8 +174,12 @@ async function joinHarness(): Promise<JoinHarness> {
     await running;
   });
   return Object.assign(cluster, {
+    decidedSoFar: (verdict: string, reason: string) =>
+      decisions
+        .families()[0]
+        ?.samples.find(({ labels }) => labels["verdict"] === verdict && labels["reason"] === reason)?.value,
     async ask(
-      who: { readonly name: string; readonly groups: readonly string[] },
+      who: UserInfo,
       name: string,
       {
         node = "w9",
@@ -185,6 +229,21 @@ async function joinHarness(): Promise<JoinHarness> {
       return events.find((event) => event.reason === reason && event.involvedObject.name === name)?.message ?? "";
     },
     binding: (name: string) => kube.get(NodeBinding, { name }),
+    async sign(name: string, lifeSeconds: number) {
+      const spec = (await kube.get(kubernetes.CertificateSigningRequest, { name }))?.spec;
+      const certificate = await authority.sign({
+        request: atob(spec?.request ?? ""),
+        commonName: spec?.username ?? "",
+        organizations: [nodeIdentity.group],
+        dnsNames: [],
+        ipAddresses: [],
+        usages: spec?.usages ?? [],
+        lifeSeconds,
+      });
+      const body = { status: { certificate: btoa(certificate ?? "") } };
+      const key = { subresource: "status" } as const;
+      await kube.patch(kubernetes.CertificateSigningRequest, { name }, { type: "merge", body }, key);
+    },
     async decided(name: string) {
       return (
         await cluster.until(
@@ -197,11 +256,14 @@ async function joinHarness(): Promise<JoinHarness> {
   });
 }
 
+const newRequest = (node: string) =>
+  requestCertificate({ commonName: `system:node:${node}`, organizations: [nodeIdentity.group] });
+
 const eventsOf = async ({ kube }: TestCluster, name: string) =>
   (await kube.list(kubernetes.Event, {}, {})).items.filter(({ involvedObject }) => involvedObject.name === name);
 
 describe("machines that join", () => {
-  test("get their certificate, the labels of their pool, and then one to serve with [join-controller-1]", async () => {
+  test("get a client certificate, the labels of their pool, and then a serving certificate [join-controller-1]", async () => {
     const harness = await joinHarness();
     await harness.serve("infra", { addresses: ["10.0.0.9"] });
     await harness.ask(bootstrapper("infra"), "first");
@@ -258,7 +320,7 @@ describe("machines that join", () => {
       (object) => object?.status?.certificate !== undefined,
     );
 
-    // Whoever takes a label away afterwards means it.
+    // A label that is removed afterwards was removed on purpose.
     await harness.kube.patch(
       kubernetes.Node,
       { name: "w9" },
@@ -271,7 +333,7 @@ describe("machines that join", () => {
     ]);
   });
 
-  test("are told why not, and are let in as soon as nothing speaks against it [join-controller-2]", async () => {
+  test("are denied with a reason, and admitted once the reason is gone [join-controller-2]", async () => {
     const harness = await joinHarness();
     await harness.kube.create(kubernetes.Node, {
       apiVersion: "v1",
@@ -296,7 +358,7 @@ describe("machines that join", () => {
     expect((await harness.decided("again"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
   });
 
-  test("are denied what nobody may have [join-controller-3]", async () => {
+  test("are denied names that no machine may have [join-controller-3]", async () => {
     const harness = await joinHarness();
     await harness.ask(bootstrapper("worker"), "greedy", { organization: "system:masters" });
     expect((await harness.decided("greedy"))?.conditions?.[0]).toMatchObject({ type: "Denied", reason: "Malformed" });
@@ -311,7 +373,29 @@ describe("machines that join", () => {
     ).toEqual(["Warning"]);
   });
 
-  test("each served configuration lets one new name in, and others wait for theirs [join-controller-4]", async () => {
+  test("are counted once each by verdict and reason; the count of denials starts at zero [join-controller-11]", async () => {
+    const harness = await joinHarness();
+    expect(harness.decidedSoFar("deny", "Malformed")).toBe(0);
+    await harness.ask(bootstrapper("worker"), "greedy", { organization: "system:masters" });
+    await harness.decided("greedy");
+    await harness.ask(bootstrapper("worker"), "early");
+    await harness.untilAll(kubernetes.Event, {}, (events) =>
+      events.some(({ reason, involvedObject }) => reason === "NoPlace" && involvedObject.name === "early"),
+    );
+    await harness.serve("worker");
+    await harness.decided("early");
+    await harness.untilAll(kubernetes.Event, {}, (events) => events.some(({ reason }) => reason === "NodeJoins"));
+    expect(
+      [
+        ["deny", "Malformed"],
+        ["deny", "NotItsOwn"],
+        ["wait", "NoPlace"],
+        ["approve", "NodeJoins"],
+      ].map(([verdict = "", reason = ""]) => harness.decidedSoFar(verdict, reason)),
+    ).toEqual([1, 0, 1, 1]);
+  });
+
+  test("enter with one new name for each served configuration; others wait for theirs [join-controller-4]", async () => {
     const harness = await joinHarness();
     await harness.serve("worker");
     await harness.serve("master");
@@ -325,7 +409,7 @@ describe("machines that join", () => {
     expect((await harness.binding("w1"))?.spec.place).not.toBe((await harness.binding("w2"))?.spec.place);
   });
 
-  test("a pool that comes later lets its machines in; requests of others are never touched [join-controller-5]", async () => {
+  test("are admitted by a pool created later; other users' requests are never decided [join-controller-5]", async () => {
     const harness = await joinHarness();
     await allow(harness.kube, "bootstrap-late", bootstrapper("late").name, [
       rule("certificates.k8s.io", ["certificatesigningrequests"], ["create"]),
@@ -344,9 +428,6 @@ describe("machines that join", () => {
 });
 
 describe("a name", () => {
-  const newRequest = (node: string) =>
-    requestCertificate({ commonName: `system:node:${node}`, organizations: [nodeIdentity.group] });
-
   test("belongs to one key: a second one gets no certificate, the first gets another [join-controller-6]", async () => {
     const harness = await joinHarness();
     const own = await newRequest("w1");
@@ -373,7 +454,7 @@ describe("a name", () => {
       ).toBeUndefined();
   });
 
-  test("of the control plane is not for a worker's account, where a token holds it [join-controller-7]", async () => {
+  test("of the control plane that a token holds is refused to a worker's account [join-controller-7]", async () => {
     const harness = await joinHarness();
     await harness.kube.create(ProvisioningToken, {
       apiVersion: ProvisioningToken.apiVersion,
@@ -389,7 +470,7 @@ describe("a name", () => {
     expect((await harness.decided("own"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
   });
 
-  test("moves with the key that its node renews by, and the old key is good no more [join-controller-8]", async () => {
+  test("moves to the key of its node's renewal, and the old key is refused [join-controller-8]", async () => {
     const harness = await joinHarness();
     const [old, next] = [await newRequest("w1"), await newRequest("w1")];
     await harness.serve("worker");
@@ -410,7 +491,7 @@ describe("a name", () => {
     await harness.waits("old-again", "NameBound");
   });
 
-  test("is free when its Node is deleted, and when its binding is, with an Event each [join-controller-9]", async () => {
+  test("is free once its Node or its binding is deleted, with an Event each [join-controller-9]", async () => {
     const harness = await joinHarness();
     await harness.serve("worker");
     await harness.ask(bootstrapper("worker"), "first", { node: "w1" });
@@ -420,7 +501,11 @@ describe("a name", () => {
       .create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "w1" } });
     await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
     await harness.kube.delete(kubernetes.Node, { name: "w1" });
-    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding === undefined);
+    await harness.until(
+      NodeBinding,
+      { name: "w1" },
+      (binding) => binding?.spec.releasedAt !== undefined && binding.spec.nodeUID === undefined,
+    );
     const released = (count: number) =>
       harness.untilAll(kubernetes.Event, {}, (events) => {
         const own = events.filter(({ reason, message }) => reason === "NameReleased" && message?.includes("w1"));
@@ -438,7 +523,7 @@ describe("a name", () => {
     expect((await harness.decided("third"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
   });
 
-  test("serves under no address of a Service, and under none that only its Node claims [join-controller-10]", async () => {
+  test("gets no serving certificate for a Service's address, or for one that only its Node claims [join-controller-10]", async () => {
     const harness = await joinHarness();
     await harness.kube.create(kubernetes.Service, {
       apiVersion: "v1",
@@ -472,5 +557,626 @@ describe("a name", () => {
       { type: "merge", body: { spec: { addresses: ["10.0.0.1", "10.0.0.2"] } } },
     );
     expect((await harness.decided("claimed"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
+  });
+
+  test("gets a serving certificate for its own machine's address in the machine API, not for another's [join-controller-19]", async () => {
+    const harness = await joinHarness();
+    await serveMachines(harness.kube);
+    await harness.kube.create(kubernetes.Namespace, {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: machineNamespace },
+    });
+    for (const [name, node, address] of [
+      ["m1", "w1", "10.0.0.2"],
+      ["m2", "w2", "10.0.0.3"],
+    ] as const) {
+      const made = {
+        apiVersion: "machine.openshift.io/v1beta1",
+        kind: "Machine",
+        metadata: { name, namespace: machineNamespace },
+      };
+      await harness.kube.create(openshift.Machine, {
+        ...made,
+        status: { nodeRef: { name: node }, addresses: [{ type: "InternalIP", address }] },
+      });
+    }
+    await harness.serve("worker", { addresses: ["10.0.0.1"] });
+    await harness.ask(bootstrapper("worker"), "first", { node: "w1" });
+    await harness.decided("first");
+    await harness
+      .as(asNode("w1"))
+      .create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "w1" } });
+    await harness.ask(asNode("w1"), "own", { node: "w1", hosts: ["w1", "10.0.0.1", "10.0.0.2"] });
+    expect((await harness.decided("own"))?.conditions?.[0]).toMatchObject({ type: "Approved", reason: "NodeServes" });
+    await harness.ask(asNode("w1"), "others", { node: "w1", hosts: ["w1", "10.0.0.3"] });
+    await harness.waits("others", "AddressUnknown");
+  });
+});
+
+test("is bound by a renewal to the pool of the Node's labels, whatever its annotation says [attack-first-pool-2]", async () => {
+  const harness = await joinHarness();
+  const metadata = {
+    name: "w5",
+    labels: { "node-role.kubernetes.io/worker": "" },
+    annotations: { [annotations.joinedPool]: "infra" },
+  };
+  await harness.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata });
+  await harness.ask(asNode("w5"), "renewal", { node: "w5" });
+  expect((await harness.decided("renewal"))?.conditions?.[0]).toMatchObject({ reason: "NodeRenews" });
+  expect((await harness.binding("w5"))?.spec.pool).toBe("worker");
+});
+
+test("gets its certificate despite another node's report or a Service's author [attack-joining-9]", async () => {
+  const harness = await joinHarness();
+  for (const [node, address] of [
+    ["w1", "10.0.0.1"],
+    ["w2", "10.0.0.2"],
+  ] as const) {
+    await harness.serve("worker", { addresses: [address] });
+    await harness.ask(bootstrapper("worker"), `first-${node}`, { node });
+    await harness.decided(`first-${node}`);
+    await harness
+      .as(asNode(node))
+      .create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: node } });
+  }
+  const claimed = [
+    { type: "InternalIP", address: "10.0.0.1" },
+    { type: "Hostname", address: "w1" },
+  ];
+  await harness
+    .as(asNode("w2"))
+    .patch(
+      kubernetes.Node,
+      { name: "w2" },
+      { type: "merge", body: { status: { addresses: claimed } } },
+      { subresource: "status" },
+    );
+  await harness.kube.create(kubernetes.Service, {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: "shop", namespace: "default" },
+    spec: { clusterIP: "10.96.0.77", externalIPs: ["10.0.0.1"], ports: [{ port: 443 }] },
+  } as never);
+  await harness.ask(asNode("w1"), "own", { node: "w1", hosts: ["w1", "10.0.0.1"] });
+  expect((await harness.decided("own"))?.conditions?.[0]).toMatchObject({ type: "Approved", reason: "NodeServes" });
+  await harness.ask(asNode("w2"), "stolen", { node: "w2", hosts: ["w2", "10.0.0.1"] });
+  expect((await harness.decided("stolen"))?.conditions?.[0]).toMatchObject({ type: "Denied", reason: "NotItsOwn" });
+});
+
+test("serves under no host of the API server, where no Infrastructure names it either [attack-joining-16]", async () => {
+  const harness = await joinHarness();
+  await harness.kube.create(ControllerConfig, {
+    apiVersion: ControllerConfig.apiVersion,
+    kind: ControllerConfig.kind,
+    metadata: {
+      name: objects.controllerConfig,
+      annotations: { [annotations.apiServerHosts]: "cp.example.com,10.0.0.100" },
+    },
+    spec: {
+      clusterDNSIP: "10.0.0.10",
+      cloudProviderConfig: "",
+      kubeAPIServerServingCAData: "",
+      rootCAData: "",
+      cloudProviderCAData: null,
+      additionalTrustBundle: null,
+      images: {},
+      baseOSContainerImage: "os@sha256:0",
+      releaseImage: "r",
+      proxy: null,
+      infra: null,
+      dns: null,
+      ipFamilies: "IPv4",
+    },
+  } as never);
+  for (const [node, hosts] of [
+    // The machine takes the name itself, or its kubelet reports it as the longer form of the machine's name.
+    ["cp.example.com", ["cp.example.com"]],
+    ["cp", ["cp", "cp.example.com"]],
+  ] as const) {
+    await harness.serve("worker", { addresses: ["10.0.0.1"] });
+    await harness.ask(bootstrapper("worker"), `first-${node}`, { node });
+    await harness.decided(`first-${node}`);
+    const kubelet = harness.as(asNode(node));
+    await kubelet.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: node } });
+    const reported = [{ type: "Hostname", address: "cp.example.com" }];
+    const body = { status: { addresses: reported } };
+    await kubelet.patch(kubernetes.Node, { name: node }, { type: "merge", body }, { subresource: "status" });
+    await harness.ask(asNode(node), `serving-${node}`, { node, hosts });
+    expect((await harness.decided(`serving-${node}`))?.conditions?.[0]).toMatchObject({
+      type: "Denied",
+      message: "cp.example.com is the API server",
+    });
+    await harness.kube.delete(kubernetes.Node, { name: node });
+    await harness.until(NodeBinding, { name: node }, (binding) => binding?.spec.releasedAt !== undefined);
+  }
+});
+
+describe("a machine whose Node was deleted", () => {
+  const byRole = (name: string) => `node-role.kubernetes.io/${name}`;
+
+  /** A machine that has joined and is in its pool. */
+  async function joined(harness: JoinHarness, pool: string, node: string): Promise<string> {
+    const { request } = await newRequest(node);
+    await harness.serve(pool);
+    await harness.ask(bootstrapper(pool), `first-${node}`, { node, request });
+    await harness.decided(`first-${node}`);
+    await register(harness, node);
+    await harness.until(NodeBinding, { name: node }, (binding) => binding?.spec.lastPool === pool);
+    return request;
+  }
+  /** Its kubelet registers, and says what it likes of itself. */
+  const register = (harness: JoinHarness, node: string) =>
+    harness.as(asNode(node)).create(kubernetes.Node, {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: {
+        name: node,
+        annotations: {
+          [annotations.currentConfig]: "rendered-master-0123456789abcdef0123456789abcdef",
+          [annotations.customPoolLabelsApplied]: "true",
+        },
+      },
+    } as never);
+  async function forget(harness: JoinHarness, node: string): Promise<void> {
+    await harness.kube.delete(kubernetes.Node, { name: node });
+    await harness.until(NodeBinding, { name: node }, (binding) => binding?.spec.releasedAt !== undefined);
+  }
+  const labelsOf = async (harness: JoinHarness, node: string) =>
+    (await harness.kube.get(kubernetes.Node, { name: node }))?.metadata.labels ?? {};
+  /** Resolves after the controllers have seen everything that was written before: another machine has returned. */
+  async function caughtUp(harness: JoinHarness): Promise<void> {
+    await forget(harness, "probe");
+    await register(harness, "probe");
+    await harness.until(NodeBinding, { name: "probe" }, (binding) => binding?.spec.nodeUID !== undefined);
+  }
+
+  test("or whose labels an administrator removed gets none back by removing an annotation [attack-joining-19]", async () => {
+    const harness = await joinHarness();
+    await joined(harness, "infra", "w1");
+    await harness.until(
+      kubernetes.Node,
+      { name: "w1" },
+      (node) => node?.metadata.annotations?.[annotations.joinedPool] === "infra",
+    );
+    const removed = { [byRole("infra")]: null, [byRole("worker")]: null };
+    await harness.kube.patch(
+      kubernetes.Node,
+      { name: "w1" },
+      { type: "merge", body: { metadata: { labels: removed } } },
+    );
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.lastPool === "");
+    await harness
+      .as(asNode("w1"))
+      .patch(
+        kubernetes.Node,
+        { name: "w1" },
+        { type: "merge", body: { metadata: { annotations: { [annotations.joinedPool]: null } } } },
+      );
+    await joined(harness, "worker", "w2");
+    expect(await labelsOf(harness, "w1")).toEqual({});
+  });
+
+  test("returns to its pool each time it registers with its certificate [join-controller-12]", async () => {
+    const harness = await joinHarness();
+    await joined(harness, "infra", "w1");
+    for (const _ of [1, 2]) {
+      await forget(harness, "w1");
+      await register(harness, "w1");
+      const node = await harness.until(
+        kubernetes.Node,
+        { name: "w1" },
+        (object) => object?.metadata.labels?.[byRole("infra")] !== undefined,
+      );
+      expect(node?.metadata.labels).toEqual({ [byRole("infra")]: "", [byRole("worker")]: "" });
+      const binding = await harness.until(
+        NodeBinding,
+        { name: "w1" },
+        (object) => object?.spec.nodeUID === node?.metadata.uid,
+      );
+      expect(binding?.spec).toMatchObject({ pool: "infra", lastPool: "infra" });
+      expect(binding?.spec.releasedAt).toBeUndefined();
+    }
+    const events = await eventsOf(harness, "w1");
+    expect(events.find(({ reason }) => reason === "NodeReturned")?.message).toContain("pool infra as before");
+  });
+
+  test("gets no label of the control plane back, whatever it claims [join-controller-13]", async () => {
+    const harness = await joinHarness();
+    await joined(harness, "worker", "probe");
+    await joined(harness, "master", "m1");
+    await forget(harness, "m1");
+    await register(harness, "m1");
+    await caughtUp(harness);
+    expect(await labelsOf(harness, "m1")).toEqual({});
+    // A worker does not become a master by what it says, either.
+    await joined(harness, "worker", "w1");
+    await forget(harness, "w1");
+    await register(harness, "w1");
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
+    expect(await labelsOf(harness, "w1")).toEqual({ [byRole("worker")]: "" });
+  });
+
+  test("gets no label back after a move to another pool or out of every pool [join-controller-14]", async () => {
+    const harness = await joinHarness();
+    await joined(harness, "worker", "probe");
+    for (const [node, change, last] of [
+      ["w1", { [byRole("infra")]: "" }, "infra"],
+      ["w2", { [byRole("worker")]: null }, ""],
+    ] as const) {
+      await joined(harness, "worker", node);
+      await harness.kube.patch(
+        kubernetes.Node,
+        { name: node },
+        { type: "merge", body: { metadata: { labels: change } } },
+      );
+      await harness.until(NodeBinding, { name: node }, (binding) => binding?.spec.lastPool === last);
+      await forget(harness, node);
+      await register(harness, node);
+      await caughtUp(harness);
+      expect(await labelsOf(harness, node)).toEqual({});
+    }
+    // The administrator's label counts from now on.
+    await harness.kube.patch(
+      kubernetes.Node,
+      { name: "w1" },
+      { type: "merge", body: { metadata: { labels: { [byRole("infra")]: "" } } } },
+    );
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
+  });
+
+  test("leaves no label to a machine that takes its name with another key [join-controller-15]", async () => {
+    const harness = await joinHarness();
+    await joined(harness, "infra", "w1");
+    await forget(harness, "w1");
+    await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "thief", { node: "w1" });
+    await harness.decided("thief");
+    expect((await harness.binding("w1"))?.spec).toMatchObject({ pool: "worker" });
+    expect((await harness.binding("w1"))?.spec.lastPool).toBeUndefined();
+    await register(harness, "w1");
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.lastPool === "worker");
+    expect(await labelsOf(harness, "w1")).toEqual({ [byRole("worker")]: "" });
+  });
+
+  test("keeps its name while it is back without labels: no other key gets it [join-controller-16]", async () => {
+    const harness = await joinHarness();
+    const request = await joined(harness, "master", "m1");
+    await forget(harness, "m1");
+    await harness
+      .as(asNode("m1"))
+      .create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "m1" } });
+    await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "thief", { node: "m1" });
+    expect(await harness.waits("thief", "NameBound")).toContain("was given to a machine of the pool master");
+    // By its key and the account of its pool, the machine itself joins again.
+    await harness.ask(bootstrapper("master"), "own", { node: "m1", request });
+    await harness.until(
+      kubernetes.Node,
+      { name: "m1" },
+      (object) => object?.metadata.labels?.[byRole("master")] !== undefined,
+    );
+  });
+});
+
+describe("a name that pods resolve as a Service's", () => {
+  const createNamespace = (harness: JoinHarness, name: string) =>
+    harness.kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+  const createService = (harness: JoinHarness, namespace: string, name: string) =>
+    harness.kube.create(kubernetes.Service, {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name, namespace },
+      spec: { clusterIP: "None", ports: [{ port: 443 }] },
+    } as never);
+  async function join(harness: JoinHarness, node: string, addresses: readonly { type: string; address: string }[]) {
+    await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), `first-${node}`, { node });
+    await harness.decided(`first-${node}`);
+    const kubelet = harness.as(asNode(node));
+    await kubelet.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: node } });
+    const body = { status: { addresses } };
+    await kubelet.patch(kubernetes.Node, { name: node }, { type: "merge", body }, { subresource: "status" });
+  }
+
+  test("lets no machine join, unless its token names it and there is no such Service [attack-joining-10]", async () => {
+    const harness = await joinHarness();
+    await createNamespace(harness, "secrets");
+    await createService(harness, "secrets", "vault");
+    for (const [request, node, says] of [
+      ["service", "vault.secrets", "as the Service secrets/vault"],
+      ["endpoint", "vault-0.vault.secrets", "as the Service secrets/vault"],
+      ["namespace", "later.secrets", "--node later.secrets"],
+    ] as const) {
+      await harness.serve("worker");
+      await harness.ask(bootstrapper("worker"), request, { node });
+      expect(await harness.waits(request, "NameOfService")).toContain(says);
+    }
+    await harness.serve("worker", { node: "vault.secrets" });
+    await harness.serve("worker", { node: "named.secrets" });
+    await harness.ask(bootstrapper("worker"), "named", { node: "named.secrets" });
+    expect((await harness.decided("named"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
+    await harness.ask(bootstrapper("worker"), "domain", { node: "vault-0.other.secrets" });
+    expect((await harness.decided("domain"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
+    expect(
+      (await harness.kube.get(kubernetes.CertificateSigningRequest, { name: "service" }))?.status?.conditions,
+    ).toBeUndefined();
+  });
+
+  test("gives a node no certificate to serve with, its own or one that it reports [attack-joining-11]", async () => {
+    const harness = await joinHarness();
+    await join(harness, "vault.secrets", []);
+    await join(harness, "db", [
+      { type: "Hostname", address: "db" },
+      { type: "InternalDNS", address: "db.SECRETS." },
+      { type: "InternalDNS", address: "db.later" },
+      { type: "InternalDNS", address: "db.example" },
+    ]);
+    for (const name of ["secrets", "later"]) await createNamespace(harness, name);
+    for (const name of ["vault", "db"]) await createService(harness, "secrets", name);
+    // The controller has seen the Service when it decides about a machine that joins.
+    await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "probe", { node: "vault-1.vault.secrets" });
+    await harness.waits("probe", "NameOfService");
+    for (const [request, node, hosts] of [
+      ["own", "vault.secrets", ["vault.secrets"]],
+      ["reported", "db", ["db", "db.SECRETS."]],
+      ["namespace", "db", ["db.later"]],
+    ] as const) {
+      await harness.ask(asNode(node), request, { node, hosts });
+      await harness.waits(request, "NameOfService");
+    }
+    await harness.ask(asNode("db"), "good", { node: "db", hosts: ["db", "db.example"] });
+    expect((await harness.decided("good"))?.conditions?.[0]).toMatchObject({ type: "Approved", reason: "NodeServes" });
+  });
+});
+
+test("addresses of Machines count only for the one Machine that names the node [attack-joining-12]", async () => {
+  const harness = await joinHarness();
+  await serveMachines(harness.kube);
+  await harness.kube.create(kubernetes.Namespace, {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: machineNamespace },
+  });
+  // What links Machines with Nodes believes addresses that a kubelet reports: w1 has reported that of m2, too.
+  for (const [name, address] of [
+    ["m1", "10.0.0.2"],
+    ["m2", "10.0.0.3"],
+  ] as const)
+    await harness.kube.create(openshift.Machine, {
+      apiVersion: "machine.openshift.io/v1beta1",
+      kind: "Machine",
+      metadata: { name, namespace: machineNamespace },
+      status: { nodeRef: { name: "w1" }, addresses: [{ type: "InternalIP", address }] },
+    });
+  await harness.serve("worker", { addresses: ["10.0.0.1"] });
+  await harness.ask(bootstrapper("worker"), "first", { node: "w1" });
+  await harness.decided("first");
+  await harness.as(asNode("w1")).create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "w1" } });
+  await harness.ask(asNode("w1"), "others", { node: "w1", hosts: ["w1", "10.0.0.3"] });
+  expect(await harness.waits("others", "AddressUnknown")).toContain("the Machines m1, m2");
+});
+
+test("a node that floods the cluster with requests gets few of them judged, the newest, and others theirs [attack-joining-13]", async () => {
+  const harness = await joinHarness();
+  for (const node of ["w1", "w2"]) {
+    await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), `first-${node}`, { node });
+    await harness.decided(`first-${node}`);
+    await harness
+      .as(asNode(node))
+      .create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: node } });
+  }
+  const flood = Array.from({ length: 150 }, (_, index) => `flood-${index}`);
+  for (const name of flood) await harness.ask(asNode("w1"), name, { node: "w1", hosts: ["10.0.0.9"] });
+  await harness.ask(asNode("w2"), "own", { node: "w2", hosts: ["w2"] });
+  expect((await harness.decided("own"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
+  const judged = (await harness.kube.list(kubernetes.Event, {}, {})).items.filter(
+    ({ reason, involvedObject }) => reason === "AddressUnknown" && involvedObject.name?.startsWith("flood-"),
+  );
+  expect(judged.length).toBeLessThanOrEqual(80);
+  // Its own next request is judged when it has waited.
+  await harness.ask(asNode("w1"), "late", { node: "w1" });
+  harness.clock.skip(600_000);
+  expect((await harness.decided("late"))?.conditions?.[0]).toMatchObject({ type: "Approved", reason: "NodeRenews" });
+});
+
+test("a name that an administrator released is not renewed by its old certificate [attack-joining-14]", async () => {
+  const harness = await joinHarness();
+  await harness.serve("worker");
+  await harness.ask(bootstrapper("worker"), "first", { node: "w1" });
+  await harness.decided("first");
+  const metadata = { name: "w1", annotations: { [annotations.joinedPool]: "worker" } };
+  await harness.kube.create(kubernetes.Node, {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { ...metadata, labels: { "node-role.kubernetes.io/worker": "" } },
+  });
+  await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.lastPool === "worker");
+  // mco node release w1
+  await harness.kube.patch(NodeBinding, { name: "w1" }, { type: "merge", body: { spec: { revoked: true } } });
+  await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.releasedAt !== undefined);
+  await harness.ask(asNode("w1"), "renewal", { node: "w1" });
+  expect(await harness.waits("renewal", "NameRevoked")).toContain("kubectl delete nodebinding w1");
+  await harness.ask(asNode("w1"), "serving", { node: "w1", hosts: ["w1"] });
+  await harness.waits("serving", "NameRevoked");
+  // Nor does it come back by registering again.
+  await harness.kube.delete(kubernetes.Node, { name: "w1" });
+  await harness.as(asNode("w1")).create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata } as never);
+  await harness.ask(asNode("w1"), "again", { node: "w1" });
+  await harness.waits("again", "NameRevoked");
+  expect((await harness.kube.get(kubernetes.Node, { name: "w1" }))?.metadata.labels ?? {}).toEqual({});
+  // The name is free: the machine that is installed anew gets it, by its own key.
+  await harness.kube.delete(kubernetes.Node, { name: "w1" });
+  await harness.serve("infra");
+  await harness.ask(bootstrapper("infra"), "anew", { node: "w1" });
+  expect((await harness.decided("anew"))?.conditions?.[0]).toMatchObject({ type: "Approved", reason: "NodeJoins" });
+  expect((await harness.binding("w1"))?.spec).toMatchObject({ pool: "infra" });
+  expect((await harness.binding("w1"))?.spec).not.toHaveProperty("revoked");
+});
+
+test("a place whose use was given back admits no machine, also once its token is revoked [attack-joining-27]", async () => {
+  const harness = await joinHarness();
+  const name = "a".repeat(10);
+  await harness.kube.create(ProvisioningToken, {
+    apiVersion: ProvisioningToken.apiVersion,
+    kind: ProvisioningToken.kind,
+    metadata: { name },
+    spec: { pool: "worker", tokenHash: "0".repeat(64), maxUses: 1 },
+  });
+  const place = await harness.serve("worker", { token: name });
+  const body = { status: { uses: 0, withdrawnPlaces: [place] } };
+  await harness.kube.patch(ProvisioningToken, { name }, { type: "merge", body }, { subresource: "status" });
+  await harness.until(JoinPlace, { name: place }, (one) => one === undefined);
+  await harness.kube.delete(ProvisioningToken, { name });
+  await harness.ask(bootstrapper("worker"), "first", { node: "w1" });
+  expect(await harness.waits("first", "NoPlace")).toContain("mco token create --pool worker --node w1");
+});
+
+describe("a name that another machine took while the certificate of the former one was valid", () => {
+  const node = (name: string) => ({
+    apiVersion: "v1" as const,
+    kind: "Node" as const,
+    metadata: { name, annotations: { [annotations.joinedPool]: "worker" } },
+  });
+
+  /** The node as the API server knows it by the certificate of a request. */
+  async function withCertificateOf(harness: JoinHarness, request: string, name: string) {
+    const issued = await harness.until(
+      kubernetes.CertificateSigningRequest,
+      { name: request },
+      (object) => (object?.status?.certificate ?? "") !== "",
+    );
+    const { fingerprint256 } = new X509Certificate(Buffer.from(issued?.status?.certificate ?? "", "base64"));
+    const credential = `X509SHA256=${fingerprint256.replaceAll(":", "").toLowerCase()}`;
+    return { ...asNode(name), extra: { "authentication.kubernetes.io/credential-id": [credential] } };
+  }
+
+  /**
+   * The machine of w1 is gone or is not, and another one has joined by its name. @returns both as their nodes.
+   *
+   * @param before what the former machine does while the name is its own.
+   */
+  async function takenOver(
+    harness: JoinHarness,
+    before: (former: UserInfo) => Promise<unknown> = () => Promise.resolve(),
+  ) {
+    await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "first", { node: "w1", expirationSeconds: 86_400 });
+    const former = await withCertificateOf(harness, "first", "w1");
+    await harness.kube.create(kubernetes.Node, node("w1") as never);
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
+    await before(former);
+    await harness.kube.delete(kubernetes.Node, { name: "w1" });
+    await harness.until(
+      NodeBinding,
+      { name: "w1" },
+      (binding) => binding === undefined || binding.spec.releasedAt !== undefined,
+    );
+    await harness.serve("infra");
+    await harness.ask(bootstrapper("infra"), "second", { node: "w1" });
+    const holder = await withCertificateOf(harness, "second", "w1");
+    await harness.kube.create(kubernetes.Node, node("w1") as never);
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
+    return { former, holder };
+  }
+
+  test("is not bound back by a renewal with the old certificate [attack-joining-21]", async () => {
+    const harness = await joinHarness();
+    const { former, holder } = await takenOver(harness);
+    const before = (await harness.binding("w1"))?.spec;
+    await harness.ask(former, "stolen", { node: "w1" });
+    expect(await harness.waits("stolen", "NameRevoked")).toContain("another machine joined by the name w1");
+    await harness.ask(former, "stolen-serving", { node: "w1", hosts: ["w1"] });
+    await harness.waits("stolen-serving", "NameRevoked");
+    expect((await harness.binding("w1"))?.spec.publicKey).toBe(before?.publicKey);
+    // The machine that has the name gets its certificates, also by the one that it renewed to, and with its requests gone.
+    await harness.ask(holder, "serving", { node: "w1", hosts: ["w1"] });
+    expect((await harness.decided("serving"))?.conditions?.[0]).toMatchObject({ reason: "NodeServes" });
+    await harness.ask(holder, "renewal", { node: "w1" });
+    const renewed = await withCertificateOf(harness, "renewal", "w1");
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.certificates?.length === 2);
+    for (const name of ["second", "renewal"]) await harness.kube.delete(kubernetes.CertificateSigningRequest, { name });
+    for (const [index, who] of [renewed, holder].entries()) {
+      await harness.ask(who, `later-${index}`, { node: "w1" });
+      expect((await harness.decided(`later-${index}`))?.conditions?.[0]).toMatchObject({ reason: "NodeRenews" });
+    }
+    const stolen = await harness.kube.get(kubernetes.CertificateSigningRequest, { name: "stolen" });
+    expect(stolen?.status?.conditions).toBeUndefined();
+  });
+
+  test("is not bound back by one that had renewed to another key for ten minutes before [attack-joining-24]", async () => {
+    const harness = await joinHarness();
+    const { former } = await takenOver(harness, async (node) => {
+      const before = (await harness.binding("w1"))?.spec;
+      await harness.ask(node, "short", { node: "w1", expirationSeconds: 600 });
+      await harness.decided("short");
+      const after = (await harness.binding("w1"))?.spec;
+      expect(after?.publicKey).not.toBe(before?.publicKey);
+      harness.clock.skip(1_200_000);
+    });
+    await harness.ask(former, "stolen", { node: "w1" });
+    expect(await harness.waits("stolen", "NameRevoked")).toContain("another machine joined by the name w1");
+  });
+
+  test("is bound until the end of a certificate of an earlier key that was signed later, and for longer than assumed [attack-joining-25]", async () => {
+    const harness = await joinHarness({ signs: false });
+    await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "first", { node: "w1" });
+    await harness.decided("first");
+    await harness.kube.create(kubernetes.Node, node("w1") as never);
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
+    for (const name of ["long", "next"]) {
+      await harness.ask(asNode("w1"), name, { node: "w1" });
+      await harness.decided(name);
+    }
+    const seconds = 700 * 86_400;
+    await harness.sign("long", seconds);
+    const end = harness.clock.now() + (seconds - 60) * 1000;
+    const isLonger = (binding: NodeBinding | undefined) => Date.parse(binding?.spec.expiresAt ?? "") > end;
+    const bound = await harness.until(NodeBinding, { name: "w1" }, isLonger);
+    expect(bound?.spec.certificates).toHaveLength(1);
+  });
+
+  test("is renewed after the old certificate has ended, where the API server names no certificates [attack-joining-22]", async () => {
+    const harness = await joinHarness();
+    await takenOver(harness);
+    await harness.ask(asNode("w1"), "early", { node: "w1" });
+    expect(await harness.waits("early", "NameRevoked")).toContain("names no certificates");
+    // Its first certificate to serve with does not wait: without it, the node is of little use.
+    await harness.ask(asNode("w1"), "serving", { node: "w1", hosts: ["w1"] });
+    expect((await harness.decided("serving"))?.conditions?.[0]).toMatchObject({ reason: "NodeServes" });
+    harness.clock.skip(86_401_000);
+    expect((await harness.decided("early"))?.conditions?.[0]).toMatchObject({ reason: "NodeRenews" });
+  });
+});
+
+describe("a machine with many certificates of one key", () => {
+  test("has each of them recorded once, and the approver does nothing else for it [attack-joining-23]", async () => {
+    const harness = await joinHarness();
+    await harness.serve("worker");
+    const { request } = await newRequest("w1");
+    const names = Array.from({ length: 12 }, (_, index) => `again-${index}`);
+    for (const name of names) await harness.ask(bootstrapper("worker"), name, { node: "w1", request });
+    for (const name of names)
+      await harness.until(
+        kubernetes.CertificateSigningRequest,
+        { name },
+        (object) => (object?.status?.certificate ?? "") !== "",
+      );
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.certificates?.length === 8);
+    // Requests of others go through the same queue: one of them that is decided was behind all that is due.
+    const others = async (turn: number) => {
+      for (const index of [0, 1, 2]) {
+        await harness.serve("infra");
+        await harness.ask(bootstrapper("infra"), `other-${turn}-${index}`, { node: `w-${turn}-${index}` });
+        await harness.decided(`other-${turn}-${index}`);
+      }
+    };
+    await others(0);
+    const before = (await harness.binding("w1"))?.metadata.resourceVersion;
+    await others(1);
+    expect((await harness.binding("w1"))?.metadata.resourceVersion).toBe(before);
   });
 });

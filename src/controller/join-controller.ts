@@ -1,22 +1,59 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
-import { type CertificateSigningRequest, type Node, type Service, kubernetes } from "../api/foreign/kubernetes.ts";
+import {
+  type CertificateSigningRequest,
+  type Namespace,
+  type Node,
+  type Service,
+  kubernetes,
+} from "../api/foreign/kubernetes.ts";
+import { type Machine, openshift } from "../api/foreign/openshift.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
-import { annotations, joinNamespace, nodeIdentity, objects, signers } from "../api/names.ts";
+import { annotations, joinNamespace, machineNamespace, nodeIdentity, objects, signers } from "../api/names.ts";
 import { conditionOf, timestampOf } from "../api/schema/object.ts";
 import { readCertificateRequest } from "../core/certificates/certificate-request-facts.ts";
-import { type AddressOwners, type JoinQuestion, othersIn, placeFor, reservedFor } from "../core/join/join-places.ts";
-import { type CsrFacts, type CsrVerdict, type NameBinding, type NodeOfName, judgeCsr } from "../core/join/judge-csr.ts";
-import type { KubeletRequest } from "../core/join/kubelet-request.ts";
+import { certificateFacts } from "../core/certificates/certificate-facts.ts";
+import { readPem } from "../core/certificates/pem.ts";
+import {
+  type CertificateHolder,
+  certificatesAfterJoin,
+  credentialIn,
+  holderOf,
+  withCertificate,
+} from "../core/join/certificate-holder.ts";
+import { apiServerHosts } from "../core/join/config-server.ts";
+import {
+  type AddressOwners,
+  type JoinQuestion,
+  isReleased,
+  othersIn,
+  placeFor,
+  reservedFor,
+} from "../core/join/join-places.ts";
+import {
+  type CsrFacts,
+  type CsrReason,
+  type CsrVerdict,
+  type NameBinding,
+  type NodeOfName,
+  judgeCsr,
+} from "../core/join/judge-csr.ts";
+import { type KubeletRequest, mostNames } from "../core/join/kubelet-request.ts";
+import { type ShortForm, shortFormsIn } from "../core/join/service-names.ts";
+import { trimRequest } from "../core/join/trim-request.ts";
+import { DecisionMeter } from "../core/metrics/decision-meter.ts";
+import { isControlPlane } from "../core/pool/member-facts.ts";
 import { labelsOfJoin, poolOfNode } from "../core/pool/pool-of-node.ts";
-import { trimNode, trimService } from "../core/pool/trim.ts";
+import { trimNamespace, trimNode, trimService } from "../core/pool/trim.ts";
+import { decodeBase64 } from "../ignition/data-url.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
-import { isAlreadyExists, isConflict, isNotFound } from "../kube/kube-error.ts";
+import { isAlreadyExists, isConflict, isForbidden, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done, waiting } from "../kube/outcome.ts";
+import { RequestBudget } from "./request-budget.ts";
 
 const indexes = {
   /** By the node that the request is about. */
@@ -27,6 +64,9 @@ const indexes = {
 
 /** A waiting machine is checked again at this interval, for changes that no watch reports. */
 const reconcileAfterSeconds = 60;
+
+/** How long one list of Machines is used. */
+const machinesMs = 5000;
 
 const is = ({ status }: CertificateSigningRequest, type: string) =>
   conditionOf(status?.conditions, type)?.status === "True";
@@ -57,6 +97,45 @@ function readingOf(request: CertificateSigningRequest): Reading | undefined {
   readings.set(request, fresh ?? "unreadable");
   return fresh;
 }
+
+/** A certificate that was issued. */
+interface Issued {
+  /** SHA-256, in hexadecimal digits. */
+  readonly sha256: string;
+  /** ISO 8601; `undefined`: it cannot be read. */
+  readonly endsAt: string | undefined;
+}
+
+/** Read certificates: those of a node are compared with each of its requests. */
+const issuedCertificates = new WeakMap<CertificateSigningRequest, Issued | "none">();
+
+/** The certificate that a request was granted; the signer puts it before those that certify it. */
+function issuedIn(request: CertificateSigningRequest): Issued | undefined {
+  const known = issuedCertificates.get(request);
+  if (known !== undefined) return known === "none" ? undefined : known;
+  const text = request.status?.certificate ?? "";
+  const reading = readPem(new TextDecoder().decode(decodeBase64(text)));
+  const [first] = reading.verdict === "read" ? reading.blocks.filter(({ label }) => label === "CERTIFICATE") : [];
+  const issued =
+    first === undefined
+      ? undefined
+      : { sha256: bytesToHex(sha256(first.der)), endsAt: certificateFacts(first.der)?.notAfter };
+  issuedCertificates.set(request, issued ?? "none");
+  return issued;
+}
+
+/** Whether a request was for a client certificate of the key that a name is bound to. */
+const isForKey = (request: CertificateSigningRequest, binding: NodeBinding) =>
+  request.spec.signerName === signers.kubeletClient && readingOf(request)?.publicKey === binding.spec.publicKey;
+
+/**
+ * Whether a request was for a client certificate of the machine that has a name, maybe for a key that it has replaced since.
+ * While a certificate of a former machine is valid, the keys of the two cannot be told apart.
+ */
+const isOfMachine = (request: CertificateSigningRequest, binding: NodeBinding, now: number) =>
+  isForKey(request, binding) ||
+  (request.spec.signerName === signers.kubeletClient &&
+    holderOf(binding.spec, { credential: undefined, issued: [], now }) === "holder");
 
 /** The nodes that a request is about: one, except for requests that are never granted. */
 const nodesOf = (request: CertificateSigningRequest): readonly string[] =>
@@ -89,8 +168,14 @@ const relevant = (node: Node | undefined) =>
  * set. Before it approves a client certificate it binds the name to the key, in a NodeBinding. Requests of other users
  * are never touched.
  */
-export function joinController(): Controller {
-  const memory: JoinMemory = { reported: new Map(), bound: new Map() };
+export function joinController(decisions = new DecisionMeter()): Controller {
+  const memory: JoinMemory = {
+    reported: new Map(),
+    bound: new Map(),
+    recorded: new Map(),
+    machines: undefined,
+    budget: new RequestBudget(),
+  };
   return {
     name: "join",
     watches: watchesOf(memory),
@@ -99,18 +184,24 @@ export function joinController(): Controller {
       "Node.metadata.annotations/joined-pool",
       "NodeBinding.spec.publicKey",
       "NodeBinding.spec.expiresAt",
+      "NodeBinding.spec.certificates",
+      "NodeBinding.spec.formerExpiresAt",
     ],
 
     async reconcile(key, context): Promise<Outcome> {
       const { caches } = context;
       const request = caches.of(kubernetes.CertificateSigningRequest).get(key);
       if (request === undefined || !isOpen(request)) memory.reported.delete(key);
+      if (request === undefined) memory.recorded.delete(key);
       if (request === undefined || request.metadata.deletionTimestamp !== undefined) return done();
-      if (is(request, "Approved")) return welcome(request, context);
+      if (is(request, "Approved"))
+        return (await recordCertificate(request, memory, context)) ? welcome(request, memory, context) : done(1);
       if (!isOpen(request)) return done();
+      const turn = memory.budget.take({ key, requester: request.spec.username ?? "" }, context.clock.monotonic());
+      if (turn.verdict !== "judge") return done(turn.verdict === "later" ? turn.afterSeconds : undefined);
 
       const observed = observeJoin(request, memory, context);
-      const verdict = judgeCsr(observed.facts);
+      const verdict = await judgeWithMachine(observed.facts, nodesOf(request)[0] ?? "", memory, context);
       switch (verdict.verdict) {
         case "leave":
           return done();
@@ -120,23 +211,63 @@ export function joinController(): Controller {
             !(await bindName(request, observed, memory, context))
           )
             return done(1);
-          await decide(request, verdict, context);
+          if (await decide(request, verdict, context)) decisions.decided(verdict.verdict, verdict.reason);
           return done();
         case "deny":
-          await decide(request, verdict, context);
+          if (await decide(request, verdict, context)) decisions.decided(verdict.verdict, verdict.reason);
           return done();
         case "wait":
+          if (memory.reported.get(key) !== verdict.message) decisions.decided(verdict.verdict, verdict.reason);
           return wait(request, verdict, memory, context);
       }
     },
   };
 }
 
+/** Judges a request; where only an address is unknown, the machine API is asked whose it is. */
+async function judgeWithMachine(
+  facts: CsrFacts,
+  node: string,
+  memory: JoinMemory,
+  context: Context,
+): Promise<CsrVerdict> {
+  const verdict = judgeCsr(facts);
+  if (verdict.verdict !== "wait" || verdict.reason !== "AddressUnknown") return verdict;
+  const machines = (await machinesOf(memory, context))
+    .filter(({ status }) => status?.nodeRef?.name === node)
+    .map(({ metadata, status }) => ({
+      name: metadata.name,
+      addresses: (status?.addresses ?? []).flatMap(({ address }) => address ?? []),
+    }));
+  return machines.length === 0 ? verdict : judgeCsr({ ...facts, machines });
+}
+
+/** All Machines. Requests that wait share one answer: a node may have made thousands. */
+async function machinesOf(memory: JoinMemory, { kube, clock, signal }: Context): Promise<readonly Machine[]> {
+  const now = clock.monotonic();
+  if (memory.machines !== undefined && now - memory.machines.at < machinesMs) return memory.machines.items;
+  const found = await kube
+    .list(openshift.Machine, { namespace: machineNamespace }, { signal })
+    .catch((error: unknown) => {
+      // Not every cluster has that API, and rights may be those of an earlier version.
+      if (isNotFound(error) || isForbidden(error)) return undefined;
+      throw error;
+    });
+  const items = found?.items ?? [];
+  memory.machines = { at: now, items };
+  return items;
+}
+
 interface JoinMemory {
-  /** Request → what was last reported of it while it waits. */
+  /** Request → the last report about it while it waits. */
   readonly reported: Map<string, string>;
   /** Node → its binding as this process wrote it last: the watch brings it later. */
   readonly bound: Map<string, NodeBinding>;
+  /** Request → UID of the binding that its certificate was recorded in. */
+  readonly recorded: Map<string, string>;
+  /** As listed last. */
+  machines: { readonly at: number; readonly items: readonly Machine[] } | undefined;
+  readonly budget: RequestBudget;
 }
 
 function wait(
@@ -158,9 +289,21 @@ const keysOf = (caches: Caches, index: string, value: string): readonly string[]
     .byIndex(index, value)
     .map(({ metadata }) => metadata.name);
 
-const watchesOf = ({ bound }: JoinMemory): readonly [Watch, ...Watch[]] => [
+const budgeted = ({ metadata, spec }: CertificateSigningRequest) => ({
+  key: metadata.name,
+  requester: spec.username ?? "",
+  createdAt: metadata.creationTimestamp ?? "",
+});
+
+const watchesOf = ({ bound, budget }: JoinMemory): readonly [Watch, ...Watch[]] => [
   watching<CertificateSigningRequest>({
     resource: kubernetes.CertificateSigningRequest,
+    keep: trimRequest,
+    concerns: ({ key, before, after }) => {
+      if (before !== undefined) budget.ended(budgeted(before));
+      if (after !== undefined && isOpen(after)) budget.opened(budgeted(after));
+      return [key];
+    },
     indexes: {
       [indexes.node]: nodesOf,
       [indexes.open]: (request) => (isOpen(request) ? [poolOfAccount(request) ?? ""] : []),
@@ -196,6 +339,7 @@ const watchesOf = ({ bound }: JoinMemory): readonly [Watch, ...Watch[]] => [
       [before, after].flatMap((token) => keysOf(caches, indexes.node, token?.spec.node ?? "")),
   }),
   watching<Service>({ resource: kubernetes.Service, keep: trimService, concerns: () => [] }),
+  watching<Namespace>({ resource: kubernetes.Namespace, keep: trimNamespace, concerns: () => [] }),
   watching<ControllerConfig>({ resource: ControllerConfig, concerns: () => [] }),
 ];
 
@@ -219,7 +363,10 @@ function observeJoin(
   const now = clock.now();
   const pools = caches.of(MachineConfigPool).list();
   const nodes = caches.of(kubernetes.Node);
-  const bindings = caches.of(NodeBinding).list();
+  const bindings = caches
+    .of(NodeBinding)
+    .list()
+    .filter(({ spec }) => !isReleased(spec));
   const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
   const question: JoinQuestion = {
     name,
@@ -232,7 +379,9 @@ function observeJoin(
   };
   const place = placeFor(question);
   const node = name === "" ? undefined : nodes.get(name);
-  const asked = [...(reading?.asked.asked.dnsNames ?? []), ...(reading?.asked.asked.ipAddresses ?? [])];
+  const { dnsNames = [], ipAddresses = [] } = reading?.asked.asked ?? {};
+  const asked = [...dnsNames, ...ipAddresses];
+  const known = binding === undefined ? undefined : bindingFacts(binding, node, now);
   const facts: CsrFacts = {
     namespace: joinNamespace,
     requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
@@ -240,33 +389,80 @@ function observeJoin(
     publicKey: reading?.publicKey ?? "",
     pools: pools.map(({ metadata }) => metadata.name),
     node: node === undefined ? undefined : nodeOfName(node, pools),
-    binding: binding === undefined ? undefined : bindingFacts(binding, now),
+    binding: known,
+    isRevoked: binding?.spec.revoked === true,
+    holder: binding === undefined ? "holder" : holderOfRequest(request, binding, caches, now),
     place: place?.metadata.name,
+    isNamedByToken: name !== "" && place?.spec.node === name,
+    shortForms: asked.length > mostNames ? [] : shortForms([name, ...dnsNames], caches),
     reservedFor: reservedFor(question),
-    others: asked.length === 0 ? [] : othersIn(name, asked, addressOwners(caches, bindings)),
+    others:
+      asked.length === 0 || asked.length > mostNames
+        ? []
+        : othersIn(name, asked, addressOwners(caches, bindings, node, known?.addresses ?? [])),
+    machines: [],
   };
   return { facts, binding, place };
 }
 
-const bindingFacts = ({ spec }: NodeBinding, now: number): NameBinding => ({
-  pool: spec.pool,
-  publicKey: spec.publicKey,
-  isGood: Date.parse(spec.expiresAt) > now,
-  addresses: spec.addresses ?? [],
-});
+/** The record of a certificate may follow later than the request that is sent with it: issued ones count at once. */
+function holderOfRequest(
+  { spec }: CertificateSigningRequest,
+  binding: NodeBinding,
+  caches: Caches,
+  now: number,
+): CertificateHolder {
+  // Only then is it asked which one: a node may have thousands of requests.
+  const issued =
+    binding.spec.formerExpiresAt === undefined
+      ? []
+      : caches
+          .of(kubernetes.CertificateSigningRequest)
+          .byIndex(indexes.node, binding.metadata.name)
+          .flatMap((other) => (isForKey(other, binding) ? (issuedIn(other)?.sha256 ?? []) : []));
+  return holderOf(binding.spec, { credential: credentialIn(spec.extra), issued, now });
+}
 
-function addressOwners(caches: Caches, bindings: readonly NodeBinding[]): AddressOwners {
-  const services = caches
-    .of(kubernetes.Service)
-    .list()
-    .flatMap(({ metadata, spec }) =>
-      [...(spec?.clusterIPs ?? []), spec?.clusterIP, ...(spec?.externalIPs ?? [])].flatMap((address) =>
-        address === undefined || address === "" || address === "None"
-          ? []
-          : [[address, `${metadata.namespace}/${metadata.name}`] as const],
+/** A released name is free, unless the machine of its key has registered by it again. */
+function bindingFacts({ spec }: NodeBinding, node: Node | undefined, now: number): NameBinding | undefined {
+  const isGood = Date.parse(spec.expiresAt) > now;
+  if (spec.revoked === true || (spec.releasedAt !== undefined && (node === undefined || !isGood))) return undefined;
+  return { pool: spec.pool, publicKey: spec.publicKey, isGood, addresses: spec.addresses ?? [] };
+}
+
+function shortForms(names: readonly string[], caches: Caches): readonly ShortForm[] {
+  if (!names.some((name) => name.includes("."))) return [];
+  const services = caches.of(kubernetes.Service).list();
+  return shortFormsIn(names, {
+    namespaces: new Set(
+      caches
+        .of(kubernetes.Namespace)
+        .list()
+        .map(({ metadata }) => metadata.name),
+    ),
+    services: new Set(services.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)),
+  });
+}
+
+function addressOwners(
+  caches: Caches,
+  bindings: readonly NodeBinding[],
+  node: Node | undefined,
+  own: readonly string[],
+): AddressOwners {
+  const services = caches.of(kubernetes.Service).list();
+  const addressesOf = (addresses: (spec: Service["spec"]) => readonly (string | undefined)[]) =>
+    new Map(
+      services.flatMap(({ metadata, spec }) =>
+        addresses(spec).flatMap((address) =>
+          address === undefined || address === "" || address === "None"
+            ? []
+            : [[address, `${metadata.namespace}/${metadata.name}`] as const],
+        ),
       ),
     );
   return {
+    own,
     nodes: caches
       .of(kubernetes.Node)
       .list()
@@ -275,16 +471,14 @@ function addressOwners(caches: Caches, bindings: readonly NodeBinding[]): Addres
         addresses: addresses.map(({ address }) => address),
       })),
     bindings,
-    services: new Map(services),
-    apiServer: apiServerHosts(caches.of(ControllerConfig).get(objects.controllerConfig)),
+    services: addressesOf((spec) => [...(spec?.clusterIPs ?? []), spec?.clusterIP]),
+    externalAddresses: addressesOf((spec) => spec?.externalIPs ?? []),
+    // A small cluster's API server is reached by the name of its control-plane machine. Kubelets cannot set that label.
+    apiServer:
+      node !== undefined && isControlPlane(node)
+        ? []
+        : apiServerHosts(caches.of(ControllerConfig).get(objects.controllerConfig)),
   };
-}
-
-function apiServerHosts(config: ControllerConfig | undefined): readonly string[] {
-  const status = config?.spec.infra?.["status"] as Readonly<Record<string, unknown>> | undefined;
-  return [status?.["apiServerInternalURI"], status?.["apiServerURL"]].flatMap((url) =>
-    typeof url === "string" && URL.canParse(url) ? [new URL(url).hostname] : [],
-  );
 }
 
 function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName {
@@ -303,14 +497,23 @@ function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName
 }
 
 /** Fields of a binding that has ended and that another machine takes. */
-const absent = { place: null, addresses: null, nodeUID: null } as const;
+const absent = {
+  place: null,
+  addresses: null,
+  nodeUID: null,
+  lastPool: null,
+  releasedAt: null,
+  revoked: null,
+  certificates: null,
+  formerExpiresAt: null,
+} as const;
 
 /** kube-controller-manager --cluster-signing-duration: what a request that names no duration gets at most. */
 const longestSeconds = 366 * 86_400;
 
 /**
- * Binds the name to the key of a request that is about to be approved: whoever asks for the same name next is refused,
- * also if this process ends before it approves. @returns `false`: another writer was first; it must be judged again.
+ * Binds the name to the key of a request before its approval: the next request for the same name is refused, even if
+ * this process ends before it approves. @returns `false`: another writer was first; it must be judged again.
  */
 async function bindName(
   request: CertificateSigningRequest,
@@ -323,17 +526,28 @@ async function bindName(
   const isSame = binding !== undefined && binding.spec.publicKey === facts.publicKey;
   const isGood = facts.binding?.isGood === true;
   const isNode = facts.requester.username === `${nodeIdentity.userPrefix}${name}`;
+  const isOfHolder = binding !== undefined && (isNode || isGood);
+  // A machine that joins by the account of its pool again is no longer one whose Node is missing.
+  const { releasedAt, lastPool, ...rest } = binding?.spec ?? {};
+  // What the pool of its deleted Node was says nothing of its next one.
+  const kept = lastPool === undefined || (releasedAt !== undefined && !isNode) ? rest : { ...rest, lastPool };
   const spec: NodeBinding["spec"] = {
-    ...(binding !== undefined && (isNode || isGood)
-      ? binding.spec
+    ...(isOfHolder
+      ? { ...kept, pool: binding.spec.pool, ...(isNode && releasedAt !== undefined ? { releasedAt } : {}) }
       : {
-          pool: poolOfAccount(request) ?? facts.node?.joinedPool ?? "",
+          ...certificatesAfterJoin(binding?.spec, facts.publicKey, clock.now()),
+          // Not the pool that its annotation names: its kubelet writes that.
+          pool: poolOfAccount(request) ?? facts.node?.pool ?? "",
           ...(place === undefined || isNode
             ? {}
             : { place: place.metadata.name, addresses: place.spec.addresses ?? [] }),
         }),
     publicKey: facts.publicKey,
-    expiresAt: isSame && Date.parse(binding.spec.expiresAt) > until ? binding.spec.expiresAt : timestampOf(until),
+    // A node renews to another key: its certificate of the former one is good until its own end.
+    expiresAt:
+      (isSame || isOfHolder) && Date.parse(binding.spec.expiresAt) > until
+        ? binding.spec.expiresAt
+        : timestampOf(until),
   };
   const metadata = { name, ...(binding === undefined ? {} : { resourceVersion: binding.metadata.resourceVersion }) };
   const object = { apiVersion: NodeBinding.apiVersion, kind: NodeBinding.kind, metadata, spec } as NodeBinding;
@@ -351,6 +565,42 @@ async function bindName(
     return true;
   } catch (error) {
     if (!isConflict(error) && !isAlreadyExists(error) && !isNotFound(error)) throw error;
+    return false;
+  }
+}
+
+/**
+ * Records a certificate that was issued for a key of the machine that has a name, once: a binding lists the last ones, and a node that had
+ * many would have the older ones recorded again and again. The request that holds it is removed after an hour.
+ *
+ * @returns `false`: another writer was first.
+ */
+async function recordCertificate(
+  request: CertificateSigningRequest,
+  { bound, recorded }: JoinMemory,
+  { caches, kube, clock, signal }: Context,
+): Promise<boolean> {
+  const [name = ""] = nodesOf(request);
+  const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
+  const issued = issuedIn(request);
+  if (binding === undefined || issued === undefined || !isOfMachine(request, binding, clock.now())) return true;
+  const { resourceVersion, uid = "" } = binding.metadata;
+  if (recorded.get(request.metadata.name) === uid) return true;
+  const changes = withCertificate(binding.spec, issued);
+  try {
+    if (changes !== undefined) {
+      const written = await kube.patch(
+        NodeBinding,
+        { name },
+        { type: "merge", body: { metadata: { resourceVersion }, spec: changes } },
+        { signal },
+      );
+      if (bound.has(name)) bound.set(name, written);
+    }
+    recorded.set(request.metadata.name, uid);
+    return true;
+  } catch (error) {
+    if (!isConflict(error) && !isNotFound(error)) throw error;
     return false;
   }
 }
@@ -394,11 +644,22 @@ async function decide(
   return true;
 }
 
+/** Whether the Node of a name is the one by which the machine of an approved request registers first. */
+function isFirstNode(request: CertificateSigningRequest, node: Node, binding: NodeBinding | undefined): boolean {
+  // An administrator who approves a request by hand admits the machine without a binding.
+  if (conditionOf(request.status?.conditions, "Approved")?.reason !== ("NodeJoins" satisfies CsrReason)) return true;
+  if (binding === undefined || isReleased(binding.spec)) return false;
+  const { publicKey, nodeUID } = binding.spec;
+  return publicKey === readingOf(request)?.publicKey && (nodeUID === undefined || nodeUID === node.metadata.uid);
+}
+
 /**
  * Gives the node of an admitted machine the labels of its pool, once: a label that is removed afterwards stays removed.
+ * A node that registers again after its deletion is the binding controller's.
  */
 async function welcome(
   request: CertificateSigningRequest,
+  { bound }: JoinMemory,
   { caches, kube, report, signal }: Context,
 ): Promise<Outcome> {
   const pool = caches.of(MachineConfigPool).get(poolOfAccount(request) ?? "");
@@ -406,7 +667,11 @@ async function welcome(
   const node = caches.of(kubernetes.Node).get(name);
   if (pool === undefined || node === undefined || node.metadata.annotations?.[annotations.joinedPool] !== undefined)
     return done();
+  const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
+  if (!isFirstNode(request, node, binding)) return done();
   const membership = poolOfNode(node, caches.of(MachineConfigPool).list());
+  // It was in a pool before: an administrator removed its labels, and its kubelet the annotation that says so.
+  if (membership.verdict !== "member" && binding?.spec.lastPool !== undefined) return done();
   // The node has been recreated since, for another pool.
   if (membership.verdict === "member" && membership.pool !== pool.metadata.name) return done();
   const body = {

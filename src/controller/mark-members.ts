@@ -1,16 +1,23 @@
 import type { Node } from "../api/foreign/kubernetes.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { annotations, fieldManagers, notYetSet, taints } from "../api/names.ts";
+import { givenConfigsAfter, givenConfigs } from "../core/config/given-configs.ts";
+import { poolInRenderedName } from "../core/config/is-rendered.ts";
 import { isDigestPullspec, namedImage } from "../core/config/image-pair.ts";
+import { isReleased } from "../core/join/join-places.ts";
 import type { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { controlPlaneMarks } from "../core/pool/control-plane-marks.ts";
 import { labelsOfFirstPool } from "../core/pool/pool-of-node.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import type { Context } from "../kube/controller.ts";
-import { isNotFound } from "../kube/kube-error.ts";
-import { type NodeChanges, type NodeWrites, type Taints, type Written, writesAtOnce } from "./node-writes.ts";
+import { updateObject } from "../kube/kube-client.ts";
+import { isForbidden, isNotFound } from "../kube/kube-error.ts";
+import { type NodeChanges, type NodeWrites, type Taints, type WrittenNode, writesAtOnce } from "./node-writes.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
+import { writesOfMachine } from "./refused-writes.ts";
+import type { ReportMemory } from "./report-pool.ts";
 
 /** How many machines are marked in one pass: marks must not delay the next target. */
 const marksAtOnce = 200;
@@ -47,38 +54,45 @@ interface Marks {
 export interface Shared {
   readonly cluster: ClusterMembers;
   readonly writes: NodeWrites;
+  readonly reports: ReportMemory;
+  /** Milliseconds since the epoch. */
+  now(): number;
 }
 
 /**
- * Marks for schedulers the machines that will be disrupted, shows daemons whether theirs is the only control plane, and
- * shows MachineConfigNodes the pool and the target of their nodes.
+ * Taints the machines that will be disrupted, records on nodes whether theirs is the only control-plane machine, and
+ * writes the pool and the target of each node to its MachineConfigNode.
  *
  * @returns `more`: not every member was compared yet.
  */
 export async function markMembers(
-  { pool, members }: PoolFacts,
+  facts: PoolFacts,
   topology: string,
   shared: Shared,
   memory: MarkMemory,
   context: Context,
-): Promise<Written | "more"> {
+): Promise<WrittenNode | "more"> {
+  const { pool, members } = facts;
   const { name } = pool.metadata;
   const marks: Marks = { target: members.target, paused: pool.spec.paused === true, topology };
   const waiting = memory.unmarked(name);
   const from = JSON.stringify([marks.target, marks.paused, topology]);
   if (memory.from.get(name) !== from) for (const member of members.all()) waiting.add(member.name);
   memory.from.set(name, from);
-  let result: Written = "written";
+  let result: WrittenNode = "written";
   await eachAtOnce([...waiting].slice(0, marksAtOnce), writesAtOnce, async (node) => {
     waiting.delete(node);
     const known = shared.cluster.node(node);
     if (known?.membership.verdict !== "member" || known.membership.pool !== name) return;
     try {
-      if ((await mark(known.node, marks, shared, context)) === "overtaken") {
-        waiting.add(node);
-        result = "overtaken";
-      }
-      await describeNode(name, node, shared.cluster, context);
+      // What is refused is compared again when the machine's objects change.
+      await writesOfMachine(node, shared, context, async () => {
+        if ((await mark(known.node, marks, shared, context)) === "overtaken") {
+          waiting.add(node);
+          result = "overtaken";
+        }
+        await describeNode(facts, node, shared.cluster, context);
+      });
     } catch (error) {
       waiting.add(node);
       throw error;
@@ -87,11 +101,29 @@ export async function markMembers(
   return result === "written" && waiting.size > 0 ? "more" : result;
 }
 
-async function mark(node: Node, marks: Marks, { cluster, writes }: Shared, context: Context): Promise<Written> {
+async function mark(node: Node, marks: Marks, { cluster, writes }: Shared, context: Context): Promise<WrittenNode> {
   const settings = context.caches.of(openshift.Scheduler).get("cluster");
   const schedulable = settings === undefined ? undefined : settings.spec?.mastersSchedulable === true;
-  const changes = markChanges(node, marks, schedulable, labelsOfFirstPool(node, cluster.pools()));
+  const first = labelsOfFirstPool(node, cluster.pools());
+  const given = first === undefined || !(await joinedFirstPool(node, context)) ? undefined : first;
+  const changes = markChanges(node, marks, schedulable, given);
   return changes === undefined ? "written" : writes.change(node, changes, context);
+}
+
+/**
+ * Whether the machine of a node joined the pool that its annotation says it booted into first. Root on the machine writes
+ * the annotation, and could otherwise move it into any pool: NodeBindings are the controller's.
+ */
+async function joinedFirstPool({ metadata }: Node, { kube, signal }: Context): Promise<boolean> {
+  const first = poolInRenderedName(metadata.annotations?.[annotations.firstPivotConfig] ?? "");
+  const found = await kube
+    .list(NodeBinding, { fieldSelector: `metadata.name=${metadata.name}` }, { signal })
+    .catch((error: unknown) => {
+      if (isNotFound(error) || isForbidden(error)) return undefined;
+      throw error;
+    });
+  const spec = found?.items.find((binding) => binding.metadata.name === metadata.name)?.spec;
+  return spec !== undefined && spec.pool === first && spec.nodeUID === metadata.uid && !isReleased(spec);
 }
 
 /** The changes of a node for its marks; `undefined`: it has them. */
@@ -122,43 +154,91 @@ function markChanges(
   };
 }
 
-/** Maintains pool and target of a MachineConfigNode. The operator creates the objects. */
+/**
+ * Maintains pool and target of a MachineConfigNode, and the record of the configurations that the machine was given.
+ * The operator creates the objects. The node's own annotations prove nothing: only the target of the node's pool is
+ * recorded.
+ *
+ * @param given the target that the node is about to get. The MachineConfigNode shows and records it first, so that the
+ *   daemon may read it even if the pool moves on before the daemon asks. Without `given`, the MachineConfigNode shows a
+ *   target that was recorded last, and otherwise the node's annotation.
+ */
 export async function describeNode(
-  pool: string,
+  { pool: { metadata }, members }: Pick<PoolFacts, "pool" | "members">,
   name: string,
   cluster: ClusterMembers,
   { caches, kube, signal }: Context,
+  given?: string,
 ): Promise<void> {
+  const pool = metadata.name;
   const notes = cluster.node(name)?.node.metadata.annotations ?? {};
-  const desired = notes[annotations.desiredConfig] ?? "";
-  const wanted = namedImage(notes, "desired");
-  const desiredImage = wanted.verdict === "image" && isDigestPullspec(wanted.image) ? wanted.image : undefined;
-  const has = caches.of(MachineConfigNode).get(name);
-  const spec = {
-    pool: { name: pool },
-    configVersion: { desired: desired === "" ? notYetSet : desired },
-    ...(desiredImage === undefined
-      ? has?.spec.configImage === undefined
-        ? {}
-        : { configImage: null }
-      : { configImage: { desiredImage } }),
-  };
-  const saysSo =
-    has?.spec.pool.name === pool &&
-    has.spec.configVersion.desired === spec.configVersion.desired &&
-    has.spec.configImage?.desiredImage === desiredImage;
-  if (has === undefined || saysSo) return;
+  const cached = caches.of(MachineConfigNode).get(name);
+  if (cached === undefined) return;
+  const change = (has: MachineConfigNode) => describedAs(has, { pool, target: members.target, notes, given });
   try {
-    await kube.patch(
-      MachineConfigNode,
-      { name },
-      { type: "merge", body: { spec } },
-      { owner: fieldManagers.node, signal },
-    );
+    // The record adds to the one before: a cache that is behind must not undo what was given last.
+    await updateObject(kube, MachineConfigNode, { name }, change, { cached, owner: fieldManagers.node, signal });
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
 }
+
+/** What a MachineConfigNode is to say of pool, target and record; `undefined`: it says so. */
+function describedAs(
+  has: MachineConfigNode,
+  {
+    pool,
+    target,
+    notes,
+    given,
+  }: {
+    readonly pool: string;
+    readonly target: string;
+    readonly notes: Readonly<Record<string, string>>;
+    readonly given: string | undefined;
+  },
+): Partial<MachineConfigNode> | undefined {
+  const isAhead = target !== "" && has.spec.configVersion.desired === target && givenConfigs(has)[0] === target;
+  // A write of the node that fails must not make the two callers overwrite each other's target.
+  const desired = given ?? (isAhead ? target : (notes[annotations.desiredConfig] ?? ""));
+  const wanted = namedImage(notes, "desired");
+  const desiredImage = wanted.verdict === "image" && isDigestPullspec(wanted.image) ? wanted.image : undefined;
+  const spec = {
+    pool: { name: pool },
+    configVersion: { desired: desired === "" ? notYetSet : desired },
+    ...(desiredImage === undefined
+      ? has.spec.configImage === undefined
+        ? {}
+        : { configImage: null as unknown as undefined }
+      : { configImage: { desiredImage } }),
+  } as MachineConfigNode["spec"];
+  const record = recordOf(has, desired === target ? desired : "", notes, pool);
+  const saysSo =
+    has.spec.pool.name === pool &&
+    has.spec.configVersion.desired === spec.configVersion.desired &&
+    has.spec.configImage?.desiredImage === desiredImage &&
+    record === (has.metadata.annotations?.[annotations.givenConfigs] ?? "");
+  if (saysSo) return undefined;
+  const { name } = has.metadata;
+  return {
+    ...(record === "" ? {} : { metadata: { name, annotations: { [annotations.givenConfigs]: record } } }),
+    spec,
+  };
+}
+
+/** What a machine was given, with the target of its pool if it has that; empty: nothing. */
+const recordOf = (
+  has: MachineConfigNode,
+  target: string,
+  notes: Readonly<Record<string, string>>,
+  pool: string,
+): string =>
+  givenConfigsAfter(
+    givenConfigs(has),
+    target === "" ? undefined : target,
+    { name: notes[annotations.currentConfig] ?? "", pools: [pool, has.spec.pool.name] },
+    notes[annotations.desiredConfig],
+  ).join(" ");
 
 /** The node's taints with or without ours; `undefined` if nothing changes. */
 export function taintsOf(node: Node, wanted: boolean): Taints | undefined {

@@ -3,6 +3,7 @@ import { type Harness, updatedPool } from "../../test/support/control-plane-harn
 import { type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { annotations, labels, namespace } from "../api/names.ts";
 import { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { PoolMembers } from "../core/pool/pool-members.ts";
@@ -75,8 +76,8 @@ async function masters(harness: Harness, names: readonly string[]): Promise<stri
 const chosen = async (harness: Harness, role: string, before: string) =>
   Object.entries(await harness.desired(role)).flatMap(([name, desired]) => (desired === before ? [] : [name]));
 
-describe("who gets the target", () => {
-  test("as many as the pool allows get it at the same time, which is one event [node-controller-10]", async () => {
+describe("the order of targets", () => {
+  test("as many machines as the pool allows get the target at once, with one Event [node-controller-10]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
     await patchPool(harness, { spec: { maxUnavailable: 2 } });
     await change(harness);
@@ -89,7 +90,7 @@ describe("who gets the target", () => {
     expect(await harness.events("Updating")).toEqual([`Pool worker is updating to MachineConfig ${target}`]);
   });
 
-  test("a machine in the middle of an update gets the newest target at once, and several changes are one disruption for the others [node-controller-6]", async () => {
+  test("an updating machine gets the newest target at once; the others get several changes as one disruption [node-controller-6]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     await change(harness);
     await harness.pass(2000);
@@ -107,7 +108,7 @@ describe("who gets the target", () => {
     expect(await harness.desired("worker")).toEqual({ w0: newest, w1: newest });
   });
 
-  test("one zone at a time, where the pool asks for it [node-controller-9]", async () => {
+  test("a pool with one zone at a time updates no second zone [node-controller-9]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
     const zones = { w0: "z1", w1: "z2", w2: "z2" };
     for (const [name, zone] of Object.entries(zones))
@@ -133,7 +134,7 @@ describe("who gets the target", () => {
     expect(await chosen(harness, "worker", first)).toEqual(["w0", "w1", "w2"]);
   });
 
-  test("a control plane waits while a member of etcd elsewhere is not ready [node-controller-7]", async () => {
+  test("a control-plane machine waits while another machine's etcd member is not ready [node-controller-7]", async () => {
     const { harness } = await updatedPool([]);
     const first = await masters(harness, ["m0", "m1"]);
     for (const name of ["m0", "m1"])
@@ -161,7 +162,40 @@ describe("who gets the target", () => {
     expect(await chosen(harness, "master", first)).toEqual(["m0", "m1"]);
   });
 
-  test("the operator's own machine is the last of the control plane [node-controller-8]", async () => {
+  test("a control-plane machine does not wait for a pod that a worker's kubelet labelled like etcd's [node-controller-13]", async () => {
+    const { harness } = await updatedPool(["w0"]);
+    const first = await masters(harness, ["m0"]);
+    await pod(harness, {
+      name: "looks-like-etcd",
+      inNamespace: "kube-system",
+      labels: { component: "etcd" },
+      on: "w0",
+      ready: false,
+    });
+    await harness.pass(1000);
+    await change(harness, { "/etc/b": "1" }, "master");
+    await harness.pass(3000);
+    expect(await chosen(harness, "master", first)).toEqual(["m0"]);
+  });
+
+  test("a control-plane machine waits while the etcd member of an arbiter is not ready [node-controller-14]", async () => {
+    const { harness } = await updatedPool([]);
+    const first = await masters(harness, ["m0"]);
+    await harness.act(() => harness.node("a0", "arbiter"));
+    await pod(harness, {
+      name: "etcd-a0",
+      inNamespace: "openshift-etcd",
+      labels: { app: "etcd" },
+      on: "a0",
+      ready: false,
+    });
+    await harness.pass(1000);
+    await change(harness, { "/etc/b": "1" }, "master");
+    await harness.pass(3000);
+    expect(await chosen(harness, "master", first)).toEqual([]);
+  });
+
+  test("the operator's machine updates last in the control plane [node-controller-8]", async () => {
     const { harness } = await updatedPool([]);
     const first = await masters(harness, ["m0", "m1"]);
     await pod(harness, {
@@ -183,7 +217,7 @@ describe("who gets the target", () => {
     expect(await chosen(harness, "master", first)).toEqual(["m0", "m1"]);
   });
 
-  test("a machine whose drain was given up gives its place to another, and is offered its target again when its time comes [node-controller-1]", async () => {
+  test("a machine whose drain was skipped gives its turn to another, and gets its target again later [node-controller-1]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     await change(harness);
     await harness.pass(2000);
@@ -211,8 +245,8 @@ describe("who gets the target", () => {
   });
 });
 
-describe("what the pool and its nodes are told", () => {
-  test("a daemon that is silent for five minutes counts as away and is named; one that is away for a moment does not [node-controller-11]", async () => {
+describe("the annotations and the status that the controller writes", () => {
+  test("a machine whose daemon is not ready for five minutes counts as unavailable; a brief outage does not count [node-controller-11]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     await pod(harness, {
       name: "daemon-w0",
@@ -239,7 +273,7 @@ describe("what the pool and its nodes are told", () => {
     expect((await harness.poolStatus("worker")).of("Updating")?.message).not.toContain("silent");
   });
 
-  test("a node that two custom pools select gets nothing, and node and pools say why, until a label goes [node-controller-3]", async () => {
+  test("a node in two custom pools gets no target, and node and pools report why, until a label is removed [node-controller-3]", async () => {
     const { harness } = await updatedPool([]);
     const selects = (role: string) => ({
       machineConfigSelector: { matchExpressions: [{ key: labels.role, operator: "In", values: ["worker", role] }] },
@@ -280,7 +314,7 @@ describe("what the pool and its nodes are told", () => {
     });
   });
 
-  test("a node that was served a custom pool's configuration gets that pool's labels, once [node-controller-4]", async () => {
+  test("a node that was served a custom pool's configuration gets the pool's labels, once [node-controller-4]", async () => {
     const { harness, first } = await updatedPool(["w0"]);
     await harness.act(() =>
       harness.pool("infra", {
@@ -292,6 +326,27 @@ describe("what the pool and its nodes are told", () => {
     await harness.act(() =>
       harness.annotate("w0", { [annotations.firstPivotConfig]: first.replace("worker", "infra") }),
     );
+    await harness.pass(3000);
+    // Root on the machine writes that annotation: alone, it moves no machine.
+    expect((await harness.node_("w0")).metadata.labels).not.toHaveProperty(["node-role.kubernetes.io/infra"]);
+    const { uid = "" } = (await harness.node_("w0")).metadata;
+    const bound = (pool: string) => ({
+      pool,
+      publicKey: "a".repeat(64),
+      expiresAt: "2099-01-01T00:00:00Z",
+      nodeUID: uid,
+    });
+    const { apiVersion, kind } = NodeBinding;
+    await harness.act(() =>
+      harness.kube.create(NodeBinding, { apiVersion, kind, metadata: { name: "w0" }, spec: bound("worker") }),
+    );
+    await harness.act(() => harness.annotate("w0", { note: "1" }));
+    await harness.pass(3000);
+    expect((await harness.node_("w0")).metadata.labels).not.toHaveProperty(["node-role.kubernetes.io/infra"]);
+    await harness.act(() =>
+      harness.kube.patch(NodeBinding, { name: "w0" }, { type: "merge", body: { spec: bound("infra") } }),
+    );
+    await harness.act(() => harness.annotate("w0", { note: "2" }));
     await harness.pass(3000);
     expect((await harness.node_("w0")).metadata.labels).toHaveProperty(["node-role.kubernetes.io/infra"]);
     await harness.act(() =>
@@ -305,16 +360,18 @@ describe("what the pool and its nodes are told", () => {
     expect((await harness.node_("w0")).metadata.labels).not.toHaveProperty(["node-role.kubernetes.io/infra"]);
   });
 
-  test("a pool whose selector is empty selects nobody, and says so [node-controller-5]", async () => {
-    const { harness } = await updatedPool([]);
+  test("a pool with an empty selector selects no node, and reports it [node-controller-5]", async () => {
+    const { harness } = await updatedPool(["w0"]);
     await harness.act(() => harness.pool("all", { nodeSelector: {} }));
     await harness.pass(2000);
+    expect((await harness.poolStatus("all")).pool?.status?.machineCount ?? 0).toBe(0);
+    expect((await harness.poolStatus("worker")).pool?.status?.machineCount).toBe(1);
     expect(await harness.events("SelectingAll")).toEqual([
       "This machineconfigpool is selecting all nodes. A non-empty selector is required.",
     ]);
   });
 
-  test("counts do not move when a daemon or the watch of it comes and goes [node-controller-12]", async () => {
+  test("counts stay stable while a daemon or its watch restarts [node-controller-12]", async () => {
     const { harness } = await updatedPool(["w0", "w1"]);
     await pod(harness, {
       name: "daemon-w0",
@@ -333,7 +390,7 @@ describe("what the pool and its nodes are told", () => {
   });
 });
 
-test("the news of one machine is judged for that machine alone, however many there are [node-controller-2]", async () => {
+test("an event of one machine re-evaluates that machine alone [node-controller-2]", async () => {
   const names = Array.from({ length: 60 }, (_, index) => `w${index}`);
   const { harness } = await updatedPool(names);
   await harness.pass(5000);

@@ -6,6 +6,7 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
+import { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import { namespace, objects } from "../api/names.ts";
 import { selectorIsEmpty } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
@@ -14,6 +15,7 @@ import { buildSettings } from "../core/build/build-settings.ts";
 import { certificateExpiries } from "../core/render/controller-config-of.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
+import { streamOfRendered } from "../core/render/os-streams.ts";
 import { storageOverridesOf } from "../core/render/render-for-pool.ts";
 import {
   relevantOfMachineConfigNode,
@@ -30,10 +32,12 @@ import { type Outcome, done, stalled } from "../kube/outcome.ts";
 import { giveTargets, keepQuarantine, reportDeferred } from "./choose-targets.ts";
 import { markMembers } from "./mark-members.ts";
 import { NodeMemory } from "./node-memory.ts";
-import { reportCanary, reportOddities, writeStatus } from "./report-pool.ts";
+import { reportCanary, reportInconsistencies, writePoolStatus } from "./report-pool.ts";
 
 /** Delay after a write conflict: the conflicting write may be of a kind that no watch here reports. */
 const overtakenSeconds = 1;
+/** Between attempts to give a machine a target that its objects do not take. */
+const refusedAgainMs = 60_000;
 /** Joining machines are awaited for a limited time; no watch reports when it is over. */
 const joiningAgainSeconds = 300;
 
@@ -95,7 +99,7 @@ async function reconcilePool(pool: MachineConfigPool, memory: NodeMemory, contex
   const resent = await writes.resend(context);
   for (const other of cluster.pass(begunAt)) if (other !== name) memory.reconcile(other);
 
-  const refused = await keepQuarantine(pool, cluster, context);
+  const refused = await keepQuarantine(pool, cluster, memory.choice, context);
   const { target } = cluster.members(name);
   const observe = (): PoolFacts | undefined =>
     poolFacts(factsIn(context.caches, memory), name, { alsoQuarantined: refused ? [target] : [] });
@@ -107,21 +111,28 @@ async function reconcilePool(pool: MachineConfigPool, memory: NodeMemory, contex
   const after = observe();
   if (after === undefined) return done();
   const certificates = certificateExpiries(context.caches.of(ControllerConfig).get(objects.controllerConfig));
-  await writeStatus({ ...after, certificates }, memory.reports, context);
-  reportOddities(pool, cluster, memory.now(), memory.reports, context);
+  const stream = streamOfRendered(
+    context.caches.of(MachineConfig).get(after.members.target),
+    context.caches.of(OSImageStream).get(objects.clusterSingleton),
+  );
+  await writePoolStatus({ ...after, certificates, stream }, memory.reports, context);
+  reportInconsistencies(pool, cluster, memory.now(), memory.reports, context);
   wakeOthersByDefault(after, memory);
   const marked = await markMembers(after, topology, memory, memory.marks, context);
   if ([resent, given, marked].includes("overtaken")) return done(overtakenSeconds);
   if (marked === "more") return done(0);
-  const next = nextPass(after, begunAt, memory, context);
+  const times = [nextPass(after, begunAt, memory, context), given === "refused" ? begunAt + refusedAgainMs : undefined];
+  const next = earliest(times);
   return next === undefined ? done() : done(Math.max(0, next - memory.now()) / 1000);
 }
 
-/** No watch of their own wakes the control-plane pools that wait for these machines. */
+/** The control-plane pools that wait for this pool have no watch that wakes them: it is done, paused, or opted out. */
 function wakeOthersByDefault({ pool, members }: PoolFacts, memory: NodeMemory): void {
-  if (!members.image.byDefault || members.updated < members.size) return;
-  for (const other of memory.controlPlanePools())
-    if (other !== pool.metadata.name && memory.cluster.members(other).image.byDefault) memory.reconcile(other);
+  const isAwaited = members.image.byDefault && pool.spec.paused !== true && members.updated < members.size;
+  const others = memory.controlPlanePools();
+  // Nothing waits for a pool with machines of the control plane.
+  if (isAwaited || others.includes(pool.metadata.name)) return;
+  for (const other of others) if (memory.cluster.members(other).image.byDefault) memory.reconcile(other);
 }
 
 /** When time alone may change the result for a pool, in milliseconds since the epoch; `undefined`: never. */
@@ -137,8 +148,13 @@ function nextPass(
     canary === undefined ? undefined : reportCanary(pool, members, canary, begunAt, memory.reports, context),
     ...[...members.skipped.values()].map(({ skippedUntil }) => Date.parse(skippedUntil)),
     members.joining.size > 0 ? memory.now() + joiningAgainSeconds * 1000 : undefined,
-  ].filter((moment) => moment !== undefined && moment > begunAt) as readonly number[];
-  return times.length === 0 ? undefined : Math.min(...times);
+  ];
+  return earliest(times.filter((moment) => moment !== undefined && moment > begunAt));
+}
+
+function earliest(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
 }
 
 function watchesOfMachines(memory: NodeMemory): readonly [Watch, ...Watch[]] {
@@ -183,7 +199,7 @@ const asksTheSame = (before: MachineConfigPool, after: MachineConfigPool) =>
   before.spec.paused === after.spec.paused &&
   equalValues(poolStatusInputs(before), poolStatusInputs(after));
 
-/** Whether machines are managed, and what else runs on those of the control plane. */
+/** Whether machines are managed, and which other components run on those of the control plane. */
 function watchesOfPods(memory: NodeMemory): readonly Watch[] {
   return [
     watching({
@@ -243,6 +259,11 @@ function watchesOfSettings(memory: NodeMemory): readonly Watch[] {
       resource: kubernetes.ConfigMap,
       selection: buildConfig,
       concerns: ({ after }) => memory.cluster.setGrace(buildSettings(after?.data).optOutGraceMs, memory.now()),
+    }),
+    watching({
+      resource: OSImageStream,
+      optional: true,
+      concerns: ({ before, after }) => (equalValues(before?.status, after?.status) ? [] : allPools()),
     }),
     watching({
       resource: openshift.Scheduler,

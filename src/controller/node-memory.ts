@@ -3,17 +3,18 @@ import type { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { equalValues } from "../ignition/canonical.ts";
-import type { Change } from "../kube/watch-cache.ts";
+import type { ObjectChange } from "../kube/watch-cache.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Report } from "../kube/report.ts";
 import { ChoiceMemory } from "./choose-targets.ts";
 import { MarkMemory } from "./mark-members.ts";
 import { NodeWrites } from "./node-writes.ts";
-import { ReportMemory, reportStanding, standingOf } from "./report-pool.ts";
+import { ReportMemory, reportPoolStanding, standingOf } from "./report-pool.ts";
 
 /**
  * What the node controller knows between two passes. The view of pools and machines is updated change by change, so
- * that a pass over a pool costs only what is under way there. The rest is what each part of the controller remembers.
+ * that the cost of a pass over a pool depends only on the machines that change. The rest is the memory of each part of
+ * the controller.
  */
 export class NodeMemory {
   readonly cluster = new ClusterMembers();
@@ -70,6 +71,7 @@ export class NodeMemory {
       message: "the pool was deleted",
     });
     this.marks.forget(name);
+    this.choice.forget(name);
     return concerned;
   }
 
@@ -88,22 +90,30 @@ export class NodeMemory {
     return this.#noting(name, () => this.cluster.putMachineConfigNode(name, object, this.now()));
   }
 
-  putDaemonPod({ before, after }: Change<Pod>): readonly string[] {
+  putDaemonPod({ before, after }: ObjectChange<Pod>): readonly string[] {
     const concerned = new Set<string>();
     const [had, has] = [before?.spec?.nodeName, after?.spec?.nodeName];
-    if (had !== undefined && had !== has)
-      for (const pool of this.cluster.putDaemonPod(had, undefined, this.now())) concerned.add(pool);
-    if (has !== undefined && !equalValues(before?.status, after?.status))
-      for (const pool of this.cluster.putDaemonPod(has, after, this.now())) concerned.add(pool);
+    const put = (name: string, pod: Pod | undefined) => {
+      for (const pool of this.#reporting(name, () => this.cluster.putDaemonPod(name, pod, this.now())))
+        concerned.add(pool);
+    };
+    if (had !== undefined && had !== has) put(had, undefined);
+    if (has !== undefined && !equalValues(before?.status, after?.status)) put(has, after);
     return [...concerned];
+  }
+
+  /** Takes in a change of a machine, and reports its state where that changed by it. */
+  #reporting(name: string, put: () => readonly string[]): readonly string[] {
+    const { cluster } = this;
+    const before = standingOf(name, cluster);
+    const concerned = put();
+    reportPoolStanding(name, before, standingOf(name, cluster), this, this.#report);
+    return concerned;
   }
 
   /** Takes in a change of a machine, reports its state, and requests a comparison of its marks. */
   #noting(name: string, put: () => readonly string[]): readonly string[] {
-    const { cluster } = this;
-    const before = standingOf(name, cluster);
-    const concerned = put();
-    reportStanding(name, before, standingOf(name, cluster), cluster, this.#report);
+    const concerned = this.#reporting(name, put);
     for (const pool of concerned) this.marks.unmarked(pool).add(name);
     return concerned;
   }

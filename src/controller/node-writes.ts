@@ -5,8 +5,8 @@ import type { Context } from "../kube/controller.ts";
 import { KubeError, isNotFound } from "../kube/kube-error.ts";
 import { PatchedNodes } from "./patched-nodes.ts";
 
-/** `overtaken`: another writer was first, and nothing was written. */
-export type Written = "written" | "overtaken";
+/** `overtaken`: another writer was first, and nothing was written. `refused`: the objects of a machine do not take it. */
+export type WrittenNode = "written" | "overtaken" | "refused";
 
 export type Taints = NonNullable<NonNullable<Node["spec"]>["taints"]>;
 
@@ -33,7 +33,7 @@ export class NodeWrites {
   }
 
   /** Writes a node at its known version, which succeeds only while no other writer has changed it. */
-  async change(node: Node, changes: NodeChanges, context: Context): Promise<Written> {
+  async change(node: Node, changes: NodeChanges, context: Context): Promise<WrittenNode> {
     const { name, resourceVersion } = node.metadata;
     const body = {
       metadata: {
@@ -57,14 +57,14 @@ export class NodeWrites {
   }
 
   /** Sends writes again that had no answer. */
-  async resend(context: Context): Promise<Written> {
-    let result: Written = "written";
+  async resend(context: Context): Promise<WrittenNode> {
+    let result: WrittenNode = "written";
     for (const { name, body } of this.#patched.unanswered())
       if ((await this.#send(name, body, context)) === "overtaken") result = "overtaken";
     return result;
   }
 
-  async #send(name: string, body: object, { kube, caches, signal }: Context): Promise<Written> {
+  async #send(name: string, body: object, { kube, caches, signal }: Context): Promise<WrittenNode> {
     try {
       const after = await kube.patch(
         kubernetes.Node,

@@ -9,7 +9,7 @@ const node = (version: string, target = "old", uid = "1"): Node => ({
 });
 const targetOf = ({ metadata }: Node) => metadata.annotations?.["target"];
 
-test("our own patch counts from the moment that it is sent, and until the watch shows it", () => {
+test("the controller's patch counts from its sending until the watch shows it", () => {
   const patched = new PatchedNodes();
   patched.begin(node("10"), node("10", "new"), {});
   expect(targetOf(patched.view(node("10")))).toBe("new");
@@ -21,7 +21,7 @@ test("our own patch counts from the moment that it is sent, and until the watch 
   expect(targetOf(patched.view(node("10")))).toBe("old");
 });
 
-test("a patch without an answer is kept to be sent again, until the node has moved on", () => {
+test("a patch without an answer is sent again until the node has changed", () => {
   const patched = new PatchedNodes();
   patched.begin(node("10"), node("10", "new"), { for: "10" });
   expect(patched.unanswered()).toEqual([{ name: "w", body: { for: "10" } }]);
@@ -30,14 +30,14 @@ test("a patch without an answer is kept to be sent again, until the node has mov
   expect(patched.unanswered()).toEqual([]);
 });
 
-test("a patch that was refused counts no longer", () => {
+test("a refused patch counts no longer", () => {
   const patched = new PatchedNodes();
   patched.begin(node("10"), node("10", "new"), {});
   patched.drop("w");
   expect(targetOf(patched.view(node("10")))).toBe("old");
 });
 
-test("a node that was registered anew is not the one that was patched", () => {
+test("a node that registered again does not count as patched", () => {
   const patched = new PatchedNodes();
   patched.begin(node("10"), node("10", "new"), {});
   expect(targetOf(patched.view(node("9", "none", "2")))).toBe("none");

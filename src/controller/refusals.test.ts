@@ -5,7 +5,12 @@ import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { annotations } from "../api/names.ts";
 
 const change = (harness: Harness) => harness.act(() => harness.config("60-worker", "worker", { "/etc/b": "1" }));
-const refuse = (harness: Harness, name: string, config: string, reason = "it did not boot") =>
+const refuse = (
+  harness: Harness,
+  name: string,
+  config: string,
+  { reason = "it did not boot", at = "2030-01-01T00:00:00Z" } = {},
+) =>
   harness.act(() =>
     harness.kube.patch(
       MachineConfigNode,
@@ -15,7 +20,7 @@ const refuse = (harness: Harness, name: string, config: string, reason = "it did
         body: {
           metadata: {
             annotations: {
-              [annotations.refusedTargets]: JSON.stringify([{ config, image: "", reason, at: "2030-01-01T00:00:00Z" }]),
+              [annotations.refusedTargets]: JSON.stringify([{ config, image: "", reason, at }]),
             },
           },
         },
@@ -31,8 +36,8 @@ const finishEach = async (harness: Harness, names: readonly string[]) => {
   }
 };
 
-describe("a machine that says that it went back from the target", () => {
-  test("stops only itself, though it lies: the others get the target, and pool, book and event name it [refusals-1]", async () => {
+describe("a machine that reports a refused target", () => {
+  test("holds back only itself: the others get the target, and pool, book and Event name it [refusals-1]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
     await change(harness);
     await harness.pass(2000);
@@ -54,7 +59,85 @@ describe("a machine that says that it went back from the target", () => {
     expect(await harness.events("TargetQuarantined")).toEqual([]);
   });
 
-  test("and is degraded takes its own place of the budget, and no other [refusals-2]", async () => {
+  test("again and again fills neither the book of its pool nor its Events [refusals-5]", async () => {
+    const { harness } = await updatedPool(["w0", "w1", "w2"]);
+    await change(harness);
+    await harness.pass(2000);
+    const { target } = await harness.poolStatus("worker");
+    for (let minute = 10; minute < 40; minute += 1) {
+      await refuse(harness, "w2", target, { at: `2030-01-01T00:${minute}:00Z` });
+      await harness.pass(500);
+    }
+    const lines = harness.journal.lines.filter(({ reason }) => reason === "MachineExcluded");
+    expect(lines.length).toBe(3);
+    expect(await harness.desired("worker")).not.toMatchObject({ w2: target });
+  });
+
+  test("or fails and has it again and again, fills the book of its pool as little [refusals-6]", async () => {
+    const { harness } = await updatedPool(["w0", "w1", "w2"]);
+    await change(harness);
+    await harness.pass(2000);
+    for (let turn = 0; turn < 40; turn += 1) {
+      const state = turn % 2 === 0 ? "Degraded" : "Done";
+      await harness.act(() => harness.annotate("w2", { [annotations.state]: state }));
+      await harness.pass(500);
+    }
+    const lines = harness.journal.lines.filter(({ path }) => path === "Node/w2");
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThanOrEqual(5);
+  });
+
+  test("and says of itself more than a status can hold, has its pool report it in short [refusals-7]", async () => {
+    const { harness } = await updatedPool(["w0", "w1", "w2"]);
+    await harness.act(() =>
+      harness.annotate("w2", { [annotations.state]: "Degraded", [annotations.reason]: "\u0001".repeat(250_000) }),
+    );
+    await harness.pass(2000);
+    const { pool, of } = await harness.poolStatus("worker");
+    expect(pool?.status?.degradedMachineCount).toBe(1);
+    expect(of("NodeDegraded")).toMatchObject({ status: "True" });
+    expect(JSON.stringify(pool?.status).length).toBeLessThan(200_000);
+  });
+
+  test("and leaves no room for a target in its annotations, does not keep the others from theirs [refusals-8]", async () => {
+    const { harness } = await updatedPool(["w0", "w1", "w2"]);
+    const { metadata } = await harness.node_("w0");
+    const used = Object.entries(metadata.annotations ?? {}).reduce((sum, [a, b]) => sum + a.length + b.length, 0);
+    const fill = "x".repeat(256 * 1024 - used);
+    await harness.act(() => harness.annotate("w0", { [annotations.desiredConfig]: null, fill }));
+    await harness.act(() =>
+      harness.kube.patch(
+        MachineConfigPool,
+        { name: "worker" },
+        { type: "merge", body: { spec: { maxUnavailable: 2 } } },
+      ),
+    );
+    await change(harness);
+    await harness.pass(5000);
+    const { target } = await harness.poolStatus("worker");
+    await finishEach(harness, ["w1"]);
+    await harness.pass(120_000);
+    expect(await harness.desired("worker")).toEqual({ w0: "", w1: target, w2: target });
+    const { pool, of } = await harness.poolStatus("worker");
+    expect(of("Updating")).toMatchObject({ status: "True" });
+    expect(pool?.status?.updatedMachineCount).toBe(1);
+    expect(await harness.events("MachineNotWritten")).toEqual([expect.stringContaining("written of w0")]);
+  });
+
+  test("and names a target that cannot exist, does not have the controller report a failure [refusals-9]", async () => {
+    const { harness } = await updatedPool(["w0", "w1", "w2"]);
+    const patch = (body: object) =>
+      harness.act(() => harness.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body }));
+    await patch({ spec: { paused: true } });
+    await change(harness);
+    await harness.pass(2000);
+    await harness.act(() => harness.annotate("w0", { [annotations.desiredConfig]: "No Such Thing" }));
+    await harness.pass(300_000);
+    expect(harness.journal.lines.filter(({ reason }) => reason === "ChildFailing")).toEqual([]);
+    expect(await harness.events("MachineNotWritten")).toEqual([expect.stringContaining("written of w0")]);
+  });
+
+  test("and is Degraded uses one place of the budget [refusals-2]", async () => {
     const { harness } = await updatedPool(["w0", "w1", "w2"]);
     await harness.act(() =>
       harness.kube.patch(
@@ -78,7 +161,7 @@ describe("a machine that says that it went back from the target", () => {
     expect(of("Updating")?.message).toContain(`w0 alone is excluded from ${target}`);
   });
 
-  test("is excluded from the canaries: another one goes first [refusals-3]", async () => {
+  test("is no canary: another machine is [refusals-3]", async () => {
     const { harness } = await updatedPool(["w0", "w1", "w2"]);
     await harness.act(() =>
       harness.kube.patch(
@@ -101,7 +184,7 @@ describe("a machine that says that it went back from the target", () => {
     expect((await harness.desired("worker"))["w1"]).toBe(target);
   });
 
-  test("and a second one that says so quarantine the target, until the annotation is removed [refusals-4]", async () => {
+  test("and a second one quarantine the target until the annotation is removed [refusals-4]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1", "w2"]);
     await change(harness);
     await harness.pass(2000);

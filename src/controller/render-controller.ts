@@ -2,48 +2,69 @@ import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
-import { fieldManagers, objects, poolConditions } from "../api/names.ts";
-import { selectorIsEmpty, selectorMatches } from "../api/schema/object.ts";
+import { OSImageStream } from "../api/kinds/os-image-stream.ts";
+import { openshift } from "../api/foreign/openshift.ts";
+import { annotations, credentialConditions, fieldManagers, labels, objects, poolConditions } from "../api/names.ts";
+import { ContainerRuntimeConfig } from "../api/kinds/container-runtime-config.ts";
+import { KubeletConfig } from "../api/kinds/kubelet-config.ts";
+import { type KubeObject, type Resource, conditionOf, selectorIsEmpty, selectorMatches } from "../api/schema/object.ts";
+import { gateDefaults, nodeDefaults } from "../core/kubelet/decide-defaults.ts";
+import type { SettingsObject } from "../core/kubelet/decide-generated.ts";
+import { selectPools } from "../core/kubelet/select-pools.ts";
 import { isCompleted, versionGate } from "../core/render/controller-config-of.ts";
-import { isRendered, poolOfRendered } from "../core/config/is-rendered.ts";
+import { isRendered, membersOf, poolOfRendered } from "../core/config/is-rendered.ts";
+import { credentialsConfigName } from "../core/runtime/decide-credentials.ts";
+import { registriesConfigName } from "../core/runtime/decide-registries.ts";
+import { registryKinds } from "../core/runtime/registry-objects.ts";
 import { describeRendered } from "../core/preview/describe-rendered.ts";
+import { isCurrentStream, renderStreamOf } from "../core/render/os-streams.ts";
 import { renderForPool, storageOverridesOf } from "../core/render/render-for-pool.ts";
-import type { Refusal } from "../core/render/render-pool.ts";
+import type { RenderRefusal } from "../core/render/render-pool.ts";
 import { trimMachineConfig } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
-import type { Change } from "../kube/watch-cache.ts";
+import type { ObjectChange } from "../kube/watch-cache.ts";
 
 export interface RenderOptions {
   readonly version: string;
   readonly generatorVersion: string;
-  /** `absent`: this process makes no base configurations, so there are none to wait for. */
+  /** `absent`: this process makes no base configurations, so rendering does not wait for them. */
   readonly baseConfigs: "awaited" | "absent";
+  /** `awaited`: this process turns objects with settings into MachineConfigs. */
+  readonly settings: "awaited" | "absent";
+  /** `awaited`: this process writes the registries of machines. */
+  readonly registries: "awaited" | "absent";
 }
 
 const waitSeconds = 30;
+/** How long a pool waits for an object with settings that was just written, so that one change is one roll-out. */
+const longestSettingsWaitMs = 10_000;
 
-/** What the books know of pools, so that nothing is reported twice. */
+/** Earlier reports about pools, so that each is made once. */
 interface RenderMemory {
   /** Pool → the configuration that it points to. */
   readonly pointed: Map<string, string>;
   /** Pool → why it cannot be rendered. */
   readonly refused: Map<string, string>;
+  /** A pool's objects with settings, or a generated MachineConfig → since when (monotonic milliseconds). */
+  readonly awaited: Map<string, number>;
 }
 
 /** Merges a pool's MachineConfigs into one rendered config and points the pool at it. */
 export function renderController(options: RenderOptions): Controller {
-  const memory: RenderMemory = { pointed: new Map(), refused: new Map() };
+  const memory: RenderMemory = { pointed: new Map(), refused: new Map(), awaited: new Map() };
   return {
     name: "render",
     watches: [
       watching({
         resource: MachineConfigPool,
-        concerns: ({ key, before, after }) =>
+        concerns: ({ key, before, after }, caches) =>
           before !== undefined && after !== undefined && before.metadata.generation === after.metadata.generation
             ? []
-            : [key],
+            : key === "worker" && before?.spec.osImageStream?.name !== after?.spec.osImageStream?.name
+              ? allPools(caches)
+              : [key],
       }),
       watching({ resource: MachineConfig, keep: trimMachineConfig, concerns: poolsSelecting }),
       watching({
@@ -55,6 +76,28 @@ export function renderController(options: RenderOptions): Controller {
         concerns: ({ before, after }, caches) =>
           equalValues(storageOverridesOf(before), storageOverridesOf(after)) ? [] : allPools(caches),
       }),
+      ...(options.settings === "awaited" ? settingsKinds : []).map((resource) =>
+        watching<SettingsObject>({
+          resource: resource as Resource<SettingsObject>,
+          concerns: ({ before, after }, caches) =>
+            isJudged(before) === isJudged(after) ? [] : poolsOf(after ?? before, caches),
+        }),
+      ),
+      watching({
+        resource: OSImageStream,
+        optional: true,
+        concerns: ({ before, after }, caches) =>
+          equalValues(before?.status, after?.status) &&
+          before?.metadata.annotations?.[annotations.streamInputs] ===
+            after?.metadata.annotations?.[annotations.streamInputs]
+            ? []
+            : allPools(caches),
+      }),
+      // What is made of them wakes the pools.
+      ...[
+        ...(options.registries === "awaited" ? registryKinds : []),
+        ...(options.settings === "awaited" ? clusterKinds : []),
+      ].map((resource) => watching<KubeObject>({ resource, optional: true, concerns: () => [] })),
     ],
     owns: ["MachineConfig/rendered", "MachineConfigPool.spec.configuration"],
     workers: 2,
@@ -74,10 +117,20 @@ export function renderController(options: RenderOptions): Controller {
       if (!isOpen || controllerConfig === undefined)
         return gate.verdict === "closed" ? waiting(gate.reason, gate.message, waitSeconds) : done();
 
-      const members = membersOf(pool, caches);
+      const unjudged = options.settings === "awaited" ? awaitedSettings(pool, memory, context) : undefined;
+      if (unjudged !== undefined) return waiting("SettingsNotJudged", `${unjudged} has not been judged yet`, 2);
+      const unwritten = awaitedConfig(pool, memory, options, context);
+      if (unwritten !== undefined) return waiting("SettingsNotJudged", `${unwritten} has not been written yet`, 2);
+
+      const osImageStream = caches.of(OSImageStream).get(objects.clusterSingleton);
+      if (osImageStream?.status !== undefined && !isCurrentStream(osImageStream, controllerConfig.spec))
+        return waiting("StreamsNotRead", "the OS image streams of the cluster's present images are not known yet", 2);
+
+      const members = knownMembers(pool, caches);
       const current = caches.of(MachineConfig).get(pool.spec.configuration?.name ?? "");
       const overrides = storageOverridesOf(caches.of(MachineConfiguration).get(objects.machineConfiguration));
-      const inputs = { pool, members, controllerConfig, generatorVersion: options.generatorVersion };
+      const stream = renderStreamOf(pool, caches.of(MachineConfigPool).list(), osImageStream);
+      const inputs = { pool, members, controllerConfig, generatorVersion: options.generatorVersion, ...stream };
       const result = renderForPool(inputs, current, overrides);
       if (result.verdict === "refused") return refuse(name, result.refusals, memory, context);
       reportRecovered(name, memory, context);
@@ -97,19 +150,104 @@ const allPools = (caches: Caches): readonly string[] =>
     .list()
     .map(({ metadata }) => metadata.name);
 
-/** The MachineConfigs that a pool's rendered config is merged from. */
-function membersOf({ spec }: MachineConfigPool, caches: Caches): readonly MachineConfig[] {
-  const pools = caches.of(MachineConfigPool).list();
-  return caches
-    .of(MachineConfig)
+const settingsKinds = [KubeletConfig, ContainerRuntimeConfig] as const;
+
+/** Whether a controller has said what became of the object as it is. */
+const isJudged = (object: SettingsObject | undefined): boolean =>
+  object === undefined ||
+  object.metadata.deletionTimestamp !== undefined ||
+  object.status?.observedGeneration === object.metadata.generation;
+
+/** The pools that an object with settings selects. */
+function poolsOf(object: SettingsObject | undefined, caches: Caches): readonly string[] {
+  const selection = selectPools(object?.spec.machineConfigPoolSelector, caches.of(MachineConfigPool).list());
+  return selection.verdict === "selected" ? selection.pools.map(({ metadata }) => metadata.name) : [];
+}
+
+/**
+ * An object for this pool that is about to become a MachineConfig; `undefined`: none that is worth waiting for. A pool
+ * waits again only after all were judged: whoever writes such objects without end holds up no configuration of others.
+ */
+function awaitedSettings(
+  pool: MachineConfigPool,
+  { awaited }: RenderMemory,
+  { caches, clock }: Context,
+): string | undefined {
+  const key = `settings of ${pool.metadata.name}`;
+  const pools = poolsBelow(pool, caches);
+  const unjudged = settingsKinds
+    .flatMap((resource) => caches.of(resource as Resource<SettingsObject>).list())
+    .find(
+      (object) => !isJudged(object) && selectPools(object.spec.machineConfigPoolSelector, pools).verdict !== "refused",
+    );
+  if (unjudged === undefined) {
+    awaited.delete(key);
+    return undefined;
+  }
+  const now = clock.monotonic();
+  const since = awaited.get(key) ?? now;
+  awaited.set(key, since);
+  return now - since < longestSettingsWaitMs ? `${unjudged.kind}/${unjudged.metadata.name}` : undefined;
+}
+
+/** Pools whose generated MachineConfigs become part of a pool's: by their role. */
+const poolsBelow = ({ spec, metadata }: MachineConfigPool, caches: Caches): readonly MachineConfigPool[] =>
+  caches
+    .of(MachineConfigPool)
     .list()
     .filter(
-      (config) =>
-        config.metadata.deletionTimestamp === undefined &&
-        selectorMatches(spec.machineConfigSelector, config.metadata.labels) &&
-        !isRendered(config, pools),
+      (one) =>
+        one.metadata.name === metadata.name ||
+        selectorMatches(spec.machineConfigSelector, { [labels.role]: one.metadata.name }),
     );
+
+/** Objects of the whole cluster that become MachineConfigs of every pool, or of every built-in one. */
+const clusterKinds = [openshift.CRIOCredentialProviderConfig, openshift.ConfigNode, openshift.FeatureGate] as const;
+
+/** Names of the MachineConfigs that this process makes for a pool of what the cluster has. */
+function generatedFor(
+  { metadata: { name, labels: has } }: MachineConfigPool,
+  caches: Caches,
+  options: RenderOptions,
+): readonly string[] {
+  const names: string[] = [];
+  const isBuiltIn = has?.[labels.builtInPool] !== undefined;
+  const hasRegistries = () => registryKinds.some((resource) => caches.of(resource as Resource).size > 0);
+  if (options.registries === "awaited" && isBuiltIn && hasRegistries()) names.push(registriesConfigName(name));
+  if (options.settings === "absent") return names;
+  const credentials = caches.of(openshift.CRIOCredentialProviderConfig).get(objects.clusterSingleton);
+  const isThere = (resource: Resource) => caches.of(resource).get(objects.clusterSingleton) !== undefined;
+  const isRefused = conditionOf(credentials?.status?.conditions, credentialConditions.rendered)?.status === "False";
+  if (credentials !== undefined && isBuiltIn && !isRefused) names.push(credentialsConfigName(name));
+  if (isThere(openshift.ConfigNode)) names.push(nodeDefaults(name));
+  if (isThere(openshift.FeatureGate)) names.push(gateDefaults(name));
+  return names;
 }
+
+/**
+ * A MachineConfig that is about to be made for this pool, so that machines of a new cluster do not lose for a moment
+ * what they were installed with; `undefined`: none that is worth waiting for.
+ */
+function awaitedConfig(
+  pool: MachineConfigPool,
+  { awaited }: RenderMemory,
+  options: RenderOptions,
+  { caches, clock }: Context,
+): string | undefined {
+  const now = clock.monotonic();
+  return poolsBelow(pool, caches)
+    .flatMap((one) => generatedFor(one, caches, options))
+    .filter((name) => caches.of(MachineConfig).get(name) === undefined)
+    .find((name) => {
+      const since = awaited.get(name) ?? now;
+      awaited.set(name, since);
+      return now - since < longestSettingsWaitMs;
+    });
+}
+
+/** The pool's members among the objects that the controller knows. */
+const knownMembers = (pool: MachineConfigPool, caches: Caches): readonly MachineConfig[] =>
+  membersOf(pool, caches.of(MachineConfigPool).list(), caches.of(MachineConfig).list());
 
 function refuseAll(pool: MachineConfigPool, { report }: Pick<Context, "report">): Outcome {
   report({
@@ -126,7 +264,7 @@ function refuseAll(pool: MachineConfigPool, { report }: Pick<Context, "report">)
  */
 function refuse(
   pool: string,
-  refusals: readonly Refusal[],
+  refusals: readonly RenderRefusal[],
   { refused }: RenderMemory,
   { report }: Pick<Context, "report">,
 ): Outcome {
@@ -250,13 +388,13 @@ async function point(
   if (pool.spec.configuration?.name !== rendered) log.info({ pool: name, rendered, members }, "pool rendered");
 }
 
-const sentence = (refusals: readonly Refusal[]) =>
+const sentence = (refusals: readonly RenderRefusal[]) =>
   refusals.map(({ reason, remedy }) => (remedy === undefined ? reason : `${reason} (${remedy})`)).join("; ");
 
 /**
  * Pools that select a MachineConfig before or after a change; for a deleted rendered config, the pool that needs it.
  */
-function poolsSelecting({ key, before, after }: Change<MachineConfig>, caches: Caches): readonly string[] {
+function poolsSelecting({ key, before, after }: ObjectChange<MachineConfig>, caches: Caches): readonly string[] {
   const pools = caches.of(MachineConfigPool).list();
   const changed = after ?? before;
   if (changed !== undefined && isRendered(changed, pools))
@@ -281,7 +419,7 @@ function poolsSelecting({ key, before, after }: Change<MachineConfig>, caches: C
     .map(({ metadata }) => metadata.name);
 }
 
-function concernsRendering({ before, after }: Change<ControllerConfig>): boolean {
+function concernsRendering({ before, after }: ObjectChange<ControllerConfig>): boolean {
   if (before === undefined || after === undefined) return true;
   return (
     before.metadata.generation !== after.metadata.generation ||

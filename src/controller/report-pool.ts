@@ -1,43 +1,61 @@
 import type { JournalEntryIn } from "../api/books/report-table.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
-import { fieldManagers } from "../api/names.ts";
+import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
+import { fieldManagers, journals } from "../api/names.ts";
+import { foldBook } from "../core/books/fold-book.ts";
+import { linesForBook } from "../core/books/journal.ts";
 import { causeOf, changedSources } from "../core/config/changed-sources.ts";
 import type { ClusterMembers } from "../core/pool/cluster-members.ts";
 import type { PoolMembers } from "../core/pool/pool-members.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import { poolStatus, startsRollout } from "../core/pool/pool-status.ts";
-import { poolTurns, rolloutBegins } from "../core/pool/pool-reports.ts";
+import { type OpenChapter, openAfter, owedLines, poolTurns } from "../core/pool/pool-reports.ts";
 import { type CanaryFacts, canaryFacts } from "../core/pool/rollout-holds.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
+import { type BucketLimits, SourceBuckets } from "../ports/source-buckets.ts";
 import type { Report } from "../kube/report.ts";
 
-/** What was last reported, so that nothing is reported twice. */
+/**
+ * How often what a machine says of itself enters the book of its pool. Root on it changes that many times a second, and
+ * each change is a line of the controller's journal, which has room for few.
+ */
+const claims: BucketLimits = { burst: 5, perSecond: 1 / 600, sources: 20_000 };
+
+/** The last reports, so that each is made once. */
 export class ReportMemory {
-  /** Pool → the target in its book. */
-  readonly targets = new Map<string, string>();
   /** Pool → how far its machines that go first were. */
   readonly canary = new Map<string, string>();
+  /**
+   * Pool → what the last change of its status made of it, until the watch shows another state than the one at that time;
+   * `undefined`: it is not known whether the change was taken.
+   */
+  readonly written = new Map<string, { readonly over: string; readonly object: MachineConfigPool | undefined }>();
+  /** Pool → the chapters that are open in its book; absent until its book was read. */
+  readonly open = new Map<string, readonly OpenChapter[]>();
   /** Node → the pools that select it. */
   readonly severalPools = new Map<string, string>();
   /** Node → the disagreement between its annotations and its MachineConfigNode. */
   readonly contradictions = new Map<string, string>();
+  /** By node. */
+  readonly claims = new SourceBuckets(claims);
 
   forget(pool: string): void {
-    this.targets.delete(pool);
+    this.open.delete(pool);
+    this.written.delete(pool);
   }
 }
 
 /** The state of a machine in the roll-out of its pool. */
-export interface Standing {
+export interface PoolStanding {
   readonly pool: string;
   readonly target: string;
   readonly is: "updated" | "failed" | "other";
 }
 
-export function standingOf(name: string, cluster: ClusterMembers): Standing | undefined {
+export function standingOf(name: string, cluster: ClusterMembers): PoolStanding | undefined {
   const membership = cluster.node(name)?.membership;
   if (membership?.verdict !== "member") return undefined;
   const members = cluster.members(membership.pool);
@@ -49,7 +67,7 @@ export function standingOf(name: string, cluster: ClusterMembers): Standing | un
 }
 
 /** Whether the pool's roll-out has finished a machine, or lost it, since `before`. */
-const hasEnded = (before: Standing | undefined, after: Standing | undefined): after is Standing =>
+const hasEnded = (before: PoolStanding | undefined, after: PoolStanding | undefined): after is PoolStanding =>
   before !== undefined &&
   after !== undefined &&
   before.pool === after.pool &&
@@ -59,16 +77,18 @@ const hasEnded = (before: Standing | undefined, after: Standing | undefined): af
   after.is !== "other";
 
 /** One line for each machine in the book of its pool; the machine's own chapter has the details. */
-export function reportStanding(
+export function reportPoolStanding(
   name: string,
-  before: Standing | undefined,
-  after: Standing | undefined,
-  cluster: ClusterMembers,
+  before: PoolStanding | undefined,
+  after: PoolStanding | undefined,
+  memory: { readonly cluster: ClusterMembers; readonly reports: ReportMemory; now(): number },
   report: Report | undefined,
 ): void {
+  const { cluster, reports } = memory;
   if (!hasEnded(before, after)) return;
   // Once every machine has had the target, later events of a machine are not part of the roll-out.
   if (cluster.pool(after.pool)?.status?.configuration?.name === after.target) return;
+  if (reports.claims.take(name, memory.now()) > 0) return;
   const here = {
     book: `pool/${after.pool}`,
     chapter: "Rollout",
@@ -96,14 +116,20 @@ interface News {
   readonly turns: readonly JournalEntryIn<"pool">[];
 }
 
-export async function writeStatus(facts: PoolFacts, memory: ReportMemory, context: Context): Promise<void> {
+export async function writePoolStatus(facts: PoolFacts, memory: ReportMemory, context: Context): Promise<void> {
   const { kube, caches, report, signal } = context;
   const { pool } = facts;
   const { name } = pool.metadata;
   const because = (of: MachineConfigPool) =>
     causeOf(changedSources(of, (config) => caches.of(MachineConfig).get(config)));
   let news: News = { began: false, turns: [] };
-  await updateObject(
+  let latest: MachineConfigPool | undefined;
+  const over = pool.metadata.resourceVersion ?? "";
+  const last = memory.written.get(name);
+  // A watch may be late: compared with a state before its own change, a status that goes back would not be written.
+  const known = last?.over === over ? last.object : pool;
+  memory.written.set(name, { over, object: undefined });
+  const written = await updateObject(
     kube,
     MachineConfigPool,
     pool.metadata,
@@ -112,6 +138,7 @@ export async function writeStatus(facts: PoolFacts, memory: ReportMemory, contex
       // A newer spec is judged by its own pass.
       if (object.metadata.generation !== pool.metadata.generation) return undefined;
       const status = poolStatus({ ...facts, pool: object });
+      latest = { ...object, status };
       if (equalValues(status, object.status)) return undefined;
       const isCompleted = status.configuration?.name !== object.status?.configuration?.name;
       news = {
@@ -121,18 +148,17 @@ export async function writeStatus(facts: PoolFacts, memory: ReportMemory, contex
       };
       return { status };
     },
-    { subresource: "status", owner: fieldManagers.node, cached: pool, signal },
+    { subresource: "status", owner: fieldManagers.node, ...(known === undefined ? {} : { cached: known }), signal },
   );
-  // A roll-out that a new target interrupts begins anew.
-  const { target } = facts.members;
-  const begins = meetsAnotherTarget(facts, news, memory.targets.get(name)) ? [rolloutBegins(pool, because(pool))] : [];
-  memory.targets.set(name, target);
-  for (const line of [...news.turns, ...begins]) report({ about: undefined, book: `pool/${name}`, ...line });
+  memory.written.set(name, { over, object: written });
+  if (latest !== undefined)
+    for (const line of await boundaries(latest, news.turns, because, memory, context))
+      report({ about: undefined, book: `pool/${name}`, ...line });
   if (news.began)
     report({
       about: pool,
       notice: "Updating",
-      message: `Pool ${name} is updating to MachineConfig ${target}`,
+      message: `Pool ${name} is updating to MachineConfig ${facts.members.target}`,
     });
   if (news.completed !== undefined)
     report({
@@ -142,11 +168,40 @@ export async function writeStatus(facts: PoolFacts, memory: ReportMemory, contex
     });
 }
 
-/** @param known the target in the pool's book; `undefined`: none since this process began. */
-function meetsAnotherTarget({ pool, members }: PoolFacts, { turns }: News, known: string | undefined): boolean {
-  const isAnother = known !== undefined && known !== members.target && members.target !== "";
-  const isUnderWay = members.updated < members.size && pool.status?.configuration?.name !== members.target;
-  return isAnother && isUnderWay && !turns.some(({ chapter }) => chapter === "Rollout");
+/**
+ * The lines for the book of a pool after a look at its status: what this look changed, and what the book misses, because
+ * an earlier process could not send it or the answer to a change was lost.
+ */
+async function boundaries(
+  pool: MachineConfigPool,
+  turns: readonly JournalEntryIn<"pool">[],
+  because: (of: MachineConfigPool) => Readonly<Record<string, string>>,
+  memory: ReportMemory,
+  context: Context,
+): Promise<readonly JournalEntryIn<"pool">[]> {
+  const { name } = pool.metadata;
+  const open = memory.open.get(name) ?? (await openInBook(name, context));
+  // It is read again at the next look.
+  if (open === undefined) return turns;
+  const lines = [...turns, ...owedLines(pool, openAfter(open, turns), () => because(pool))];
+  memory.open.set(name, openAfter(open, lines));
+  return lines;
+}
+
+async function openInBook(
+  name: string,
+  { kube, clock, log, signal }: Context,
+): Promise<readonly OpenChapter[] | undefined> {
+  const book = `pool/${name}`;
+  try {
+    const journal = await kube.get(MachineStateJournal, { name: journals.controller }, { signal });
+    return foldBook(book, linesForBook(journal === undefined ? [] : [journal], book), { now: clock.now() })
+      .filter(({ state }) => state === "Open")
+      .map(({ chapter, run, from }) => ({ chapter, run, from: typeof from === "object" ? (from.config ?? "") : "" }));
+  } catch (error) {
+    log.debug({ error, pool: name }, "the journal could not be read; it is tried again");
+    return undefined;
+  }
 }
 
 /**
@@ -201,18 +256,18 @@ function reportStage(
       return report({ ...here, mark: "begin", reason: "Canary", message });
     }
     case "failed": {
-      const message = `${failed.join(", ")} went first with ${target} and failed: the others keep what they have`;
+      const message = `${failed.join(", ")} went first with ${target} and failed: the others keep their configuration`;
       return report({ ...here, mark: "fail", reason: "ProofFailed", message });
     }
     case "proven": {
-      const message = `${proven.join(", ")} kept well with ${target}: the others follow`;
+      const message = `${proven.join(", ")} stayed healthy with ${target}: the others follow`;
       return report({ ...here, mark: "end", reason: "Proven", message });
     }
   }
 }
 
 /** Inconsistencies that nothing else reports: nodes in several pools, and machines on which two sources disagree. */
-export function reportOddities(
+export function reportInconsistencies(
   pool: MachineConfigPool,
   cluster: ClusterMembers,
   now: number,
@@ -247,6 +302,7 @@ function reportContradictions(
   for (const [name, what] of contradictions) {
     if (memory.contradictions.get(name) === what) continue;
     memory.contradictions.set(name, what);
+    if (memory.claims.take(name, now) > 0) continue;
     report({
       book: `pool/${pool}`,
       chapter: "Rollout",

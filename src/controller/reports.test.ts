@@ -19,8 +19,8 @@ const patchPool = (harness: Harness, body: object) =>
   harness.act(() => harness.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body }));
 const render = "Render Changed end RenderedConfigChanged";
 
-describe("what controllers tell of a roll-out", () => {
-  test("its target with the MachineConfig that brought it, each machine, and its end; each once, however often they look [controller-stories-1]", async () => {
+describe("the journal lines of a roll-out", () => {
+  test("name target, cause, each machine and the end once, regardless of the number of passes [controller-stories-1]", async () => {
     const { harness, first } = await updatedPool(["w0", "w1"]);
     await patchPool(harness, { spec: { maxUnavailable: 2 } });
     const told = listen(harness);
@@ -71,7 +71,7 @@ describe("what controllers tell of a roll-out", () => {
     });
   });
 
-  test("a new target in the middle of one, a pause and its end [controller-stories-2]", async () => {
+  test("name a new target, a pause and its end [controller-stories-2]", async () => {
     const { harness } = await updatedPool(["w0", "w1"]);
     const told = listen(harness);
     await harness.act(() => harness.config("60-motd", "worker", { "/etc/motd": "1" }));
@@ -93,7 +93,7 @@ describe("what controllers tell of a roll-out", () => {
     ]);
   });
 
-  test("a target that is taken back before the machine took it on ends as superseded, and the old one does not begin again [controller-stories-3]", async () => {
+  test("end a target withdrawn before its acceptance as superseded, and do not begin the old one again [controller-stories-3]", async () => {
     const { harness, first } = await updatedPool(["w0"]);
     const told = listen(harness);
     await harness.act(() => harness.config("60-motd", "worker", { "/etc/motd": "1" }));
@@ -101,6 +101,12 @@ describe("what controllers tell of a roll-out", () => {
     await harness.act(() => harness.kube.delete(MachineConfig, { name: "60-motd" }));
     await harness.pass(2000);
     expect((await harness.desired("worker"))["w0"]).toBe(first);
+    expect(told("pool/worker")).toEqual([
+      render,
+      "Rollout Begun begin TargetChanged",
+      "Render Changed end RenderedConfigChanged",
+      "Rollout Finished end Superseded",
+    ]);
     expect(told("node/w0")).toEqual(["Update Requested begin TargetSet", "Update Updated end Superseded"]);
     const lines = harness.journal.lines.map((line, index) =>
       lineOf(line, {
@@ -116,7 +122,25 @@ describe("what controllers tell of a roll-out", () => {
     ]);
   });
 
-  test("a pool that cannot be rendered, once, and that it can again [controller-stories-4]", async () => {
+  test("name the end also where the answer to the change of the status was lost [controller-stories-6]", async () => {
+    const { harness } = await updatedPool(["w0"]);
+    const told = listen(harness);
+    await harness.act(() => harness.config("60-motd", "worker", { "/etc/motd": "1" }));
+    await harness.pass(2000);
+    let lost = 0;
+    harness.intercept = (handler) => async (request, signal) => {
+      const answer = await handler(request, signal);
+      if (lost > 0 || request.method === "GET" || !request.target.includes("/worker/status")) return answer;
+      lost += 1;
+      throw new Error("the connection broke before the answer came");
+    };
+    await harness.act(() => harness.finish("w0"));
+    await harness.pass(10_000);
+    expect(lost).toBe(1);
+    expect(told("pool/worker").slice(-1)).toEqual(["Rollout Finished end AllUpdated"]);
+  });
+
+  test("name a pool that cannot be rendered and its recovery, once each [controller-stories-4]", async () => {
     const { harness } = await updatedPool(["w0"]);
     const told = listen(harness);
     await harness.act(() =>
@@ -133,7 +157,7 @@ describe("what controllers tell of a roll-out", () => {
     expect(told("pool/worker")).toEqual(["Render Refused begin RenderRefused", "Render Refused end Recovered"]);
   });
 
-  test("a machine that fails on its way, and the pool with it [controller-stories-5]", async () => {
+  test("name a machine that fails during its update, and its pool [controller-stories-5]", async () => {
     const { harness } = await updatedPool(["w0"]);
     await harness.act(() => harness.config("60-motd", "worker", { "/etc/motd": "1" }));
     await harness.pass(2000);

@@ -1,4 +1,3 @@
-import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
@@ -15,32 +14,40 @@ import {
   clusterMetrics,
   metricsText,
 } from "../core/metrics/metrics.ts";
-import type { ClusterObjects } from "../core/preview/plan-cluster.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
+import { DecisionMeter } from "../core/metrics/decision-meter.ts";
 import { RolloutMeter } from "../core/metrics/rollout-meter.ts";
 import { SectionMeter, journalFamilies } from "../core/metrics/section-meter.ts";
-import { ServiceMeter, awayCause } from "../core/metrics/service-meter.ts";
+import { ServiceMeter, unavailableCause } from "../core/metrics/service-meter.ts";
 import { type Caches, type Controller, type RunOptions, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
 import type { KubeClient, Selection } from "../kube/kube-client.ts";
 import { whileLeader } from "../kube/leader.ts";
-import { createReport } from "../kube/report.ts";
+import { type Report, createReport } from "../kube/report.ts";
 import { meteredJournal } from "../kube/metered-journal.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Ports } from "../ports/index.ts";
-import type { Listen, ListenLimits, ServerHandler, TlsFiles } from "../ports/listener.ts";
-import { type AdmissionAccess, admissionHandler } from "./admission-handler.ts";
-import { collectController, configUsers } from "./collect-controller.ts";
-import { sourceGroup } from "../core/join/source-group.ts";
+import type { ServerHandler } from "../ports/listener.ts";
+import type { AdmissionReports, RunAdmission } from "./admission-endpoint.ts";
+import { collectController } from "./collect-controller.ts";
 import { parseDrainRequest } from "../core/machine/drain-requests.ts";
 import { drainController } from "./drain-controller.ts";
 import { joinController } from "./join-controller.ts";
-import { metricsHandler, metricsPath } from "../kube/metrics-handler.ts";
+import { metricsHandler } from "../kube/metrics-handler.ts";
 import { daemonPods, etcdPods, nodeController, operatorPods } from "./node-controller.ts";
+import { reportingFailures } from "./report-failing.ts";
+import { credentialsController } from "./settings/credentials-controller.ts";
+import { registriesController } from "./settings/registries-controller.ts";
 import { renderController } from "./render-controller.ts";
 import { templateController } from "./template-controller.ts";
 import { bindingController, placeController } from "./binding-controller.ts";
 import { tokenController } from "./token-controller.ts";
+import { kubeletController } from "./settings/kubelet-controller.ts";
+import { kubeletDefaultsController } from "./settings/kubelet-defaults-controller.ts";
+import { runtimeController } from "./settings/runtime-controller.ts";
+import { type OpenStreamImages, osImageStreamController } from "./os-image-stream-controller.ts";
+import { pinnedImageSlotsController } from "./pinned-image-slots-controller.ts";
+import { pinnedImagesController } from "./pinned-images-controller.ts";
 
 export const controllerNames = [
   "template",
@@ -52,6 +59,14 @@ export const controllerNames = [
   "binding",
   "token",
   "place",
+  "kubelet",
+  "kubelet-defaults",
+  "runtime",
+  "registries",
+  "credentials",
+  "pinned-images",
+  "pinned-image-slots",
+  "os-image-streams",
 ] as const;
 export type ControllerName = (typeof controllerNames)[number];
 
@@ -62,7 +77,7 @@ export const controllerLease = objects.controller;
  * Written into generated objects. It changes only when generated content does, so that a release neither holds
  * rendering back nor re-renders.
  */
-export const currentGeneratorVersion = "base-1";
+export const currentGeneratorVersion = "base-2";
 
 export interface ControllerOptions extends Ports {
   readonly kube: KubeClient;
@@ -73,33 +88,12 @@ export interface ControllerOptions extends Ports {
   readonly generatorVersion?: string;
   /** All of them when absent. */
   readonly controllers?: readonly ControllerName[];
-  /** Where AdmissionReviews are answered; nowhere when absent. Every process answers, leading or not. */
-  readonly admission?: {
-    readonly listen: Listen;
-    readonly host: string;
-    readonly port: number;
-    readonly network?: boolean;
-    readonly tls: TlsFiles;
-    readonly access?: AdmissionAccess;
-    readonly limits?: ListenLimits;
-  };
+  /** Answers AdmissionReviews and serves metrics; absent: nothing does. Every process answers, leading or not. */
+  readonly admission?: RunAdmission;
+  /** Reads images of registries; absent: the streams of OS images are not read. */
+  readonly images?: OpenStreamImages;
   readonly lease?: { readonly leaseSeconds?: number; readonly renewSeconds?: number; readonly retrySeconds?: number };
   readonly coalesceMs?: number;
-}
-
-/** The inputs of roll-out decisions, as in the controllers' caches. */
-function clusterIn(caches: Caches): ClusterObjects {
-  return {
-    pools: caches.of(MachineConfigPool).list(),
-    machineConfigs: caches
-      .of(MachineConfig)
-      .list()
-      .filter(({ metadata }) => metadata.deletionTimestamp === undefined),
-    machineConfiguration: caches.of(MachineConfiguration).get(objects.machineConfiguration),
-    controllerConfig: caches.of(ControllerConfig).get(objects.controllerConfig),
-    nodes: caches.of(kubernetes.Node).list(),
-    machineOSConfigs: caches.of(MachineOSConfig).list(),
-  };
 }
 
 /** The sources of all metrics, as in the controllers' caches. */
@@ -127,6 +121,7 @@ function metricFacts(caches: Caches, now: number): MetricFacts {
 }
 
 interface Meters {
+  readonly decisions: DecisionMeter;
   readonly rollouts: RolloutMeter;
   readonly service: ServiceMeter;
   readonly sections: SectionMeter;
@@ -142,9 +137,12 @@ function follow(caches: Caches, { rollouts: meter, service, sections }: Meters, 
     const membership = node === undefined ? undefined : poolOfNode(node, pools.list());
     service.putNode(name, node, membership?.verdict === "member" ? membership.pool : "", clock.now());
   };
-  for (const node of nodes.list()) if (awayCause(node) !== undefined) serves(node.metadata.name, node);
+  for (const node of nodes.list()) if (unavailableCause(node) !== undefined) serves(node.metadata.name, node);
   nodes.onChange(({ key, before, after }) => {
-    if (after === undefined || (before === undefined ? undefined : awayCause(before)) !== awayCause(after))
+    if (
+      after === undefined ||
+      (before === undefined ? undefined : unavailableCause(before)) !== unavailableCause(after)
+    )
       serves(key, after);
     const [had, has] = [before, after].map((node) => node?.metadata.annotations?.[annotations.desiredDrain] ?? "");
     const request = parseDrainRequest(has);
@@ -222,44 +220,44 @@ export const sectionFamilies = ({ sections }: Pick<Meters, "sections">, dropped:
   ...journalFamilies("controller", dropped),
 ];
 
-/** Limits of the admission endpoint: the API server's own size of requests, and less time than it waits for a webhook. */
-export const admissionLimits: ListenLimits = {
-  connections: 256,
-  connectionsOfOneSource: 32,
-  requests: 64,
-  requestMs: 4000,
-  bodyBytes: 3 * 1024 * 1024,
-  burst: 400,
-  perSecond: 100,
-  sourceOf: sourceGroup,
-};
-
-/** The process that this one replaces may still hold the address. */
-const listenAgainMs = 5000;
-
 export function controllersOf(
   chosen: readonly ControllerName[],
-  options: Pick<ControllerOptions, "version" | "generatorVersion">,
+  options: Pick<ControllerOptions, "version" | "generatorVersion" | "images">,
+  { decisions }: Pick<Meters, "decisions"> = { decisions: new DecisionMeter() },
 ): readonly Controller[] {
   const { version, generatorVersion = currentGeneratorVersion } = options;
   const make: Readonly<Record<ControllerName, () => Controller>> = {
     template: () => templateController({ version, generatorVersion }),
     render: () =>
-      renderController({ version, generatorVersion, baseConfigs: chosen.includes("template") ? "awaited" : "absent" }),
+      renderController({
+        version,
+        generatorVersion,
+        baseConfigs: chosen.includes("template") ? "awaited" : "absent",
+        settings: chosen.includes("kubelet") && chosen.includes("runtime") ? "awaited" : "absent",
+        registries: chosen.includes("registries") ? "awaited" : "absent",
+      }),
     node: nodeController,
     drain: drainController,
     collect: collectController,
-    join: joinController,
+    join: () => joinController(decisions),
     binding: bindingController,
     token: tokenController,
     place: placeController,
+    kubelet: () => kubeletController({ generatorVersion }),
+    "kubelet-defaults": () => kubeletDefaultsController({ generatorVersion }),
+    runtime: () => runtimeController({ generatorVersion }),
+    registries: () => registriesController({ generatorVersion }),
+    credentials: () => credentialsController({ generatorVersion }),
+    "pinned-images": pinnedImagesController,
+    "pinned-image-slots": pinnedImageSlotsController,
+    "os-image-streams": () => osImageStreamController(options.images),
   };
   return chosen.map((name) => make[name]());
 }
 
-/** What a process knows while it leads; one that does not lead reads nothing and answers without a plan. */
+/** The memory of a process while it leads. */
 interface Term {
-  /** The controllers' caches, if they hold what a plan needs. */
+  /** The controllers' caches, if they hold what metrics need. */
   caches: Caches | undefined;
 }
 
@@ -268,34 +266,20 @@ interface Counts extends Meters {
   readonly looks: ReturnType<typeof reconcileMeter>;
 }
 
-/** Reviews of objects before they are stored, and metrics, routed by path. */
-function answersOf(
+function metricsOf(
   term: Readonly<Term>,
   counts: Counts,
-  {
-    kube,
-    clock,
-    log,
-    journal,
-    chosen,
-    admission,
-  }: Ports & Pick<ControllerOptions, "kube" | "admission"> & { readonly chosen: readonly ControllerName[] },
+  { kube, clock, log, journal }: Ports & Pick<ControllerOptions, "kube">,
 ): ServerHandler {
-  const reviews = admissionHandler({
-    log: log.child({ controller: "admission" }),
-    ...(admission?.access === undefined ? {} : { access: admission.access }),
-    facts: () => (term.caches === undefined ? undefined : clusterIn(term.caches)),
-    usersOf: (config) =>
-      term.caches === undefined || !chosen.includes("collect") ? undefined : configUsers(term.caches, config),
-  });
-  const metrics = metricsHandler({
+  return metricsHandler({
     kube,
     clock,
     log: log.child({ controller: "metrics" }),
-    // A process that does not lead knows no pool, and reports none.
+    // A process that does not lead has no view of pools, and reports none.
     text: () =>
       metricsText([
         ...counts.looks.families(),
+        ...counts.decisions.families(),
         ...sectionFamilies(counts, journal.counts?.dropped ?? 0),
         ...(term.caches === undefined
           ? []
@@ -306,29 +290,29 @@ function answersOf(
             ]),
       ]),
   });
-  return (request, ...rest) => (request.target.split("?", 1)[0] === metricsPath ? metrics : reviews)(request, ...rest);
 }
 
-/** Listens for reviews, as soon as the address is free. */
-async function listenForReviews(
-  listener: NonNullable<ControllerOptions["admission"]>,
-  answer: ServerHandler,
-  { clock, log }: Pick<Ports, "clock" | "log">,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      const { port } = await listener.listen({ limits: admissionLimits, ...listener }, answer, signal);
-      log.info({ host: listener.host, port }, "answering admission reviews");
-      return;
-    } catch (error) {
-      log.warn(
-        { error, host: listener.host, port: listener.port },
-        "cannot listen for admission reviews, trying again",
-      );
-      await clock.sleep(listenAgainMs, signal).catch(() => undefined);
-    }
-  }
+/** Reports in the book of the cluster that the endpoint's threads end, and that they run again. */
+function admissionReports(report: Report, identity: string): AdmissionReports {
+  const about = {
+    book: "cluster",
+    chapter: "Controller",
+    path: "Child/admission",
+    run: identity,
+    level: "boundary",
+  } as const;
+  const memory = { isFailing: false };
+  return {
+    ended: (message) => {
+      report({ ...about, mark: memory.isFailing ? "retry" : "begin", reason: "ChildFailing", message });
+      memory.isFailing = true;
+    },
+    ready: () => {
+      if (memory.isFailing)
+        report({ ...about, mark: "end", reason: "Recovered", message: "the planner of changes runs again" });
+      memory.isFailing = false;
+    },
+  };
 }
 
 /** Runs the control plane until `signal` aborts; the controllers only while it holds the lease. */
@@ -340,6 +324,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     looks: reconcileMeter(() => clock.now()),
     rollouts: new RolloutMeter(),
     service: new ServiceMeter(),
+    decisions: new DecisionMeter(),
     sections: new SectionMeter(),
   };
   const journal = meteredJournal(options.journal, counts.sections, clock);
@@ -354,8 +339,8 @@ export async function runController(options: ControllerOptions, signal: AbortSig
     message: `${identity}, version ${version}`,
     data: { toVersion: version },
   });
-  const answer = answersOf(term, counts, { ...options, journal, chosen });
-  const answering = admission === undefined ? undefined : listenForReviews(admission, answer, options, signal);
+  const metrics = metricsOf(term, counts, { ...options, journal });
+  const answering = admission?.(metrics, admissionReports(report, identity), options, signal);
   const lead = { ...life, path: "Lead" } as const;
   await whileLeader(
     { kube, clock, random, log, name: controllerLease, namespace, identity, ...options.lease },
@@ -365,13 +350,14 @@ export async function runController(options: ControllerOptions, signal: AbortSig
       const lost = { mark: "end", reason: "LeadLost", message: `${identity} does not lead any more` } as const;
       until.addEventListener("abort", () => report({ ...lead, ...lost }), { once: true });
       const onSynced = (synced: Caches) => {
-        // A plan needs what both of these watch.
+        // The metrics need what both of these watch.
         term.caches = chosen.includes("render") && chosen.includes("node") ? synced : undefined;
         if (term.caches !== undefined) follow(term.caches, counts, clock);
       };
       // Nothing from a previous term is sent after it.
       const within = { ...options, journal, kube: kube.within(until), onSynced, onReconcile: counts.looks.count };
-      await runControllers(controllersOf(chosen, options), within, until);
+      const reporting = controllersOf(chosen, options, counts).map((one) => reportingFailures(one, report, identity));
+      await runControllers(reporting, within, until);
       term.caches = undefined;
       counts.service.forget();
     },

@@ -1,11 +1,14 @@
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
-import { annotations, fieldManagers } from "../api/names.ts";
-import { baseConfigs, textOfBase64 } from "../core/render/base-configs.ts";
+import { fieldManagers } from "../api/names.ts";
+import { baseConfigs, kubeadmKubeletPath, textOfBase64 } from "../core/render/base-configs.ts";
+import { isCurrent } from "../core/render/generated-config.ts";
 import { type TemplateProgress, templateStatus } from "../core/render/controller-config-of.ts";
+import { fileText } from "../core/render/config-file.ts";
 import { trimMachineConfig } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
+import { writeGenerated } from "./settings/generated-configs.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { isPassing } from "../kube/kube-error.ts";
@@ -18,6 +21,8 @@ export interface TemplateOptions {
 
 /** The pull secret is not watched: its rights name one object, and the next pass finds a new one. */
 const reconcileAfterSeconds = 600;
+/** What kubeadm gives every machine that joins; other clusters have no such object. */
+const kubeadmKey = { namespace: "kube-system", name: "kubelet-config" } as const;
 const pullSecretKey = { namespace: "openshift-config", name: "pull-secret" } as const;
 
 /** Makes the base configurations of all machines from the ControllerConfig. */
@@ -50,22 +55,18 @@ export function templateController(options: TemplateOptions): Controller {
       try {
         const secret = await kube.get(kubernetes.Secret, pullSecretKey, { signal });
         const encoded = secret?.data?.[".dockerconfigjson"];
+        const kubeadm = await kube.get(kubernetes.ConfigMap, kubeadmKey, { signal });
+        const before = fileText(caches.of(MachineConfig).get("01-worker-kubelet"), kubeadmKubeletPath);
         const wanted = baseConfigs({
+          // A ConfigMap that is gone makes no other cluster of it.
+          kubeadmKubelet: kubeadm?.data?.["kubelet"] ?? before,
           controllerConfig: config,
           pullSecret: encoded === undefined ? undefined : textOfBase64(encoded),
           generatorVersion: options.generatorVersion,
         });
         const stale = wanted.filter((each) => !isCurrent(caches.of(MachineConfig).get(each.metadata.name), each));
         if (stale.length > 0) await report(config, { at: "running" }, context);
-        for (const each of stale) {
-          // A previously generated config is ours, whichever client wrote it then.
-          const force =
-            caches.of(MachineConfig).get(each.metadata.name)?.metadata.annotations?.[
-              annotations.generatedByController
-            ] !== undefined;
-          await kube.apply(MachineConfig, each, { owner: fieldManagers.template, force, signal });
-          log.info({ config: each.metadata.name }, "base configuration written");
-        }
+        for (const each of stale) await writeGenerated(each, fieldManagers.template, context);
         await report(config, { at: "completed", version: options.version }, context);
         return done(reconcileAfterSeconds);
       } catch (error) {
@@ -79,21 +80,6 @@ export function templateController(options: TemplateOptions): Controller {
       }
     },
   };
-}
-
-/** Whether an object contains everything that is desired. */
-function isCurrent(has: MachineConfig | undefined, wanted: MachineConfig): boolean {
-  if (has === undefined || has.metadata.deletionTimestamp !== undefined) return false;
-  const covers = (of: Record<string, string> | undefined, by: Record<string, string> | undefined) =>
-    Object.entries(of ?? {}).every(([key, value]) => by?.[key] === value);
-  return (
-    equalValues(has.spec, wanted.spec) &&
-    covers(wanted.metadata.labels, has.metadata.labels) &&
-    covers(wanted.metadata.annotations, has.metadata.annotations) &&
-    (wanted.metadata.ownerReferences ?? []).every(
-      ({ uid }) => has.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true,
-    )
-  );
 }
 
 async function report(

@@ -56,7 +56,7 @@ async function clusterWith(
   return { kube, act, pass, told, left };
 }
 
-test("tokens go a day after they have ended, each when it is due, and each is told of once", async () => {
+test("an expired token is deleted a day after its end, and reported once", async () => {
   const { pass, told, left } = await clusterWith({
     aaaaaaaaa1: (now) => ({ spec: { expiresAt: timestampOf(now + hour) } }),
     aaaaaaaaa2: (now) => ({ spec: { maxUses: 1 }, status: { uses: 1, lastUsedAt: timestampOf(now) } }),
@@ -80,7 +80,7 @@ test("tokens go a day after they have ended, each when it is due, and each is to
   ]);
 });
 
-test("a use that is given back keeps its token", async () => {
+test("a returned use keeps its token", async () => {
   const { kube, act, pass, told, left } = await clusterWith({
     aaaaaaaaa1: (now) => ({ spec: { maxUses: 1 }, status: { uses: 1, lastUsedAt: timestampOf(now) } }),
   });

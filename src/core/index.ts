@@ -43,7 +43,7 @@ export { type PoolOfNode, poolOfNode } from "./pool/pool-of-node.ts";
 export { type Irreconcilable, reconcile } from "./config/reconcilable.ts";
 export { renderForPool, storageOverridesOf } from "./render/render-for-pool.ts";
 export {
-  type Refusal,
+  type RenderRefusal,
   type RenderInputs,
   type RenderResult,
   type RenderWarning,
@@ -53,14 +53,14 @@ export { renderedName } from "./render/rendered-name.ts";
 export {
   type Answer,
   type Facts,
-  type MayOrNot,
+  type Clearance,
   type NodePosition,
   clusterMayUpgrade,
   factsOf,
   nodePair,
   nodePosition,
   nodeWait,
-  poolIsAt,
+  poolRunsConfig,
   poolMayBuild,
   poolMayRollOut,
   poolProgressOf,
@@ -68,7 +68,7 @@ export {
 export { type ReadBook, type ReadChapter, bookText, lineText } from "./books/book-text.ts";
 export { type ChapterRecord, foldBook } from "./books/fold-book.ts";
 export { type Estimate, type Past, estimateMachine, estimateRollOut, noPast, pastOf, spreads } from "./books/past.ts";
-export { type StoredBooks, booksOn, readBook, readBooks } from "./books/read-book.ts";
+export { type StoredBooks, bookNames, readBook, readBooks } from "./books/read-book.ts";
 export { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "./books/timeline.ts";
 export { ClusterMembers } from "./pool/cluster-members.ts";
 export { type Phase, phaseOf } from "./books/phase.ts";

@@ -88,7 +88,7 @@ function machineWith(images: Readonly<Record<string, MemoryImage>>, image: strin
       image,
       random,
       onReboot: (because) => made.reboots.push(because),
-      settle: async (host) => {
+      applyImageContent: async (host) => {
         const clock = {
           now: () => 0,
           monotonic: () => 0,
@@ -150,7 +150,7 @@ async function boot({ host }: Machine, image?: string): Promise<void> {
 }
 
 describe("settling", () => {
-  test("makes files, owners, folders, links, units and accounts equal; what is equal is not touched", async () => {
+  test("makes files, owners, folders, links, units and accounts equal, and writes only differences", async () => {
     const machine = machineWith(images, "bare");
     await boot(machine, "first");
     expect(machine.outcomes).toEqual([
@@ -176,7 +176,7 @@ describe("settling", () => {
     expect(writes).toEqual([]);
   });
 
-  test("takes away what was managed before, and gives back what was there: an administrator's file, the system's own, a password", async () => {
+  test("restores the originals of previously managed items: an administrator's file, the system's own, a password", async () => {
     const machine = machineWith(images, "bare");
     await put(machine.host, "/etc/one.conf", "theirs");
     await put(machine.host, "/var/lib/app", "theirs");
@@ -198,7 +198,7 @@ describe("settling", () => {
     expect(await text(machine.host, "/var/lib/app")).toBe("theirs");
   });
 
-  test("leaves credentials alone that are there already, and brings them where they are not", async () => {
+  test("leaves existing credentials alone, and writes missing ones", async () => {
     const credential = payload([file("/var/lib/kubelet/config.json", "old", { ifAbsent: true })]);
     const machine = machineWith({ ...images, held: imageOf(credential) }, "bare");
     await put(machine.host, "/var/lib/kubelet/config.json", "newer");
@@ -209,7 +209,7 @@ describe("settling", () => {
     expect(await text(machine.host, "/var/lib/kubelet/config.json")).toBe("old");
   });
 
-  test("takes the payload that was laid down for what runs before the image's own, and does nothing without either", async () => {
+  test("prefers the payload staged for the booted system to the image's own, and does nothing without either", async () => {
     const machine = machineWith(images, "bare");
     await boot(machine);
     expect(machine.outcomes).toEqual([]);
@@ -226,7 +226,7 @@ describe("settling", () => {
     ).toEqual({ "/etc/local": null });
   });
 
-  test("leaves out what belongs to accounts that the machine does not have", async () => {
+  test("skips content of accounts that the machine lacks", async () => {
     const machine = machineWith(
       {
         lone: imageOf(
@@ -245,7 +245,7 @@ describe("settling", () => {
     expect(machine.outcomes).toEqual([{ verdict: "settled", changed: [] }]);
   });
 
-  test("that was killed after any of its writes ends, at the next boot, where one ends that was not [daemon-settle-machine-1]", async () => {
+  test("that is killed after any write reaches the same state at the next boot as one that is not [daemon-settle-machine-1]", async () => {
     const whole = machineWith(images, "bare");
     await put(whole.host, "/etc/one.conf", "theirs");
     await boot(whole, "first");
@@ -270,7 +270,7 @@ describe("settling", () => {
     expect(effects).toBeGreaterThan(8);
   });
 
-  test("asks for one more boot where something that runs has read what was changed, and for no third one [daemon-settle-machine-2]", async () => {
+  test("requests a second boot if a running program has read a changed file, and never a third [daemon-settle-machine-2]", async () => {
     const early = payload([file("/etc/sysctl.d/90.conf", "kernel.x=1")]);
     const machine = machineWith({ ...images, early: imageOf(early) }, "bare");
     await put(machine.host, "/etc/sysctl.d/90.conf", "kernel.x=0");
@@ -287,7 +287,7 @@ describe("settling", () => {
     expect(machine.reboots).toHaveLength(1);
   });
 
-  test("is tried three times with growing delays, and then tells path and cause; without an update under way the machine stays", async () => {
+  test("is tried three times with growing delays, then reports path and cause; without an update the machine stays", async () => {
     const machine = machineWith(images, "bare");
     machine.wrap = (host) => ({
       ...host,
@@ -308,7 +308,7 @@ describe("settling", () => {
     expect((await machine.host.os.status(signal)).booted.image).toBe("first");
   });
 
-  test("names the path that differs still when all was written", async () => {
+  test("names a path that still differs after every write", async () => {
     const machine = machineWith(images, "bare");
     // A disk that loses what it is given.
     machine.wrap = (host) => ({
@@ -326,7 +326,7 @@ describe("settling", () => {
     expect(machine.outcomes).toMatchObject([{ verdict: "failed", path: "/var/lib/app" }]);
   });
 
-  test("has the system before booted where an update to this one is under way, and says so in the ledger", async () => {
+  test("requests a boot of the previous system during an update to this one, and records it in the ledger", async () => {
     const machine = machineWith({ ...images, broken: { etc: {}, usr: { ...usr, [hostPaths.payload]: "{" } } }, "first");
     await boot(machine);
     const before = tree(machine.host);

@@ -2,7 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
-import { type OriginalEntry, type Originals, isAsWanted } from "../core/machine/content-gap.ts";
+import { type OriginalEntry, type Originals, matchesWanted } from "../core/machine/content-gap.ts";
 import { sameDeployment } from "../core/machine/deployment.ts";
 import { fitToAccounts } from "../core/machine/judge-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
@@ -12,11 +12,11 @@ import {
   type ImageContentPlan,
   type ImageContentView,
   isReadEarly,
-  mostSettleTries,
+  maxApplyTries,
   originalToKeep,
   planImageContent,
-  settleTarget,
-  settledOriginals,
+  targetOfPayload,
+  originalsAfterApplying,
 } from "../core/machine/image-content-plan.ts";
 import type { Host, OsStatus } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
@@ -53,7 +53,7 @@ interface Source {
 }
 
 /** A failure that can name a path. */
-class SettleFailure extends Error {
+class ApplyFailure extends Error {
   readonly path: string | undefined;
   constructor(cause: string, path?: string) {
     super(cause);
@@ -96,11 +96,11 @@ export async function applyImageContent(
   const settling: Settling = { host, documents, status, source, known, isOver, base, changed: base.changed };
   for (let tries = 1; ; tries += 1) {
     try {
-      return await settleOnce(settling, signal);
+      return await applyOnce(settling, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       log.warn({ error, tries }, "the machine could not be made equal to its payload");
-      if (tries >= mostSettleTries) return giveUp(error, settling, signal);
+      if (tries >= maxApplyTries) return giveUp(error, settling, signal);
       await clock.sleep(backedOff(random, tries, retry), signal);
     }
   }
@@ -126,15 +126,15 @@ function beginRecord(
   };
 }
 
-async function settleOnce(settling: Settling, signal: AbortSignal): Promise<Settled> {
+async function applyOnce(settling: Settling, signal: AbortSignal): Promise<Settled> {
   const { host, documents, status, source, known, isOver, base } = settling;
   const payload = readPayload(source.text);
-  if ("problem" in payload) throw new SettleFailure(`its payload cannot be read: ${payload.problem}`);
+  if ("problem" in payload) throw new ApplyFailure(`its payload cannot be read: ${payload.problem}`);
   const { changed, early } = await makeEqual(payload, settling, signal);
   if (early.length > 0 && !isOver) {
     const because = `${early.join(", ")} changed after what reads it had started`;
     if (base.rebootAskedIn !== undefined && base.rebootAskedIn !== status.bootId)
-      throw new SettleFailure(`${because}, and a reboot has not helped`, early[0]);
+      throw new ApplyFailure(`${because}, and a reboot has not helped`, early[0]);
     await documents.storeSettled({ ...base, changed, result: "rebooting", rebootAskedIn: status.bootId }, signal);
     await host.os.reboot(`settling: ${because}`, signal);
     return { verdict: "rebooting", because };
@@ -156,7 +156,7 @@ async function makeEqual(
   signal: AbortSignal,
 ): Promise<{ readonly changed: readonly string[]; readonly early: readonly string[] }> {
   const { host, documents, source, base } = settling;
-  const target = await fitting(settleTarget(payload), host, signal);
+  const target = await fitting(targetOfPayload(payload), host, signal);
   const view = await observe(host, documents, target, signal);
   const plan = planImageContent(view, target);
   const changed = [...new Set([...settling.changed, ...plan.changed])].sort();
@@ -171,7 +171,7 @@ async function makeEqual(
     await performContent(step, { host, observed: view, originals: toRestore, config: target }, signal);
   if (plan.steps.length > 0) await expectEqual(target, settling, signal);
 
-  const kept = settledOriginals(originals, target, view.vendor, source.from);
+  const kept = originalsAfterApplying(originals, target, view.vendor, source.from);
   if (JSON.stringify(kept) !== JSON.stringify(originals)) await documents.storeOriginals(kept, signal);
   await actOn(changed, host, signal);
   return { changed, early: changed.filter((what) => isReadEarly(what, view.active)) };
@@ -181,10 +181,10 @@ async function makeEqual(
 async function expectEqual(target: NodeConfig, { host, documents }: Settling, signal: AbortSignal): Promise<void> {
   const { differences, changed } = planImageContent(await observe(host, documents, target, signal), target);
   if (differences.length > 0)
-    throw new SettleFailure(`${differences.slice(0, 5).join(", ")} differ after they were written`, changed[0]);
+    throw new ApplyFailure(`${differences.slice(0, 5).join(", ")} differ after they were written`, changed[0]);
 }
 
-/** Reloads what was changed: units, certificates, and everything that a boot starts. */
+/** Reloads changed units and certificates, and everything that a boot starts. */
 async function actOn(changed: readonly string[], host: Host, signal: AbortSignal): Promise<void> {
   if (changed.some((what) => what.startsWith("/etc/systemd/system/") || !what.startsWith("/")))
     await host.units.daemonReload(signal);
@@ -220,14 +220,14 @@ async function giveUp(error: unknown, settling: Settling, signal: AbortSignal): 
   if (goesBack) {
     await host.os.bootPrevious(signal);
     const at = path === undefined ? "" : ` at ${path}`;
-    await host.os.reboot(`settling failed${at}: the machine goes back to what it had`, signal);
+    await host.os.reboot(`settling failed${at}: the machine goes back to its previous system`, signal);
   }
   return { verdict: "failed", ...where, cause, goesBack };
 }
 
 /** The path that an error names. */
 function pathOf(error: unknown): string | undefined {
-  if (error instanceof SettleFailure) return error.path;
+  if (error instanceof ApplyFailure) return error.path;
   const path = error instanceof McoError ? error.facts["path"] : undefined;
   return typeof path === "string" ? path : undefined;
 }
@@ -315,7 +315,7 @@ async function remembered(
         ? known
         : originalToKeep(
             originalOf(await host.files.read(path, signal)),
-            wanted !== undefined && isAsWanted(view.entries.get(path), wanted, view),
+            wanted !== undefined && matchesWanted(view.entries.get(path), wanted, view),
             view.vendor.get(path),
             from,
           );

@@ -119,7 +119,7 @@ async function start(prepare: (host: MemoryHost) => Promise<void> = () => Promis
   };
 }
 
-test("a machine has the cluster's authorities soon after they change, each file is written when it differs and at no other time [daemon-certificates-2]", async () => {
+test("a machine gets changed authorities at once, and writes only files that differ [daemon-certificates-2]", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   const { host, say, writes, stop } = await start();
   await say({
@@ -145,7 +145,7 @@ test("a machine has the cluster's authorities soon after they change, each file 
   stop();
 });
 
-test("the book of the machine tells once of what was written, and of what could not be", async () => {
+test("the machine's book reports each written file and each failure once", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   const { journal, say, pass, failNext, stop } = await start();
   await say({ kubeAPIServerServingCAData: base64(one) });
@@ -162,7 +162,7 @@ test("the book of the machine tells once of what was written, and of what could 
   stop();
 });
 
-test("what somebody changes on the disk is put right at the next look, mode and owner left as they are [daemon-certificates-1]", async () => {
+test("the next pass repairs an edit on the disk, and keeps mode and owner [daemon-certificates-1]", async () => {
   const one = await selfSigned("CN=one");
   const { host, say, pass, stop } = await start();
   await say({ kubeAPIServerServingCAData: base64(one), internalRegistryPullSecret: base64("{}") });
@@ -182,7 +182,7 @@ test("what somebody changes on the disk is put right at the next look, mode and 
   stop();
 });
 
-test("a registry's certificate goes when the cluster has it no longer; those that others put there stay, a MachineConfig's as it says [daemon-certificates-5]", async () => {
+test("a registry's certificate goes with the cluster's; foreign ones and a MachineConfig's stay [daemon-certificates-5]", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   const named = certsD("configured");
   const { host, say, removed, writes, stop } = await start(async (on) => {
@@ -233,7 +233,7 @@ test("a registry's certificate goes when the cluster has it no longer; those tha
   stop();
 });
 
-test("what cannot be read leaves the machine with what it has [daemon-certificates-6]", async () => {
+test("unreadable content leaves the machine unchanged [daemon-certificates-6]", async () => {
   const one = await selfSigned("CN=one");
   const { host, say, stop } = await start();
   await say({ kubeAPIServerServingCAData: base64(one), imageRegistryBundleData: [{ file: "a", data: base64(one) }] });
@@ -245,7 +245,7 @@ test("what cannot be read leaves the machine with what it has [daemon-certificat
   stop();
 });
 
-test("a writer that fails at any effect gets there all the same, and forgets nothing that it wrote [daemon-certificates-4]", async () => {
+test("a writer that fails at any effect still converges, and records every file that it wrote [daemon-certificates-4]", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   for (let effects = 1; effects <= 5; effects += 1) {
     const { host, say, failNext, pass, stop } = await start();
@@ -268,7 +268,7 @@ test("a writer that fails at any effect gets there all the same, and forgets not
   }
 });
 
-test("a kubelet believes new authorities of the API server, and is started again once for it, also when the daemon dies in between [daemon-certificates-7]", async () => {
+test("a kubelet is restarted once for new authorities of the API server, also if the daemon dies in between [daemon-certificates-7]", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   const kubeconfig = (bundle: string) =>
     `clusters:\n- cluster:\n    certificate-authority-data: ${base64(bundle)}\n    server: https://api\n`;
@@ -311,7 +311,7 @@ test("a kubelet believes new authorities of the API server, and is started again
   }
 });
 
-test("no plan writes, compares or takes away what is the writer's: a configuration is as old there as it is itself [daemon-certificates-3]", () => {
+test("no plan writes, compares or removes the writer's files [daemon-certificates-3]", () => {
   const config: MachineConfig = machineConfigOf("rendered-1", {
     files: { [hostPaths.kubeletCa]: "old", "/etc/other": "x", [certsD("a")]: "y" },
   });

@@ -1,6 +1,10 @@
 import type { Node } from "../api/foreign/kubernetes.ts";
 import type { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { annotations } from "../api/names.ts";
 import type { NodeReporter } from "./node-reporter.ts";
+
+/** Another controller's: an update does not depend on them. */
+const ofPinnedImages: ReadonlySet<string> = new Set([annotations.pinnedImageSets, annotations.pinnedImageSetsAnswer]);
 
 /**
  * Whether a change of the Node concerns the daemon: not the kubelet's heartbeats, and not the daemon's own last write,
@@ -16,7 +20,7 @@ export function concernsDaemon(
   if (partsOf(before) !== partsOf(after)) return true;
   const [was, is] = [before.metadata.annotations ?? {}, after.metadata.annotations ?? {}];
   return [...new Set([...Object.keys(was), ...Object.keys(is)])].some(
-    (key) => was[key] !== is[key] && reporter?.hasWritten(key, is[key]) !== true,
+    (key) => !ofPinnedImages.has(key) && was[key] !== is[key] && reporter?.hasWritten(key, is[key]) !== true,
   );
 }
 

@@ -50,7 +50,7 @@ async function newHost(): Promise<MemoryHost> {
     kernelArguments: ["root=x"],
     random: systemRandom,
     onReboot: () => undefined,
-    settle: async (on) => {
+    applyImageContent: async (on) => {
       const outcome = await applyImageContent(
         { host: on, clock: systemClock, random: systemRandom, log: silent },
         signal,
@@ -112,7 +112,7 @@ async function fresh(content: Content): Promise<MemoryHost> {
 
 describe("a machine between images and no images", () => {
   test(
-    "has what it was given last, whatever came before, however its daemon was killed: all of it as one that never had an image [daemon-converge-images-1]",
+    "has its last target after any history and any kill, like one that never had an image [daemon-converge-images-1]",
     { timeout: 220_000 },
     async () => {
       await fc.assert(

@@ -188,7 +188,7 @@ const anyContent = (): fc.Arbitrary<Content> =>
 const files = (host: MemoryHost) => new Map([...host.snapshot()].filter(([path]) => path !== hostPaths.currentConfig));
 
 describe("a daemon on a machine", () => {
-  test("killed after any step, with the target changing in between, finishes when it comes back", async () => {
+  test("killed after any step finishes after its restart, even if the target changes in between", async () => {
     await fc.assert(
       fc.asyncProperty(
         anyContent(),
@@ -224,7 +224,7 @@ describe("a daemon on a machine", () => {
     );
   });
 
-  test("gets a configuration and loses it again: the disk is what it was, byte for byte [daemon-converge-2]", async () => {
+  test("restores the disk byte for byte when a configuration is removed [daemon-converge-2]", async () => {
     await fc.assert(
       fc.asyncProperty(anyContent(), anyContent(), async (base, extra) => {
         const host = await newHost();
@@ -252,7 +252,7 @@ describe("a daemon on a machine", () => {
     );
   });
 
-  test("that joins does not drain; later a reboot is drained for first [daemon-converge-1]", async () => {
+  test("that joins does not drain; later reboots come after a drain [daemon-converge-1]", async () => {
     const host = await newHost();
     expect((await live(host, named({ ...nothing, files: { "/etc/new/file": "1" } }), Infinity)).drained).toBe(0);
     expect((await live(host, named({ ...nothing, files: { "/etc/new/file": "2" } }), Infinity)).drained).toBe(1);
@@ -261,7 +261,7 @@ describe("a daemon on a machine", () => {
     ).toBe(0);
   });
 
-  test("restores a file that somebody had before it was managed [daemon-converge-3]", async () => {
+  test("restores the original of a file [daemon-converge-3]", async () => {
     const host = await newHost();
     await host.files.write(
       [

@@ -5,6 +5,7 @@ import { decidePass } from "../core/machine/decide-pass.ts";
 import type { Host } from "../host/host.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
 import { type Outcome, waiting } from "../kube/outcome.ts";
+import type { ConfigReader } from "./delivered-configs.ts";
 import { concernsDaemon, samePolicies } from "./concerns-daemon.ts";
 import { type DaemonFacts, newDaemonFacts } from "./daemon-facts.ts";
 import { newDaemonMemory, remember } from "./daemon-memory.ts";
@@ -20,6 +21,8 @@ import { afterFailure } from "./report-degraded.ts";
 export interface DaemonOptions {
   readonly host: Host;
   readonly nodeName: string;
+  /** Where the configurations of this machine come from. */
+  readonly configs: ConfigReader;
   /** How long to wait for the machine to go down before the reboot is requested again. */
   readonly rebootPatienceSeconds?: number;
   /** Where metrics are kept for the listener. */
@@ -54,6 +57,7 @@ export function daemonController(options: DaemonOptions): Controller {
     return {
       host,
       nodeName,
+      configs: options.configs,
       documents,
       memory,
       facts,
@@ -106,7 +110,7 @@ async function reconcileNode(pass: PassContext): Promise<Outcome> {
   facts.lookingSince = context.clock.monotonic();
   try {
     const outcome = await runPass(pass);
-    return (await reporter.flush()) === "told" ? outcome : soonAgain(outcome);
+    return (await reporter.flush()) === "reported" ? outcome : soonAgain(outcome);
   } catch (error) {
     const outcome = await afterFailure(error, pass);
     if (outcome === undefined) throw error;

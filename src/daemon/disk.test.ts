@@ -70,7 +70,7 @@ describe("a file is written", () => {
     expect(await shown(harness, "/etc/x")).toBe(is);
   });
 
-  test("in the place of a link, and folders on its way are root's and 0755; the link comes back [daemon-disk-8]", async () => {
+  test("in place of a link, with parent folders of root and 0755; its removal restores the link [daemon-disk-8]", async () => {
     const harness = await MachineHarness.make({ users });
     await harness.host.files.write([{ path: "/etc/x", entry: { kind: "link", target: "/etc/app.conf" } }], signal);
     await harness.updatedTo("rendered-0", {});
@@ -87,7 +87,7 @@ describe("a file is written", () => {
     expect([await shown(harness, "/etc/x"), await shown(harness, "/etc/deep")]).toEqual(["→ /etc/app.conf", "nothing"]);
   });
 
-  test("only when it differs: another spelling or order of the same is no change, and reboots nobody [daemon-disk-3]", async () => {
+  test("only when it differs: another spelling or order is no change and needs no reboot [daemon-disk-3]", async () => {
     const [a, b] = [
       { path: "/etc/a", mode: 0o644, contents: { source: "data:,one" } },
       { path: "/etc/b", mode: 0o644, contents: { source: "data:,two" } },
@@ -103,12 +103,12 @@ describe("a file is written", () => {
     expect(harness.effects.filter((effect) => effect.startsWith("files."))).toEqual(["files.remove", "files.write"]);
   });
 
-  test("and taken away with its configuration: what the image ships comes back, what nobody had goes [daemon-disk-9]", async () => {
+  test("and removed with its configuration: the image's file is restored, a file without original is removed [daemon-disk-9]", async () => {
     const harness = await machineAfter({ files: { "/etc/app.conf": "ours", "/etc/new": "ours" } }, {});
     expect([await harness.file("/etc/app.conf"), await harness.file("/etc/new")]).toEqual(["vendor", undefined]);
   });
 
-  test("that the new configuration has as a drop-in stays, whoever named it before [daemon-disk-10]", async () => {
+  test("and kept if the new configuration has it as a drop-in [daemon-disk-10]", async () => {
     const path = "/etc/systemd/system/crio.service.d/10-x.conf";
     const harness = await machineAfter(
       { files: { [path]: "[Service]\nNice=1\n" } },
@@ -163,14 +163,14 @@ describe("a unit", () => {
       enabled: "absent",
     },
     {
-      title: "that goes leaves no file and no link",
+      title: "that is removed leaves no file and no link",
       before: [{ name: "a.service", contents: service, enabled: true }],
       after: [],
       is: "nothing",
       enabled: "absent",
     },
     {
-      title: "that nobody has is not enabled, and stops nobody",
+      title: "that does not exist is not enabled, and is no failure",
       before: [],
       after: [{ name: "a.service", enabled: true }],
       is: "nothing",
@@ -181,7 +181,7 @@ describe("a unit", () => {
     expect([await shown(harness, unitPath), await enablement(harness, "a.service")]).toEqual([is, enabled]);
   });
 
-  test("of the image is disabled, and enabled again as it was when nobody speaks of it [daemon-disk-12]", async () => {
+  test("of the image is disabled, and enabled again when it is no longer configured [daemon-disk-12]", async () => {
     const harness = await machineAfter({}, { units: [{ name: "crio.service", enabled: false }] });
     expect([
       await enablement(harness, "crio.service"),
@@ -192,7 +192,7 @@ describe("a unit", () => {
     expect(await enablement(harness, "crio.service")).toBe("enabled");
   });
 
-  test("that nobody has is not enabled, and stops no other [daemon-disk-13]", async () => {
+  test("that does not exist is not enabled, and blocks no other [daemon-disk-13]", async () => {
     const harness = await machineAfter(
       {},
       {
@@ -208,7 +208,7 @@ describe("a unit", () => {
     ]);
   });
 
-  test("gets drop-ins, loses an emptied one, and its folder goes with the last [daemon-disk-11]", async () => {
+  test("gets drop-ins, loses an emptied one, and loses its folder with the last [daemon-disk-11]", async () => {
     const path = "/etc/systemd/system/crio.service.d";
     const harness = await machineAfter({ units: [dropin("[Service]\nNice=1\n")] });
     expect(await shown(harness, `${path}/10-x.conf`)).toBe("644 0:0 [Service]\nNice=1\n");
@@ -250,15 +250,15 @@ describe("the account core", () => {
     expect(await harness.host.users.passwordHash("core", signal)).toBeUndefined();
   });
 
-  test("that a machine does not have is nobody's loss [daemon-disk-15]", async () => {
+  test("is skipped if the machine lacks it [daemon-disk-15]", async () => {
     const harness = await MachineHarness.make({ users: { root: users.root } });
     await harness.updatedTo("rendered-0", { keys: ["ssh-ed25519 A"], files: { "/etc/x": "1" } });
     expect([await shown(harness, hostPaths.sshKeys), await shown(harness, "/etc/x")]).toEqual(["nothing", "644 0:0 1"]);
   });
 });
 
-describe("what a machine says of itself", () => {
-  test("after it joined: whole configurations are its own to read, and no file with differences of contents is written [daemon-disk-1]", async () => {
+describe("a machine's record of itself", () => {
+  test("holds whole configurations for root only, and no file of differences [daemon-disk-1]", async () => {
     const harness = await MachineHarness.make();
     const one = { files: { "/etc/new.conf": "one" } };
     await harness.config("rendered-1", one);
@@ -279,7 +279,7 @@ describe("what a machine says of itself", () => {
     expect(await harness.file("/etc/machine-config-daemon/bootstrapconfigdiff")).toBeUndefined();
   });
 
-  test("where its disks differ for good from its configuration, and no more once they do not [daemon-disk-2]", async () => {
+  test("lists lasting differences of its disks from the configuration, until they are gone [daemon-disk-2]", async () => {
     const disks = [{ device: "/dev/sda", wipeTable: true }];
     const harness = await MachineHarness.make();
     await harness.put(hostPaths.servedConfig, JSON.stringify(machineConfigOf("rendered-served", {})));

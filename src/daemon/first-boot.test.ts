@@ -81,7 +81,7 @@ const options = (host: Host) => ({
 const isThere = async (host: Host, path: string) => (await host.files.read(path, signal)) !== undefined;
 
 describe("a first boot", () => {
-  test("that needs nothing but what Ignition did is complete at once, without a reboot [daemon-first-boot-2]", async () => {
+  test("that needs nothing beyond Ignition completes at once, without a reboot [daemon-first-boot-2]", async () => {
     const host = await ignited(served({}));
     expect(await completeFirstBoot(options(host), signal)).toEqual({ verdict: "complete" });
     expect(host.reboots).toEqual([]);
@@ -120,7 +120,7 @@ describe("a first boot", () => {
     expect(known.originals?.paths["/etc/app.conf"]).toMatchObject({ kind: "file", contents: btoa("vendor") });
   });
 
-  test("that loses its power half-way starts again and ends the same [daemon-first-boot-5]", async () => {
+  test("that loses power midway starts again and ends the same [daemon-first-boot-5]", async () => {
     const host = await ignited(served({ osImageURL: "os@2" }));
     await completeFirstBoot(options(host), signal);
     await host.boot({ orderly: false });
@@ -132,7 +132,7 @@ describe("a first boot", () => {
     });
   });
 
-  test("is tried again for as long as something fails [daemon-first-boot-6]", async () => {
+  test("is retried while a step fails [daemon-first-boot-6]", async () => {
     const host = await ignited(served({ osImageURL: "os@2" }));
     let failures = 3;
     const flaky: Host = {
@@ -158,7 +158,7 @@ describe("a first boot", () => {
     ]);
   });
 
-  test("refuses a kernel in the wrong FIPS mode without touching anything, and lets the machine join to tell it [daemon-first-boot-4]", async () => {
+  test("refuses a kernel in the wrong FIPS mode without any change, and lets the machine join to report it [daemon-first-boot-4]", async () => {
     const host = await ignited(served({ fips: true, osImageURL: "os@2" }), { fips: false });
     expect(await completeFirstBoot(options(host), signal)).toMatchObject({
       verdict: "givenUp",
@@ -168,7 +168,7 @@ describe("a first boot", () => {
     expect(host.reboots).toEqual([]);
   });
 
-  test("without a file of a first boot does nothing [daemon-first-boot-1]", async () => {
+  test("without a first-boot file does nothing [daemon-first-boot-1]", async () => {
     const host = memoryHost({ images, image: "os@1", random: systemRandom, onReboot: () => undefined });
     expect(await completeFirstBoot(options(host), signal)).toEqual({ verdict: "complete" });
     expect(host.snapshot().size).toBe(1);

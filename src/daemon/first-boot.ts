@@ -6,7 +6,7 @@ import { describeProblems, fitToAccounts, judgeTarget } from "../core/machine/ju
 import { desiredImageOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { MachineDocuments, Previous } from "../core/machine/machine-record.ts";
-import type { Deployment } from "../core/machine/observed-node.ts";
+import type { ObservedDeployment } from "../core/machine/observed-node.ts";
 import { type NodePlan, planNode } from "../core/machine/plan-node.ts";
 import type { Host } from "../host/host.ts";
 import type { Ports } from "../ports/index.ts";
@@ -37,13 +37,13 @@ export type FirstBootOptions = {
 
 /**
  * Does what Ignition cannot before the kubelet starts: OS image, kernel arguments, kernel type, packages. Needs no API
- * server. The daemon later reads from the documents what was done, and proves it.
+ * server. The daemon later reads the result from the documents, and proves it.
  */
 export async function completeFirstBoot(options: FirstBootOptions, signal: AbortSignal): Promise<FirstBoot> {
   const { host, file, log } = options;
   const encapsulated = await machineConfigAt(host, file, signal);
   if (encapsulated === undefined) {
-    log.info({ file }, "no MachineConfig of a first boot is there: nothing to do");
+    log.info({ file }, "there is no MachineConfig for a first boot: nothing to do");
     return { verdict: "complete" };
   }
   // The encapsulated one lacks what Ignition did; the served one is complete.
@@ -141,7 +141,7 @@ async function performPlan(
         path: "Reboot",
         mark: "skip",
         reason: "NotRequired",
-        message: "the machine has what it should have",
+        message: "the machine has its desired configuration",
       });
       return { verdict: "complete" };
     case "change":
@@ -163,7 +163,7 @@ async function performReported(
   signal: AbortSignal,
 ): Promise<FirstBoot | undefined> {
   options.log.info({ step: step.do }, "first boot");
-  // Remove the marker before the reboot: from here on the ledger knows what is left.
+  // Remove the marker before the reboot: from here on the ledger records the remaining steps.
   if (step.do === "reboot") await finish(options, signal);
   if (step.do === "stageOs")
     report(options, { ...here, path: "OSUpdated", mark: "begin", reason: "Staging", message: step.deployment.image });
@@ -180,14 +180,15 @@ async function performReported(
 }
 
 function reportStaged(
-  { image, packages, kernelArguments }: Deployment,
+  { image, packages, kernelArguments }: ObservedDeployment,
   { observed: { booted } }: StepContext,
   options: FirstBootOptions,
 ): void {
   report(options, { ...here, path: "OSUpdated", mark: "end", reason: "Staged", message: image });
   if (packages.length > 0)
     report(options, { ...here, path: "Extensions", mark: "end", reason: "Applied", message: packages.join(", ") });
-  const added = kernelArguments.filter((word) => !booted.kernelArguments.includes(word)).length;
+  const known = new Set(booted.kernelArguments);
+  const added = kernelArguments.filter((word) => !known.has(word)).length;
   if (added > 0)
     report(options, { ...here, path: "Kargs", mark: "end", reason: "Applied", message: `${added} kernel arguments` });
 }

@@ -117,14 +117,14 @@ class Folder {
     );
   }
 
-  async machine(name: string, settle: (directory: string) => Promise<void>) {
+  async machine(name: string, applyContent: (directory: string) => Promise<void>) {
     const directory = join(this.path, "hosts", name);
     await mkdir(directory, { recursive: true });
     const options: DirectoryHostOptions = {
       directory,
       images: { ...imageTrees(this.#images), fetch: async () => undefined },
       requestReboot: async () => undefined,
-      settle: () => settle(directory),
+      applyImageContent: () => applyContent(directory),
       disk: { ...systemDisk, sync: async () => undefined },
     };
     const machine = directoryMachine(options);
@@ -168,7 +168,7 @@ function target(content: Content, number?: number, mode: ContentMode = "full"): 
 
 let runs = 0;
 /** The program itself, as the unit runs it; after the first time, what it does, in this process. */
-async function mcoSettle(directory: string): Promise<void> {
+async function runSettle(directory: string): Promise<void> {
   runs += 1;
   if (runs > 1) {
     const outcome = await applyImageContent(
@@ -187,11 +187,11 @@ async function mcoSettle(directory: string): Promise<void> {
 }
 
 test(
-  "a machine in a folder goes from its own system to an image, to the next one, back by a boot, and to its own system again: all of it is then as on one that never had an image [daemon-image-trees-1]",
+  "a directory machine boots an image, the next one, the previous one, and stock without a trace of an image [daemon-image-trees-1]",
   { timeout: 60_000 },
   async () => {
     const folder = await Folder.make();
-    const layered = await folder.machine("layered", mcoSettle);
+    const layered = await folder.machine("layered", runSettle);
     const never = await folder.machine("never", async () => undefined);
     const [withFirst, withSecond] = [target(first, 1), target(second, 2)];
     await folder.image(1, withFirst, "full");

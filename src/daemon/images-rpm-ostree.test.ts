@@ -54,83 +54,76 @@ afterEach(async () => {
 
 // The fake gives files away, as root does on a real machine.
 describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
-  test(
-    "boots an image that holds its configuration, goes back to the one before and to its own system, by documented commands only",
-    { timeout: 60_000 },
-    async () => {
-      const folder = await mkdtemp(join(tmpdir(), "mco-rpm-images-"));
-      cleanups.push(folder);
-      const stock = imageNumber(0);
-      const images: Record<string, MemoryImage> = {
-        [stock]: base,
-        [imageNumber(1)]: imageOf(first, "full", base),
-        [imageNumber(2)]: imageOf(second, "full", base),
-      };
-      const root = join(folder, "root");
-      let host: Host | undefined;
-      const settle = async () => {
-        if (host === undefined) return;
-        const outcome = await applyImageContent(
-          { host, clock: systemClock, random: systemRandom, log: silent },
-          signal,
-        );
-        if (outcome.verdict !== "settled" && outcome.verdict !== "nothing") throw new Error(JSON.stringify(outcome));
-      };
-      const system = await fakeSystem({ root, images, image: stock, extensions: [], settle });
-      await system.boot({ orderly: true });
-      host = await rpmOstreeHost({
-        root,
-        processes: system.processes,
-        clock: systemClock,
-        random: systemRandom,
-        architecture: "x64",
-        disk: { ...systemDisk, sync: async () => undefined },
-      });
-      const machine = { host, machine: system };
-      const target = (content: Content, number?: number) => {
-        const read = readTarget(
-          machineConfigOf(`rendered-${number ?? 0}`, { ...content, spec: { osImageURL: stock } }),
-          number === undefined ? undefined : { image: imageNumber(number), content: "full" },
-        );
-        if (read.verdict === "refused") throw new Error(read.reason);
-        return read.wanted;
-      };
-      const text = async (path: string) => {
-        const entry = await host?.files.read(path, signal);
-        return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : entry?.kind;
-      };
+  test("boots an image, the previous one and stock by documented commands only", { timeout: 60_000 }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), "mco-rpm-images-"));
+    cleanups.push(folder);
+    const stock = imageNumber(0);
+    const images: Record<string, MemoryImage> = {
+      [stock]: base,
+      [imageNumber(1)]: imageOf(first, "full", base),
+      [imageNumber(2)]: imageOf(second, "full", base),
+    };
+    const root = join(folder, "root");
+    let host: Host | undefined;
+    const applyContent = async () => {
+      if (host === undefined) return;
+      const outcome = await applyImageContent({ host, clock: systemClock, random: systemRandom, log: silent }, signal);
+      if (outcome.verdict !== "settled" && outcome.verdict !== "nothing") throw new Error(JSON.stringify(outcome));
+    };
+    const system = await fakeSystem({ root, images, image: stock, extensions: [], applyImageContent: applyContent });
+    await system.boot({ orderly: true });
+    host = await rpmOstreeHost({
+      root,
+      processes: system.processes,
+      clock: systemClock,
+      random: systemRandom,
+      architecture: "x64",
+      disk: { ...systemDisk, sync: async () => undefined },
+    });
+    const machine = { host, machine: system };
+    const target = (content: Content, number?: number) => {
+      const read = readTarget(
+        machineConfigOf(`rendered-${number ?? 0}`, { ...content, spec: { osImageURL: stock } }),
+        number === undefined ? undefined : { image: imageNumber(number), content: "full" },
+      );
+      if (read.verdict === "refused") throw new Error(read.reason);
+      return read.wanted;
+    };
+    const text = async (path: string) => {
+      const entry = await host?.files.read(path, signal);
+      return entry?.kind === "file" ? new TextDecoder().decode(entry.contents) : entry?.kind;
+    };
 
-      await live(machine, target(first), Infinity);
-      expect(await live(machine, target(first, 1), Infinity)).toEqual({ verdict: "inSync" });
-      expect(await host.os.labels(imageNumber(1), signal)).toMatchObject({ [imageLabels.content]: "full" });
-      expect((await host.os.status(signal)).rollback?.image).toBe(stock);
-      expect(await live(machine, target(second, 2), Infinity)).toEqual({ verdict: "inSync" });
-      expect([
-        await text("/etc/app.conf"),
-        await text("/usr/local/bin/tool"),
-        await text("/var/lib/data"),
-        await text(hostPaths.sshKeys),
-        await text("/etc/systemd/system/a.service"),
-      ]).toEqual(["two", "2", undefined, undefined, undefined]);
+    await live(machine, target(first), Infinity);
+    expect(await live(machine, target(first, 1), Infinity)).toEqual({ verdict: "inSync" });
+    expect(await host.os.labels(imageNumber(1), signal)).toMatchObject({ [imageLabels.content]: "full" });
+    expect((await host.os.status(signal)).rollback?.image).toBe(stock);
+    expect(await live(machine, target(second, 2), Infinity)).toEqual({ verdict: "inSync" });
+    expect([
+      await text("/etc/app.conf"),
+      await text("/usr/local/bin/tool"),
+      await text("/var/lib/data"),
+      await text(hostPaths.sshKeys),
+      await text("/etc/systemd/system/a.service"),
+    ]).toEqual(["two", "2", undefined, undefined, undefined]);
 
-      await host.os.bootPrevious(signal);
-      await system.boot({ orderly: true });
-      expect([
-        await text("/etc/app.conf"),
-        await text("/usr/local/bin/tool"),
-        await text("/var/lib/data"),
-        await text(hostPaths.sshKeys),
-        await text("/etc/systemd/system/a.service"),
-      ]).toEqual(["one", undefined, "one", "ssh-ed25519 A\n", unit]);
+    await host.os.bootPrevious(signal);
+    await system.boot({ orderly: true });
+    expect([
+      await text("/etc/app.conf"),
+      await text("/usr/local/bin/tool"),
+      await text("/var/lib/data"),
+      await text(hostPaths.sshKeys),
+      await text("/etc/systemd/system/a.service"),
+    ]).toEqual(["one", undefined, "one", "ssh-ed25519 A\n", unit]);
 
-      expect(await live(machine, target({}), Infinity)).toEqual({ verdict: "inSync" });
-      expect((await host.os.status(signal)).booted.image).toBe(stock);
-      expect([
-        await text("/etc/app.conf"),
-        await text("/var/lib/data"),
-        await text(`/etc/systemd/system/${hostPaths.settleUnit}`),
-      ]).toEqual(["vendor", undefined, undefined]);
-      expect(system.violations).toEqual([]);
-    },
-  );
+    expect(await live(machine, target({}), Infinity)).toEqual({ verdict: "inSync" });
+    expect((await host.os.status(signal)).booted.image).toBe(stock);
+    expect([
+      await text("/etc/app.conf"),
+      await text("/var/lib/data"),
+      await text(`/etc/systemd/system/${hostPaths.settleUnit}`),
+    ]).toEqual(["vendor", undefined, undefined]);
+    expect(system.violations).toEqual([]);
+  });
 });

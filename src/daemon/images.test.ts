@@ -107,7 +107,7 @@ async function filesOf(
 const treeOf = (harness: MachineHarness) => new Map([...harness.host.snapshot()].filter(([path]) => !itsOwn.has(path)));
 
 describe("a machine that is given an image which holds its configuration", () => {
-  test("boots it, and the daemon writes no file, no unit and no account, at any time; what is on the disk is the configuration's [daemon-images-1]", async () => {
+  test("boots it with the configuration's content; the daemon never writes a file, unit or account [daemon-images-1]", async () => {
     const made = await classic();
     const { harness } = made;
     const audited = audit();
@@ -135,7 +135,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(await harness.file(hostPaths.currentImage)).toBe(imageNumber(2));
   });
 
-  test("has nothing to settle, and one reboot, when the image was made of its own configuration [daemon-images-6]", async () => {
+  test("reboots once and applies no content if the image was built from its own configuration [daemon-images-6]", async () => {
     const made = await classic();
     await made.roll("rendered-1i", first, 1);
     await made.untilHas("rendered-1i", 1);
@@ -151,6 +151,8 @@ describe("a machine that is given an image which holds its configuration", () =>
         (effect) => effect.startsWith("os.") || effect.startsWith("ledger.") || effect === "credentials",
       ),
     ).toEqual([
+      // Of the target: its first pull may need them.
+      "credentials",
       "os.prefetch",
       ...Array.from({ length: 3 }, () => "ledger.write"),
       "credentials",
@@ -166,7 +168,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     ]);
   });
 
-  test("has its drifted and stale files put right by settling, once, with one reboot [daemon-images-16]", async () => {
+  test("has its drifted and stale files corrected at boot, once, with one reboot [daemon-images-16]", async () => {
     const made = await classic();
     const { harness } = made;
     await made.roll("rendered-2", second, 2);
@@ -192,7 +194,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(harness.reboots).toHaveLength(1);
   });
 
-  test("goes on to the next image, of which nothing has to be settled but what images cannot bring [daemon-images-17]", async () => {
+  test("boots the next image, and applies only content that images cannot contain [daemon-images-17]", async () => {
     const made = await inImageMode();
     // For the system that it could still boot.
     expect(await made.harness.ledgerDocument("payloads.json")).toMatchObject({ images: [stock] });
@@ -207,7 +209,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(await made.harness.ledgerDocument("payloads.json")).toBeUndefined();
   });
 
-  test("that boots back finds its previous configuration, below /var too: with a payload laid down for the system it was born with [daemon-images-18]", async () => {
+  test("restores its previous configuration, also below /var, when it boots its provisioned system [daemon-images-18]", async () => {
     const made = await classic();
     const { harness } = made;
     const before = treeOf(harness);
@@ -224,7 +226,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(await filesOf(harness, second)).toMatchObject({ "/etc/app.conf": "two", "/var/lib/app/data": "two" });
   });
 
-  test("that boots back from one image to the one before has that one's configuration", async () => {
+  test("restores the previous image's configuration when it boots the previous image", async () => {
     const made = await inImageMode();
     const { harness } = made;
     const before = treeOf(harness);
@@ -249,7 +251,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect(made.harness.effects).not.toContain("os.prefetch");
   });
 
-  test("takes extensions and kernel from the image, and layers none", async () => {
+  test("takes extensions and kernel from the image, and layers no package", async () => {
     const made = await classic();
     const content = { ...first, spec: { extensions: ["usbguard"], kernelType: "realtime" } };
     await made.roll("rendered-2", content, 2);
@@ -257,7 +259,7 @@ describe("a machine that is given an image which holds its configuration", () =>
     expect((await made.harness.host.os.status(signal)).booted).toMatchObject({ packages: [], kernelType: "default" });
   });
 
-  test("is told of a new rendered configuration with the same image: credentials are written by the daemon, without a reboot [daemon-images-7]", async () => {
+  test("gets a new rendered configuration with the same image: the daemon writes credentials without a reboot [daemon-images-7]", async () => {
     const made = await inImageMode();
     const { harness } = made;
     const audited = audit();
@@ -274,7 +276,7 @@ describe("a machine that is given an image which holds its configuration", () =>
 });
 
 describe("a machine whose image holds only what an image can hold", () => {
-  test("boots it and has its files written as ever; then a file follows its policy, without a reboot [daemon-images-9]", async () => {
+  test("boots it, and the daemon writes its files; a later file follows its policy without a reboot [daemon-images-9]", async () => {
     const made = await ImageHarness.make({
       policies: { files: [{ path: "/etc/app.conf", actions: [{ type: "None" }] }] },
     });
@@ -296,7 +298,7 @@ describe("a machine whose image holds only what an image can hold", () => {
   test.for([
     { title: "to an image that holds its configuration", from: "os-only", to: "full" },
     { title: "from an image that holds its configuration", from: "full", to: "os-only" },
-  ] as const)("changes $title, and booting back is right, too", async ({ from, to }) => {
+  ] as const)("changes $title, and boots back correctly", async ({ from, to }) => {
     const made = await classic();
     const { harness } = made;
     await made.roll("rendered-1i", first, 1, from);
@@ -323,8 +325,8 @@ describe("a machine whose image holds only what an image can hold", () => {
   });
 });
 
-describe("a machine that goes back to the stock system", () => {
-  test("is as one that never had an image, with one reboot; and no payload, unit, image file or annotation is left [daemon-images-8]", async () => {
+describe("a machine that returns to the stock system", () => {
+  test("keeps no payload, unit, image file or annotation after one reboot [daemon-images-8]", async () => {
     const never = await classic();
     await never.harness.config("rendered-2", second);
     await never.harness.desire("rendered-2");
@@ -357,12 +359,12 @@ describe("a machine that goes back to the stock system", () => {
     expect(await harness.file("/etc/only-two")).toBeUndefined();
   });
 
-  test("and fails to settle there boots its image again without an API server, and says which path failed [daemon-images-15]", async () => {
+  test("and fails to apply its content boots its image again without an API server, and reports the failed path [daemon-images-15]", async () => {
     const made = await inImageMode();
     const { harness } = made;
     const before = treeOf(harness);
     await harness.config("rendered-2", second);
-    harness.settleOn = (host) => ({
+    harness.contentHost = (host) => ({
       ...host,
       files: {
         ...host.files,
@@ -392,8 +394,8 @@ describe("a machine that goes back to the stock system", () => {
   });
 });
 
-describe("an image that a machine cannot become", () => {
-  test("is left again by a boot of what it had, without an API server; it is refused by configuration and image, and another image of the same configuration is tried [daemon-images-11]", async () => {
+describe("an image that a machine cannot apply", () => {
+  test("is given up by a boot of the previous system without an API server, refused, and replaced by another image [daemon-images-11]", async () => {
     const made = await classic();
     const { harness } = made;
     const before = treeOf(harness);
@@ -430,7 +432,7 @@ describe("an image that a machine cannot become", () => {
     expect(await harness.file("/etc/app.conf")).toBe("two");
   });
 
-  test("as no shutdown finalises it, is given up after three boots, and the machine keeps its configuration and image [daemon-images-12]", async () => {
+  test("that no shutdown finalises is given up after three boots; the machine keeps configuration and image [daemon-images-12]", async () => {
     const made = await inImageMode();
     const { harness } = made;
     const before = treeOf(harness);
@@ -455,7 +457,7 @@ describe("an image that a machine cannot become", () => {
     ]).toEqual(["rendered-1i", imageNumber(1)]);
   });
 
-  test("as it holds another configuration than it was made for, is told by the paths that differ, and nothing is booted or written for it [daemon-images-13]", async () => {
+  test("that contains another configuration is reported with the differing paths, and not booted [daemon-images-13]", async () => {
     const made = await classic();
     const { harness } = made;
     await made.roll("rendered-2", second, 2);
@@ -478,11 +480,11 @@ describe("an image that a machine cannot become", () => {
     await made.untilHas("rendered-2", 3);
   });
 
-  test("at once, is settled at the second try or the third, with no boot more [daemon-images-14]", async () => {
+  test("at once is applied at the second or third attempt without another boot [daemon-images-14]", async () => {
     const made = await classic();
     const { harness } = made;
     let failures = 2;
-    harness.settleOn = (host) => ({
+    harness.contentHost = (host) => ({
       ...host,
       files: {
         ...host.files,
@@ -497,7 +499,7 @@ describe("an image that a machine cannot become", () => {
   });
 });
 
-describe("a target that cannot be meant", () => {
+describe("an ambiguous target", () => {
   test.for([
     {
       title: "two spellings that differ",
@@ -533,13 +535,13 @@ describe("a target that cannot be meant", () => {
     await harness.untilState("Degraded");
     await harness.pass(120_000);
     expect(await harness.condition("NodeDegraded")).toBe(`True ${reason}`);
-    expect(harness.effects.filter((effect) => effect !== "os.prefetch")).toEqual([]);
+    expect(harness.effects.filter((effect) => effect !== "os.prefetch" && effect !== "credentials")).toEqual([]);
     expect((await harness.node()).spec?.unschedulable).toBeUndefined();
     await made.give("rendered-2", 2);
     await made.untilHas("rendered-2", 2);
   });
 
-  test("the older spelling alone is enough, and no word about the content means that files are written [daemon-images-3]", async () => {
+  test("the older spelling alone suffices, and a missing content mode means that the daemon writes files [daemon-images-3]", async () => {
     const made = await classic();
     made.images[imageNumber(2)] = { etc: { "/etc/app.conf": "vendor" }, usr: {} };
     await made.harness.config("rendered-2", second);
@@ -552,7 +554,7 @@ describe("a target that cannot be meant", () => {
   });
 });
 
-test("current images are written and taken away together, always the same, in one request [daemon-images-19]", async () => {
+test("current images are set and removed together in one request [daemon-images-19]", async () => {
   const made = await classic();
   const { harness } = made;
   const bodies: Record<string, string | null>[] = [];
@@ -588,7 +590,7 @@ test("current images are written and taken away together, always the same, in on
   ).toEqual([]);
 });
 
-test("the status of its MachineConfigNode names the images that it has and is to have", async () => {
+test("the status of its MachineConfigNode names the current and the desired image", async () => {
   const made = await classic();
   const { harness } = made;
   const images = async () =>
@@ -605,7 +607,7 @@ test("the status of its MachineConfigNode names the images that it has and is to
 });
 
 describe("drift of a machine whose image holds its configuration", () => {
-  test("is told, and nothing is written [daemon-images-4]", async () => {
+  test("is reported, and nothing is written [daemon-images-4]", async () => {
     const made = await inImageMode();
     const { harness } = made;
     const audited = audit();
@@ -627,7 +629,7 @@ describe("drift of a machine whose image holds its configuration", () => {
     expect(audited.calls).toEqual([]);
   });
 
-  test("is settled from the image where its policy says so, without a reboot [daemon-images-5]", async () => {
+  test("is repaired from the image if its policy says so, without a reboot [daemon-images-5]", async () => {
     const made = await inImageMode();
     const { harness } = made;
     await harness.annotate({ [annotations.driftPolicy]: "settle" });
@@ -640,7 +642,7 @@ describe("drift of a machine whose image holds its configuration", () => {
 });
 
 describe("a machine that joins a pool whose machines boot images", () => {
-  test("boots the image that it was served with at once, is settled, and writes no file by its daemon", async () => {
+  test("boots the served image at once and applies its content; its daemon writes no file", async () => {
     const made = await ImageHarness.make();
     const { harness } = made;
     made.images[imageNumber(1)] = imageOf(first, "full");
@@ -665,7 +667,7 @@ describe("a machine that joins a pool whose machines boot images", () => {
     expect(harness.reboots).toHaveLength(1);
   });
 
-  test("stays on its own system when the image is not what it was said to be, and its daemon tells why", async () => {
+  test("stays on its own system if the image's label disagrees, and its daemon reports why", async () => {
     const made = await ImageHarness.make();
     const { harness } = made;
     made.images[imageNumber(1)] = imageOf(first, "os-only");
@@ -678,7 +680,7 @@ describe("a machine that joins a pool whose machines boot images", () => {
   });
 });
 
-test("what another daemon left for its own way back is taken away", async () => {
+test("another daemon's roll-back data is removed", async () => {
   const made = await ImageHarness.make();
   const { harness } = made;
   const left = [
@@ -693,7 +695,7 @@ test("what another daemon left for its own way back is taken away", async () => 
     expect([path, await harness.file(path)]).toEqual([path, undefined]);
 });
 
-test("a machine that another daemon gave an image to is taken over as it is: nothing is done", async () => {
+test("a machine with another daemon's image is adopted unchanged", async () => {
   const made = await ImageHarness.make({
     image: imageNumber(1),
     images: { ...new ImageHarness().images, [imageNumber(1)]: imageOf({}, "os-only") },

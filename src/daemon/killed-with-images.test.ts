@@ -110,7 +110,7 @@ const filesOf = ({ host }: MachineHarness) =>
 
 describe("a daemon that is killed before and after each of its effects, on its way to", () => {
   test.for(bookSections)(
-    "$title, ends where one ends that lives [daemon-killed-with-images-1]",
+    "$title, ends like one that is not killed [daemon-killed-with-images-1]",
     { timeout: 120_000 },
     async (history) => {
       const whole = await play(history);
@@ -134,7 +134,7 @@ describe("a daemon that is killed before and after each of its effects, on its w
   );
 
   test.for(bookSections)(
-    "$title, and whose machine loses its power there, goes on where it was: what was staged is staged again [daemon-killed-with-images-2]",
+    "$title, and whose machine loses power there, continues: it stages the system again [daemon-killed-with-images-2]",
     { timeout: 120_000 },
     async (history) => {
       const whole = await play(history);
@@ -151,7 +151,7 @@ describe("a daemon that is killed before and after each of its effects, on its w
   );
 });
 
-test("a target that is taken back after it was staged leaves a staged system that is thrown away, and no payload is ever read [daemon-killed-with-images-3]", async () => {
+test("a target withdrawn after staging has its staged system discarded, and no payload is read [daemon-killed-with-images-3]", async () => {
   const made = await ImageHarness.make();
   const { harness } = made;
   await intoImage(made);

@@ -72,7 +72,7 @@ async function onMachine(
 
 export interface OpenNodeJournal {
   readonly journal: BufferedJournal;
-  /** What was reported of this node before, as far as it is on its disk. */
+  /** Earlier reports about this node, as far as its disk holds them. */
   readonly past: readonly JournalLine[];
 }
 

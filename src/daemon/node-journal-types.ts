@@ -1,14 +1,15 @@
 import type { EventSubject } from "../api/books/reports.ts";
+import type { PhaseSpan } from "../core/books/update-conditions.ts";
 import type { BookSections, JournalEntryIn } from "../api/books/report-table.ts";
 
 type Update = BookSections["node"]["Update"];
 export type UpdateSection = keyof Update;
 /** The subject of a line's Event. The Event is made each time it is given; the journal has the line once. */
 type About = EventSubject | undefined;
-type Told = Partial<Pick<JournalEntryIn<"node">, "data" | "next">> & { readonly about?: About };
+type LineDetails = Partial<Pick<JournalEntryIn<"node">, "data" | "next">> & { readonly about?: About };
 
 /**
- * What the daemon reports of its machine, each thing once however often it sees it. It knows what was reported before
+ * The daemon's reports about its machine, each made once regardless of the number of passes. It knows what was reported before
  * from the lines on the machine, so a restarted daemon continues the report.
  */
 export interface NodeJournal {
@@ -23,9 +24,9 @@ export interface NodeJournal {
    * is done already.
    */
   goOn(target: string, how?: { readonly isOver: boolean }): void;
-  begin<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: Told): void;
-  note<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: Told): void;
-  end<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: Told): void;
+  begin<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: LineDetails): void;
+  note<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: LineDetails): void;
+  end<P extends UpdateSection>(path: P, reason: Update[P][number], message: string, more?: LineDetails): void;
   skip<P extends UpdateSection>(path: P, reason: Update[P][number], message: string): void;
   fail<P extends UpdateSection>(
     path: P,
@@ -36,6 +37,8 @@ export interface NodeJournal {
   isOpen(path: UpdateSection): boolean;
   /** Milliseconds since a section began; `undefined` if unknown. */
   since(path: UpdateSection): number | undefined;
+  /** When a section of the update that is under way began and ended. */
+  spanOf(path: UpdateSection): PhaseSpan;
   /** The update is over. */
   finish(outcome: "Succeeded" | "Superseded" | "WentBack", message: string, about?: EventSubject): void;
   /** The machine was booted: ends the sections that a boot ends. */
@@ -44,20 +47,20 @@ export interface NodeJournal {
   recovered(message: string): void;
   drifted(message: string, about: About): void;
   driftEnded(reason: BookSections["node"]["Drift"]["Ended"][number], message: string): void;
+  /** The machine goes back from `target`: told once, and its Event made if `about` is given. */
   wentBack(
     target: string,
     how: {
       readonly to: string;
       readonly message: string;
       readonly reason: BookSections["node"]["Rollback"]["Decided"][number];
-      readonly about: EventSubject;
+      readonly about?: EventSubject;
     },
   ): void;
   isBack(message: string): void;
   adopted(config: string, from: string): void;
   /**
-   * The machine has its desired state: its first boot and its joining are over. `isNew`: it had no configuration
-   * before.
+   * The machine has its desired configuration: its first boot and its joining are over. `isNew`: it had none before.
    */
-  validated(message: string, isNew: boolean): void;
+  validated(config: string, isNew: boolean): void;
 }

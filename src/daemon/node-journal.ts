@@ -5,7 +5,7 @@ import type { Report } from "../kube/report.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { NodeJournal } from "./node-journal-types.ts";
 import { reportedMemory } from "./reported-memory.ts";
-import { type LineForms, type Pen, openSections, updateSections } from "./update-sections.ts";
+import { type LineForms, type SectionWriter, openSections, updateSections } from "./update-sections.ts";
 
 /** @param past lines of this machine's book that were written before, in their order. */
 export function nodeJournal({
@@ -20,7 +20,7 @@ export function nodeJournal({
   readonly past: readonly JournalLine[];
 }): NodeJournal {
   const memory = reportedMemory(past);
-  const pen: Pen = { report: (line, forms) => reportLine(report, nodeName, line, forms), clock, memory };
+  const pen: SectionWriter = { report: (line, forms) => reportLine(report, nodeName, line, forms), clock, memory };
   const sections = updateSections(pen);
   return {
     get run() {
@@ -34,18 +34,22 @@ export function nodeJournal({
     },
     ...troubles(pen),
     wentBack(target, { to, message, reason, about }) {
-      sections.finish("WentBack", `the machine goes back to ${to}: ${message}`, about);
-      if (memory.goingBackFrom === target) return;
+      // A daemon that ends after this line finds the update open, and ends it.
+      if (memory.goingBackFrom !== target)
+        pen.report({
+          chapter: "Rollback",
+          run: target,
+          path: "Decided",
+          mark: "begin",
+          level: "boundary",
+          reason,
+          message,
+        });
       memory.goingBackFrom = target;
-      pen.report({
-        chapter: "Rollback",
-        run: target,
-        path: "Decided",
-        mark: "begin",
-        level: "boundary",
-        reason,
-        message,
-      });
+      const back = `the machine goes back to ${to}: ${message}`;
+      // The daemon had not noticed yet that a target which it refuses was chosen in place of its last one.
+      if (memory.run !== undefined && memory.run.name !== target) sections.finish("Superseded", back);
+      if (memory.run !== undefined || about !== undefined) sections.finish("WentBack", back, about);
     },
     isBack(message) {
       const run = memory.goingBackFrom;
@@ -85,7 +89,7 @@ function endReboot(
   boot: string,
   message: string,
   sections: Pick<NodeJournal, "end">,
-  { report, memory, clock }: Pen,
+  { report, memory, clock }: SectionWriter,
   about: EventSubject | undefined,
 ): void {
   const { run } = memory;
@@ -103,17 +107,20 @@ function endReboot(
 }
 
 /** The daemon is up for the first time on a machine that has just joined. */
-function endFirstBoot(message: string, { memory: { firstBoot }, report }: Pen): void {
-  if (!firstBoot.isOpen || firstBoot.told.has("DaemonUp")) return;
+function endFirstBoot(message: string, { memory: { firstBoot }, report }: SectionWriter): void {
+  if (!firstBoot.isOpen || firstBoot.reported.has("DaemonUp")) return;
   const here = { chapter: "Firstboot", mark: "end", level: "boundary" } as const;
-  if (firstBoot.told.has("Reboot")) report({ ...here, path: "Reboot", reason: "Rebooted", message });
-  report({ ...here, path: "Registered", reason: "Registered", message: "its Node is there" });
-  report({ ...here, path: "DaemonUp", reason: "Up", message: "the daemon looks after the machine" });
-  firstBoot.told.add("DaemonUp");
+  if (firstBoot.reported.has("Reboot")) report({ ...here, path: "Reboot", reason: "Rebooted", message });
+  report({ ...here, path: "Registered", reason: "Registered", message: "its Node exists" });
+  report({ ...here, path: "DaemonUp", reason: "Up", message: "the daemon manages the machine" });
+  firstBoot.reported.add("DaemonUp");
 }
 
 /** Reports that the machine is degraded, and that it has recovered. */
-function troubles({ memory, report }: Pen): Pick<NodeJournal, "degraded" | "recovered" | "drifted" | "driftEnded"> {
+function troubles({
+  memory,
+  report,
+}: SectionWriter): Pick<NodeJournal, "degraded" | "recovered" | "drifted" | "driftEnded"> {
   return {
     degraded(reason, message, about) {
       const known = `${reason}: ${message}`;
@@ -149,7 +156,7 @@ function troubles({ memory, report }: Pen): Pick<NodeJournal, "degraded" | "reco
 }
 
 /** How the machine joined the cluster. */
-function joining({ memory: { firstBoot, join }, report }: Pen): Pick<NodeJournal, "adopted" | "validated"> {
+function joining({ memory: { firstBoot, join }, report }: SectionWriter): Pick<NodeJournal, "adopted" | "validated"> {
   const here = { mark: "end", level: "boundary" } as const;
   return {
     adopted(config, from) {
@@ -164,19 +171,20 @@ function joining({ memory: { firstBoot, join }, report }: Pen): Pick<NodeJournal
         message: `the machine has ${config}`,
         data: { from },
       });
-      if (!firstBoot.isOpen || firstBoot.told.has("AnnotationsInitialised")) return;
-      firstBoot.told.add("AnnotationsInitialised");
+      if (!firstBoot.isOpen || firstBoot.reported.has("AnnotationsInitialised")) return;
+      firstBoot.reported.add("AnnotationsInitialised");
       const message = `the node says that it has ${config}`;
       report({ ...here, chapter: "Firstboot", path: "AnnotationsInitialised", reason: "Applied", message });
     },
-    validated(message, isNew) {
+    validated(config, isNew) {
+      const validated = { reason: "Validated", message: `the machine has ${config}`, data: { config } } as const;
       if (firstBoot.isOpen) {
         firstBoot.isOpen = false;
-        report({ ...here, chapter: "Firstboot", path: "Validated", reason: "Validated", message });
+        report({ ...here, chapter: "Firstboot", path: "Validated", ...validated });
       }
       if (join.isOver || !(join.isAdopted || isNew)) return;
       join.isOver = true;
-      report({ ...here, chapter: "Join", path: "Validated", reason: "Validated", message });
+      report({ ...here, chapter: "Join", path: "Validated", ...validated });
     },
   };
 }

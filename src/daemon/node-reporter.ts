@@ -2,7 +2,14 @@ import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { annotations, fieldManagers } from "../api/names.ts";
 import type { IrreconcilableChange } from "../core/config/irreconcilable-changes.ts";
-import { type PhaseReport, phasesAtEnd, withPhases } from "../core/books/update-conditions.ts";
+import {
+  type PhaseReport,
+  type PhaseSpan,
+  isRunLeft,
+  phasesAtEnd,
+  withPhases,
+} from "../core/books/update-conditions.ts";
+import type { Condition } from "../api/schema/object.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type KubeClient, updateObject } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -28,8 +35,10 @@ export interface NodeReporter {
   phases(reports: readonly PhaseReport[]): void;
   /**
    * Records that the update to `target` is over: its phases are complete, and later ones belong to the time after it.
+   * `spans`: when they began and ended, by condition type. Unless that is news, only phases that an earlier daemon left
+   * under way or done are completed.
    */
-  ended(target: string): void;
+  ended(target: string, spans: ReadonlyMap<string, PhaseSpan>, isNews: boolean): void;
   /** Whether the MachineConfigNode names targets that this machine went back from. */
   namesRefused(): Promise<boolean>;
   /** Adds the names there, or removes them. */
@@ -39,20 +48,27 @@ export interface NodeReporter {
   /** Records where the machine differs permanently from its configuration. */
   irreconcilable(changes: readonly IrreconcilableChange[]): void;
   /**
-   * Writes what was recorded since the last flush, in one request; a failure is kept and logged, and a flush is due
+   * Writes the changes since the last flush in one request; a failure is kept and logged, and a flush is due
    * again soon.
    */
-  flush(): Promise<"told" | "behind">;
+  flush(): Promise<"reported" | "behind">;
 }
 
 /** A key without a value means none. A missing key makes no statement. */
 export type ImageVersions = { readonly desired?: string | undefined; readonly current?: string | undefined };
 
-/** What was recorded and is not written yet. */
+/** Recorded changes that are not written yet. */
 interface Notes {
   readonly phases: ReadonlyMap<string, PhaseReport>;
   /** An update that is over but not reported yet, with its records. */
-  readonly over: { readonly target: string; readonly run: readonly PhaseReport[] } | undefined;
+  readonly over:
+    | {
+        readonly target: string;
+        readonly run: readonly PhaseReport[];
+        readonly spans: ReadonlyMap<string, PhaseSpan>;
+        readonly isNews: boolean;
+      }
+    | undefined;
   readonly versions: { readonly desired?: string; readonly current?: string; readonly images?: ImageVersions };
   readonly changes: readonly IrreconcilableChange[] | undefined;
 }
@@ -76,9 +92,11 @@ export function nodeReporter(options: {
     phases(reports) {
       notes = { ...notes, phases: new Map([...notes.phases, ...reports.map((one) => [one.type, one] as const)]) };
     },
-    ended(target) {
+    ended(target, spans, isNews) {
+      // An end that is not written yet stays as it is.
+      if (!isNews && notes.over !== undefined) return;
       const run = [...(notes.over?.run ?? []), ...notes.phases.values()];
-      notes = { ...notes, over: { target, run }, phases: new Map() };
+      notes = { ...notes, over: { target, run, spans, isNews }, phases: new Map() };
     },
     versions(versions) {
       notes = { ...notes, versions: withVersions(notes.versions, versions) };
@@ -87,13 +105,13 @@ export function nodeReporter(options: {
       notes = { ...notes, changes };
     },
     async flush() {
-      if (isEmpty(notes)) return "told";
+      if (isEmpty(notes)) return "reported";
       const sent = notes;
       notes = noNotes;
       const change = (object: MachineConfigNode) => statusChange(object, sent, clock.now());
       // Only the daemon writes its part, so its own last write need not be read again.
       if (seen !== undefined && clock.monotonic() - seen.at < seenMs && change(seen.object) === undefined)
-        return "told";
+        return "reported";
       try {
         const object = await updateObject(kube, MachineConfigNode, { name: nodeName }, change, {
           subresource: "status",
@@ -101,7 +119,7 @@ export function nodeReporter(options: {
           byItem: true,
         });
         seen = object === undefined ? undefined : { object, at: clock.monotonic() };
-        return "told";
+        return "reported";
       } catch (error) {
         // The newest state is written with the next flush; an update never waits for its report.
         log.warn({ error }, "MachineConfigNode not written");
@@ -192,8 +210,7 @@ function statusChange(object: MachineConfigNode, notes: Notes, now: number): Par
   const { over, versions, changes } = notes;
   const status = object.status;
   const before = status?.conditions ?? [];
-  const put = over === undefined ? [] : phasesAtEnd(over.target, withPhases(before, over.run, now), now);
-  const conditions = withPhases(before, [...put, ...notes.phases.values()], now);
+  const conditions = withPhases(before, [...phasesOfEnd(before, over, now), ...notes.phases.values()], now);
   const desired = versions.desired ?? status?.configVersion?.desired ?? "";
   const current = versions.current ?? status?.configVersion?.current;
   const sameVersions = desired === (status?.configVersion?.desired ?? "") && current === status?.configVersion?.current;
@@ -210,6 +227,14 @@ function statusChange(object: MachineConfigNode, notes: Notes, now: number): Par
       ...(sameChanges ? {} : { irreconcilableChanges: [...changes] }),
     },
   };
+}
+
+/** What the end of an update puts into the conditions; what was recorded before it where none is to be put there. */
+function phasesOfEnd(before: readonly Condition[], over: Notes["over"], now: number): readonly PhaseReport[] {
+  if (over === undefined) return [];
+  const { target, run, spans, isNews } = over;
+  const left = withPhases(before, run, now);
+  return isNews || isRunLeft(left) ? phasesAtEnd(target, left, { now, spans }) : run;
 }
 
 /** The new images as a merge patch of the old ones: removed ones are `null`. */

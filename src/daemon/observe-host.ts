@@ -4,7 +4,8 @@ import { hostPaths } from "../api/names.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
 import { uncovered } from "../core/machine/image-content-plan.ts";
-import { encodeBase64 } from "../ignition/data-url.ts";
+import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
+import { encodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
 import type { ObservedNode } from "../core/machine/observed-node.ts";
@@ -19,12 +20,12 @@ export const noOriginals = (kernelArguments: readonly string[]): Originals => ({
   ownKernelArguments: [],
 });
 
-export const digestOf = (contents: Uint8Array): string => bytesToHex(sha256(contents));
+export const imageDigestOf = (contents: Uint8Array): string => bytesToHex(sha256(contents));
 
 /** The original of a path before it is managed; `null` if there is none that could be restored. */
 export function originalOf(entry: HostEntry | undefined): OriginalEntry | null {
   if (entry?.kind === "file")
-    return { ...entry, digest: digestOf(entry.contents), contents: encodeBase64(entry.contents) };
+    return { ...entry, digest: imageDigestOf(entry.contents), contents: encodeBase64(entry.contents) };
   return entry?.kind === "link" ? entry : null;
 }
 
@@ -42,10 +43,15 @@ async function shippedAt(
   return shipped;
 }
 
+/** Where kubelets have theirs; kubeadm puts it where OpenShift has the kubelet's settings. */
+const mayHoldKubeconfig = (path: string) => path.startsWith("/etc/kubernetes/") || path.startsWith("/var/lib/kubelet/");
+
 export async function observeEntry(host: Host, path: string, signal: AbortSignal): Promise<ObservedEntry | undefined> {
   const entry = await host.files.read(path, signal);
   if (entry?.kind !== "file") return entry;
-  return { kind: "file", digest: digestOf(entry.contents), mode: entry.mode, uid: entry.uid, gid: entry.gid };
+  const { contents, mode, uid, gid } = entry;
+  const isFound = mayHoldKubeconfig(path) && isKubeconfig(textOf(contents) ?? "");
+  return { kind: "file", digest: imageDigestOf(contents), mode, uid, gid, ...(isFound ? { isKubeconfig: true } : {}) };
 }
 
 export interface Known {
@@ -55,7 +61,7 @@ export interface Known {
   readonly onlyControlPlane: boolean;
   /** Whether a payload for the running system was laid down on the machine. */
   readonly localPayload?: boolean;
-  /** What was read of the machine earlier in the same pass, and is not read again. */
+  /** Observations from earlier in the same pass, which are not repeated. */
   readonly seen?: Pick<MachineView, "os" | "forced">;
 }
 

@@ -1,4 +1,4 @@
-import { MachineConfig } from "../api/kinds/machine-config.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, hostPaths, objects } from "../api/names.ts";
 import type { MachineFacts } from "../core/machine/judge-target.ts";
@@ -76,17 +76,17 @@ async function machineFacts(host: Host, signal: AbortSignal): Promise<MachineFac
   };
 }
 
-/** A configuration by its name: the daemon's copy, or the cluster's. */
+/** A configuration by its name: the daemon's copy, or the one that is delivered. */
 async function configNamed(
   name: string,
-  { memory, context: { kube, signal } }: PassContext,
+  { memory, configs, context: { kube, signal } }: PassContext,
 ): Promise<MachineConfig | undefined> {
   const previous = memory.documents?.previous;
   const known = [...memory.configs, ...(previous === undefined ? [] : [previous.config])].find(
     (config) => config.metadata.name === name,
   );
   if (known !== undefined) return known;
-  const read = await kube.get(MachineConfig, { name }, { signal });
+  const read = await configs(name, kube, signal);
   if (read !== undefined) memory.configs = [read, ...memory.configs].slice(0, 2);
   return read;
 }

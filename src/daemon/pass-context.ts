@@ -1,6 +1,7 @@
 import type { Node } from "../api/foreign/kubernetes.ts";
 import type { Host } from "../host/host.ts";
 import type { Context } from "../kube/controller.ts";
+import type { ConfigReader } from "./delivered-configs.ts";
 import type { DaemonFacts } from "./daemon-facts.ts";
 import type { DaemonMemory } from "./daemon-memory.ts";
 import type { DocumentStore } from "./machine-documents.ts";
@@ -11,6 +12,7 @@ import type { NodeJournal } from "./node-journal-types.ts";
 export interface PassContext {
   readonly host: Host;
   readonly nodeName: string;
+  readonly configs: ConfigReader;
   readonly documents: DocumentStore;
   readonly memory: DaemonMemory;
   readonly facts: DaemonFacts;

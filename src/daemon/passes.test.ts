@@ -26,8 +26,8 @@ async function goTo(harness: MachineHarness, name: string, content: Content): Pr
   await harness.untilDone(name);
 }
 
-describe("a look", () => {
-  test("at a machine whose Node goes away touches nothing [daemon-looks-1]", async () => {
+describe("a pass", () => {
+  test("over a machine whose Node is being deleted changes nothing [daemon-looks-1]", async () => {
     const harness = await settled();
     await harness.act(() =>
       harness.kube.patch(
@@ -43,7 +43,7 @@ describe("a look", () => {
     expect(harness.effects).toEqual([]);
   });
 
-  test("at a machine that is well and does not say so makes it say so, and does nothing else [daemon-looks-4]", async () => {
+  test("over a healthy machine without the state Done only reports Done [daemon-looks-4]", async () => {
     const harness = await settled(one);
     await harness.annotate({ [annotations.state]: "Degraded", [annotations.reason]: "somebody's words" });
     await harness.untilDone("rendered-1");
@@ -51,7 +51,7 @@ describe("a look", () => {
     expect(harness.effects).toEqual([]);
   });
 
-  test("waits for a target that is not chosen, or that nobody has made yet [daemon-looks-3]", async () => {
+  test("waits for a target that is not chosen or does not exist yet [daemon-looks-3]", async () => {
     const harness = await MachineHarness.make();
     harness.start();
     await harness.pass(120_000);
@@ -62,7 +62,7 @@ describe("a look", () => {
     await harness.untilDone("rendered-1");
   });
 
-  test("after a reboot takes back what was said of it, once the machine has really gone down [daemon-looks-2]", async () => {
+  test("after a reboot clears its announcement, once the machine has really rebooted [daemon-looks-2]", async () => {
     const harness = await settled();
     await harness.config("rendered-2", { files: { "/etc/app.conf": "two" } });
     await harness.desire("rendered-2");
@@ -76,7 +76,7 @@ describe("a look", () => {
     expect(await harness.events()).toContain("Rebooted");
   });
 
-  test("leaves the documents that going back needs, whole and without the API server [daemon-looks-9]", async () => {
+  test("keeps the documents that a roll-back needs, complete and without the API server [daemon-looks-9]", async () => {
     const harness = await settled(one);
     await goTo(harness, "rendered-2", { ...one, files: { "/etc/app.conf": "two" } });
     expect(await harness.ledgerDocument<Previous>("previous.json")).toMatchObject({
@@ -109,7 +109,7 @@ describe("another spelling of the same", () => {
 });
 
 describe("kernel arguments", () => {
-  test("of a configuration go with it, one by one; those of others stay [daemon-looks-12]", async () => {
+  test("of a configuration are removed with it, one by one; others stay [daemon-looks-12]", async () => {
     const harness = await settled(
       { spec: { kernelArguments: ["a", "b=1 c"] } },
       { kernelArguments: ["root=x", "theirs"] },
@@ -118,14 +118,14 @@ describe("kernel arguments", () => {
     expect((await harness.host.os.status(signal)).booted.kernelArguments).toEqual(["root=x", "theirs", "a", "d"]);
   });
 
-  test("of a configuration leave what the machine was born with [daemon-looks-13]", async () => {
+  test("of a configuration leave the machine's original ones [daemon-looks-13]", async () => {
     const harness = await settled({ spec: { kernelArguments: ["extra"] } });
     await goTo(harness, "rendered-2", {});
     expect((await harness.host.os.status(signal)).booted.kernelArguments).toEqual(["root=x"]);
   });
 });
 
-test("packages that somebody layered by hand stay through an update of the system, and are counted [daemon-looks-15]", async () => {
+test("packages layered by hand survive an OS update, and are counted [daemon-looks-15]", async () => {
   const harness = await settled();
   await harness.host.os.stage(
     { ...(await harness.host.os.status(signal)).booted, packages: ["htop"] },
@@ -151,14 +151,14 @@ test("an update without packages fetches the system and no packages [daemon-look
   expect(fetched).toEqual(["os@sha256:2"]);
 });
 
-test("a realtime kernel is no reason to fetch or stage anything [daemon-looks-10]", async () => {
+test("a realtime kernel causes no fetch and no staging [daemon-looks-10]", async () => {
   const realtime: Content = { spec: { kernelType: "realtime", extensions: ["usbguard"] } };
   const harness = await settled(realtime);
   await goTo(harness, "rendered-2", { ...realtime, files: { "/etc/app.conf": "two" } });
   expect(harness.effects.filter((effect) => effect.startsWith("os."))).toEqual(["os.reboot"]);
 });
 
-test("registries.conf that comes compressed is read like any other [daemon-looks-8]", async () => {
+test("a compressed registries.conf is read like any other [daemon-looks-8]", async () => {
   const registry = (name: string) =>
     `[[registry]]\nprefix = "${name}"\nlocation = "${name}"\nmirror-by-digest-only = true\n`;
   const conf = (text: string): Content => ({

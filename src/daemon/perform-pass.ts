@@ -1,8 +1,9 @@
 import { McoError } from "../api/errors.ts";
 import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
+import { type PhaseSpan, sectionsOfPhases } from "../core/books/update-conditions.ts";
 import { irreconcilableChanges } from "../core/config/irreconcilable-changes.ts";
 import { foreignPackages } from "../core/machine/deployment.ts";
-import { isOutOfService } from "../core/machine/drain-requests.ts";
+import { isDrainedForDaemon } from "../core/machine/drain-requests.ts";
 import { pairOf } from "../core/machine/image-target.ts";
 import type { MachineDocuments } from "../core/machine/machine-record.ts";
 import type {
@@ -17,6 +18,7 @@ import type { Wanted } from "../core/machine/read-config.ts";
 import type { Host } from "../host/host.ts";
 import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import { machineConfigAt, moveAside, tidyAfterBoot } from "./adopt-machine.ts";
+import type { NodeJournal } from "./node-journal-types.ts";
 import { observeMachine, observeMore } from "./observe-machine.ts";
 import type { PassContext } from "./pass-context.ts";
 import { forgetPayloads, writeCurrent } from "./perform-step.ts";
@@ -276,6 +278,7 @@ async function awaitPolicies(plan: PassCase<"awaitPolicies">, pass: PassContext)
 
 async function update(plan: PassCase<"update">, view: MachineView, pass: PassContext): Promise<Outcome> {
   pass.memory.policiesAwaitedSince = undefined;
+  if (plan.ending.after.case === "stayBack") tellWayBack(plan.ending.after, pass);
   const ended = await performUpdate(plan, view, pass);
   if (ended.verdict === "waiting") return ended.outcome;
   if (ended.verdict === "held") return hold(ended.plan, pass);
@@ -283,10 +286,21 @@ async function update(plan: PassCase<"update">, view: MachineView, pass: PassCon
   return after.case === "done" ? reportDone(after, view, pass) : stayBack(after, pass);
 }
 
+/** A daemon that ended between recording the refusal and telling of it leaves that to the next. */
+const tellWayBack = ({ refused, target }: StayBackPlan, { journal }: PassContext): void =>
+  journal.wentBack(refused.config, {
+    to: target.config.name,
+    message: refused.reason,
+    reason: refused.cause ?? "BootFailed",
+  });
+
 async function stayBack(plan: StayBackPlan, pass: PassContext): Promise<Outcome> {
   const { reporter, node, journal } = pass;
   const { config } = plan.target;
+  if (journal.run === plan.refused.config) tellWayBack(plan, pass);
   await reporter.annotate(node, plan.annotations);
+  // The way back is an update too, and ends here.
+  reporter.ended(config.name, spansOfPhases(journal), false);
   reporter.versions({
     desired: plan.refused.config,
     current: config.name,
@@ -298,12 +312,21 @@ async function stayBack(plan: StayBackPlan, pass: PassContext): Promise<Outcome>
   return done(retrySweepSeconds);
 }
 
+/** When the phases began and ended, by condition type, as far as the daemon's journal has them. */
+const spansOfPhases = (journal: NodeJournal): ReadonlyMap<string, PhaseSpan> =>
+  new Map(
+    sectionsOfPhases.flatMap(({ path, type }) => {
+      const span = journal.spanOf(path);
+      return span.from === undefined ? [] : [[type, span] as const];
+    }),
+  );
+
 async function reportDone(plan: DonePlan, view: MachineView, pass: PassContext): Promise<Outcome> {
   const { facts, memory, reporter, node } = pass;
   const { name } = plan.target.config;
   await putDocumentsInOrder(plan, view, pass);
   await reporter.annotate(node, plan.annotations);
-  if (plan.isNews) reporter.ended(name);
+  reporter.ended(name, spansOfPhases(pass.journal), plan.isNews);
   forgetUpdate(pass);
   recordDone(name, pass);
   if (plan.isNews || plan.isFirstOfBoot)
@@ -354,16 +377,18 @@ function recordDone(name: string, { node, journal }: PassContext): void {
     journal.finish("Superseded", `${name} was chosen again before anything was done for ${journal.run}`);
   journal.goOn(name, { isOver: true });
   journal.end("Resumed", "Resumed", `in normal operation with ${name}`);
-  if (isOutOfService(has))
+  if (isDrainedForDaemon(has))
     journal.begin(
       "Complete/Uncordoned",
       "UncordonRequested",
       "the daemon asked for the machine to be put back into service",
     );
   else journal.finish("Succeeded", message);
+  // Another target may come while the machine goes back from one.
+  journal.isBack(message);
   journal.recovered(message);
   journal.driftEnded("DriftGone", `the files of ${name} are as they were applied`);
-  journal.validated(message, has[annotations.currentConfig] === undefined);
+  journal.validated(name, has[annotations.currentConfig] === undefined);
 }
 
 /** Where the machine differs permanently from its configuration: in content that only newly started machines follow. */

@@ -1,16 +1,16 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { McoError } from "../api/errors.ts";
 import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
-import { phasesAtStart } from "../core/books/update-conditions.ts";
+import { type PhaseReport, phasesAtStart } from "../core/books/update-conditions.ts";
 import { describeChange } from "../core/config/change.ts";
 import { holdPlan } from "../core/machine/decide-pass.ts";
 import { missingExtensions, packagesOf } from "../core/machine/deployment.ts";
 import {
   describeActions,
   describeBecause,
-  forecastOf,
+  machineForecast,
   isAction,
-  isOfTheSystem,
+  isSystemChange,
   isWrite,
   reasonOfActions,
   writtenBy,
@@ -32,7 +32,7 @@ import { stopWatching } from "./watch-drift.ts";
 /** How soon a machine is observed again after its image's content was applied again. */
 const appliedSoonSeconds = 2;
 
-/** How an update goes on after a pass. */
+/** How an update continues after a pass. */
 export type Updated =
   | { readonly verdict: "complete" }
   /** A drain, a reboot or applying the image's content ends the pass. */
@@ -58,11 +58,15 @@ export async function performUpdate(plan: UpdatePlan, view: MachineView, pass: P
   const update: Update = { ...pass, plan, view, site: siteOf(plan, pass), name: plan.target.config.name };
   await beginUpdate(update);
   const { journal, name, context } = update;
-  const lastWrite = plan.steps.findLast(isWrite);
+  const [firstWrite, lastWrite] = [plan.steps.find(isWrite), plan.steps.findLast(isWrite)];
   const lastAction = plan.steps.findLast(isAction);
   for (const step of plan.steps) {
     context.signal.throwIfAborted();
-    if (isWrite(step)) journal.begin("Executed/Files", "Writing", `files and units of ${name}`);
+    if (isWrite(step)) {
+      journal.begin("Executed/Files", "Writing", `files and units of ${name}`);
+      // A daemon that is killed next finds the files as they should be, and would not know that it wrote them.
+      if (step === firstWrite) await context.journal.kept?.();
+    }
     if (isAction(step)) journal.begin("PostAction/Service", "Acting", describeBecause(plan.plan.because));
     const ended = await performReported(step, update);
     if (ended !== undefined) return ended;
@@ -99,14 +103,14 @@ const siteOf = (
   refreshCredentials,
 });
 
-/** Reports what is about to be done. */
+/** Reports the coming steps. */
 async function beginUpdate(update: Update): Promise<void> {
   const { plan, site, name, memory, facts, reporter, node, journal } = update;
   const { because, changes } = plan.plan;
   if (plan.observed.forced)
     journal.driftEnded(
       "DriftForced",
-      `the configuration ${name} is applied over what is there: ${hostPaths.force} asks for it`,
+      `the configuration ${name} is applied over the existing content: ${hostPaths.force} requests it`,
     );
   // Applying content again is no new target, but still an update of the machine.
   if (plan.isNewTarget) journal.seen(name, plan.observed.previous?.name);
@@ -117,7 +121,7 @@ async function beginUpdate(update: Update): Promise<void> {
     "Prepared",
     "Planned",
     `${changes.length} changes; ${describeBecause(because) || "nothing has to be done"}`,
-    { data: forecastOf(plan.plan, plan.observed.booted, site.target.config) },
+    { data: machineForecast(plan.plan, plan.observed.booted, site.target.config) },
   );
   facts.config = name;
   if (!plan.isRetry) {
@@ -173,14 +177,14 @@ async function performReported(step: Step, update: Update): Promise<Ended> {
       return drain(update);
     case "openLedger":
       stopWatching(update, `${nodeName} is being updated to ${name}`);
-      reporter.phases(phasesApplying(plan.target.config, plan.changesOs));
+      reporter.phases(phasesApplying(plan.target.config, { files: plan.steps.some(isWrite), os: plan.changesOs }));
       return perform(step, site, update);
     case "stageOs":
       return stage(step, update);
     case "reboot":
       return reboot(step, update);
     case "settle":
-      journal.begin("PostAction/Settled", "Settling", "nobody has made the machine equal to what it booted yet");
+      journal.begin("PostAction/Settled", "Settling", "the image's content is not applied yet");
       await perform(step, site, update);
       return wait(waiting("Settling", "the machine is looked at again once it was settled", appliedSoonSeconds));
     case "closeLedger":
@@ -230,7 +234,7 @@ async function prefetch(step: Step & { do: "prefetch" }, update: Update): Promis
   const mismatch = await contentMismatchOf(host, plan.target.config, step.images, context.signal);
   if (mismatch !== undefined) {
     journal.fail(path, "PullFailed", mismatch);
-    // The image is there; the condition names what is wrong with it.
+    // The image exists; the condition names its problem.
     const reason = "ImageContentMismatch";
     reporter.phases([{ type: types.imagePulledFromRegistry, status: "False", reason, message: mismatch }]);
     return { verdict: "held", plan: holdPlan(view, "ImageContentMismatch", mismatch) };
@@ -251,13 +255,15 @@ async function drain({ name, nodeName, reporter, node, journal }: Update): Promi
 }
 
 async function stage(step: Step & { do: "stageOs" }, update: Update): Promise<Ended> {
-  const { plan, site, facts, node, journal } = update;
+  const { plan, site, facts, node, journal, context } = update;
   const { image, packages, kernelArguments, kernelType } = step.deployment;
-  const changes = plan.plan.changes.filter(isOfTheSystem).map(describeChange).join(", ");
+  const changes = plan.plan.changes.filter(isSystemChange).map(describeChange).join(", ");
   journal.begin("Executed/OS", "Staging", changes === "" ? image : changes, {
     about: node,
     data: { fromImage: plan.observed.booted.image, toImage: image },
   });
+  // As with files: a daemon that is killed next finds it staged, and would not know that it staged it.
+  await context.journal.kept?.();
   await perform(step, site, update);
   facts.osFailures = 0;
   journal.end("Executed/OS", "Staged", `${image} is staged for the next boot`, {
@@ -281,7 +287,7 @@ async function reboot(step: Step & { do: "reboot" }, update: Update): Promise<En
   if (isBackInService(caches.of(kubernetes.Node).get(nodeName) ?? node)) return drainFirst;
   const message = step.because;
   reporter.phases([
-    ...phasesApplied(plan.target.config, plan.plan.changes.some(isOfTheSystem)),
+    ...phasesWritten(update, plan.plan.changes.some(isSystemChange)),
     { type: types.updatePostActionComplete, status: "Unknown", reason: "Rebooting", message },
   ]);
   reportSection({ path: "PostAction/Rebooted", mark: "begin", reason: "RebootRequested", message }, update, node);
@@ -315,8 +321,23 @@ async function expectPackages(
   if (missing.length > 0) throw new McoError("MCO_PACKAGES_MISSING", { extensions: missing });
 }
 
-/** Reports what was done. */
-function endUpdate({ plan, name, nodeName, reporter, node, journal, context: { report } }: Update): void {
+/**
+ * What this run has written, maybe before a reboot. Of a way back the journal keeps no sections: without a write of its
+ * own, this daemon does not know, and the report of the one before it stands.
+ */
+function phasesWritten({ plan, journal }: Update, os: boolean): readonly PhaseReport[] {
+  const writes = plan.steps.some(isWrite);
+  if (plan.ending.after.case === "stayBack" && !writes && !os) return [];
+  return phasesApplied(plan.target.config, {
+    files: writes || journal.spanOf("Executed/Files").from !== undefined,
+    os,
+  });
+}
+
+/** Reports the finished steps. */
+function endUpdate(update: Update): void {
+  const { plan, name, nodeName, reporter, node, journal } = update;
+  const { report } = update.context;
   const { hasRebooted, putRight, runsNewSystem, skipsReboot } = plan.ending;
   const because = describeBecause(plan.plan.because);
   if (putRight !== undefined)
@@ -326,12 +347,13 @@ function endUpdate({ plan, name, nodeName, reporter, node, journal, context: { r
       `${putRight} of what the machine is to have were put right when it booted`,
     );
   reporter.phases([
-    ...phasesApplied(plan.target.config, plan.changesOs || hasRebooted),
+    ...phasesWritten(update, plan.changesOs || journal.spanOf("Executed/OS").from !== undefined),
     {
       type: types.updatePostActionComplete,
       status: "True",
       reason: hasRebooted ? "Rebooted" : reasonOfActions(plan.plan),
-      message: because,
+      // What is left to do after a reboot says nothing of why the machine rebooted.
+      message: hasRebooted ? "" : because,
     },
   ]);
   if (runsNewSystem)
@@ -343,7 +365,7 @@ function endUpdate({ plan, name, nodeName, reporter, node, journal, context: { r
   if (skipsReboot)
     report({ about: node, notice: "SkipReboot", message: `${name} needed no reboot and no service action` });
   if (!hasRebooted && !plan.steps.some(isAction))
-    journal.end("PostAction/Service", "None", because || "what changed takes effect by itself");
+    journal.end("PostAction/Service", "None", because || "the changes take effect on their own");
   // The update is over only once the machine is back in service.
   report({ about: node, notice: "NodeDone", message: `${nodeName} now has ${name}` });
 }

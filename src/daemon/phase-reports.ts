@@ -22,22 +22,39 @@ const systemStays = {
   message: "the system does not change",
 } as const;
 
+const filesStay = {
+  type: types.appliedFiles,
+  status: "False",
+  reason: notRequired,
+  message: "no file and no unit changes",
+} as const;
+
+/** What an update changes of its machine. */
+export interface WhatChanges {
+  readonly files: boolean;
+  readonly os: boolean;
+}
+
 /** Files and system are about to be changed. */
-export const phasesApplying = ({ imageContent, name }: NodeConfig, changesOs: boolean): readonly PhaseReport[] => [
+export const phasesApplying = ({ imageContent, name }: NodeConfig, changes: WhatChanges): readonly PhaseReport[] => [
   imageContent === "full"
     ? filesOfImage
-    : { type: types.appliedFiles, status: "Unknown", reason: filesReason, message: `writing ${name}` },
-  changesOs
+    : changes.files
+      ? { type: types.appliedFiles, status: "Unknown", reason: filesReason, message: `writing ${name}` }
+      : filesStay,
+  changes.os
     ? { type: types.appliedOSImage, status: "Unknown", reason: osReason, message: "staging the system" }
     : systemStays,
 ];
 
 /** Files and system are changed. */
-export const phasesApplied = ({ imageContent, name }: NodeConfig, changesOs: boolean): readonly PhaseReport[] => [
+export const phasesApplied = ({ imageContent, name }: NodeConfig, changes: WhatChanges): readonly PhaseReport[] => [
   imageContent === "full"
     ? filesOfImage
-    : { type: types.appliedFiles, status: "True", reason: filesReason, message: `${name} is on the disk` },
-  changesOs
+    : changes.files
+      ? { type: types.appliedFiles, status: "True", reason: filesReason, message: `${name} is on the disk` }
+      : filesStay,
+  changes.os
     ? { type: types.appliedOSImage, status: "True", reason: osReason, message: "the system is staged or runs" }
     : systemStays,
 ];

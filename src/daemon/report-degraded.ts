@@ -57,6 +57,7 @@ function failureOf(error: unknown): Failure {
   if (codes.includes("MCO_LEDGER_NEWER")) return { reason: "WrittenByNewerVersion", message, lasting: true };
   if (codes.some((code) => code.startsWith("MCO_IMAGE_") || code === "MCO_HOST_IMAGE_UNKNOWN"))
     return { reason: "ImagePullFailed", message, lasting: false };
+  if (codes.includes("MCO_CONFIG_NOT_DELIVERED")) return { reason: "ConfigNotDelivered", message, lasting: false };
   if (codes.includes("MCO_SERVICE_FAILED")) return { reason: "ServiceFailed", message, lasting: false };
   return { reason: "UpdateFailed", message, lasting: false };
 }

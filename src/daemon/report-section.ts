@@ -1,5 +1,5 @@
 import type { EventSubject } from "../api/books/reports.ts";
-import { type SectionReport, phaseOf } from "../core/books/update-conditions.ts";
+import { type SectionReport, phaseOfCondition } from "../core/books/update-conditions.ts";
 import type { PassContext } from "./pass-context.ts";
 
 /** What a pass reports of a section of its update; the journal itself reports interruptions of a daemon. */
@@ -14,7 +14,7 @@ export function reportSection(
   { journal, reporter }: Pick<PassContext, "journal" | "reporter">,
   about?: EventSubject,
 ): void {
-  const phase = phaseOf(said);
+  const phase = phaseOfCondition(said);
   if (phase !== undefined) reporter.phases([phase]);
   const { path, mark, reason, message } = said;
   switch (mark) {

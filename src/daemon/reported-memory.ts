@@ -1,6 +1,6 @@
 import type { JournalLine } from "../api/books/journal-line.ts";
 
-/** What has been reported of one section of the update that is under way. */
+/** The reports of one section of the current update. */
 export interface Section {
   readonly state: "open" | "ended" | "failed";
   /** Boot in which it began. */
@@ -9,6 +9,8 @@ export interface Section {
   readonly failure?: string;
   /** When it began, in milliseconds since the epoch. */
   readonly at: number;
+  /** When it ended, in milliseconds since the epoch. */
+  readonly until?: number;
 }
 
 export interface Run {
@@ -19,7 +21,7 @@ export interface Run {
   isInherited: boolean;
 }
 
-/** What was reported of a machine, so that each thing is reported once, however often the daemon sees it. */
+/** Earlier reports about a machine, so that each is made once, regardless of the number of passes. */
 export interface ReportedMemory {
   /** The boot that the machine runs in. */
   boot: string;
@@ -30,7 +32,7 @@ export interface ReportedMemory {
   drift: string | undefined;
   /** The target that the machine is going back from. */
   goingBackFrom: string | undefined;
-  readonly firstBoot: { isOpen: boolean; readonly told: Set<string> };
+  readonly firstBoot: { isOpen: boolean; readonly reported: Set<string> };
   readonly join: { isAdopted: boolean; isOver: boolean };
 }
 
@@ -42,7 +44,7 @@ export function reportedMemory(past: readonly JournalLine[]): ReportedMemory {
     trouble: undefined,
     drift: undefined,
     goingBackFrom: undefined,
-    firstBoot: { isOpen: false, told: new Set() },
+    firstBoot: { isOpen: false, reported: new Set() },
     join: { isAdopted: false, isOver: false },
   };
   for (const line of past) remember(line, memory);
@@ -66,7 +68,8 @@ function remember(line: JournalLine, memory: ReportedMemory): void {
     case "Firstboot":
       // A first boot that was given up can be retried.
       memory.firstBoot.isOpen = path !== "Validated" || mark !== "end";
-      memory.firstBoot.told.add(path);
+      // A reboot that was not required did not happen.
+      if (path !== "Reboot" || mark === "begin") memory.firstBoot.reported.add(path);
       return;
     case "Join":
       if (path === "Adopted") memory.join.isAdopted = true;
@@ -85,7 +88,7 @@ function rememberUpdate({ path, mark, run: name = "", msg, at, boot }: JournalLi
   const { sections } = memory.run;
   const known = sections.get(path) ?? { boot, at };
   if (mark === "begin") sections.set(path, begun(sections.get(path), boot, at));
-  else if (mark === "end" || mark === "skip") sections.set(path, { ...known, state: "ended" });
+  else if (mark === "end" || mark === "skip") sections.set(path, { ...known, state: "ended", until: at });
   else if (mark === "fail") sections.set(path, { ...known, state: "failed", failure: msg });
   else if (mark === "retry") sections.delete(path);
 }

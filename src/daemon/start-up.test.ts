@@ -9,7 +9,7 @@ const one = { files: { "/etc/app.conf": "one", "/etc/new.conf": "one" } };
 const two = { files: { "/etc/app.conf": "two" } };
 
 describe("a machine that joins", () => {
-  test("with annotations from the config server takes them over, and the file is put aside once it is done [daemon-start-up-1]", async () => {
+  test("with annotations from the config server adopts them, and removes their file when it is done [daemon-start-up-1]", async () => {
     const harness = await MachineHarness.make();
     await harness.config("rendered-1", one);
     // As Ignition leaves a machine: files written, the rest told.
@@ -42,7 +42,7 @@ describe("a machine that joins", () => {
     expect(await harness.file("/etc/new.conf")).toBeUndefined();
   });
 
-  test("whose first boot did not get to the system gets it undrained, and is drained from then on [daemon-start-up-7]", async () => {
+  test("whose first boot did not apply the system gets it undrained, and is drained from then on [daemon-start-up-7]", async () => {
     const harness = await MachineHarness.make();
     await harness.config("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });
     for (const [path, text] of Object.entries(one.files)) await harness.put(path, text);
@@ -64,7 +64,7 @@ describe("a machine that joins", () => {
     expect(await harness.events()).toContain("Drain");
   });
 
-  test("with a bootstrap configuration that the cluster does not have goes on to the one it should have [daemon-start-up-5]", async () => {
+  test("with a bootstrap configuration unknown to the cluster moves to the one it should have [daemon-start-up-5]", async () => {
     const harness = await MachineHarness.make();
     for (const [path, text] of Object.entries(one.files)) await harness.put(path, text);
     await harness.put(
@@ -83,7 +83,7 @@ describe("a machine that joins", () => {
     expect(await harness.file("/etc/new.conf")).toBeUndefined();
   });
 
-  test("without anything meets its first configuration through the daemon, folders, links and appended files too [daemon-start-up-15]", async () => {
+  test("without a history gets its first configuration from the daemon, folders, links and appended files too [daemon-start-up-15]", async () => {
     const harness = await MachineHarness.make();
     const ignition = {
       storage: {
@@ -105,8 +105,8 @@ describe("a machine that joins", () => {
   });
 });
 
-describe("a machine that another daemon kept", () => {
-  test("is taken over from its disk, with the originals that the other one kept [daemon-start-up-13]", async () => {
+describe("a machine of another daemon", () => {
+  test("is adopted from its disk, with the originals that the other daemon kept [daemon-start-up-13]", async () => {
     const harness = await MachineHarness.make();
     await harness.put("/etc/app.conf", "one");
     await harness.put("/etc/new.conf", "one");
@@ -129,7 +129,7 @@ describe("a machine that another daemon kept", () => {
       expect(await harness.host.files.read(path, signal)).toMatchObject({ mode: 0o600 });
   });
 
-  test("is taken over by its annotation when the disk says nothing [daemon-start-up-6]", async () => {
+  test("is adopted by its annotation if its disk has no record [daemon-start-up-6]", async () => {
     const harness = await MachineHarness.make();
     for (const [path, text] of Object.entries(one.files)) await harness.put(path, text);
     await harness.config("rendered-1", one);
@@ -147,7 +147,7 @@ describe("a machine that another daemon kept", () => {
     });
   });
 
-  test("and whose configuration nobody can show says so, and touches nothing until somebody decides [daemon-start-up-3]", async () => {
+  test("and whose configuration is unavailable reports it, and changes nothing until an administrator decides [daemon-start-up-3]", async () => {
     const harness = await MachineHarness.make();
     await harness.config("rendered-2", two);
     await harness.annotate({ [annotations.currentConfig]: "rendered-lost", [annotations.desiredConfig]: "rendered-2" });
@@ -164,7 +164,7 @@ describe("a machine that another daemon kept", () => {
 });
 
 describe("a machine with a history", () => {
-  test("believes its disk, not annotations that came back from an old backup [daemon-start-up-8]", async () => {
+  test("trusts its disk, not annotations restored from an old backup [daemon-start-up-8]", async () => {
     const harness = await MachineHarness.make();
     await harness.updatedTo("rendered-1", one);
     await harness.config("rendered-2", two);
@@ -189,7 +189,7 @@ describe("a machine with a history", () => {
     expect(harness.reboots).toEqual([]);
   });
 
-  test("that drifted while it was down says so, and keeps what somebody did [daemon-start-up-9]", async () => {
+  test("that drifted while it was down reports it, and keeps the edits [daemon-start-up-9]", async () => {
     const harness = await MachineHarness.make();
     await harness.updatedTo("rendered-1", one);
     harness.kill();
@@ -206,7 +206,7 @@ describe("a machine with a history", () => {
     expect(harness.facts.driftSince).toBeUndefined();
   });
 
-  test("that was told of another target while it rebooted goes straight on to it, still out of service [daemon-start-up-12]", async () => {
+  test("that got another target during its reboot applies it at once, still out of service [daemon-start-up-12]", async () => {
     const harness = await MachineHarness.make();
     await harness.updatedTo("rendered-1", one);
     await harness.config("rendered-2", two);
@@ -221,8 +221,8 @@ describe("a machine with a history", () => {
   });
 });
 
-describe("a boot that is not the one that was asked for", () => {
-  test("because what was staged was not finalised: it is staged again, and the failure is told [daemon-start-up-4]", async () => {
+describe("a boot of another system than requested", () => {
+  test("because the staged system was not finalised: it is staged again, and the failure is reported [daemon-start-up-4]", async () => {
     const harness = await MachineHarness.make();
     await harness.updatedTo("rendered-1", one);
     await harness.config("rendered-2", { ...two, spec: { osImageURL: "os@sha256:2" } });
@@ -237,7 +237,7 @@ describe("a boot that is not the one that was asked for", () => {
     expect(await harness.annotation(annotations.finaliseFailure)).toBeUndefined();
   });
 
-  test("again and again: after three reboots the machine goes back, config and system together, and says why [daemon-start-up-11]", async () => {
+  test("repeatedly: after three reboots the machine rolls back config and system together, and reports why [daemon-start-up-11]", async () => {
     const harness = await MachineHarness.make();
     await harness.updatedTo("rendered-1", one);
     await harness.config("rendered-2", { ...two, spec: { osImageURL: "os@sha256:2" } });
@@ -294,7 +294,7 @@ describe("a boot that is not the one that was asked for", () => {
     expect(await harness.ledgerDocument("refused.json")).toBeUndefined();
   });
 
-  test("another target lifts a refusal by itself [daemon-start-up-16]", async () => {
+  test("another target ends a refusal automatically [daemon-start-up-16]", async () => {
     const harness = await MachineHarness.make();
     await harness.updatedTo("rendered-1", one);
     await harness.host.ledger.write(
@@ -320,7 +320,7 @@ describe("a boot that is not the one that was asked for", () => {
     expect(object?.metadata.annotations?.[annotations.refusedTargets]).toBeUndefined();
   });
 
-  test("because somebody chose another system in the boot menu: it comes back by itself, drained, with all that belongs to it [daemon-start-up-10]", async () => {
+  test("because another system was chosen in the boot menu: the machine returns automatically, after a drain [daemon-start-up-10]", async () => {
     const harness = await MachineHarness.make();
     await harness.updatedTo("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });
     harness.kill();
@@ -341,7 +341,7 @@ describe("a boot that is not the one that was asked for", () => {
     expect(await harness.events()).toEqual(expect.arrayContaining(["BootResync", "Drain"]));
   });
 
-  test("on a machine that has nothing to go back to ends in a sentence, not in a loop of reboots [daemon-start-up-17]", async () => {
+  test("on a machine without a previous system ends in a report, not in a reboot loop [daemon-start-up-17]", async () => {
     const harness = await MachineHarness.make();
     await harness.config("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2" } });
     const stage = harness.host.os.stage.bind(harness.host.os);

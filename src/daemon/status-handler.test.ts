@@ -18,8 +18,8 @@ function harness() {
   return { facts, time, get };
 }
 
-describe("what a daemon tells its own machine", () => {
-  test("it is ready once it has seen its node, and not while a step hangs", async () => {
+describe("the local status endpoint of the daemon", () => {
+  test("reports ready once the daemon has seen its node, and not while a step hangs", async () => {
     const { facts, time, get } = harness();
     expect((await get("/readyz")).status).toBe(503);
     facts.hasSeenNode = true;
@@ -31,7 +31,7 @@ describe("what a daemon tells its own machine", () => {
     expect(await get("/readyz")).toEqual({ status: 503, body: "a step has taken 2760 s\n" });
   });
 
-  test("its figures carry the reference's names, and words of a closed list in place of texts [daemon-status-handler-1]", async () => {
+  test("its metrics have the reference's names, and words of a closed list instead of texts [daemon-status-handler-1]", async () => {
     const { facts, get } = harness();
     Object.assign(facts, {
       state: "Degraded",

@@ -20,7 +20,7 @@ export interface LineForms {
 }
 
 /** What the parts of a machine's journal report with. */
-export interface Pen {
+export interface SectionWriter {
   readonly report: (line: JournalEntryIn<"node">, forms?: LineForms) => void;
   readonly clock: Pick<Clock, "now">;
   readonly memory: ReportedMemory;
@@ -28,7 +28,7 @@ export interface Pen {
 
 type Sections = Pick<
   NodeJournal,
-  "seen" | "goOn" | "begin" | "note" | "end" | "skip" | "fail" | "isOpen" | "since" | "finish"
+  "seen" | "goOn" | "begin" | "note" | "end" | "skip" | "fail" | "isOpen" | "since" | "spanOf" | "finish"
 >;
 type More = Partial<Pick<JournalEntryIn<"node">, "data" | "next">> &
   LineForms & {
@@ -38,7 +38,7 @@ type More = Partial<Pick<JournalEntryIn<"node">, "data" | "next">> &
 
 /** Reports a line of the update that is under way; without one, the journal has no place for it. */
 function write(
-  { report, memory: { run } }: Pen,
+  { report, memory: { run } }: SectionWriter,
   path: UpdateSection,
   mark: JournalEntryIn<"node">["mark"],
   reason: string,
@@ -54,7 +54,7 @@ function write(
 }
 
 /** The sections of an update, each reported once. */
-export function updateSections(pen: Pen): Sections {
+export function updateSections(pen: SectionWriter): Sections {
   const { memory, clock } = pen;
   const sections: Sections = {
     ...sectionMarks(pen),
@@ -75,7 +75,7 @@ export function updateSections(pen: Pen): Sections {
       const open = openSections(memory).at(-1);
       const isBehind = run.sections.has("PostAction/Rebooted") || run.sections.has("PostAction/Service");
       const path = (isOver ? "Resumed" : (open ?? (isBehind ? "Resumed" : "Prepared"))) as UpdateSection;
-      write(pen, path, "retry", "Interrupted", "the daemon ended here and goes on", { outcome: "Interrupted" });
+      write(pen, path, "retry", "Interrupted", "the daemon ended here and continues", { outcome: "Interrupted" });
       run.sections.delete(path);
       if (path === "Prepared") sections.begin("Prepared", "Checking", "the machine is compared with its target again");
     },
@@ -98,7 +98,9 @@ export const openSections = ({ run }: ReportedMemory): readonly string[] =>
   );
 
 /** Events within one section. */
-function sectionMarks(pen: Pen): Pick<Sections, "begin" | "note" | "end" | "skip" | "fail" | "isOpen" | "since"> {
+function sectionMarks(
+  pen: SectionWriter,
+): Pick<Sections, "begin" | "note" | "end" | "skip" | "fail" | "isOpen" | "since" | "spanOf"> {
   const { memory, clock } = pen;
   const sectionOf = (path: UpdateSection) => memory.run?.sections.get(path);
   return {
@@ -116,7 +118,8 @@ function sectionMarks(pen: Pen): Pick<Sections, "begin" | "note" | "end" | "skip
       const section = sectionOf(path);
       if (section?.state === "ended") return write(pen, path, "end", reason, message, { ...more, isWritten: true });
       write(pen, path, "end", reason, message, more);
-      memory.run?.sections.set(path, { state: "ended", boot: memory.boot, at: section?.at ?? clock.now() });
+      const until = clock.now();
+      memory.run?.sections.set(path, { state: "ended", boot: memory.boot, at: section?.at ?? until, until });
     },
     skip(path, reason, message) {
       if (sectionOf(path) !== undefined) return;
@@ -135,6 +138,10 @@ function sectionMarks(pen: Pen): Pick<Sections, "begin" | "note" | "end" | "skip
       memory.run?.sections.set(path, { state: "failed", boot: memory.boot, at, failure: message });
     },
     isOpen: (path) => sectionOf(path)?.state === "open",
+    spanOf(path) {
+      const section = sectionOf(path);
+      return { from: section?.at, until: section?.until };
+    },
     since(path) {
       const at = sectionOf(path)?.at;
       return at === undefined ? undefined : Math.max(0, clock.now() - at);

@@ -98,7 +98,7 @@ describe("an update", () => {
     expect(reason).not.toBe("");
   });
 
-  test("with action Drain empties the machine, acts, and puts it back, without a reboot [daemon-update-9]", async () => {
+  test("with action Drain drains the machine, acts, and uncordons it, without a reboot [daemon-update-9]", async () => {
     const harness = await settled();
     await harness.pod("a-pod");
     await goTo(harness, "rendered-2", { files: { "/etc/drain": "2" } });
@@ -115,7 +115,7 @@ describe("an update", () => {
     expect(harness.reboots).toEqual([]);
   });
 
-  test("that reboots writes down what it owes before it changes anything, and closes the ledger last [daemon-update-6]", async () => {
+  test("that reboots records its pending actions before any change, and closes the ledger last [daemon-update-6]", async () => {
     const harness = await settled();
     await goTo(harness, "rendered-2", {
       files: { "/etc/app.conf": "2" },
@@ -170,7 +170,7 @@ describe("an update", () => {
       expect(events).toContain(reason);
   });
 
-  test("of two hundred files is one pass over the disk; two hundred that stay cost nothing [daemon-update-22]", async () => {
+  test("of two hundred files is one pass over the disk; two hundred unchanged files cost nothing [daemon-update-22]", async () => {
     const many = (text: string) =>
       Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`/etc/none/${index}`, text]));
     const harness = await settled({ files: many("1") });
@@ -182,7 +182,7 @@ describe("an update", () => {
     expect(harness.effects).toEqual([]);
   });
 
-  test("whose target moves while it waits for a drain goes to the newer one; back to the old one, it is put back into service untouched [daemon-update-12]", async () => {
+  test("whose target changes during a drain applies the newer one; back at the old one, it returns to service unchanged [daemon-update-12]", async () => {
     const harness = await settled({ files: { "/etc/app.conf": "1" } });
     await harness.pod("a-pod");
     await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" } });
@@ -196,7 +196,7 @@ describe("an update", () => {
     expect(harness.reboots).toEqual([]);
   });
 
-  test("leaves somebody else's cordon alone [daemon-update-10]", async () => {
+  test("keeps a foreign cordon [daemon-update-10]", async () => {
     const harness = await settled();
     await harness.act(() =>
       harness.kube.patch(
@@ -221,7 +221,7 @@ describe("an update", () => {
     { watch: "its watch says so", behind: false },
     { watch: "its watch is behind", behind: true },
   ])(
-    "drains anew when somebody puts the machine back into service between its drain and its reboot: $watch [daemon-update-24]",
+    "drains again if the machine is uncordoned between its drain and its reboot: $watch [daemon-update-24]",
     async ({ behind }) => {
       const harness = await settled();
       let announced = 0;
@@ -281,7 +281,7 @@ describe("an update", () => {
     },
   );
 
-  test("does not begin before the operator has merged the policies that somebody has just written [daemon-update-15]", async () => {
+  test("does not start before the operator has merged new policies [daemon-update-15]", async () => {
     const harness = await settled();
     const more = { files: [...policies.files, { path: "/etc/app.conf", actions: [{ type: "None" as const }] }] };
     await harness.act(() =>
@@ -318,7 +318,7 @@ describe("an update", () => {
     expect(harness.reboots).toEqual([]);
   });
 
-  test("that the force file asks for again is applied anew, with a reboot, and the file goes [daemon-update-7]", async () => {
+  test("requested by the force file is applied again with a reboot, and the file is removed [daemon-update-7]", async () => {
     const harness = await settled({ files: { "/etc/app.conf": "1" } });
     await harness.put("/etc/app.conf", "drifted");
     await harness.untilState("Degraded");
@@ -331,7 +331,7 @@ describe("an update", () => {
     expect(harness.reboots).toHaveLength(1);
   });
 
-  test("that could not be told at its end is told soon after, not with the next sweep", async () => {
+  test("whose end could not be reported is reported soon after, not with the next sweep", async () => {
     const harness = await settled();
     let isAway = true;
     harness.intercept = (next) => async (request, signal) => {
@@ -348,6 +348,32 @@ describe("an update", () => {
     expect(object?.status?.configVersion?.current).toBe("rendered-2");
     expect(await harness.condition("Updated")).toBe("True Updated");
     expect(await harness.condition("UpdatePostActionComplete")).toBe("False Done");
+  });
+
+  test("whose daemon ends before it could report the end is reported as over by the next one [daemon-update-25]", async () => {
+    const harness = await settled();
+    let isAway = false;
+    harness.intercept = (next) => async (request, signal) => {
+      if (isAway && request.method === "PATCH" && request.target.includes("/machineconfignodes/"))
+        throw new Error("the connection was cut");
+      return next(request, signal);
+    };
+    await harness.config("rendered-2", { files: { "/etc/app.conf": "2" } });
+    await harness.desire("rendered-2");
+    await harness.until(
+      async () => (await harness.condition("RebootedNode")).startsWith("Unknown"),
+      "the reboot is announced",
+    );
+    isAway = true;
+    await harness.untilDone("rendered-2");
+    harness.kill();
+    isAway = false;
+    expect(await harness.condition("RebootedNode")).toMatch(/^Unknown/);
+    harness.start();
+    await harness.pass(20_000);
+    expect(await harness.condition("Updated")).toBe("True Updated");
+    for (const type of ["UpdatePrepared", "Drained", "AppliedFiles", "UpdatePostActionComplete", "RebootedNode"])
+      expect(`${type} ${await harness.condition(type)}`).toBe(`${type} False Done`);
   });
 
   test("goes through its conditions in order, each once, in at most eight writes [daemon-update-5]", async () => {
@@ -396,7 +422,7 @@ describe("an update", () => {
   });
 });
 
-describe("what a machine cannot take", () => {
+describe("what a machine cannot apply", () => {
   test.for<{ title: string; content: Content; options?: Parameters<typeof MachineHarness.make>[0]; says: string }>([
     {
       title: "disks",
@@ -404,12 +430,12 @@ describe("what a machine cannot take", () => {
       says: "spec.config.storage.disks",
     },
     {
-      title: "a directory that comes later",
+      title: "a directory that is added later",
       content: { ignition: { storage: { directories: [{ path: "/etc/late" }] } } },
       says: "spec.config.storage.directories",
     },
     {
-      title: "a link that comes later",
+      title: "a link that is added later",
       content: { ignition: { storage: { links: [{ path: "/etc/late", target: "/etc/app.conf" }] } } },
       says: "spec.config.storage.links",
     },
@@ -482,7 +508,7 @@ describe("what a machine cannot take", () => {
     },
   );
 
-  test("keys in a folder that belongs to somebody else [daemon-update-18]", async () => {
+  test("keys in a directory of another owner [daemon-update-18]", async () => {
     const harness = await settled();
     await harness.host.files.makeFolder("/home/core/.ssh", { mode: 0o700, uid: 4711, gid: 4711 }, signal);
     await goTo(harness, "rendered-2", { keys: ["ssh-ed25519 A"] });
@@ -490,7 +516,38 @@ describe("what a machine cannot take", () => {
     expect(harness.effects.filter((effect) => effect !== "files.makeFolder")).toEqual([]);
   });
 
-  test("a change of disks that the administrator allowed is taken, and the disks stay [daemon-update-14]", async () => {
+  test("is refused where it would replace a kubeconfig that kubeadm left, whose bytes stay; another path is taken [daemon-update-kubeconfig-1]", async () => {
+    const harness = await MachineHarness.make();
+    await harness.updatedTo("rendered-1", {});
+    const path = "/etc/kubernetes/kubelet.conf";
+    // As `kubeadm join` writes it.
+    const kubeconfig = [
+      "apiVersion: v1",
+      "clusters:",
+      "- cluster:",
+      "    server: https://10.0.0.1:6443",
+      "  name: default-cluster",
+      "contexts: []",
+      "kind: Config",
+      "users:",
+      "- name: default-auth",
+      "  user: { client-certificate: /var/lib/kubelet/pki/kubelet-client-current.pem }",
+      "",
+    ].join("\n");
+    await harness.put(path, kubeconfig, 0o600);
+    await harness.config("rendered-2", { files: { [path]: "kind: KubeletConfiguration\n" } });
+    await harness.desire("rendered-2");
+    expect(await harness.untilState("Unreconcilable")).toContain(
+      `${path}: is a kubeconfig on this machine that no MachineConfig brought`,
+    );
+    expect(await harness.file(path)).toBe(kubeconfig);
+    await harness.config("rendered-3", { files: { "/var/lib/kubelet/config.yaml": "kind: KubeletConfiguration\n" } });
+    await harness.desire("rendered-3");
+    await harness.untilDone("rendered-3");
+    expect(await harness.file(path)).toBe(kubeconfig);
+  });
+
+  test("a change of disks that the administrator allowed is accepted, and the disks stay [daemon-update-14]", async () => {
     const harness = await settled();
     await harness.act(async () => {
       const { metadata } = await harness.kube.patch(
@@ -514,7 +571,7 @@ describe("what a machine cannot take", () => {
 });
 
 describe("the system of a machine", () => {
-  test("an image is fetched before the drain; one that cannot be had costs no pod its place, and is tried again [daemon-update-20]", async () => {
+  test("an image is fetched before the drain; an unavailable one evicts no pod, and is retried [daemon-update-20]", async () => {
     const harness = await settled();
     let away = true;
     harness.tamper = (host) => ({
@@ -542,7 +599,7 @@ describe("the system of a machine", () => {
     expect((await harness.host.os.status(signal)).booted.image).toBe("os@sha256:2");
   });
 
-  test("an image that was thrown away after it was fetched is fetched again", async () => {
+  test("an image that was removed after the fetch is fetched again", async () => {
     const harness = await settled();
     let fetches = 0;
     harness.tamper = (host) => ({
@@ -566,7 +623,7 @@ describe("the system of a machine", () => {
     expect(fetches).toBe(2);
   });
 
-  test("extensions bring their packages and a kernel type its kernel, in one reboot; both go again with their configuration [daemon-update-21]", async () => {
+  test("extensions and a kernel type install their packages in one reboot; removing them uninstalls both [daemon-update-21]", async () => {
     const harness = await settled();
     await goTo(harness, "rendered-2", {
       spec: { extensions: ["kerberos", "usbguard"], kernelType: "realtime", kernelArguments: ["nosmt", 'a="x y"'] },
@@ -589,7 +646,7 @@ describe("the system of a machine", () => {
     });
   });
 
-  test("packages that did not arrive keep the machine from saying that it is done [daemon-update-8]", async () => {
+  test("missing packages keep the machine from reporting Done [daemon-update-8]", async () => {
     const harness = await settled();
     let arrived = false;
     harness.tamper = (host) => ({
@@ -605,7 +662,7 @@ describe("the system of a machine", () => {
     await harness.untilDone("rendered-2");
   });
 
-  test("of a machine that somebody else keeps stays as it is, and files and units follow [daemon-update-23]", async () => {
+  test("of a machine with a foreign OS stays as it is, while files and units are applied [daemon-update-23]", async () => {
     const harness = await settled(
       {},
       { can: { images: false, kernelArguments: false, packages: false, kernelTypes: [] } },
@@ -616,7 +673,7 @@ describe("the system of a machine", () => {
     expect(await harness.file("/etc/none")).toBe("2");
   });
 
-  test("what is staged and superseded before the reboot is thrown away [daemon-update-19]", async () => {
+  test("a staged system that is superseded before the reboot is discarded [daemon-update-19]", async () => {
     const harness = await settled({ files: { "/etc/app.conf": "1" } });
     harness.goesDown = false;
     await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "1" }, spec: { osImageURL: "os@sha256:2" } });
@@ -628,7 +685,7 @@ describe("the system of a machine", () => {
 });
 
 describe("a service that fails", () => {
-  test("its reload is no success because systemctl says so; what is on the disk stays, and it is tried again until it works [daemon-update-17]", async () => {
+  test("a reload needs more than systemctl's success; the files stay, and it is retried until it works [daemon-update-17]", async () => {
     const harness = await settled();
     await harness.host.breakUnits?.(["crio.service"]);
     await goTo(harness, "rendered-2", { files: { "/etc/reload": "2", "/etc/none": "2" } });
@@ -646,7 +703,7 @@ describe("a service that fails", () => {
     await harness.untilDone("rendered-2");
   });
 
-  test("what was paid before it is not paid again [daemon-update-4]", async () => {
+  test("actions done before it are not repeated [daemon-update-4]", async () => {
     const harness = await settled({ units: [{ name: "a.service", enabled: true, contents: unit }] });
     // It joined without a reboot, by a restart.
     const restarts = () => harness.host.counts("a.service").restarts - joined;
@@ -672,7 +729,7 @@ describe("a service that fails", () => {
 });
 
 describe("a reboot", () => {
-  test("that does not come is asked for again, told, and counted [daemon-update-1]", async () => {
+  test("that does not come is requested again, reported, and counted [daemon-update-1]", async () => {
     const harness = await settled();
     harness.goesDown = false;
     await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" } });
@@ -683,7 +740,7 @@ describe("a reboot", () => {
     await harness.untilDone("rendered-2");
   });
 
-  test("is not taken for done by a daemon that starts before the machine has gone down [daemon-update-3]", async () => {
+  test("is not considered done by a daemon that starts before the machine goes down [daemon-update-3]", async () => {
     const harness = await settled();
     harness.goesDown = false;
     await goTo(harness, "rendered-2", { files: { "/etc/app.conf": "2" } });
@@ -697,7 +754,7 @@ describe("a reboot", () => {
   });
 });
 
-test("an API server that refuses what it allows is no fault of the machine", async () => {
+test("an API server that wrongly refuses a request does not degrade the machine", async () => {
   const harness = await settled();
   let refuses = true;
   harness.intercept = (next) => async (request, until) =>
@@ -723,7 +780,7 @@ test("an API server that refuses what it allows is no fault of the machine", asy
 });
 
 describe("an idle machine", () => {
-  test("asks the API server next to nothing, reads its own node and its own configurations only, and writes nothing [daemon-update-2]", async () => {
+  test("hardly uses the API server, reads only its own node and configurations, and writes nothing [daemon-update-2]", async () => {
     const harness = await settled({ files: { "/etc/app.conf": "1" } });
     await harness.pass(60_000);
     const before = harness.requests.length;
@@ -747,7 +804,7 @@ describe("an idle machine", () => {
     ]);
   });
 
-  test("that somebody changes says at once what differs, and is well again when it is undone [daemon-update-11]", async () => {
+  test("that is edited reports the difference at once, and recovers when the edit is undone [daemon-update-11]", async () => {
     const harness = await settled({
       files: { "/etc/app.conf": "1" },
       units: [{ name: "a.service", enabled: true, contents: unit }],

@@ -1,6 +1,7 @@
+import { realpathSync } from "node:fs";
 import { chmod, chown, lstat, mkdtemp, mkdir, readFile, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { McoError } from "../api/errors.ts";
 import { hostPaths } from "../api/names.ts";
@@ -9,7 +10,7 @@ import { systemClock, systemRandom } from "../ports/node/index.ts";
 import { type ImageTrees, directoryHost, directoryMachine } from "./directory/directory-host.ts";
 import { type Disk, systemDisk } from "./directory/disk.ts";
 import { entriesBelow } from "./directory/root-folder.ts";
-import type { Deployment, Host, HostEntry, Link, Machine, Ownership, PlainFile } from "./host.ts";
+import type { ObservedDeployment, Host, HostEntry, Link, HostMachine, Ownership, PlainFile } from "./host.ts";
 import { memoryHost } from "../../test/support/hosts/memory-host.ts";
 import { untilSeen } from "../../test/support/until-seen.ts";
 import { fakeSystem } from "../../test/support/hosts/fake-rpm-ostree.ts";
@@ -84,7 +85,7 @@ const forgetfulDisk: Disk = { ...systemDisk, sync: async () => undefined };
 
 interface Subject {
   readonly host: Host;
-  readonly machine: Machine;
+  readonly machine: HostMachine;
   readonly seenBy: (service: string) => Promise<Readonly<Record<string, string>>>;
   readonly reboots: string[];
   readonly fips: boolean | undefined;
@@ -109,7 +110,7 @@ async function memory(): Promise<Subject> {
     freeBytes: 1,
     random: systemRandom,
     onReboot: (because) => reboots.push(because),
-    settle: () => settling.run(),
+    applyImageContent: () => settling.run(),
   });
   await host.boot({ orderly: true });
   return { host, machine: host, seenBy: async (service) => host.seenBy(service), reboots, fips: true, settling };
@@ -175,7 +176,7 @@ async function directoryWith(disk?: Disk) {
   const options = {
     directory: join(folder, "node"),
     images: store,
-    settle: () => settling.run(),
+    applyImageContent: () => settling.run(),
     requestReboot: async (because: string) => void reboots.push(because),
     ...(disk === undefined ? {} : { disk }),
   };
@@ -210,7 +211,7 @@ async function rpmOstree(): Promise<Subject> {
     images,
     image: oldImage,
     extensions: ["usbguard", "kata-containers", ...otherKernels.realtime],
-    settle: () => settling.run(),
+    applyImageContent: () => settling.run(),
   });
   cleanups.push(async () => expect(system.violations).toEqual([]));
   await system.boot({ orderly: true });
@@ -238,7 +239,7 @@ const file = (text: string, mode = 0o644, owner: { uid: number; gid: number } = 
   ...owner,
 });
 const put = (host: Host, path: string, entry: PlainFile | Link) => host.files.write([{ path, entry }], signal);
-const os = (image: string, kernelArguments: readonly string[] = []): Deployment => ({
+const os = (image: string, kernelArguments: readonly string[] = []): ObservedDeployment => ({
   image,
   kernelArguments,
   packages: [],
@@ -343,7 +344,7 @@ describe.each([
     expect(await host.files.read("/etc/made", signal)).toBeUndefined();
   });
 
-  test("a folder that somebody else made stays when it becomes empty", async () => {
+  test("a directory of another owner stays when it becomes empty", async () => {
     const { host } = await make();
     await host.files.makeFolder("/etc/theirs", { mode: 0o755, uid: 0, gid: 0 }, signal);
     await put(host, "/etc/theirs/x", file("x"));
@@ -351,7 +352,7 @@ describe.each([
     expect(await host.files.read("/etc/theirs", signal)).toMatchObject({ kind: "folder" });
   });
 
-  test("free space is told where it is known", async () => {
+  test("free space is reported where it is known", async () => {
     const { host } = await make();
     expect(await host.files.freeBytes(signal)).toBeGreaterThan(0);
   });
@@ -407,7 +408,7 @@ describe.each([
     await put(host, "/var/lib/kept", file("kept"));
     await put(host, "/run/gone", file("gone"));
     const before = await host.os.status(signal);
-    const next: Deployment = {
+    const next: ObservedDeployment = {
       image: newImage,
       kernelArguments: ["quiet"],
       packages: ["usbguard"],
@@ -469,7 +470,7 @@ describe.each([
     expect(await textOf(host, "/etc/local.conf")).toBe("after");
   });
 
-  test("what an image says of itself is told once it was fetched", async () => {
+  test("what an image says of itself is reported once it was fetched", async () => {
     const { host } = await make();
     await host.os.prefetch(newImage, signal);
     expect(await host.os.labels(newImage, signal)).toMatchObject(labels);
@@ -542,7 +543,7 @@ describe.each([
     expect(await textOf(host, "/etc/vendor.conf")).toBe("mine");
   });
 
-  test("what the kernel says of FIPS mode is told, and what of the system can be changed", async () => {
+  test("what the kernel says of FIPS mode is reported, and what of the system can be changed", async () => {
     const { host, fips } = await make();
     const status = await host.os.status(signal);
     expect(status.fips).toBe(fips);
@@ -565,7 +566,7 @@ describe.each([
     expect((await host.os.status(signal)).staged).toBeUndefined();
   });
 
-  test("a reboot request reaches whoever runs the machine", async () => {
+  test("a reboot request reaches the process that runs the machine", async () => {
     const { host, reboots } = await make();
     await host.os.reboot("because of x", signal);
     expect(reboots).toEqual([expect.stringContaining("because of x")]);
@@ -581,7 +582,7 @@ describe.each([
     expect(await host.ledger.read("ledger.json", signal)).toBeUndefined();
   });
 
-  test("story lines stay in their order, each boot's by itself, across boots and power cuts", async () => {
+  test("journal lines keep their order, separately for each boot, across boots and power cuts", async () => {
     const { host, machine } = await make();
     expect(await host.books.read(signal)).toEqual([]);
     await host.books.append("boot-1", ["1", "2"], { durable: true }, signal);
@@ -653,7 +654,7 @@ describe.each([
     );
   });
 
-  test("presets decide what nobody else does: the first line that speaks of a unit [host-conformance-11]", async () => {
+  test("presets decide unconfigured units: the first matching line counts [host-conformance-11]", async () => {
     const { host } = await make();
     const is = async (name: string) => (await host.units.state([name], signal)).get(name)?.enablement;
     for (const name of ["first.service", "other.service"]) await put(host, `/etc/systemd/system/${name}`, file(unit));
@@ -738,11 +739,11 @@ describe.each([
     await expect(host.users.setPasswordHash("core", "$6$x:0:0::", signal)).rejects.toBeInstanceOf(McoError);
   });
 
-  test("a watch tells of a write, of a removal and of a file in a folder that did not exist", async () => {
+  test("a watch reports a write, a removal, and a file in a directory that did not exist", async () => {
     const { host } = await make();
     await put(host, "/etc/w.conf", file("a"));
-    const told: string[] = [];
-    const stop = host.files.watch(["/etc/w.conf", "/etc/later/f.conf"], (path) => void told.push(path));
+    const written: string[] = [];
+    const stop = host.files.watch(["/etc/w.conf", "/etc/later/f.conf"], (path) => void written.push(path));
     // Watches of the directory driver are armed in the background: act until one is seen.
     const seen = (by: readonly string[], path: string, act: () => Promise<void>) => {
       const before = by.length;
@@ -758,21 +759,21 @@ describe.each([
       );
     };
     let version = 0;
-    await seen(told, "/etc/w.conf", () => put(host, "/etc/w.conf", file(`v${(version += 1)}`)));
-    await seen(told, "/etc/later/f.conf", () => put(host, "/etc/later/f.conf", file(`v${(version += 1)}`)));
+    await seen(written, "/etc/w.conf", () => put(host, "/etc/w.conf", file(`v${(version += 1)}`)));
+    await seen(written, "/etc/later/f.conf", () => put(host, "/etc/later/f.conf", file(`v${(version += 1)}`)));
     const again = file(`v${version}`);
-    await seen(told, "/etc/w.conf", async () => {
+    await seen(written, "/etc/w.conf", async () => {
       await host.files.remove("/etc/w.conf", signal);
       await put(host, "/etc/w.conf", again);
     });
-    // A second watch of the same paths says when the stopped one would have told of a change, had it gone on.
-    const toldSecond: string[] = [];
-    const stopSecond = host.files.watch(["/etc/w.conf", "/etc/later/f.conf"], (path) => void toldSecond.push(path));
+    // A second watch of the same paths says when the stopped one would have reported a change, had it gone on.
+    const seenBySecond: string[] = [];
+    const stopSecond = host.files.watch(["/etc/w.conf", "/etc/later/f.conf"], (path) => void seenBySecond.push(path));
     stop();
-    const toldBeforeStop = [...told];
-    await seen(toldSecond, "/etc/later/f.conf", () => put(host, "/etc/later/f.conf", file(`v${(version += 1)}`)));
-    await seen(toldSecond, "/etc/w.conf", () => put(host, "/etc/w.conf", file(`v${(version += 1)}`)));
-    expect(told, "a stopped watch tells nothing more").toEqual(toldBeforeStop);
+    const seenBeforeStop = [...written];
+    await seen(seenBySecond, "/etc/later/f.conf", () => put(host, "/etc/later/f.conf", file(`v${(version += 1)}`)));
+    await seen(seenBySecond, "/etc/w.conf", () => put(host, "/etc/w.conf", file(`v${(version += 1)}`)));
+    expect(written, "a stopped watch reports nothing more").toEqual(seenBeforeStop);
     stopSecond();
   });
 });
@@ -826,7 +827,7 @@ describe("a directory machine", () => {
     ]).toEqual([0o700, 0o600, 0o600]);
   });
 
-  test("keeps story lines for root only; one that was cut off stays a line of its own, and is read as far as it came", async () => {
+  test("keeps journal lines readable by root only; a truncated one stays a separate line, and is read as far as possible", async () => {
     const { host, options } = await directory();
     await host.books.append("boot-1", ["whole"], { durable: true }, signal);
     const folder = join(options.directory, "sysroot/var/lib/machine-config-daemon/books");
@@ -840,7 +841,7 @@ describe("a directory machine", () => {
     expect((await later.books.read(signal))[0]?.lines).toEqual(["whole", "ha", "next", "last"]);
   });
 
-  test("puts a file of story lines aside at 4 MiB, keeps 16 MiB in all, and reads the newest lines back", async () => {
+  test("rotates a file of journal lines at 4 MiB, keeps 16 MiB in total, and reads the newest lines", async () => {
     const { host, options } = await directoryWith(forgetfulDisk);
     const block = Array.from({ length: 1024 }, () => "x".repeat(1023));
     let serial = 0;
@@ -948,7 +949,9 @@ function fallibleDisk() {
     async (...args: Args): Promise<void> => {
       if (left <= 0) throw new Error("killed");
       left -= 1;
-      calls.push({ verb, path: String(verb === "symlink" || verb === "rename" ? args[1] : args[0]) });
+      const path = String(verb === "symlink" || verb === "rename" ? args[1] : args[0]);
+      // The driver names a folder by its descriptor.
+      calls.push({ verb, path: join(realpathSync(dirname(path)), basename(path)) });
       await call(...args);
     };
   const disk: Disk = {

@@ -1,6 +1,6 @@
-import type { Deployment, OsAbilities } from "../core/machine/observed-node.ts";
+import type { ObservedDeployment, OsAbilities } from "../core/machine/observed-node.ts";
 
-export type { Deployment, OsAbilities } from "../core/machine/observed-node.ts";
+export type { ObservedDeployment, OsAbilities } from "../core/machine/observed-node.ts";
 export type { KernelType } from "../core/config/node-config.ts";
 
 /**
@@ -115,10 +115,10 @@ export interface HostUnits {
 
 export interface OsStatus {
   readonly bootId: string;
-  readonly booted: Deployment;
-  readonly staged: Deployment | undefined;
+  readonly booted: ObservedDeployment;
+  readonly staged: ObservedDeployment | undefined;
   /** What {@link HostOs.bootPrevious} boots. */
-  readonly rollback: Deployment | undefined;
+  readonly rollback: ObservedDeployment | undefined;
   /** Whether the kernel runs in FIPS mode; `undefined` if it does not report it. */
   readonly fips: boolean | undefined;
   readonly can: OsAbilities;
@@ -140,7 +140,7 @@ export interface HostOs {
    *
    * @param packagesFrom image that packages and kernels come from; needed only where there are any.
    */
-  stage(deployment: Deployment, packagesFrom: string | undefined, signal: AbortSignal): Promise<void>;
+  stage(deployment: ObservedDeployment, packagesFrom: string | undefined, signal: AbortSignal): Promise<void>;
   /** Throws the staged deployment away; the next boot is like this one. */
   discardStaged(signal: AbortSignal): Promise<void>;
   /**
@@ -172,7 +172,7 @@ export interface HostUsers {
   /** The hash in the shadow database; `undefined` where the account is locked or has none. */
   passwordHash(name: string, signal: AbortSignal): Promise<string | undefined>;
   /**
-   * `undefined` locks the password: the field is again what it was before a hash was set, where that let nobody in,
+   * `undefined` locks the password: the field is again what it was before a hash was set, if that allowed no login,
    * else `!`. Rejects a hash for a user that the machine does not have.
    */
   setPasswordHash(name: string, hash: string | undefined, signal: AbortSignal): Promise<void>;
@@ -186,7 +186,7 @@ export interface HostLedger {
   remove(name: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Story lines of one boot as they lie on the machine. */
+/** Journal lines of one boot as stored on the machine. */
 export interface BookLines {
   readonly boot: string;
   readonly lines: readonly string[];
@@ -216,7 +216,7 @@ export interface HostBooks {
 }
 
 /** The machine from outside, for the owner of its power button: the one-machine cluster and the tests. */
-export interface Machine {
+export interface HostMachine {
   /**
    * Starts the machine. `orderly`: the last shutdown was one, so what is staged is finalised and becomes the booted
    * deployment; after a power cut it is not. Takes a new boot id, empties /run, and every active service reads its

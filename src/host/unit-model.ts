@@ -57,7 +57,7 @@ export interface UnitModelSupport {
   /** Units that fail to start and to reload, for trying what happens then. */
   broken(): Promise<readonly string[]>;
   /** Runs the one unit that is carried out on such machines, {@link hostPaths.settleUnit}; rejects when it fails. */
-  readonly settle?: (() => Promise<void>) | undefined;
+  readonly applyImageContent?: (() => Promise<void>) | undefined;
 }
 
 /** Services that a boot starts before that unit. */
@@ -191,8 +191,8 @@ export function unitModel(support: UnitModelSupport): UnitModel {
   }
 
   /** The result of starting the settling unit. @returns why it failed. */
-  async function settle(): Promise<string | undefined> {
-    const failure = await support.settle?.().then(
+  async function runContentUnit(): Promise<string | undefined> {
+    const failure = await support.applyImageContent?.().then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
@@ -280,8 +280,8 @@ export function unitModel(support: UnitModelSupport): UnitModel {
       }
       const problem = unusable(is);
       if (problem !== undefined) throw refusal("restart", name, problem);
-      if (name === hostPaths.settleUnit && support.settle !== undefined) {
-        const ended = await settle();
+      if (name === hostPaths.settleUnit && support.applyImageContent !== undefined) {
+        const ended = await runContentUnit();
         if (ended !== undefined) throw refusal("restart", name, ended);
         return;
       }
@@ -306,13 +306,13 @@ export function unitModel(support: UnitModelSupport): UnitModel {
             .at(-1) ?? "";
         if (name.endsWith(".service")) names.add(name);
       }
-      if (support.settle !== undefined && (await enablement(hostPaths.settleUnit, signal)) === "enabled") {
+      if (support.applyImageContent !== undefined && (await enablement(hostPaths.settleUnit, signal)) === "enabled") {
         for (const [name, service] of Object.entries(state.services))
           Object.assign(service, { active: false, failed: false, ...(earlyServices.has(name) ? {} : { read: {} }) });
         for (const name of earlyServices)
           if (["enabled", "static"].includes(await enablement(name, signal))) await start(state, name);
         await support.store(state);
-        await settle();
+        await runContentUnit();
         state = await support.load();
         replace(state.manager, await managerReadings());
         for (const name of [...earlyServices, hostPaths.settleUnit]) names.delete(name);

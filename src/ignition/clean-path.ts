@@ -22,7 +22,7 @@ export function joinPath(...parts: readonly string[]): string {
 }
 
 /** The extension with its dot, "" for none: what follows the last dot of the last part. */
-export function extensionOf(path: string): string {
+export function fileExtension(path: string): string {
   const dot = path.lastIndexOf(".");
   return dot > path.lastIndexOf("/") ? path.slice(dot) : "";
 }
@@ -31,3 +31,32 @@ export function extensionOf(path: string): string {
 export function folderOf(path: string): string {
   return cleanPath(path.slice(0, path.lastIndexOf("/") + 1));
 }
+
+/**
+ * Finds the prefix that a path begins with, in time that grows with the logarithm of their number: configurations may
+ * hold ten thousands of paths.
+ *
+ * @returns the shortest of the prefixes; `undefined`: the path begins with none of them.
+ */
+export function prefixFinder(prefixes: readonly string[]): (path: string) => string | undefined {
+  // Of prefixes that begin with another one, only the other is kept. What then sorts last before a path is the only
+  // one that the path may begin with.
+  const kept: string[] = [];
+  for (const prefix of prefixes.toSorted(byCodeUnits)) {
+    const last = kept.at(-1);
+    if (last === undefined || !prefix.startsWith(last)) kept.push(prefix);
+  }
+  return (path) => {
+    let from = 0;
+    let to = kept.length;
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (byCodeUnits(kept[middle] ?? "", path) <= 0) from = middle + 1;
+      else to = middle;
+    }
+    const found = kept[from - 1];
+    return found !== undefined && path.startsWith(found) ? found : undefined;
+  };
+}
+
+const byCodeUnits = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

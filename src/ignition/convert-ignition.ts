@@ -1,7 +1,7 @@
 import { canonical } from "./canonical.ts";
 import { downgradeTo22, refuseBelow31, refuseBelow32 } from "./downgrade-to-2.ts";
 import { readWhole, withoutAdvertisements } from "./parse-ignition.ts";
-import { Findings, type Problem, at } from "./problem.ts";
+import { Findings, type Problem, pathTo } from "./problem.ts";
 import { isRecord } from "./shape.ts";
 import type { Minor3 } from "./spec-3.ts";
 import type { IgnitionConfig, Luks, Resource } from "./types.ts";
@@ -112,7 +112,7 @@ export function downgradeIgnition(config: IgnitionConfig, version: ServedVersion
       refuseBelow32(current, "2.2", findings);
       for (const { path, resource } of resourcesOf(current))
         if (schemeOf(resource) === "gs")
-          findings.error(at(path, "source"), "is at Google Storage, which spec 2.2 does not know");
+          findings.error(pathTo(path, "source"), "is at Google Storage, which spec 2.2 does not know");
     });
     judge("3.1.0", (findings) => refuseBelow31(current, findings));
     const older = downgradeTo22(current);
@@ -129,19 +129,19 @@ function leave35(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   const { luks } = config.storage ?? {};
   if (luks === undefined) return config;
   for (const [i, { cex }] of luks.entries())
-    if (cex?.enabled === true) findings.error(at(at("storage.luks", i), "cex"), "does not exist in spec 3.4");
+    if (cex?.enabled === true) findings.error(pathTo(pathTo("storage.luks", i), "cex"), "does not exist in spec 3.4");
   return { ...config, storage: { ...config.storage, luks: luks.map(({ cex: _cex, ...volume }): Luks => volume) } };
 }
 
 function leave34(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   for (const [i, { clevis, discard, openOptions }] of (config.storage?.luks ?? []).entries()) {
-    if (discard === true) findings.error(at(at("storage.luks", i), "discard"), "does not exist in spec 3.3");
+    if (discard === true) findings.error(pathTo(pathTo("storage.luks", i), "discard"), "does not exist in spec 3.3");
     if ((openOptions ?? []).length > 0)
-      findings.error(at(at("storage.luks", i), "openOptions"), "does not exist in spec 3.3");
+      findings.error(pathTo(pathTo("storage.luks", i), "openOptions"), "does not exist in spec 3.3");
     for (const [k, { advertisement }] of (clevis?.tang ?? []).entries()) {
       if (advertisement !== undefined && advertisement !== "")
         findings.error(
-          at(at(at(at("storage.luks", i), "clevis.tang"), k), "advertisement"),
+          pathTo(pathTo(pathTo(pathTo("storage.luks", i), "clevis.tang"), k), "advertisement"),
           "does not exist in spec 3.3",
         );
     }
@@ -149,11 +149,11 @@ function leave34(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   for (const kind of ["files", "directories"] as const) {
     for (const [i, { mode = 0 }] of (config.storage?.[kind] ?? []).entries()) {
       if ((mode & 0o7000) !== 0)
-        findings.error(at(at(`storage.${kind}`, i), "mode"), "sets special bits, which spec 3.3 does not know");
+        findings.error(pathTo(pathTo(`storage.${kind}`, i), "mode"), "sets special bits, which spec 3.3 does not know");
     }
   }
   for (const { path, resource } of resourcesOf(config)) {
-    if (schemeOf(resource) === "arn") findings.error(at(path, "source"), "is an ARN, which spec 3.3 does not know");
+    if (schemeOf(resource) === "arn") findings.error(pathTo(path, "source"), "is an ARN, which spec 3.3 does not know");
   }
   if (config.storage?.luks === undefined) return config;
   return withoutAdvertisements({
@@ -169,7 +169,7 @@ function leave33(config: IgnitionConfig, findings: Findings): IgnitionConfig {
   const { kernelArguments, ...rest } = config;
   for (const list of ["shouldExist", "shouldNotExist"] as const)
     if ((kernelArguments?.[list] ?? []).length > 0)
-      findings.error(at("kernelArguments", list), "does not exist in spec 3.2");
+      findings.error(pathTo("kernelArguments", list), "does not exist in spec 3.2");
   const luks = config.storage?.luks;
   if (luks === undefined) return rest;
   // In 3.2 a custom pin always has both texts.
@@ -222,14 +222,15 @@ const schemeOf = ({ source = "" }: Resource): string => source.slice(0, Math.max
 function* resourcesOf(config: IgnitionConfig): Generator<{ readonly path: string; readonly resource: Resource }> {
   const { config: references, security } = config.ignition;
   for (const [i, resource] of (references?.merge ?? []).entries())
-    yield { path: at("ignition.config.merge", i), resource };
+    yield { path: pathTo("ignition.config.merge", i), resource };
   if (references?.replace !== undefined) yield { path: "ignition.config.replace", resource: references.replace };
   for (const [i, resource] of (security?.tls?.certificateAuthorities ?? []).entries())
-    yield { path: at("ignition.security.tls.certificateAuthorities", i), resource };
+    yield { path: pathTo("ignition.security.tls.certificateAuthorities", i), resource };
   for (const [i, { append = [], contents }] of (config.storage?.files ?? []).entries()) {
-    if (contents !== undefined) yield { path: at(at("storage.files", i), "contents"), resource: contents };
-    for (const [k, resource] of append.entries()) yield { path: at(at(at("storage.files", i), "append"), k), resource };
+    if (contents !== undefined) yield { path: pathTo(pathTo("storage.files", i), "contents"), resource: contents };
+    for (const [k, resource] of append.entries())
+      yield { path: pathTo(pathTo(pathTo("storage.files", i), "append"), k), resource };
   }
   for (const [i, { keyFile }] of (config.storage?.luks ?? []).entries())
-    if (keyFile !== undefined) yield { path: at(at("storage.luks", i), "keyFile"), resource: keyFile };
+    if (keyFile !== undefined) yield { path: pathTo(pathTo("storage.luks", i), "keyFile"), resource: keyFile };
 }

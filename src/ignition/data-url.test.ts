@@ -96,7 +96,7 @@ describe("decodeContents", () => {
     expect(decodeContents({ compression: "gzip" })).toEqual({ verdict: "decoded", bytes: new Uint8Array(0) });
   });
 
-  test("remote sources are told apart from broken ones", () => {
+  test("remote sources are distinguished from broken ones", () => {
     expect(decodeContents({ source: "https://example.com/a" })).toMatchObject({ because: "remote" });
     expect(decodeContents({ source: "/etc/passwd" })).toMatchObject({ because: "invalid" });
     expect(decodeContents({ source: "data:,a", compression: "xz" })).toMatchObject({ because: "invalid" });
@@ -112,7 +112,7 @@ describe("decodeContents", () => {
   });
 
   test("a compression bomb stops at the bound", () => {
-    const bomb = gzipped(gzipSync(new Uint8Array(200 << 20)));
+    const bomb = gzipped(gzipSync(new Uint8Array(48 << 20)));
     const before = process.memoryUsage().arrayBuffers;
     expect(decodeContents(bomb, { maxBytes: 1 << 20 })).toMatchObject({ verdict: "refused", because: "tooLarge" });
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(32 << 20);

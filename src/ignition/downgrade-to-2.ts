@@ -1,4 +1,4 @@
-import { type Findings, at } from "./problem.ts";
+import { type Findings, pathTo } from "./problem.ts";
 import type {
   Directory2,
   Disk2,
@@ -15,7 +15,7 @@ import type {
   User2,
 } from "./spec-2.ts";
 import type { Dropin, File, IgnitionConfig, Node, Owner, PasswdGroup, PasswdUser, Resource, Unit } from "./types.ts";
-import { orNothing, present } from "./upgrade-2.ts";
+import { undefinedIfEmpty, present } from "./upgrade-2.ts";
 
 /**
  * Converts a spec 3.2 config to spec 2.2, which cannot leave a text, a number or a boolean unset. `refuseBelow31` and
@@ -30,7 +30,7 @@ export function downgradeTo22(config: IgnitionConfig): Ignition2Config {
   return present<Ignition2Config>({
     ignition: present<NonNullable<Ignition2Config["ignition"]>>({
       version: "2.2.0",
-      config: orNothing(
+      config: undefinedIfEmpty(
         present<NonNullable<NonNullable<Ignition2Config["ignition"]>["config"]>>({
           append: ignition.config?.merge?.map(referenceOf),
           replace: ignition.config?.replace?.source === undefined ? undefined : referenceOf(ignition.config.replace),
@@ -41,13 +41,13 @@ export function downgradeTo22(config: IgnitionConfig): Ignition2Config {
       timeouts: ignition.timeouts,
     }),
     networkd: undefined,
-    passwd: orNothing(
+    passwd: undefinedIfEmpty(
       present<NonNullable<Ignition2Config["passwd"]>>({
         groups: passwd?.groups?.map(groupOf),
         users: passwd?.users?.map(userOf),
       }),
     ),
-    storage: orNothing(
+    storage: undefinedIfEmpty(
       present<NonNullable<Ignition2Config["storage"]>>({
         directories: storage?.directories?.map((directory) =>
           present<Directory2>({ ...nodeOf(directory, mounts), mode: directory.mode }),
@@ -99,7 +99,7 @@ export function downgradeTo22(config: IgnitionConfig): Ignition2Config {
         ),
       }),
     ),
-    systemd: orNothing(present<NonNullable<Ignition2Config["systemd"]>>({ units: systemd?.units?.map(unitOf) })),
+    systemd: undefinedIfEmpty(present<NonNullable<Ignition2Config["systemd"]>>({ units: systemd?.units?.map(unitOf) })),
   });
 }
 
@@ -109,7 +109,7 @@ export function refuseBelow32(config: IgnitionConfig, version: string, findings:
   for (const kind of ["users", "groups"] as const) {
     for (const [i, { shouldExist }] of (config.passwd?.[kind] ?? []).entries()) {
       if (shouldExist === false)
-        findings.error(at(at(`passwd.${kind}`, i), "shouldExist"), `does not exist in spec ${version}`);
+        findings.error(pathTo(pathTo(`passwd.${kind}`, i), "shouldExist"), `does not exist in spec ${version}`);
     }
   }
   for (const [i, { partitions = [] }] of (config.storage?.disks ?? []).entries()) {
@@ -124,38 +124,39 @@ export function refuseBelow31(config: IgnitionConfig, findings: Findings): void 
   const { ignition, storage } = config;
   const hash = (resource: Resource | undefined, path: string) => {
     if (resource?.verification?.hash?.startsWith("sha256-") === true)
-      findings.error(at(path, "verification.hash"), "is a sha256, which spec 2.2 does not know", "give the sha512");
+      findings.error(pathTo(path, "verification.hash"), "is a sha256, which spec 2.2 does not know", "give the sha512");
   };
   const bare = (resource: Resource | undefined, path: string) => {
-    if (resource?.compression !== undefined) findings.error(at(path, "compression"), "does not exist in spec 2.2");
-    if (resource?.httpHeaders !== undefined) findings.error(at(path, "httpHeaders"), "do not exist in spec 2.2");
+    if (resource?.compression !== undefined) findings.error(pathTo(path, "compression"), "does not exist in spec 2.2");
+    if (resource?.httpHeaders !== undefined) findings.error(pathTo(path, "httpHeaders"), "do not exist in spec 2.2");
     hash(resource, path);
   };
-  for (const [i, resource] of (ignition.config?.merge ?? []).entries()) bare(resource, at("ignition.config.merge", i));
+  for (const [i, resource] of (ignition.config?.merge ?? []).entries())
+    bare(resource, pathTo("ignition.config.merge", i));
   bare(ignition.config?.replace, "ignition.config.replace");
   for (const [i, resource] of (ignition.security?.tls?.certificateAuthorities ?? []).entries())
-    bare(resource, at("ignition.security.tls.certificateAuthorities", i));
+    bare(resource, pathTo("ignition.security.tls.certificateAuthorities", i));
   if (ignition.proxy !== undefined) findings.error("ignition.proxy", "does not exist in spec 2.2");
   for (const [i, { partitions = [] }] of (storage?.disks ?? []).entries()) {
     for (const [k, { shouldExist, sizeMiB, startMiB, wipePartitionEntry }] of partitions.entries()) {
       const path = `storage.disks[${i}].partitions[${k}]`;
       if (sizeMiB !== undefined || startMiB !== undefined)
         findings.error(path, "is placed in MiB, which spec 2.2 does not know");
-      if (shouldExist === false) findings.error(at(path, "shouldExist"), "does not exist in spec 2.2");
-      if (wipePartitionEntry === true) findings.error(at(path, "wipePartitionEntry"), "does not exist in spec 2.2");
+      if (shouldExist === false) findings.error(pathTo(path, "shouldExist"), "does not exist in spec 2.2");
+      if (wipePartitionEntry === true) findings.error(pathTo(path, "wipePartitionEntry"), "does not exist in spec 2.2");
     }
   }
   for (const [i, { mountOptions }] of (storage?.filesystems ?? []).entries())
     if (mountOptions !== undefined)
-      findings.error(at(at("storage.filesystems", i), "mountOptions"), "do not exist in spec 2.2");
+      findings.error(pathTo(pathTo("storage.filesystems", i), "mountOptions"), "do not exist in spec 2.2");
   for (const [i, { append = [], contents }] of (storage?.files ?? []).entries()) {
-    const path = at("storage.files", i);
+    const path = pathTo("storage.files", i);
     if ([contents, ...append].some((resource) => resource?.httpHeaders !== undefined))
       findings.error(path, "has HTTP headers, which spec 2.2 does not know");
     if (contents?.source === undefined && append.length === 0)
       findings.error(path, "has no contents of its own, which spec 2.2 cannot say");
-    hash(contents, at(path, "contents"));
-    for (const [k, resource] of append.entries()) hash(resource, at(at(path, "append"), k));
+    hash(contents, pathTo(path, "contents"));
+    for (const [k, resource] of append.entries()) hash(resource, pathTo(pathTo(path, "append"), k));
   }
 }
 
@@ -192,7 +193,7 @@ function filesOf(file: File, mounts: readonly string[]): readonly File2[] {
       ...node,
       ...(appends ? { overwrite: false } : {}),
       append: appends ? true : undefined,
-      contents: orNothing(
+      contents: undefinedIfEmpty(
         present<NonNullable<File2["contents"]>>({
           compression: set(resource.compression),
           source: set(resource.source),

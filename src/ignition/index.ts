@@ -16,7 +16,7 @@ export {
 export {
   type MergeMember,
   type Merged,
-  type Origin,
+  type MergedFrom,
   type OriginKind,
   mergeIgnition,
   mergeTwo,

@@ -68,7 +68,7 @@ describe("mergeIgnition", () => {
     expect(mergeIgnition([]).config).toEqual({ ignition: v });
   });
 
-  test("origins say who decided each field, and whom that overrode", () => {
+  test("origins name the member that decided each field, and the overridden ones", () => {
     const { origins } = merge(
       files({ path: "/a", mode: 420, contents: { source: "data:,1" } }),
       files({ path: "/a", contents: { source: "data:,2" } }),

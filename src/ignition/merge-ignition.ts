@@ -30,7 +30,7 @@ export type OriginKind =
   | "setting";
 
 /** The origin of one entry of a merged config. */
-export interface Origin {
+export interface MergedFrom {
   readonly kind: OriginKind;
   /** Path, unit name, `unit/dropin`, user name, key, device, or field of a setting. */
   readonly name: string;
@@ -50,7 +50,7 @@ export interface Origin {
 export interface Merged {
   readonly config: IgnitionConfig;
   /** Computed on first access; the merge itself does not need it. */
-  readonly origins: readonly Origin[];
+  readonly origins: readonly MergedFrom[];
 }
 
 /** A step around the merge itself, for all configs alike. */
@@ -111,7 +111,7 @@ export function mergeIgnition(members: readonly MergeMember[]): Merged {
   for (const { config } of rest)
     if (config !== undefined) merged = fixed(mergeTwo(merged, fixed(config, "before")), "after");
   merged = fixed(merged, "end");
-  let origins: readonly Origin[] | undefined;
+  let origins: readonly MergedFrom[] | undefined;
   return {
     config: merged,
     get origins() {
@@ -275,7 +275,7 @@ interface Traced {
 }
 
 /** The origin of every entry of the merge of `members`, in order of first appearance. */
-export function traceOrigins(members: readonly MergeMember[]): readonly Origin[] {
+export function traceOrigins(members: readonly MergeMember[]): readonly MergedFrom[] {
   const entries = new Map<string, Traced>();
   const read = contentsReader();
   for (const { name: member, config } of members) {

@@ -403,3 +403,32 @@ test("a config that is judged again is judged the same", () => {
   expect(first).toMatchObject([{ path: "storage.files[0].contents.source" }]);
   expect(again).toEqual(first);
 });
+
+test("a unit's name costs time in proportion to its length [ignition-parse-ignition-1]", () => {
+  // Judged by whoever reads a MachineConfig: the API server's webhook, the controller, the config server, a daemon.
+  const units = [
+    { name: `a${"@".repeat(60_000)}.timer`, enabled: true },
+    { name: `a${"@".repeat(60_000)}.service\n.service`, enabled: true },
+  ];
+  const began = process.cpuUsage();
+  expect(parseIgnition({ ignition: { version: "3.5.0" }, systemd: { units } }).verdict).toBe("valid");
+  expect(process.cpuUsage(began).user / 1e6).toBeLessThan(1);
+});
+
+test.for([
+  ["a@b.service", true],
+  ["a@b@c.service", true],
+  ["a@.service", false],
+  ["@b.service", false],
+  ["@@b.service", false],
+  ["a@b.timer", false],
+  ["a@b\n.service", false],
+] as const)("%j is an instance of a@.service, whose text says nothing of enabling: %j", ([name, isInstance]) => {
+  const units = [
+    { name: "a@.service", contents: "[Unit]\nA=b" },
+    { name, enabled: true },
+  ];
+  const parsed = parseIgnition({ ignition: { version: "3.5.0" }, systemd: { units } });
+  const warned = parsed.verdict === "valid" && parsed.warnings.some(({ reason }) => reason.includes("enabling"));
+  expect(warned).toBe(isInstance);
+});

@@ -1,4 +1,5 @@
-import { Findings, type Problem, at } from "./problem.ts";
+import { foldedName } from "./folded-name.ts";
+import { Findings, type Problem, pathTo } from "./problem.ts";
 import { isRecord, read } from "./shape.ts";
 import { type Ignition2Config, type Minor2, shapesOf2 } from "./spec-2.ts";
 import { type Minor3, shapesOf3 } from "./spec-3.ts";
@@ -64,7 +65,7 @@ function judgeFileModes(files: readonly { readonly mode?: number }[], findings: 
   for (const [i, { mode }] of files.entries()) {
     if (mode === undefined || mode <= maxFileMode || mode > 0o7777) continue;
     findings.error(
-      at(at("storage.files", i), "mode"),
+      pathTo(pathTo("storage.files", i), "mode"),
       `${mode} sets special bits, which a MachineConfig may not`,
       "at most 511 (0777)",
     );
@@ -132,7 +133,7 @@ function parseWith(value: unknown, purpose: Purpose): ParsedIgnition {
 /** A field by its exact name, or else case-insensitively, as Go reads JSON. */
 function fieldOf(record: Readonly<Record<string, unknown>>, name: string): unknown {
   if (Object.hasOwn(record, name)) return record[name];
-  const other = Object.keys(record).find((key) => key.toLowerCase() === name);
+  const other = Object.keys(record).find((key) => foldedName(key) === name);
   return other === undefined ? undefined : record[other];
 }
 

@@ -1,3 +1,5 @@
+import { groupsOfIpv6 } from "./ipv6.ts";
+
 /** A URL, as far as Ignition interprets it. */
 export interface ParsedUrl {
   /** Lower case; "" when there is none. */
@@ -32,6 +34,14 @@ const escapedWith = (text: string, safe: RegExp): string =>
             ),
       ).join("");
 
+/** Escapes stand for bytes that could be written as they are, and for blanks. */
+const zoneIsBad = (zone: string): boolean =>
+  badEscape(zone) ||
+  // oxlint-disable-next-line no-control-regex -- control characters are what this looks for
+  /[\x00-\x20#%/?@\\^`{|}\x7f]/.test(
+    zone.replace(/%(?:25|20|2[1246789a-eA-E]|3[0-9a-eA-E]|4[1-9a-fA-F]|5[0-9abdfABDF]|6[1-9a-fA-F]|7[0-9aeAE])/g, ""),
+  );
+
 const hostIsBad = (scheme: string, authority: string): boolean => {
   const user = authority.lastIndexOf("@");
   if (
@@ -42,7 +52,10 @@ const hostIsBad = (scheme: string, authority: string): boolean => {
   const host = authority.slice(user + 1);
   const bracket = host.lastIndexOf("[");
   if (bracket > 0) return true;
-  if (bracket === 0) return !/^\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%25[^\]]+)?\](:[0-9]*)?$/.test(host);
+  if (bracket === 0) {
+    const [, address, zone = ""] = /^\[([0-9A-Fa-f:.]+)(%25.+)?\](?::[0-9]*)?$/s.exec(host) ?? [];
+    return address === undefined || groupsOfIpv6(address) === undefined || zoneIsBad(zone);
+  }
   const colon = scheme === "http" || scheme === "https" ? host.indexOf(":") : host.lastIndexOf(":");
   if (colon >= 0 && !/^:[0-9]*$/.test(host.slice(colon))) return true;
   // Escapes of ASCII control characters are refused in hosts, as are characters that must be escaped there.
@@ -86,6 +99,7 @@ export function parseUrl(url: string): ParsedUrl | undefined {
     if (hostIsBad(name, authority)) return undefined;
   }
   if (badEscape(path)) return undefined;
-  const start = `${name === "" ? "" : `${name}:`}${hasAuthority ? `//${authority}` : ""}`;
+  const hasText = authority !== "" || path !== "";
+  const start = `${name === "" ? "" : `${name}:`}${hasAuthority && hasText ? `//${authority}` : ""}`;
   return { scheme: name, opaque: "", query, text: `${start}${escapedWith(path, pathSafe)}${asked}${tail}` };
 }

@@ -11,7 +11,7 @@ export interface Problem {
 }
 
 /** Joins a path and a field name or list index. */
-export const at = (path: string, step: string | number): string =>
+export const pathTo = (path: string, step: string | number): string =>
   typeof step === "number" ? `${path}[${step}]` : path === "" ? step : `${path}.${step}`;
 
 /** Collects findings, at most `Findings.limit` of them, so that a hostile config cannot inflate the answer. */

@@ -1,4 +1,5 @@
-import { at, type Findings } from "./problem.ts";
+import { foldedName } from "./folded-name.ts";
+import { pathTo, type Findings } from "./problem.ts";
 
 /** How a value of some spec version is read: the counterpart of the reference's Go struct definitions. */
 export type Shape = Scalar | ListShape | StructShape;
@@ -119,7 +120,7 @@ export function read(value: unknown, shape: Shape, path: string, findings: Findi
     case "list": {
       if (value === undefined || value === null) return undefined;
       if (!Array.isArray(value)) return findings.error(path, `must be ${expectedType.list}, not ${nameOfType(value)}`);
-      return value.map((item, i) => read(item, shape.of, at(path, i), findings) ?? emptyOf(shape.of));
+      return value.map((item, i) => read(item, shape.of, pathTo(path, i), findings) ?? emptyOf(shape.of));
     }
     default:
       return readScalar(value, shape, path, findings);
@@ -152,19 +153,23 @@ function readStruct(
     return undefined;
   }
   const result = readEmpty(shape);
+  // Which of two spellings counts depends on their order, and who wrote it last.
+  const seen = new Set<string>();
   let isSet = false;
   for (const name of Object.keys(value)) {
     const field = shape.fields.get(name);
-    const known = field === undefined ? shape.folded.get(name.toLowerCase()) : name;
+    const known = field === undefined ? shape.folded.get(foldedName(name)) : name;
     const fieldShape = field ?? (known === undefined ? undefined : shape.fields.get(known));
     if (field === undefined)
       findings.warning(
-        at(path, name),
+        pathTo(path, name),
         "is not a field of this spec version and has no effect",
         known === undefined ? undefined : `write ${known}`,
       );
     if (known === undefined || fieldShape === undefined) continue;
-    const read_ = read(value[name], fieldShape, at(path, known), findings);
+    if (seen.has(known)) findings.error(pathTo(path, name), `is a second spelling of ${known}`, "keep one of them");
+    seen.add(known);
+    const read_ = read(value[name], fieldShape, pathTo(path, known), findings);
     if (read_ === undefined) continue;
     result[known] = read_;
     isSet ||= read_ !== "" || !(fieldShape.kind === "string" && fieldShape.presence === "zero");

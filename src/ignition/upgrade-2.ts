@@ -1,6 +1,6 @@
-import { cleanPath, joinPath } from "./clean-path.ts";
+import { cleanPath, joinPath, prefixFinder } from "./clean-path.ts";
 import { parseUrl } from "./parse-url.ts";
-import { type Findings, at } from "./problem.ts";
+import { type Findings, pathTo } from "./problem.ts";
 import type { Dropin2, Group2, Ignition2Config, Minor2, Node2, Owner2, Reference2, Unit2, User2 } from "./spec-2.ts";
 import type {
   Directory,
@@ -33,7 +33,7 @@ export function present<T extends object>(fields: { readonly [K in keyof T]: T[K
 const filled = <T>(list: readonly T[] | undefined): readonly T[] | undefined =>
   list === undefined || list.length === 0 ? undefined : list;
 /** A struct, or nothing when no field is set. */
-export const orNothing = <T extends object>(value: T): T | undefined =>
+export const undefinedIfEmpty = <T extends object>(value: T): T | undefined =>
   Object.keys(value).length === 0 ? undefined : value;
 
 /**
@@ -122,7 +122,7 @@ function fold(config: Ignition2Config, findings: Findings): Ignition2Config | un
   const stranger = users.findIndex(({ name }) => name !== "core");
   if (stranger >= 0) {
     findings.error(
-      at(at("passwd.users", stranger), "name"),
+      pathTo(pathTo("passwd.users", stranger), "name"),
       `${users[stranger]?.name ?? ""} is not a user that a spec 2 config may set`,
       "only core is possible",
     );
@@ -143,7 +143,7 @@ function canUpgrade(config: Ignition2Config, findings: Findings): boolean {
   for (const [i, { partitions = [] }] of (storage?.disks ?? []).entries()) {
     if (partitions.length > 0)
       findings.error(
-        at(at("storage.disks", i), "partitions"),
+        pathTo(pathTo("storage.disks", i), "partitions"),
         "cannot be brought from spec 2 to spec 3",
         "write them in spec 3, in MiB",
       );
@@ -153,26 +153,30 @@ function canUpgrade(config: Ignition2Config, findings: Findings): boolean {
   for (const [i, { name = "" }] of (storage?.filesystems ?? []).entries()) {
     if (name !== "root")
       findings.error(
-        at(at("storage.filesystems", i), "name"),
+        pathTo(pathTo("storage.filesystems", i), "name"),
         `${JSON.stringify(name)} has no known mount point`,
         "write the file system in spec 3",
       );
   }
-  const links = (storage?.links ?? []).map(pathOf);
+  const linkBefore = prefixFinder((storage?.links ?? []).map(pathOf));
   const taken = new Set<string>();
   for (const kind of ["files", "directories", "links"] as const) {
     for (const [i, node] of (storage?.[kind] ?? []).entries()) {
       const path = pathOf(node);
-      if (taken.has(path)) findings.error(at(at(`storage.${kind}`, i), "path"), `${path} is given twice`);
+      if (taken.has(path)) findings.error(pathTo(pathTo(`storage.${kind}`, i), "path"), `${path} is given twice`);
       taken.add(path);
       // The reference compares text, not path parts: a link /etc/a also bars /etc/ab.
-      if (links.some((link) => path.startsWith(link) && path !== link))
-        findings.error(at(at(`storage.${kind}`, i), "path"), `${path} starts with the path of a link of this config`);
+      if ((linkBefore(path) ?? path) !== path)
+        findings.error(
+          pathTo(pathTo(`storage.${kind}`, i), "path"),
+          `${path} starts with the path of a link of this config`,
+        );
     }
   }
   for (const [i, { dropins = [] }] of (systemd?.units ?? []).entries()) {
     const names = dropins.map(({ name }) => name);
-    if (new Set(names).size < names.length) findings.error(at(at("systemd.units", i), "dropins"), "have a name twice");
+    if (new Set(names).size < names.length)
+      findings.error(pathTo(pathTo("systemd.units", i), "dropins"), "have a name twice");
   }
   return !findings.hasErrors;
 }
@@ -190,7 +194,7 @@ function translated(config: Ignition2Config): IgnitionConfig {
   return present<IgnitionConfig>({
     ignition: present<IgnitionConfig["ignition"]>({
       version: "3.0.0",
-      config: orNothing(
+      config: undefinedIfEmpty(
         present<NonNullable<IgnitionConfig["ignition"]["config"]>>({
           merge: references(ignition?.config?.append),
           replace: replace === undefined ? undefined : resourceOf(replace),
@@ -201,13 +205,13 @@ function translated(config: Ignition2Config): IgnitionConfig {
       timeouts: ignition?.timeouts,
     }),
     kernelArguments: undefined,
-    passwd: orNothing(
+    passwd: undefinedIfEmpty(
       present<NonNullable<IgnitionConfig["passwd"]>>({
         groups: filled(passwd?.groups?.map(groupOf)),
         users: filled(passwd?.users?.map(userOf)),
       }),
     ),
-    storage: orNothing(
+    storage: undefinedIfEmpty(
       present<NonNullable<IgnitionConfig["storage"]>>({
         directories: filled(
           storage?.directories?.map((directory) => present<Directory>({ ...nodeOf(directory), mode: directory.mode })),
@@ -232,12 +236,14 @@ function translated(config: Ignition2Config): IgnitionConfig {
         ),
       }),
     ),
-    systemd: orNothing(present<NonNullable<IgnitionConfig["systemd"]>>({ units: filled(systemd?.units?.map(unitOf)) })),
+    systemd: undefinedIfEmpty(
+      present<NonNullable<IgnitionConfig["systemd"]>>({ units: filled(systemd?.units?.map(unitOf)) }),
+    ),
   });
 }
 
 const ownerOf = (owner: Owner2 | undefined): Owner | undefined =>
-  orNothing(present<Owner>({ id: owner?.id, name: owner?.name }));
+  undefinedIfEmpty(present<Owner>({ id: owner?.id, name: owner?.name }));
 
 type AllOptional<T> = { readonly [K in keyof T]-?: T[K] | undefined };
 

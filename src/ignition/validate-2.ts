@@ -1,7 +1,7 @@
-import { extensionOf } from "./clean-path.ts";
+import { fileExtension } from "./clean-path.ts";
 import { parseUnit } from "./parse-unit.ts";
 import { parseUrl } from "./parse-url.ts";
-import { type Findings, at } from "./problem.ts";
+import { type Findings, pathTo } from "./problem.ts";
 import type {
   Directory2,
   Disk2,
@@ -17,6 +17,7 @@ import {
   byteLength,
   guidPattern,
   labelLimits,
+  mostPartitions,
   overlapping,
   problemOfHash,
   problemOfUrl,
@@ -62,44 +63,46 @@ class Check {
       // 2.0 validates the source as serialized again by a URL library.
       const text = this.#minor === 0 ? parseUrl(source)?.text : source;
       if (text !== "")
-        this.#error(at(path, "source"), text === undefined ? "is not a URL" : problemOfUrl(text, this.#schemes));
+        this.#error(pathTo(path, "source"), text === undefined ? "is not a URL" : problemOfUrl(text, this.#schemes));
     }
     if (verification?.hash !== undefined)
-      this.#error(at(path, "verification.hash"), problemOfHash(verification.hash, { sha512: 128 }));
+      this.#error(pathTo(path, "verification.hash"), problemOfHash(verification.hash, { sha512: 128 }));
   }
 
   references({ ignition }: Ignition2Config): void {
     for (const [i, reference] of (ignition?.config?.append ?? []).entries())
-      this.#reference(reference, at("ignition.config.append", i));
+      this.#reference(reference, pathTo("ignition.config.append", i));
     this.#reference(ignition?.config?.replace, "ignition.config.replace");
     for (const [i, reference] of (ignition?.security?.tls?.certificateAuthorities ?? []).entries())
-      this.#reference(reference, at("ignition.security.tls.certificateAuthorities", i));
+      this.#reference(reference, pathTo("ignition.security.tls.certificateAuthorities", i));
   }
 
   passwd({ passwd }: Ignition2Config): void {
     for (const [i, user] of (passwd?.users ?? []).entries()) {
       if (user.create === undefined) continue;
-      const path = at("passwd.users", i);
-      this.#findings.warning(at(path, "create"), "is deprecated", "set its fields on the user");
+      const path = pathTo("passwd.users", i);
+      this.#findings.warning(pathTo(path, "create"), "is deprecated", "set its fields on the user");
       const { name: _name, create: _create, passwordHash: _hash, sshAuthorizedKeys: _keys, ...rest } = user;
       for (const [field, value] of Object.entries(rest))
-        if (!Array.isArray(value) || value.length > 0) this.#error(at(path, field), "stands beside create");
+        if (!Array.isArray(value) || value.length > 0) this.#error(pathTo(path, field), "stands beside create");
     }
   }
 
   storage({ storage }: Ignition2Config): void {
     const { directories = [], disks = [], files = [], filesystems = [], links = [], raid = [] } = storage ?? {};
-    for (const [i, disk] of disks.entries()) this.#disk(disk, at("storage.disks", i));
+    for (const [i, disk] of disks.entries()) this.#disk(disk, pathTo("storage.disks", i));
     for (const [i, { level = "", spares = 0, devices = [] }] of raid.entries()) {
-      const path = at("storage.raid", i);
-      if (!raidLevels.includes(level)) this.#error(at(path, "level"), `${JSON.stringify(level)} is not a RAID level`);
-      else if (raidLevelsWithoutSpares.includes(level) && spares !== 0) this.#error(at(path, "level"), "has no spares");
-      for (const [k, device] of devices.entries()) this.#absolute(at(at(path, "devices"), k), device);
+      const path = pathTo("storage.raid", i);
+      if (!raidLevels.includes(level))
+        this.#error(pathTo(path, "level"), `${JSON.stringify(level)} is not a RAID level`);
+      else if (raidLevelsWithoutSpares.includes(level) && spares !== 0)
+        this.#error(pathTo(path, "level"), "has no spares");
+      for (const [k, device] of devices.entries()) this.#absolute(pathTo(pathTo(path, "devices"), k), device);
     }
-    for (const [i, filesystem] of filesystems.entries()) this.#filesystem(filesystem, at("storage.filesystems", i));
-    for (const [i, file] of files.entries()) this.#file(file, at("storage.files", i));
-    for (const [i, directory] of directories.entries()) this.#directory(directory, at("storage.directories", i));
-    for (const [i, link] of links.entries()) this.#node(link, at("storage.links", i));
+    for (const [i, filesystem] of filesystems.entries()) this.#filesystem(filesystem, pathTo("storage.filesystems", i));
+    for (const [i, file] of files.entries()) this.#file(file, pathTo("storage.files", i));
+    for (const [i, directory] of directories.entries()) this.#directory(directory, pathTo("storage.directories", i));
+    for (const [i, link] of links.entries()) this.#node(link, pathTo("storage.links", i));
     const known = new Set(["root", ...filesystems.map(({ name }) => name ?? "")]);
     for (const [kind, nodes] of [
       ["files", files],
@@ -109,7 +112,7 @@ class Check {
       for (const [i, { filesystem = "" }] of nodes.entries()) {
         if (filesystem !== "" && !known.has(filesystem))
           this.#findings.warning(
-            at(at(`storage.${kind}`, i), "filesystem"),
+            pathTo(pathTo(`storage.${kind}`, i), "filesystem"),
             `${filesystem} is not a file system of this config`,
           );
       }
@@ -118,55 +121,57 @@ class Check {
 
   #disk(disk: Disk2, path: string): void {
     const partitions = disk.partitions ?? [];
-    if (disk.device === undefined) this.#error(at(path, "device"), "must not be empty");
-    else this.#absolute(at(path, "device"), disk.device);
+    if (disk.device === undefined) this.#error(pathTo(path, "device"), "must not be empty");
+    else this.#absolute(pathTo(path, "device"), disk.device);
     const numbers = partitions.flatMap(({ number }) => (number === undefined ? [] : [number]));
-    if (new Set(numbers).size < numbers.length) this.#error(at(path, "partitions"), "have a number twice");
+    if (new Set(numbers).size < numbers.length) this.#error(pathTo(path, "partitions"), "have a number twice");
     const spans = partitions.map(({ start = 0, size = 0 }) => ({ start, size }));
-    if (overlapping(spans, partitions) !== undefined) this.#error(at(path, "partitions"), "overlap");
+    if (partitions.length > mostPartitions)
+      this.#error(pathTo(path, "partitions"), `are ${partitions.length}; a disk has at most ${mostPartitions}`);
+    else if (overlapping(spans, partitions) !== undefined) this.#error(pathTo(path, "partitions"), "overlap");
     if (spans.some(({ start }) => start % 2048 !== 0))
-      this.#error(at(path, "partitions"), "do not start at multiples of 2048 sectors");
+      this.#error(pathTo(path, "partitions"), "do not start at multiples of 2048 sectors");
     for (const [i, { guid = "", label = "", typeGuid = "" }] of partitions.entries()) {
-      const where = at(at(path, "partitions"), i);
-      if (byteLength(label) > 36) this.#error(at(where, "label"), "is longer than 36 bytes");
-      else if (label.includes(":")) this.#findings.warning(at(where, "label"), "contains a colon");
+      const where = pathTo(pathTo(path, "partitions"), i);
+      if (byteLength(label) > 36) this.#error(pathTo(where, "label"), "is longer than 36 bytes");
+      else if (label.includes(":")) this.#findings.warning(pathTo(where, "label"), "contains a colon");
       for (const [name, value] of [
         ["guid", guid],
         ["typeGuid", typeGuid],
       ] as const)
-        if (!guidPattern.test(value)) this.#error(at(where, name), "is not a GUID");
+        if (!guidPattern.test(value)) this.#error(pathTo(where, name), "is not a GUID");
     }
   }
 
   #filesystem({ path: mountPoint, mount }: Filesystem2, path: string): void {
     if (mount === undefined && mountPoint === undefined) this.#error(path, "needs a mount or a path");
-    if (mountPoint !== undefined) this.#absolute(at(path, "path"), mountPoint);
+    if (mountPoint !== undefined) this.#absolute(pathTo(path, "path"), mountPoint);
     if (mount === undefined) return;
-    const where = at(path, "mount");
+    const where = pathTo(path, "mount");
     if (mountPoint !== undefined) this.#error(path, "has both a mount and a path");
     if (mount.create !== undefined) {
-      this.#findings.warning(at(where, "create"), "is deprecated");
+      this.#findings.warning(pathTo(where, "create"), "is deprecated");
       if (mount.wipeFilesystem === true || (mount.options ?? []).length > 0)
-        this.#error(at(where, "create"), "cannot be combined with wipeFilesystem or options");
+        this.#error(pathTo(where, "create"), "cannot be combined with wipeFilesystem or options");
     }
-    this.#absolute(at(where, "device"), mount.device);
+    this.#absolute(pathTo(where, "device"), mount.device);
     const formats = this.#minor === 0 ? ["ext4", "btrfs", "xfs"] : ["ext4", "btrfs", "xfs", "swap", "vfat"];
     if (!formats.includes(mount.format ?? ""))
       this.#error(
-        at(where, "format"),
+        pathTo(where, "format"),
         `${JSON.stringify(mount.format ?? "")} is not a file system of spec 2.${this.#minor}`,
       );
     const limit = labelLimits[mount.format ?? ""];
     if (limit !== undefined && mount.label !== undefined && byteLength(mount.label) > limit)
-      this.#error(at(where, "label"), `is longer than ${limit} bytes`);
+      this.#error(pathTo(where, "label"), `is longer than ${limit} bytes`);
   }
 
   #node(node: Node2, path: string): void {
-    if (node.filesystem === undefined) this.#error(at(path, "filesystem"), "must not be empty", "write root");
-    this.#absolute(at(path, "path"), node.path);
+    if (node.filesystem === undefined) this.#error(pathTo(path, "filesystem"), "must not be empty", "write root");
+    this.#absolute(pathTo(path, "path"), node.path);
     const owner = (value: Owner2 | undefined, name: string) => {
       if (value?.id !== undefined && value.name !== undefined)
-        this.#error(at(path, name), "has both an id and a name", "keep one of them");
+        this.#error(pathTo(path, name), "has both an id and a name", "keep one of them");
     };
     owner(node.user, "user");
     owner(node.group, "group");
@@ -174,7 +179,7 @@ class Check {
 
   #mode(mode: number | undefined, path: string): void {
     if (mode !== undefined && (mode < 0 || mode > 0o7777))
-      this.#error(at(path, "mode"), `${mode} is not a file mode`, "write the octal mode in decimal: 0644 is 420");
+      this.#error(pathTo(path, "mode"), `${mode} is not a file mode`, "write the octal mode in decimal: 0644 is 420");
   }
 
   #file(file: File2, path: string): void {
@@ -184,11 +189,11 @@ class Check {
     const compression = file.contents?.compression;
     if (compression !== undefined && compression !== "gzip")
       this.#error(
-        at(path, "contents.compression"),
+        pathTo(path, "contents.compression"),
         `${JSON.stringify(compression)} is not known`,
         "use gzip, or leave it out",
       );
-    this.#reference(file.contents, at(path, "contents"));
+    this.#reference(file.contents, pathTo(path, "contents"));
   }
 
   #directory(directory: Directory2, path: string): void {
@@ -199,13 +204,13 @@ class Check {
   units({ networkd, systemd }: Ignition2Config): void {
     const contentsOf = (contents: string | undefined, path: string) => {
       const parsed = parseUnit(contents ?? "");
-      if (parsed.verdict === "invalid") this.#error(at(path, "contents"), parsed.reason);
+      if (parsed.verdict === "invalid") this.#error(pathTo(path, "contents"), parsed.reason);
       return parsed;
     };
     for (const [i, unit] of (systemd?.units ?? []).entries()) {
-      const path = at("systemd.units", i);
-      if (!unitSuffixes.includes(extensionOf(unit.name ?? "")))
-        this.#error(at(path, "name"), "must end in the type of a unit");
+      const path = pathTo("systemd.units", i);
+      if (!unitSuffixes.includes(fileExtension(unit.name ?? "")))
+        this.#error(pathTo(path, "name"), "must end in the type of a unit");
       const parsed = contentsOf(unit.contents, path);
       if (
         (unit.enable === true || unit.enabled === true) &&
@@ -214,25 +219,25 @@ class Check {
         !parsed.sections.has("Install")
       ) {
         this.#findings.warning(
-          at(path, "contents"),
+          pathTo(path, "contents"),
           `${unit.name ?? ""} is enabled and has no [Install] section, so enabling it has no effect`,
         );
       }
       for (const [k, dropin] of (unit.dropins ?? []).entries()) {
-        const where = at(at(path, "dropins"), k);
+        const where = pathTo(pathTo(path, "dropins"), k);
         contentsOf(dropin.contents, where);
-        if (extensionOf(dropin.name ?? "") !== ".conf") this.#error(at(where, "name"), "must end in .conf");
+        if (fileExtension(dropin.name ?? "") !== ".conf") this.#error(pathTo(where, "name"), "must end in .conf");
       }
     }
     for (const [i, unit] of (networkd?.units ?? []).entries()) {
-      const path = at("networkd.units", i);
+      const path = pathTo("networkd.units", i);
       contentsOf(unit.contents, path);
-      if (![".link", ".netdev", ".network"].includes(extensionOf(unit.name ?? "")))
-        this.#error(at(path, "name"), "must end in .link, .netdev or .network");
+      if (![".link", ".netdev", ".network"].includes(fileExtension(unit.name ?? "")))
+        this.#error(pathTo(path, "name"), "must end in .link, .netdev or .network");
       for (const [k, dropin] of (unit.dropins ?? []).entries()) {
-        const where = at(at(path, "dropins"), k);
+        const where = pathTo(pathTo(path, "dropins"), k);
         contentsOf(dropin.contents, where);
-        if (extensionOf(dropin.name ?? "") !== ".conf") this.#error(at(where, "name"), "must end in .conf");
+        if (fileExtension(dropin.name ?? "") !== ".conf") this.#error(pathTo(where, "name"), "must end in .conf");
       }
     }
   }

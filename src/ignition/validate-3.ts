@@ -1,8 +1,8 @@
-import { cleanPath, extensionOf, joinPath } from "./clean-path.ts";
+import { cleanPath, fileExtension, joinPath, prefixFinder } from "./clean-path.ts";
 import { parseDataUrl } from "./data-url.ts";
 import { parseUnit } from "./parse-unit.ts";
 import { parseUrl } from "./parse-url.ts";
-import { type Findings, at } from "./problem.ts";
+import { type Findings, pathTo } from "./problem.ts";
 import { type Shape, isRecord } from "./shape.ts";
 import { type Minor3, shapesOf3 } from "./spec-3.ts";
 import type {
@@ -31,7 +31,7 @@ export function validate3(config: IgnitionConfig, minor: Minor3, findings: Findi
   check.ignitionSection(ignition);
   check.storage(storage ?? {}, "storage");
   const units = systemd?.units ?? [];
-  for (const [i, unit] of units.entries()) check.unit(unit, at("systemd.units", i));
+  for (const [i, unit] of units.entries()) check.unit(unit, pathTo("systemd.units", i));
   check.instances(units);
   check.pathsOfUnits(config);
 }
@@ -40,7 +40,7 @@ export function validate3(config: IgnitionConfig, minor: Minor3, findings: Findi
 function noDuplicates(value: unknown, shape: Shape, path: string, findings: Findings): void {
   if (shape.kind === "list") {
     if (Array.isArray(value) && shape.of.kind !== "string")
-      for (const [i, item] of value.entries()) noDuplicates(item, shape.of, at(path, i), findings);
+      for (const [i, item] of value.entries()) noDuplicates(item, shape.of, pathTo(path, i), findings);
     return;
   }
   if (shape.kind !== "struct" || !isRecord(value)) return;
@@ -55,15 +55,19 @@ function noDuplicates(value: unknown, shape: Shape, path: string, findings: Find
       for (const [i, item] of member.entries()) {
         const key = field.merge.keyOf(item);
         if (keys.has(key))
-          findings.error(at(at(path, name), i), `is a second entry for ${JSON.stringify(key)}`, "keep one of them");
+          findings.error(
+            pathTo(pathTo(path, name), i),
+            `is a second entry for ${JSON.stringify(key)}`,
+            "keep one of them",
+          );
         keys.add(key);
       }
     }
-    noDuplicates(member, field, at(path, name), findings);
+    noDuplicates(member, field, pathTo(path, name), findings);
   }
 }
 
-export const isEmpty = (text: string | undefined): boolean => text === undefined || text === "";
+export const isEmptyField = (text: string | undefined): boolean => text === undefined || text === "";
 /** Length in UTF-8 bytes. */
 export const byteLength = (text: string): number => {
   let length = 0;
@@ -186,20 +190,20 @@ class Check {
   ignitionSection(section: IgnitionConfig["ignition"]): void {
     const { config, proxy, security } = section;
     for (const [i, resource] of (config?.merge ?? []).entries()) {
-      const path = at("ignition.config.merge", i);
-      if (this.#minor >= 1 && isEmpty(resource.source)) this.#error(at(path, "source"), "must not be empty");
+      const path = pathTo("ignition.config.merge", i);
+      if (this.#minor >= 1 && isEmptyField(resource.source)) this.#error(pathTo(path, "source"), "must not be empty");
       this.#resource(resource, path);
     }
     this.#resource(config?.replace, "ignition.config.replace");
     for (const [i, resource] of (security?.tls?.certificateAuthorities ?? []).entries()) {
-      const path = at("ignition.security.tls.certificateAuthorities", i);
-      if (isEmpty(resource.source)) this.#error(at(path, "source"), "must not be empty");
+      const path = pathTo("ignition.security.tls.certificateAuthorities", i);
+      if (isEmptyField(resource.source)) this.#error(pathTo(path, "source"), "must not be empty");
       this.#resource(resource, path);
     }
     for (const name of ["httpProxy", "httpsProxy"] as const) {
       const url = proxy?.[name];
       if (url === undefined) continue;
-      const path = at("ignition.proxy", name);
+      const path = pathTo("ignition.proxy", name);
       const parsed = parseUrl(url);
       if (parsed === undefined) this.#error(path, "is not a URL");
       else if (parsed.scheme !== "http" && parsed.scheme !== "https")
@@ -212,101 +216,106 @@ class Check {
     if (resource === undefined) return;
     const { compression, httpHeaders, source, verification } = resource;
     if (compression !== undefined && compression !== "" && compression !== "gzip")
-      this.#error(at(path, "compression"), `${JSON.stringify(compression)} is not known`, "use gzip, or leave it out");
+      this.#error(
+        pathTo(path, "compression"),
+        `${JSON.stringify(compression)} is not known`,
+        "use gzip, or leave it out",
+      );
     const hash = verification?.hash;
     if (hash !== undefined) {
       // Before 3.1 this was not checked for references to configs.
       if (source === undefined && (this.#minor >= 1 || path.startsWith("storage.")))
-        this.#error(at(path, "verification.hash"), "stands without a source");
+        this.#error(pathTo(path, "verification.hash"), "stands without a source");
       this.#error(
-        at(path, "verification.hash"),
+        pathTo(path, "verification.hash"),
         problemOfHash(hash, this.#minor === 0 ? { sha512: 128 } : { sha512: 128, sha256: 64 }),
       );
     }
     if (!soundData.has(resource)) {
-      const problem = isEmpty(source) ? undefined : problemOfUrl(source ?? "", this.#schemes);
-      this.#error(at(path, "source"), problem);
+      const problem = isEmptyField(source) ? undefined : problemOfUrl(source ?? "", this.#schemes);
+      this.#error(pathTo(path, "source"), problem);
       if (problem === undefined && source?.startsWith("data:") === true) soundData.add(resource);
     }
     for (const [i, { name, value }] of (httpHeaders ?? []).entries()) {
-      if (name === "") this.#error(at(at(at(path, "httpHeaders"), i), "name"), "must not be empty");
-      if (value === "") this.#error(at(at(at(path, "httpHeaders"), i), "value"), "must not be empty");
+      if (name === "") this.#error(pathTo(pathTo(pathTo(path, "httpHeaders"), i), "name"), "must not be empty");
+      if (value === "") this.#error(pathTo(pathTo(pathTo(path, "httpHeaders"), i), "value"), "must not be empty");
     }
     if ((httpHeaders ?? []).length > 0) {
-      const scheme = isEmpty(source) ? undefined : parseUrl(source ?? "")?.scheme;
+      const scheme = isEmptyField(source) ? undefined : parseUrl(source ?? "")?.scheme;
       if (scheme !== "http" && scheme !== "https")
-        this.#error(at(path, "httpHeaders"), "go with http and https sources only");
+        this.#error(pathTo(path, "httpHeaders"), "go with http and https sources only");
     }
   }
 
   storage(storage: Storage, path: string): void {
     const { directories = [], disks = [], files = [], filesystems = [], links = [], luks = [], raid = [] } = storage;
-    for (const [i, disk] of disks.entries()) this.#disk(disk, at(`${path}.disks`, i));
-    for (const [i, array] of raid.entries()) this.#raid(array, at(`${path}.raid`, i));
-    for (const [i, volume] of luks.entries()) this.#luks(volume, at(`${path}.luks`, i));
+    for (const [i, disk] of disks.entries()) this.#disk(disk, pathTo(`${path}.disks`, i));
+    for (const [i, array] of raid.entries()) this.#raid(array, pathTo(`${path}.raid`, i));
+    for (const [i, volume] of luks.entries()) this.#luks(volume, pathTo(`${path}.luks`, i));
+    const diskOf = new Map(disks.map((disk) => [disk.device, disk]));
     for (const [i, filesystem] of filesystems.entries()) {
-      const where = at(`${path}.filesystems`, i);
+      const where = pathTo(`${path}.filesystems`, i);
       this.#filesystem(filesystem, where);
-      const disk = disks.findLast(({ device }) => device === filesystem.device);
+      const disk = diskOf.get(filesystem.device);
       if (disk === undefined) continue;
       if ((disk.partitions ?? []).length > 0)
-        this.#findings.warning(at(where, "device"), "the disk's partitions are overwritten by this file system");
+        this.#findings.warning(pathTo(where, "device"), "the disk's partitions are overwritten by this file system");
       else if (filesystem.wipeFilesystem !== true && disk.wipeTable === true)
-        this.#findings.warning(at(where, "device"), "wiping the disk's table wipes this file system too");
+        this.#findings.warning(pathTo(where, "device"), "wiping the disk's table wipes this file system too");
     }
     for (const [i, directory] of directories.entries()) {
-      const where = at(`${path}.directories`, i);
+      const where = pathTo(`${path}.directories`, i);
       this.#node(directory, where);
       this.#mode(directory.mode, where);
     }
     for (const [i, file] of files.entries()) {
-      const where = at(`${path}.files`, i);
+      const where = pathTo(`${path}.files`, i);
       this.#node(file, where);
       this.#mode(file.mode, where);
       if (file.overwrite === true && file.contents?.source === undefined)
         this.#error(
-          at(where, "overwrite"),
+          pathTo(where, "overwrite"),
           "is true, and there is no contents.source to write",
           "give contents.source (data:, for an empty file)",
         );
-      this.#resource(file.contents, at(where, "contents"));
-      for (const [k, resource] of (file.append ?? []).entries()) this.#resource(resource, at(`${where}.append`, k));
+      this.#resource(file.contents, pathTo(where, "contents"));
+      for (const [k, resource] of (file.append ?? []).entries()) this.#resource(resource, pathTo(`${where}.append`, k));
     }
+    const folders = new Set(directories.map((directory) => directory.path));
     for (const [i, link] of links.entries()) {
-      const where = at(`${path}.links`, i);
+      const where = pathTo(`${path}.links`, i);
       this.#node(link, where);
-      if (this.#minor >= 3 && isEmpty(link.target)) {
-        this.#error(at(where, "target"), "must not be empty");
+      if (this.#minor >= 3 && isEmptyField(link.target)) {
+        this.#error(pathTo(where, "target"), "must not be empty");
         continue;
       }
       if (link.hard !== true) continue;
       const target = (link.target ?? "").startsWith("/")
         ? cleanPath(link.target ?? "")
         : joinPath(link.path, link.target ?? "");
-      if (directories.some((directory) => directory.path === target))
-        this.#error(where, "is a hard link to a directory");
+      if (folders.has(target)) this.#error(where, "is a hard link to a directory");
       if (link.user !== undefined || link.group !== undefined)
         this.#findings.warning(where, "is a hard link and has its target's owner");
     }
     // Nothing may be below a link of the same config.
-    const linked = links.map(({ path: target }) => `${target}/`);
-    if (linked.length === 0) return;
+    if (links.length === 0) return;
+    const linkAbove = prefixFinder(links.map(({ path: target }) => `${target}/`));
     for (const [kind, nodes] of [
       ["directories", directories],
       ["files", files],
       ["links", links],
     ] as const) {
       for (const [i, node] of nodes.entries())
-        if (linked.some((prefix) => node.path.startsWith(prefix)))
-          this.#error(at(`${path}.${kind}`, i), "lies below a link of this config");
+        if (linkAbove(node.path) !== undefined)
+          this.#error(pathTo(`${path}.${kind}`, i), "lies below a link of this config");
     }
   }
 
   #node(node: Node, path: string): void {
-    this.#absolute(at(path, "path"), node.path);
+    this.#absolute(pathTo(path, "path"), node.path);
     const owner = (value: Owner | undefined, name: string) => {
-      if (value?.id !== undefined && !isEmpty(value.name))
-        this.#error(at(path, name), "has both an id and a name", "keep one of them");
+      if (value?.id !== undefined && !isEmptyField(value.name))
+        this.#error(pathTo(path, name), "has both an id and a name", "keep one of them");
     };
     owner(node.user, "user");
     owner(node.group, "group");
@@ -315,20 +324,20 @@ class Check {
   #mode(mode: number | undefined, path: string): void {
     if (mode === undefined) return;
     if (mode < 0 || mode > 0o7777)
-      this.#error(at(path, "mode"), `${mode} is not a file mode`, "write the octal mode in decimal: 0644 is 420");
+      this.#error(pathTo(path, "mode"), `${mode} is not a file mode`, "write the octal mode in decimal: 0644 is 420");
     else if ((mode & 0o7000) !== 0)
-      this.#findings.warning(at(path, "mode"), "sets special bits (setuid, setgid or sticky)");
+      this.#findings.warning(pathTo(path, "mode"), "sets special bits (setuid, setgid or sticky)");
   }
 
   #disk(disk: Disk, path: string): void {
     const partitions = disk.partitions ?? [];
-    for (const [i, partition] of partitions.entries()) this.#partition(partition, at(`${path}.partitions`, i));
-    if (disk.device === "") return this.#error(at(path, "device"), "must not be empty");
-    this.#absolute(at(path, "device"), disk.device);
+    for (const [i, partition] of partitions.entries()) this.#partition(partition, pathTo(`${path}.partitions`, i));
+    if (disk.device === "") return this.#error(pathTo(path, "device"), "must not be empty");
+    this.#absolute(pathTo(path, "device"), disk.device);
     const numbers = new Set<number>();
     const labels = new Set<string>();
     for (const [i, { number, label }] of partitions.entries()) {
-      const where = at(`${path}.partitions`, i);
+      const where = pathTo(`${path}.partitions`, i);
       if (number !== undefined && numbers.has(number)) this.#error(where, `is a second partition number ${number}`);
       if (number !== undefined) numbers.add(number);
       if (label !== undefined && labels.has(label)) this.#error(where, `is a second partition labelled ${label}`);
@@ -340,136 +349,142 @@ class Check {
     ) {
       this.#error(`${path}.partitions`, "mix partitions without a number with ones that should not exist");
     }
+    if (partitions.length > mostPartitions)
+      return this.#error(pathTo(path, "partitions"), `are ${partitions.length}; a disk has at most ${mostPartitions}`);
     const overlap = overlapping(
       partitions.map(({ startMiB, sizeMiB }) => ({ start: startMiB, size: sizeMiB })),
       partitions,
     );
-    if (overlap !== undefined) this.#error(at(`${path}.partitions`, overlap), "overlaps another partition");
+    if (overlap !== undefined) this.#error(pathTo(`${path}.partitions`, overlap), "overlaps another partition");
   }
 
   #partition(partition: Partition, path: string): void {
     const { guid, label, number, shouldExist, sizeMiB, startMiB, typeGuid } = partition;
     if (
       shouldExist === false &&
-      (label !== undefined || !isEmpty(typeGuid) || !isEmpty(guid) || startMiB !== undefined || sizeMiB !== undefined)
+      (label !== undefined ||
+        !isEmptyField(typeGuid) ||
+        !isEmptyField(guid) ||
+        startMiB !== undefined ||
+        sizeMiB !== undefined)
     ) {
       this.#error(path, "should not exist and yet has properties");
     }
     if (number === undefined && label === undefined) this.#error(path, "needs a number or a label");
-    if (label !== undefined && byteLength(label) > 36) this.#error(at(path, "label"), "is longer than 36 bytes");
-    else if (label?.includes(":")) this.#error(at(path, "label"), "must not contain a colon");
+    if (label !== undefined && byteLength(label) > 36) this.#error(pathTo(path, "label"), "is longer than 36 bytes");
+    else if (label?.includes(":")) this.#error(pathTo(path, "label"), "must not contain a colon");
     for (const [name, value] of [
       ["guid", guid],
       ["typeGuid", typeGuid],
     ] as const)
-      if (value !== undefined && !guidPattern.test(value)) this.#error(at(path, name), "is not a GUID");
+      if (value !== undefined && !guidPattern.test(value)) this.#error(pathTo(path, name), "is not a GUID");
   }
 
   #filesystem(filesystem: Filesystem, path: string): void {
     const { device, format, label, mountOptions, options, path: mount, uuid, wipeFilesystem } = filesystem;
-    if (!isEmpty(mount)) this.#absolute(at(path, "path"), mount ?? "");
-    this.#absolute(at(path, "device"), device);
-    if (isEmpty(format)) {
+    if (!isEmptyField(mount)) this.#absolute(pathTo(path, "path"), mount ?? "");
+    this.#absolute(pathTo(path, "device"), device);
+    if (isEmptyField(format)) {
       const others =
-        !isEmpty(mount) ||
-        !isEmpty(label) ||
-        !isEmpty(uuid) ||
+        !isEmptyField(mount) ||
+        !isEmptyField(label) ||
+        !isEmptyField(uuid) ||
         wipeFilesystem === true ||
         (mountOptions ?? []).length > 0 ||
         (options ?? []).length > 0;
-      if (others) this.#error(at(path, "format"), "must be given with the other fields");
+      if (others) this.#error(pathTo(path, "format"), "must be given with the other fields");
     } else if (
       !["ext4", "btrfs", "xfs", "swap", "vfat", ...(this.#minor >= 3 ? ["none"] : [])].includes(format ?? "")
     ) {
-      this.#error(at(path, "format"), `${JSON.stringify(format)} is not a file system of spec 3.${this.#minor}`);
+      this.#error(pathTo(path, "format"), `${JSON.stringify(format)} is not a file system of spec 3.${this.#minor}`);
     }
     const limit = labelLimits[format ?? ""];
     if (limit !== undefined && label !== undefined && byteLength(label) > limit)
-      this.#error(at(path, "label"), `is longer than ${limit} bytes`);
+      this.#error(pathTo(path, "label"), `is longer than ${limit} bytes`);
   }
 
   #raid(raid: Raid, path: string): void {
     const { devices = [], level, spares } = raid;
-    if (isEmpty(level)) this.#error(at(path, "level"), "must not be empty");
+    if (isEmptyField(level)) this.#error(pathTo(path, "level"), "must not be empty");
     else if (!raidLevels.includes(level ?? ""))
-      this.#error(at(path, "level"), `${JSON.stringify(level)} is not a RAID level`);
+      this.#error(pathTo(path, "level"), `${JSON.stringify(level)} is not a RAID level`);
     else if (raidLevelsWithoutSpares.includes(level ?? "") && (spares ?? 0) !== 0)
-      this.#error(at(path, "level"), "has no spares");
-    if (devices.length === 0) this.#error(at(path, "devices"), "must not be empty");
-    for (const [i, device] of devices.entries()) this.#absolute(at(`${path}.devices`, i), device);
+      this.#error(pathTo(path, "level"), "has no spares");
+    if (devices.length === 0) this.#error(pathTo(path, "devices"), "must not be empty");
+    for (const [i, device] of devices.entries()) this.#absolute(pathTo(`${path}.devices`, i), device);
   }
 
   #luks(luks: Luks, path: string): void {
     const { cex, clevis, device, keyFile, label, name } = luks;
-    if (name.includes("/")) this.#error(at(path, "name"), "must not contain a slash");
-    if (label !== undefined && byteLength(label) > 47) this.#error(at(path, "label"), "is longer than 47 bytes");
-    this.#absolute(at(path, "device"), device ?? "");
-    this.#clevis(clevis ?? {}, at(path, "clevis"));
-    this.#resource(keyFile, at(path, "keyFile"));
+    if (name.includes("/")) this.#error(pathTo(path, "name"), "must not contain a slash");
+    if (label !== undefined && byteLength(label) > 47) this.#error(pathTo(path, "label"), "is longer than 47 bytes");
+    this.#absolute(pathTo(path, "device"), device ?? "");
+    this.#clevis(clevis ?? {}, pathTo(path, "clevis"));
+    this.#resource(keyFile, pathTo(path, "keyFile"));
     if (cex?.enabled !== true) return;
     const byClevis =
-      !isEmpty(clevis?.custom?.pin) ||
+      !isEmptyField(clevis?.custom?.pin) ||
       (clevis?.tang ?? []).length > 0 ||
       clevis?.tpm2 === true ||
       (clevis?.threshold ?? 0) !== 0;
-    if (byClevis) this.#error(at(path, "cex"), "cannot be combined with clevis");
-    if (!isEmpty(keyFile?.source)) this.#error(at(path, "cex"), "cannot be combined with a key file");
+    if (byClevis) this.#error(pathTo(path, "cex"), "cannot be combined with clevis");
+    if (!isEmptyField(keyFile?.source)) this.#error(pathTo(path, "cex"), "cannot be combined with a key file");
   }
 
   #clevis(clevis: Clevis, path: string): void {
     const { custom, tang = [], threshold, tpm2 } = clevis;
-    const hasCustom = this.#minor === 2 ? custom !== undefined : !isEmpty(custom?.pin);
+    const hasCustom = this.#minor === 2 ? custom !== undefined : !isEmptyField(custom?.pin);
     if (hasCustom && (tang.length > 0 || tpm2 === true || (threshold ?? 0) !== 0))
       this.#error(path, "cannot combine a custom pin with other pins");
     const idle =
-      isEmpty(custom?.pin) && isEmpty(custom?.config) && (this.#minor === 2 || custom?.needsNetwork !== true);
+      isEmptyField(custom?.pin) && isEmptyField(custom?.config) && (this.#minor === 2 || custom?.needsNetwork !== true);
     if (custom !== undefined && !idle) {
       if (!["tpm2", "tang", "sss"].includes(custom.pin ?? ""))
         this.#error(`${path}.custom.pin`, "must be tpm2, tang or sss");
-      if (isEmpty(custom.config)) this.#error(`${path}.custom.config`, "must not be empty");
+      if (isEmptyField(custom.config)) this.#error(`${path}.custom.config`, "must not be empty");
     }
     for (const [i, { advertisement, thumbprint, url }] of tang.entries()) {
-      const where = at(`${path}.tang`, i);
+      const where = pathTo(`${path}.tang`, i);
       const scheme = parseUrl(url ?? "")?.scheme;
-      if (scheme !== "http" && scheme !== "https") this.#error(at(where, "url"), "must be an http or https URL");
-      if (isEmpty(thumbprint)) this.#error(at(where, "thumbprint"), "must not be empty");
-      if (!isEmpty(advertisement) && !isJson(advertisement ?? ""))
-        this.#error(at(where, "advertisement"), "is not JSON");
+      if (scheme !== "http" && scheme !== "https") this.#error(pathTo(where, "url"), "must be an http or https URL");
+      if (isEmptyField(thumbprint)) this.#error(pathTo(where, "thumbprint"), "must not be empty");
+      if (!isEmptyField(advertisement) && !isJson(advertisement ?? ""))
+        this.#error(pathTo(where, "advertisement"), "is not JSON");
     }
   }
 
   unit(unit: Unit, path: string): void {
-    if (!unitSuffixes.includes(extensionOf(unit.name)))
+    if (!unitSuffixes.includes(fileExtension(unit.name)))
       this.#error(
-        at(path, "name"),
+        pathTo(path, "name"),
         `must end in the type of a unit`,
         `end it in ${unitSuffixes.slice(0, 3).join(", ")}, …`,
       );
     const parsed = parseUnit(unit.contents ?? "");
-    if (parsed.verdict === "invalid") this.#error(at(path, "contents"), parsed.reason);
-    else if (unit.enabled === true && !isEmpty(unit.contents) && !parsed.sections.has("Install"))
+    if (parsed.verdict === "invalid") this.#error(pathTo(path, "contents"), parsed.reason);
+    else if (unit.enabled === true && !isEmptyField(unit.contents) && !parsed.sections.has("Install"))
       this.#findings.warning(
-        at(path, "contents"),
+        pathTo(path, "contents"),
         `${unit.name} is enabled and has no [Install] section, so enabling it has no effect`,
       );
     for (const [i, dropin] of (unit.dropins ?? []).entries()) {
-      const where = at(`${path}.dropins`, i);
+      const where = pathTo(`${path}.dropins`, i);
       const contents = parseUnit(dropin.contents ?? "");
-      if (contents.verdict === "invalid") this.#error(at(where, "contents"), contents.reason);
-      if (extensionOf(dropin.name) !== ".conf") this.#error(at(where, "name"), "must end in .conf");
+      if (contents.verdict === "invalid") this.#error(pathTo(where, "contents"), contents.reason);
+      if (fileExtension(dropin.name) !== ".conf") this.#error(pathTo(where, "name"), "must end in .conf");
     }
   }
 
   instances(units: readonly Unit[]): void {
     const byName = new Map(units.map((unit) => [unit.name, unit]));
     for (const [i, unit] of units.entries()) {
-      const template = unit.enabled === true ? /^(.+?)@.+?\.service$/.exec(unit.name)?.[1] : undefined;
+      const template = unit.enabled === true ? templateOf(unit.name) : undefined;
       const contents = template === undefined ? undefined : byName.get(`${template}@.service`)?.contents;
       if (contents === undefined || contents === "") continue;
       const parsed = parseUnit(contents);
       if (parsed.verdict === "parsed" && !parsed.sections.has("Install")) {
         this.#findings.warning(
-          at(at("systemd.units", i), "contents"),
+          pathTo(pathTo("systemd.units", i), "contents"),
           `${template}@.service has no [Install] section, so enabling ${unit.name} has no effect`,
         );
       }
@@ -480,22 +495,29 @@ class Check {
   pathsOfUnits(config: IgnitionConfig): void {
     const taken = new Set<string>();
     for (const unit of config.systemd?.units ?? []) {
-      if (!isEmpty(unit.contents)) taken.add(`/etc/systemd/system/${unit.name}`);
+      if (!isEmptyField(unit.contents)) taken.add(`/etc/systemd/system/${unit.name}`);
       for (const dropin of unit.dropins ?? [])
-        if (!isEmpty(dropin.contents)) taken.add(`/etc/systemd/system/${unit.name}.d/${dropin.name}`);
+        if (!isEmptyField(dropin.contents)) taken.add(`/etc/systemd/system/${unit.name}.d/${dropin.name}`);
     }
     if (taken.size === 0) return;
     for (const kind of ["files", "directories", "links"] as const) {
       for (const [i, { path }] of (config.storage?.[kind] ?? []).entries()) {
         if (taken.has(path))
           this.#error(
-            at(at(`storage.${kind}`, i), "path"),
+            pathTo(pathTo(`storage.${kind}`, i), "path"),
             "is written by a unit of this config too",
             "give it in one place",
           );
       }
     }
   }
+}
+
+/** What stands before the first `@` of a service that has a name behind it, in one pass. */
+function templateOf(name: string): string | undefined {
+  const at = name.indexOf("@", 1);
+  const isInstance = at > 0 && name.endsWith(".service") && name.length - at > "@.service".length;
+  return isInstance && !/[\n\r\u2028\u2029]/.test(name) ? name.slice(0, at) : undefined;
 }
 
 const isJson = (text: string): boolean => {
@@ -506,6 +528,9 @@ const isJson = (text: string): boolean => {
     return false;
   }
 };
+
+/** Each is compared with each. Source: torvalds/linux include/linux/blkdev.h, DISK_MAX_PARTS (master). */
+export const mostPartitions = 256;
 
 /**
  * The index of the first partition that overlaps another. Partitions with a start of 0 or without start or size are

@@ -1,6 +1,6 @@
 import type { JournalLine } from "../api/books/journal-line.ts";
 import type { JournalEntry } from "../api/books/report-table.ts";
-import { type JournalWriter as Writer, type LineNumber, lineOf, numberAfter } from "../core/books/journal.ts";
+import { type WriterIdentity as Writer, type LineNumber, lineOf, numberAfter } from "../core/books/journal.ts";
 import { redactLine } from "../core/text/redact.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
@@ -117,6 +117,10 @@ class LineBuffer implements BufferedJournal {
     } catch (error) {
       this.#options.log.warn({ error, path: line.path, reason: line.reason }, "a journal line could not be written");
     }
+  }
+
+  kept(): Promise<void> {
+    return this.#keep();
   }
 
   async flush(signal: AbortSignal): Promise<void> {
@@ -239,7 +243,7 @@ class LineBuffer implements BufferedJournal {
           throw error;
         }
         memory.isTroubled = false;
-        // Send only what is on disk: otherwise a power cut could give one number to two lines.
+        // Send only persisted lines: otherwise a power cut could give one number to two lines.
         sender?.offer(batch);
       }
     } catch (error) {

@@ -125,7 +125,7 @@ test("two watches of one kind with other selections are two caches, slim where a
   expect(seen.at(-1)).toEqual(["red:", "blue:blue", "0"]);
 });
 
-test("nobody looks before every kind that is watched has been read once", async () => {
+test("no pass runs before every watched kind has been read once", async () => {
   const kernel = new Kernel(10);
   const seen: number[] = [];
   const controller: Controller = {

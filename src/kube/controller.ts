@@ -8,7 +8,7 @@ import { type KubeClient, type Selection, updateObject } from "./kube-client.ts"
 import type { Outcome } from "./outcome.ts";
 import { type Report, createReport } from "./report.ts";
 import { isPassing, retryAfterMs } from "./kube-error.ts";
-import { type Change, WatchCache } from "./watch-cache.ts";
+import { type ObjectChange, WatchCache } from "./watch-cache.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 /**
@@ -19,7 +19,7 @@ export interface Watch<T extends KubeObject = KubeObject> {
   readonly resource: Resource<T>;
   readonly selection?: Selection;
   /** The keys of the reconciled kind that a change affects; absent: the changed object's own key. */
-  readonly concerns?: (change: Change<T>, caches: Caches) => readonly string[];
+  readonly concerns?: (change: ObjectChange<T>, caches: Caches) => readonly string[];
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
   /** What the cache stores of each object. Watches that share a cache must name the same function, or none. */
   readonly keep?: (object: T) => T;
@@ -83,7 +83,7 @@ export class Caches {
     const cache =
       this.#caches.get(idOf(resource, selection)) ?? (selection === undefined ? this.#only(resource) : undefined);
     if (cache === undefined)
-      throw new Error(`bug: nobody watches ${idOf(resource, selection)}, or several watch parts of it`);
+      throw new Error(`bug: no controller watches ${idOf(resource, selection)}, or several watch parts of it`);
     return cache as unknown as WatchCache<T>;
   }
 
@@ -191,13 +191,13 @@ export async function runControllers(
     };
     let outcome: Outcome;
     const began = clock.monotonic();
-    const tell = (how: Outcome["kind"] | "failed") =>
+    const count = (how: Outcome["kind"] | "failed") =>
       options.onReconcile?.({ controller: controller.name, outcome: how, seconds: (clock.monotonic() - began) / 1000 });
     try {
       outcome = await controller.reconcile(key, context);
-      tell(outcome.kind);
+      count(outcome.kind);
     } catch (error) {
-      if (!signal.aborted) tell("failed");
+      if (!signal.aborted) count("failed");
       // An unavailable or busy server says nothing about the object. Show any other failure, but do not let an error
       // while showing it hide the first one.
       if (

@@ -9,7 +9,7 @@ import { KubeError, isConflict } from "./kube-error.ts";
 
 /** When lines are sent to the API server. */
 export interface SendingRules {
-  /** How many milliseconds a line of its own may wait. */
+  /** How many milliseconds a line may wait. */
   readonly patienceMs: (line: JournalLine) => number;
   /** Minimum interval between two appends. */
   readonly gapMs: number;
@@ -62,10 +62,11 @@ export interface JournalWriterOptions {
 }
 
 const retry = { firstMs: 2000, lastMs: 60_000, spread: 0.2 };
-/** Between checks for a journal that does not exist yet: it is created with the MachineConfigNode, or never. */
-const absent = { firstMs: 15_000, lastMs: 300_000, spread: 0.2 };
-/** Between attempts after a persistent refusal, such as a missing permission. */
-const refusedMs = 300_000;
+/**
+ * Between attempts that nothing in this process can help: the journal does not exist yet (it is created with the
+ * MachineConfigNode, or never), or the server refuses, as it does without a permission or while a token is replaced.
+ */
+const hopeless = { firstMs: 15_000, lastMs: 300_000, spread: 0.2 };
 const mostConflicts = 8;
 /**
  * This many waiting lines are sent before they are due, but not sooner than this many milliseconds after the last
@@ -196,7 +197,7 @@ class LineSender implements JournalWriter {
       const result = await this.#append(signal);
       memory.failures = result === "absent" ? memory.failures + 1 : 0;
       if (result === "absent") {
-        waitMs = backedOff(random, memory.failures, absent);
+        waitMs = backedOff(random, memory.failures, hopeless);
         this.#note(
           "absent",
           { journal: name },
@@ -206,7 +207,7 @@ class LineSender implements JournalWriter {
     } catch (error) {
       memory.failures += 1;
       const refused = isLastingRefusal(error);
-      waitMs = refused ? refusedMs : backedOff(random, memory.failures, retry);
+      waitMs = backedOff(random, memory.failures, refused ? hopeless : retry);
       if (!memory.stopped && signal?.aborted !== true)
         this.#note(
           refused ? "refused" : "away",

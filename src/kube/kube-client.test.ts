@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import type { HttpRequest, HttpResponse } from "../ports/http.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { createKubeClient } from "./kube-client.ts";
@@ -15,7 +15,7 @@ const never = (signal: AbortSignal) =>
     signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }),
   );
 
-/** A client whose server answers by `serve`, and when and what it was asked. */
+/** A client whose server answers by `serve`, with a record of the requests and their times. */
 function clientOf(
   serve: (request: HttpRequest, turn: number, signal: AbortSignal) => HttpResponse | Promise<HttpResponse>,
 ) {
@@ -30,7 +30,7 @@ function clientOf(
     random: kernel.random,
     userAgent: "test",
   });
-  async function settle<T>(work: Promise<T>): Promise<{ value: T } | { error: unknown }> {
+  async function outcomeOf<T>(work: Promise<T>): Promise<{ value: T } | { error: unknown }> {
     let outcome: { value: T } | { error: unknown } | undefined;
     work.then(
       (value) => (outcome = { value }),
@@ -39,7 +39,7 @@ function clientOf(
     await kernel.run({ until: () => outcome !== undefined, maxMs: 600_000 });
     return outcome ?? { error: new Error("it did not end") };
   }
-  return { kernel, kube, asked, settle };
+  return { kernel, kube, asked, outcomeOf };
 }
 
 const key = { name: "a", namespace: "default" };
@@ -49,13 +49,13 @@ describe("a busy server", () => {
     { title: "429", status: 429 },
     { title: "503", status: 503 },
   ])("that answers $title and says when to come back is obeyed, never early", async ({ status }) => {
-    const { kube, asked, settle } = clientOf((_, turn) =>
+    const { kube, asked, outcomeOf } = clientOf((_, turn) =>
       turn < 3
         ? answer(status, { reason: "TooManyRequests", message: "later" }, { "retry-after": "2" })
         : answer(201, { metadata: key }),
     );
     expect(
-      await settle(kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: key })),
+      await outcomeOf(kube.create(kubernetes.ConfigMap, { apiVersion: "v1", kind: "ConfigMap", metadata: key })),
     ).toEqual({ value: { metadata: key } });
     expect(asked).toHaveLength(3);
     for (const [index, { at }] of asked.slice(1).entries()) {
@@ -66,26 +66,28 @@ describe("a busy server", () => {
   });
 
   test("is not waited for longer than a request may take; the caller learns how long to leave it alone", async () => {
-    const { kube, asked, settle } = clientOf(() => answer(429, { reason: "TooManyRequests" }, { "retry-after": "60" }));
-    const outcome = await settle(kube.get(kubernetes.ConfigMap, key));
+    const { kube, asked, outcomeOf } = clientOf(() =>
+      answer(429, { reason: "TooManyRequests" }, { "retry-after": "60" }),
+    );
+    const outcome = await outcomeOf(kube.get(kubernetes.ConfigMap, key));
     expect(asked).toHaveLength(1);
     expect(outcome).toMatchObject({ error: { httpStatus: 429, retryAfterMs: 60_000 } });
   });
 
   test("that says nothing of coming back is left to the caller", async () => {
-    const { kube, asked, settle } = clientOf(() => answer(500, { reason: "InternalError" }));
-    expect(await settle(kube.get(kubernetes.ConfigMap, key))).toMatchObject({ error: { httpStatus: 500 } });
+    const { kube, asked, outcomeOf } = clientOf(() => answer(500, { reason: "InternalError" }));
+    expect(await outcomeOf(kube.get(kubernetes.ConfigMap, key))).toMatchObject({ error: { httpStatus: 500 } });
     expect(asked).toHaveLength(1);
   });
 
   test("is something else than a budget that forbids an eviction: that is an answer", async () => {
-    const { kube, asked, settle } = clientOf(() =>
+    const { kube, asked, outcomeOf } = clientOf(() =>
       answer(429, {
         reason: "TooManyRequests",
         details: { retryAfterSeconds: 5, causes: [{ reason: "DisruptionBudget", message: "no" }] },
       }),
     );
-    const outcome = await settle(kube.evict({ apiVersion: "v1", kind: "Pod", metadata: key }));
+    const outcome = await outcomeOf(kube.evict({ apiVersion: "v1", kind: "Pod", metadata: key }));
     expect(asked).toHaveLength(1);
     expect("error" in outcome && isPassing(outcome.error)).toBe(false);
   });
@@ -104,28 +106,48 @@ test.for([
   expect(isPassing(new KubeError(status, {}, "GET /"))).toBe(passing);
 });
 
+describe("the refusal of an admission policy", () => {
+  // As kube-apiserver v1.34.4 words it.
+  const refusal = (httpStatus: number, text: string) => {
+    const message = `machineconfigpools.machineconfiguration.openshift.io "worker" is forbidden: ValidatingAdmissionPolicy 'streams' ${text}`;
+    return new KubeError(httpStatus, { reason: "Invalid", message }, "PATCH /");
+  };
+
+  test.for([422, 403])("is passing while the server does not know the policy's parameters (%i)", (httpStatus) => {
+    const text =
+      "failed to find resource referenced by paramKind: 'machineconfiguration.openshift.io/v1, Kind=OSImageStream'";
+    expect(isPassing(refusal(httpStatus, `denied request: failed to configure policy: ${text}`))).toBe(true);
+    const bound = `with binding 'streams' denied request: failed to configure binding: ${text}`;
+    expect(isPassing(refusal(httpStatus, bound))).toBe(true);
+  });
+
+  test("lasts where the policy judged the object", () => {
+    expect(isPassing(refusal(422, "with binding 'streams' denied request: no such stream"))).toBe(false);
+  });
+});
+
 test("a server that cannot be reached is passing, and a failure of ours is not", async () => {
-  const { kube, settle } = clientOf(() => Promise.reject(new Error("connection refused")));
-  const outcome = await settle(kube.get(kubernetes.ConfigMap, key));
+  const { kube, outcomeOf } = clientOf(() => Promise.reject(new Error("connection refused")));
+  const outcome = await outcomeOf(kube.get(kubernetes.ConfigMap, key));
   expect("error" in outcome && isPassing(outcome.error)).toBe(true);
   expect(isPassing(new Error("bug"))).toBe(false);
 });
 
 test("an answer that is cut short is no answer", async () => {
-  const { kube, settle } = clientOf(() => ({ status: 200, headers: {}, body: '{"metadata":{"na' }));
-  expect(await settle(kube.get(kubernetes.ConfigMap, key))).toMatchObject({
+  const { kube, outcomeOf } = clientOf(() => ({ status: 200, headers: {}, body: '{"metadata":{"na' }));
+  expect(await outcomeOf(kube.get(kubernetes.ConfigMap, key))).toMatchObject({
     error: { code: "MCO_KUBE_REQUEST_FAILED" },
   });
 });
 
-test("a watch whose answer does not begin fails as any request does, and one that has begun may be silent", async () => {
+test("a watch whose response does not start fails like any request; a started one may be idle", async () => {
   const silent = clientOf((_request, _turn, signal) => never(signal));
   const first = (kube: typeof silent.kube, signal: AbortSignal) =>
     kube
       .watch(kubernetes.ConfigMap, {}, { resourceVersion: "1", timeoutSeconds: 600 }, signal)
       [Symbol.asyncIterator]()
       .next();
-  expect(await silent.settle(first(silent.kube, new AbortController().signal))).toMatchObject({
+  expect(await silent.outcomeOf(first(silent.kube, new AbortController().signal))).toMatchObject({
     error: { code: "MCO_KUBE_REQUEST_FAILED" },
   });
   expect(silent.kernel.now).toBe(30_000);
@@ -137,20 +159,55 @@ test("a watch whose answer does not begin fails as any request does, and one tha
       yield `${JSON.stringify({ type: "ADDED", object: { metadata: key } })}\n`;
     })(),
   }));
-  expect(await open.settle(first(open.kube, new AbortController().signal))).toMatchObject({
+  expect(await open.outcomeOf(first(open.kube, new AbortController().signal))).toMatchObject({
     value: { value: { type: "ADDED" } },
   });
 });
 
 test("a list whose next page has been compacted away is asked for once more, in one piece", async () => {
-  const { kube, asked, settle } = clientOf((request, turn) => {
+  const { kube, asked, outcomeOf } = clientOf((request, turn) => {
     if (turn === 1)
       return answer(200, { metadata: { resourceVersion: "5", continue: "c" }, items: [{ metadata: { name: "old" } }] });
     if (request.target.includes("continue=")) return answer(410, { reason: "Expired", message: "too old" });
     return answer(200, { metadata: { resourceVersion: "9" }, items: [{ metadata: { name: "new" } }] });
   });
-  expect(await settle(kube.list(kubernetes.ConfigMap))).toMatchObject({
+  expect(await outcomeOf(kube.list(kubernetes.ConfigMap))).toMatchObject({
     value: { resourceVersion: "9", items: [{ metadata: { name: "new" } }] },
   });
   expect(asked.map(({ target }) => target.includes("limit="))).toEqual([true, true, false]);
+});
+
+test("objects of tenants and nodes that fill whole pages are read in smaller ones [attack-requests-2]", async () => {
+  const large = "x".repeat(1_200_000);
+  const limits: number[] = [];
+  let sent = 0;
+  const { kube, outcomeOf } = clientOf(({ target }) => {
+    const { searchParams } = new URL(target, "http://server");
+    const [limit, from] = [Number(searchParams.get("limit")), Number(searchParams.get("continue") ?? 0)];
+    limits.push(limit);
+    const to = Math.min(600, from + limit);
+    return {
+      status: 200,
+      headers: {},
+      body: (async function* () {
+        yield `{"metadata":{"resourceVersion":"5"${to < 600 ? `,"continue":"${to}"` : ""}},"items":[`;
+        for (let i = from; i < to; i++) {
+          sent += large.length;
+          // Only the first ones are large.
+          yield `${i === from ? "" : ","}{"metadata":{"name":"p${i}"},"data":{"a":"${i < 500 ? large : ""}"}}`;
+        }
+        yield "]}";
+      })(),
+    };
+  });
+  const keep = ({ metadata: { name }, data }: ConfigMap) =>
+    ({ metadata: { name }, kept: data?.["a"]?.length }) as never;
+  const outcome = await outcomeOf(kube.list<ConfigMap>(kubernetes.ConfigMap, {}, { keep }));
+  expect(outcome).toMatchObject({ value: { resourceVersion: "5" } });
+  const { items } = (outcome as unknown as { value: { items: readonly { readonly kept: number }[] } }).value;
+  expect(items.length).toBe(600);
+  expect(items[0]).toEqual({ metadata: { name: "p0" }, kept: large.length });
+  expect(limits[0]).toBe(500);
+  // Pages that were broken off cost no more than those that were read.
+  expect(sent).toBeLessThan(2.5 * 500 * large.length);
 });

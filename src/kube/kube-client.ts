@@ -3,6 +3,7 @@ import type { KubeObject, Resource } from "../api/schema/object.ts";
 import type { Pod } from "../api/foreign/kubernetes.ts";
 import { type Clock, DeadlineExceeded } from "../ports/clock.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../ports/http.ts";
+import { linkedSignal } from "../ports/linked-signal.ts";
 import type { Random } from "../ports/random.ts";
 import { itemPatch } from "./item-patch.ts";
 import {
@@ -73,11 +74,15 @@ export type WarningListener = (warning: string) => void;
 export interface KubeClient {
   /** `undefined` if the object does not exist. */
   get<T extends KubeObject>(resource: Resource<T>, key: ObjectKey, options?: RequestOptions): Promise<T | undefined>;
-  /** Follows `continue` to the end. */
+  /**
+   * Follows `continue` to the end. What clients write into their objects is read in pages of bounded size.
+   *
+   * @param options `keep` transforms each object as soon as its page is read, so that no more than that is in memory.
+   */
   list<T extends KubeObject>(
     resource: Resource<T>,
     selection?: Selection,
-    options?: RequestOptions,
+    options?: RequestOptions & { readonly keep?: (object: T) => T },
   ): Promise<ListResult<T>>;
   /**
    * Events from `resourceVersion` on, bookmarks included. Ends when the server ends it; throws on an ERROR event (410
@@ -139,6 +144,12 @@ const jsonType = "application/json";
 const patchTypes = { json: "application/json-patch+json", merge: "application/merge-patch+json" } as const;
 /** Page size of lists. */
 const pageSize = 500;
+/**
+ * Characters of one page. Objects of tenants and nodes may have 1.5 MiB each, and a page of them could not be read at all:
+ * a larger one is asked for again in smaller pages.
+ */
+const mostPageCharacters = 64 * 1024 * 1024;
+const smallerPages = 8;
 /** How often one request is sent at most. */
 const maxAttempts = 10;
 
@@ -164,12 +175,23 @@ function query(parameters: Readonly<Record<string, string | undefined>>): string
   return parts.length === 0 ? "" : `?${parts.join("&")}`;
 }
 
-async function textOf(body: HttpResponse["body"]): Promise<string> {
-  if (typeof body === "string") return body;
-  if (body instanceof Uint8Array) return new TextDecoder().decode(body);
+/** An answer with more characters than its reader takes. */
+class AnswerTooLong extends Error {
+  override readonly name = "AnswerTooLong";
+}
+
+/** @throws AnswerTooLong and reads no further. */
+async function textOf(body: HttpResponse["body"], most = Number.POSITIVE_INFINITY): Promise<string> {
+  const within = (text: string): string => {
+    if (text.length > most) throw new AnswerTooLong(`the answer has more than ${most} characters`);
+    return text;
+  };
+  if (typeof body === "string") return within(body);
+  if (body instanceof Uint8Array) return within(new TextDecoder().decode(body));
   const decoder = new TextDecoder();
   let text = "";
-  for await (const chunk of body) text += typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true });
+  for await (const chunk of body)
+    text = within(text + (typeof chunk === "string" ? chunk : decoder.decode(chunk, { stream: true })));
   return text + decoder.decode();
 }
 
@@ -238,14 +260,16 @@ class KubeWire {
   /**
    * A server that sends `Retry-After` has not processed the request, so any request can be retried: a few times, within
    * its time limit. All other errors go to the caller, who knows whether the request still matters.
+   *
+   * @param most characters of the answer; beyond, rejects with {@link AnswerTooLong}.
    */
-  async exchange(request: HttpRequest, signal: AbortSignal | undefined): Promise<unknown> {
+  async exchange(request: HttpRequest, signal: AbortSignal | undefined, most?: number): Promise<unknown> {
     const endsAt = this.#options.clock.monotonic() + this.#timeoutMs;
     const deadline = this.#options.clock.deadline(this.#timeoutMs, signal);
     try {
       for (let attempt = 1; ; attempt += 1) {
         try {
-          return await this.#exchangeOnce(request, deadline.signal);
+          return await this.#exchangeOnce(request, deadline.signal, most);
         } catch (error) {
           const wait = retryAfterMs(error);
           if (attempt >= maxAttempts || wait === 0 || !isBusy(error)) throw error;
@@ -255,7 +279,7 @@ class KubeWire {
         }
       }
     } catch (error) {
-      if (error instanceof McoError || signal?.aborted === true) throw error;
+      if (error instanceof McoError || error instanceof AnswerTooLong || signal?.aborted === true) throw error;
       throw new McoError(
         "MCO_KUBE_REQUEST_FAILED",
         { request: `${request.method} ${request.target}` },
@@ -266,9 +290,9 @@ class KubeWire {
     }
   }
 
-  async #exchangeOnce(request: HttpRequest, signal: AbortSignal): Promise<unknown> {
+  async #exchangeOnce(request: HttpRequest, signal: AbortSignal, most?: number): Promise<unknown> {
     const response = await this.#options.transport(request, signal);
-    const text = await textOf(response.body);
+    const text = await textOf(response.body, most);
     this.#report(response.headers);
     if (response.status >= 300) throw refusal(response, text, request);
     if (text === "") return undefined;
@@ -278,17 +302,24 @@ class KubeWire {
       : (JSON.parse(text) as unknown);
   }
 
-  /** The head of the answer has the usual time limit; the stream has none. */
-  async openWatch(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
-    const opening = new AbortController();
+  /**
+   * The head of the answer has the usual time limit; the stream has none. The caller releases the stream when it stops
+   * reading.
+   */
+  async openWatch(
+    request: HttpRequest,
+    signal: AbortSignal,
+  ): Promise<{ readonly response: HttpResponse; readonly release: () => void }> {
+    const opening = linkedSignal(signal);
     const cancel = this.#options.clock.after(this.#timeoutMs, () =>
       opening.abort(new DeadlineExceeded(`not begun within ${this.#timeoutMs} ms`)),
     );
     try {
-      const response = await this.#options.transport(request, AbortSignal.any([signal, opening.signal]));
-      if (response.status < 300) return response;
+      const response = await this.#options.transport(request, opening.signal);
+      if (response.status < 300) return { response, release: opening.release };
       throw refusal(response, await textOf(response.body), request);
     } catch (error) {
+      opening.release();
       if (error instanceof McoError || signal.aborted) throw error;
       throw new McoError("MCO_KUBE_REQUEST_FAILED", { request: `WATCH ${request.target}` }, { cause: error });
     } finally {
@@ -325,10 +356,11 @@ class HttpKubeClient implements KubeClient {
   async list<T extends KubeObject>(
     resource: Resource<T>,
     selection: Selection = {},
-    given?: RequestOptions,
+    { keep = (object: T) => object, ...given }: RequestOptions & { readonly keep?: (object: T) => T } = {},
   ): Promise<ListResult<T>> {
     let items: T[] = [];
-    let limit: string | undefined = String(pageSize);
+    /** `undefined`: all in one piece. */
+    let limit: number | undefined = pageSize;
     let next: string | undefined;
     for (;;) {
       const target =
@@ -336,13 +368,18 @@ class HttpKubeClient implements KubeClient {
         query({
           labelSelector: selection.labelSelector,
           fieldSelector: selection.fieldSelector,
-          limit,
+          limit: limit === undefined ? undefined : String(limit),
           continue: next,
         });
       let page: { items: T[]; metadata: { resourceVersion: string; continue?: string } };
       try {
-        page = await this.#send<typeof page>("GET", target, undefined, given);
+        const most = limit === undefined || limit === 1 ? undefined : mostPageCharacters;
+        page = await this.#send<typeof page>("GET", target, undefined, given, jsonType, most);
       } catch (error) {
+        if (error instanceof AnswerTooLong && limit !== undefined) {
+          limit = Math.max(1, Math.floor(limit / smallerPages));
+          continue;
+        }
         // The resource version expired between two pages: list again without paging.
         if (!isExpired(error) || next === undefined) throw error;
         [items, next, limit] = [[], undefined, undefined];
@@ -352,8 +389,9 @@ class HttpKubeClient implements KubeClient {
         // Some servers omit kind and apiVersion from list items.
         item.apiVersion ??= resource.apiVersion;
         item.kind ??= resource.kind;
-        items.push(item);
+        items.push(keep(item));
       }
+      if (limit !== undefined) limit = Math.min(pageSize, 2 * limit);
       next = page.metadata.continue;
       if (next === undefined || next === "") return { items, resourceVersion: page.metadata.resourceVersion };
     }
@@ -376,11 +414,15 @@ class HttpKubeClient implements KubeClient {
         timeoutSeconds: String(Math.round(from.timeoutSeconds)),
       });
     const request: HttpRequest = { method: "GET", target, headers: this.#wire.headers() };
-    const response = await this.#wire.openWatch(request, signal);
-    for await (const line of linesOf(response.body)) {
-      const event = JSON.parse(line) as WatchEvent<T> | { type: "ERROR"; object: KubeStatus };
-      if (event.type === "ERROR") throw new KubeError(event.object.code ?? 500, event.object, `WATCH ${target}`);
-      yield event;
+    const { response, release } = await this.#wire.openWatch(request, signal);
+    try {
+      for await (const line of linesOf(response.body)) {
+        const event = JSON.parse(line) as WatchEvent<T> | { type: "ERROR"; object: KubeStatus };
+        if (event.type === "ERROR") throw new KubeError(event.object.code ?? 500, event.object, `WATCH ${target}`);
+        yield event;
+      }
+    } finally {
+      release();
     }
   }
 
@@ -466,8 +508,13 @@ class HttpKubeClient implements KubeClient {
   }
 
   async *lines(target: string, signal: AbortSignal): AsyncGenerator<string> {
-    const response = await this.#wire.openWatch({ method: "GET", target, headers: this.#wire.headers() }, signal);
-    yield* linesOf(response.body);
+    const request: HttpRequest = { method: "GET", target, headers: this.#wire.headers() };
+    const { response, release } = await this.#wire.openWatch(request, signal);
+    try {
+      yield* linesOf(response.body);
+    } finally {
+      release();
+    }
   }
 
   request(request: HttpRequest, given?: RequestOptions): Promise<unknown> {
@@ -481,13 +528,14 @@ class HttpKubeClient implements KubeClient {
     return new HttpKubeClient(this.#wire, signal);
   }
 
-  /** The response is believed to have the type of what was asked for. */
+  /** The response is assumed to have the requested type. */
   #send<Answer>(
     method: string,
     target: string,
     body: unknown,
     given: RequestOptions | undefined,
     contentType = jsonType,
+    most?: number,
   ): Promise<Answer> {
     return this.#wire.exchange(
       {
@@ -497,6 +545,7 @@ class HttpKubeClient implements KubeClient {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       },
       given?.signal ?? this.#signal,
+      most,
     ) as Promise<Answer>;
   }
 }

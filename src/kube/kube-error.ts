@@ -72,12 +72,24 @@ export const isBusy = (error: unknown): boolean =>
   error instanceof KubeError && ((error.httpStatus === 429 && !isDisruptionBudget(error)) || error.httpStatus >= 500);
 
 /**
- * The API server is unavailable, busy or temporarily does not accept our credentials, or another writer was faster: a
- * later retry may succeed. This says nothing about the objects, so no condition shows it as their fault.
+ * The server could not read an admission policy's parameters, so it judged nothing. A kube-apiserver answers this for
+ * up to 30 seconds after its start, until it has discovered the custom resources that policies name as their
+ * parameters (k8s.io/apiserver pkg/admission/plugin/policy/validating/dispatcher.go, v0.34). Only the text tells this
+ * from a policy's own decision.
+ */
+const isUnpreparedPolicy = (error: KubeError) =>
+  [403, 422].includes(error.httpStatus) &&
+  /^[^\n]*\bdenied request: failed to configure (policy|binding): /.test(error.status.message ?? "");
+
+/**
+ * The API server is unavailable, busy, not yet prepared or temporarily does not accept our credentials, or another
+ * writer was faster: a later retry may succeed. This says nothing about the objects, so no condition shows it as their
+ * fault.
  */
 export function isPassing(error: unknown): boolean {
   if (!(error instanceof McoError) || error.code !== "MCO_KUBE_REQUEST_FAILED") return false;
-  return !(error instanceof KubeError) || isBusy(error) || [401, 408, 409].includes(error.httpStatus);
+  if (!(error instanceof KubeError)) return true;
+  return isBusy(error) || isUnpreparedPolicy(error) || [401, 408, 409].includes(error.httpStatus);
 }
 
 /** The minimum wait in milliseconds before a retry after `error`; 0 if the server did not request one. */

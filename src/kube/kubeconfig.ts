@@ -1,5 +1,6 @@
-import { parse } from "yaml";
+import { LineCounter } from "yaml";
 import { McoError } from "../api/errors.ts";
+import { kubernetesYaml } from "../core/text/kubernetes-yaml.ts";
 import type { Files } from "../ports/files.ts";
 
 /** Address and credentials of one API server. PEM texts, not paths. */
@@ -33,17 +34,64 @@ interface Kubeconfig {
   contexts?: { name: string; context: { cluster: string; user?: string; namespace?: string } }[];
 }
 
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : undefined);
 
-function fromBase64(value: string): string {
-  return new TextDecoder().decode(Uint8Array.from(atob(value), (character) => character.charCodeAt(0)));
+/** The lists of a kubeconfig: what an entry holds, and which of its fields are texts or booleans. */
+const lists = {
+  contexts: { item: "context", texts: ["namespace", "cluster", "user"], booleans: [] },
+  clusters: {
+    item: "cluster",
+    texts: ["server", "certificate-authority-data", "certificate-authority", "tls-server-name"],
+    booleans: ["insecure-skip-tls-verify"],
+  },
+  users: {
+    item: "user",
+    texts: ["token", "tokenFile", "client-certificate-data", "client-certificate", "client-key-data", "client-key"],
+    booleans: [],
+  },
+} as const;
+
+/**
+ * Which field has a value of another type, also in entries that nothing names: kubectl refuses such a file, and a reader
+ * that dropped a number in place of a text would connect as another user.
+ */
+function problemOfFields(config: Readonly<Record<string, unknown>>): string | undefined {
+  const isA = (value: unknown, type: "string" | "boolean") =>
+    (value ?? undefined) === undefined || typeof value === type;
+  if (!isA(config["current-context"], "string")) return "current-context is no text";
+  for (const [list, { item, texts, booleans }] of Object.entries(lists)) {
+    const entries: unknown = config[list] ?? [];
+    if (!Array.isArray(entries)) return `${list} is no list of objects`;
+    const names = new Set<unknown>();
+    for (const entry of entries as readonly unknown[]) {
+      const held = isRecord(entry) ? (entry[item] ?? {}) : undefined;
+      if (!isRecord(entry) || !isRecord(held)) return `${list} is no list of objects`;
+      if (typeof entry["name"] !== "string") return `a name in ${list} is no text`;
+      if (names.has(entry["name"])) return `${list} has two entries of one name`;
+      names.add(entry["name"]);
+      for (const name of texts) if (!isA(held[name], "string")) return `${name} is no text`;
+      for (const name of booleans) if (!isA(held[name], "boolean")) return `${name} is not true or false`;
+    }
+  }
+  return undefined;
+}
+
+/** `undefined`: it is none. */
+function fromBase64(value: string): string | undefined {
+  const compact = value.replaceAll(/[\r\n]/g, "");
+  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(compact)) return undefined;
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(
+    Uint8Array.from(atob(compact), (character) => character.charCodeAt(0)),
+  );
 }
 
 /**
  * Reads a kubeconfig: certificates and keys inline or as files (relative to the kubeconfig), token, token file, exec
  * plug-in.
  *
- * @throws McoError `MCO_KUBECONFIG_INVALID` and what is missing.
+ * @throws McoError `MCO_KUBECONFIG_INVALID`, which names the missing part.
  */
 export async function readKubeconfig(
   files: Pick<Files, "readText">,
@@ -54,7 +102,10 @@ export async function readKubeconfig(
   if (source === undefined) throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem: "there is no such file" });
   let config: Kubeconfig;
   try {
-    config = (parse(source) ?? {}) as Kubeconfig;
+    const document = kubernetesYaml(source, new LineCounter());
+    const [error] = document.errors;
+    if (error !== undefined) throw error;
+    config = (document.toJS({ maxAliasCount: 100 }) ?? {}) as Kubeconfig;
   } catch (cause) {
     // The parser's message may quote the file, which holds credentials: report the position only.
     const { linePos } = cause as { linePos?: readonly { line: number }[] };
@@ -63,6 +114,10 @@ export async function readKubeconfig(
   const fail = (problem: string): never => {
     throw new McoError("MCO_KUBECONFIG_INVALID", { path, problem });
   };
+  const whole: unknown = config;
+  if (!isRecord(whole)) fail("it is no object");
+  const problem = problemOfFields(config as Readonly<Record<string, unknown>>);
+  if (problem !== undefined) fail(problem);
   const wanted = context ?? config["current-context"] ?? fail("it names no current-context");
   const chosen = config.contexts?.find(({ name }) => name === wanted)?.context ?? fail(`it has no context "${wanted}"`);
   const cluster =
@@ -75,7 +130,7 @@ export async function readKubeconfig(
   const absolute = (file: string) => (file.startsWith("/") ? file : `${folder}/${file}`);
   async function pem(holder: Record<string, unknown>, inline: string, file: string): Promise<string | undefined> {
     const data = text(holder[inline]);
-    if (data !== undefined) return fromBase64(data);
+    if (data !== undefined) return fromBase64(data) ?? fail(`${inline} is not base64`);
     const name = text(holder[file]);
     if (name === undefined) return undefined;
     return (await files.readText(absolute(name))) ?? fail(`${file} names ${name}, which does not exist`);

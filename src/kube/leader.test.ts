@@ -105,7 +105,7 @@ test("an answer that comes late does not prolong a term: what counts is when the
   lateMs = 9000;
   const from = kernel.now;
   await kernel.run({ until: () => history.includes("a ends"), maxMs: 60_000 });
-  // The last renewal that came in time was sent before this; the next is answered too late for it.
+  // The last timely renewal was sent before this time; the answer to the next one arrives too late.
   expect(kernel.now - from).toBeLessThanOrEqual(10_000);
   expect(history).toEqual(["a leads", "a ends"]);
 });

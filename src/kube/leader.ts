@@ -30,9 +30,9 @@ type Attempt = "held" | "lost" | "unknown";
 /**
  * Runs `lead` while this process holds the lease. Aborts its signal when leadership may be lost: another candidate
  * holds the lease, or the lease was not renewed for `renewSeconds`, measured from before the last successful renewal
- * was sent. If `lead` ends for that reason, waits for the lease again. Returns when `signal` aborts or `lead` ends by
- * itself, and then releases the lease at once. Never compares the holder's clock with ours: a lease expires when it has
- * not changed for its own duration.
+ * was sent. If `lead` ends for that reason, waits for the lease again. Returns when `signal` aborts or `lead` ends on
+ * its own, and then releases the lease at once. Never compares the holder's clock with ours: a lease expires when it
+ * has not changed for its own duration.
  */
 export async function whileLeader(
   options: LeaderOptions,
@@ -156,7 +156,7 @@ export async function whileLeader(
         const sentAt = clock.monotonic();
         const result = await attempt(term.signal);
         if (result === "held" && !term.signal.aborted) renewedAt(sentAt);
-        else if (result === "lost") lose("somebody else holds the lease");
+        else if (result === "lost") lose("another process holds the lease");
       }
     })();
     try {

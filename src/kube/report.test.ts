@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Happening } from "../api/books/reports.ts";
+import type { ReportInput } from "../api/books/reports.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { memoryJournal } from "../ports/journal.ts";
 import type { EventNote } from "./event-recorder.ts";
@@ -14,7 +14,7 @@ const build = { ...pool, kind: "MachineOSBuild" };
 const node = { apiVersion: "v1", kind: "Node", metadata: { name: "a" } };
 const rollOut = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-1", level: "boundary" } as const;
 
-function reported(happening: Happening): {
+function reported(input: ReportInput): {
   readonly lines: readonly string[];
   readonly events: readonly (EventNote & { readonly about: string })[];
   readonly logged: readonly string[];
@@ -31,7 +31,7 @@ function reported(happening: Happening): {
     event: ({ kind }: { readonly kind: string }, note: EventNote) => events.push({ ...note, about: kind }),
     flush: () => Promise.resolve(),
   };
-  createReport({ journal, events: recorder, log })(happening);
+  createReport({ journal, events: recorder, log })(input);
   return {
     lines: journal.lines.map((line) => `${line.book} ${line.path} ${line.mark} ${line.reason}`),
     events,
@@ -106,12 +106,12 @@ describe("report", () => {
   });
 
   test("a reason that only one kind of book shows as an Event stays a line in the others", () => {
-    const line = { level: "boundary", mark: "end", reason: "Proven", message: "it kept well" } as const;
-    const inPool = reported({ about: pool, ...rollOut, ...line, path: "Canary" });
-    const inNode = reported({ book: "node/a", chapter: "Update", ...line, path: "PostAction/Proven" });
-    expect(inPool.events.map(({ reason }) => reason)).toEqual(["CanaryPassed"]);
-    expect(inNode.events).toEqual([]);
-    expect(inNode.lines).toEqual(["node/a PostAction/Proven end Proven"]);
+    const line = { level: "boundary", mark: "fail", reason: "WentBack", message: "it has the target before" } as const;
+    const inPool = reported({ about: pool, ...rollOut, ...line, path: "Node/a" });
+    const inNode = reported({ about: node, book: "node/a", chapter: "Update", ...line, path: "Updated" });
+    expect(inNode.events.map(({ reason }) => reason)).toEqual(["WentBack"]);
+    expect(inPool.events).toEqual([]);
+    expect(inPool.lines).toEqual(["pool/worker Node/a fail WentBack"]);
   });
 
   test("a reason that only one section shows as an Event stays a line in the others", () => {
@@ -184,7 +184,7 @@ describe("report", () => {
   test("a reason with an Event does not compile without the object that the Event is about", () => {
     const line = { ...rollOut, path: "Canary", mark: "begin", reason: "Canary", message: "a goes first" } as const;
     // @ts-expect-error -- `about` is missing
-    const happening: Happening = line;
-    expect(reported({ ...happening, about: pool } as Happening).events).toHaveLength(1);
+    const input: ReportInput = line;
+    expect(reported({ ...input, about: pool } as ReportInput).events).toHaveLength(1);
   });
 });

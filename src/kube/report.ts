@@ -1,12 +1,12 @@
-import { type EventForm, type Happening, type ReportedLine, eventForms, notices } from "../api/books/reports.ts";
-import { bookKindOf } from "../api/books/report-table.ts";
+import { type EventForm, type ReportInput, type ReportedLine, eventForms, notices } from "../api/books/reports.ts";
+import { bookKindOf, inTable } from "../api/books/report-table.ts";
 import { redactText } from "../core/text/redact.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { Journal } from "../ports/journal.ts";
 import type { EventRecorder } from "./event-recorder.ts";
 
 /** Reports what happened, once. Never throws and never waits. */
-export type Report = (happening: Happening) => void;
+export type Report = (input: ReportInput) => void;
 
 /**
  * The one place that turns a report into visible effects: a journal line (which also feeds the section metrics), an
@@ -22,17 +22,17 @@ export function createReport({
   readonly events?: EventRecorder;
   readonly log: Logger;
 }): Report {
-  return (happening) => {
-    const { about } = happening;
-    // The journal and the log redact by themselves; Events go to whoever may read the namespace.
-    const message = redactText(happening.message);
-    if ("notice" in happening) {
-      const type = happening.type ?? notices[happening.notice];
-      events?.event(happening.about, { type, reason: happening.notice, message });
-      log[type === "Warning" ? "warn" : "debug"]({ reason: happening.notice, says: message }, "reported");
+  return (input) => {
+    const { about } = input;
+    // The journal and the log redact by themselves; Events are visible to all readers of the namespace.
+    const message = redactText(input.message);
+    if ("notice" in input) {
+      const type = input.type ?? notices[input.notice];
+      events?.event(input.about, { type, reason: input.notice, message });
+      log[type === "Warning" ? "warn" : "debug"]({ reason: input.notice, says: message }, "reported");
       return;
     }
-    const { about: _, isWritten = false, ...line } = happening;
+    const { about: _, isWritten = false, ...line } = input;
     if (!isWritten) journal.line(line);
     const form = eventFormOf(line);
     if (form !== undefined && about !== undefined)
@@ -52,7 +52,7 @@ function eventFormOf({
   path,
   reason,
 }: Pick<ReportedLine, "book" | "chapter" | "path" | "reason">): EventForm | undefined {
-  const form = (eventForms as Readonly<Partial<Record<string, EventForm>>>)[reason];
+  const form = inTable<EventForm>(eventForms, reason);
   if (form === undefined) return undefined;
   const isInBook = form.in === undefined || form.in === bookKindOf(book);
   return isInBook && (form.chapter ?? chapter) === chapter && (form.path ?? path) === path ? form : undefined;

@@ -5,7 +5,7 @@ import { type Random, backedOff } from "../ports/random.ts";
 import type { KubeClient, Selection } from "./kube-client.ts";
 import { isExpired, isNotFound, retryAfterMs } from "./kube-error.ts";
 
-export interface Change<T> {
+export interface ObjectChange<T> {
   readonly key: string;
   /** `undefined`: the object is new to the cache. */
   readonly before: T | undefined;
@@ -39,8 +39,8 @@ const again = { firstMs: 200, lastMs: 10_000, spread: 0.5 };
 /** An attempt that lasted this long resets the wait. */
 const longAttemptMs = 10_000;
 
-/** Wait between requests for an optional kind that the server lacks. */
-const absentMs = 30_000;
+/** Wait between requests for an optional kind that the server lacks: most clusters that lack one never get it. */
+const absent = { firstMs: 30_000, lastMs: 120_000 };
 
 /**
  * All objects of one kind, kept current by one watch: list, then watch with bookmarks. The watch resumes after a
@@ -50,9 +50,10 @@ const absentMs = 30_000;
 export class WatchCache<T extends KubeObject> {
   readonly resource: Resource<T>;
   readonly #options: WatchCacheOptions<T>;
+  readonly #keep: (object: T) => T;
   readonly #objects = new Map<string, T>();
   readonly #indexes = new Map<string, Map<string, Set<string>>>();
-  readonly #listeners = new Set<(change: Change<T>) => void>();
+  readonly #listeners = new Set<(change: ObjectChange<T>) => void>();
   #synced = false;
   #onSynced: () => void = () => undefined;
   /** Resolves when the first list is in. */
@@ -62,6 +63,7 @@ export class WatchCache<T extends KubeObject> {
   constructor(options: WatchCacheOptions<T>) {
     this.resource = options.resource;
     this.#options = options;
+    this.#keep = options.keep ?? withoutManagedFields;
     this.synced = new Promise((resolve) => {
       this.#onSynced = resolve;
     });
@@ -88,7 +90,7 @@ export class WatchCache<T extends KubeObject> {
   }
 
   /** Subscribes to all later changes; called after the cache is updated. Returns the function that unsubscribes. */
-  onChange(listener: (change: Change<T>) => void): () => void {
+  onChange(listener: (change: ObjectChange<T>) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -103,6 +105,7 @@ export class WatchCache<T extends KubeObject> {
     const { clock, random, log } = this.#options;
     let resumeAt: string | undefined;
     let failures = 0;
+    let absentMs = absent.firstMs;
     while (!signal.aborted) {
       const began = clock.monotonic();
       let isHeard = false;
@@ -123,8 +126,10 @@ export class WatchCache<T extends KubeObject> {
         failures = 0;
         this.#replace([]);
         await clock.sleep(absentMs * (1 + random.next()), signal).catch(() => undefined);
+        absentMs = Math.min(2 * absentMs, absent.lastMs);
         continue;
       }
+      absentMs = absent.firstMs;
       if (isHeard || clock.monotonic() - began >= longAttemptMs) failures = 0;
       failures += 1;
       const wait = Math.max(retryAfterMs(failure) * (1 + 0.2 * random.next()), backedOff(random, failures, again));
@@ -140,6 +145,7 @@ export class WatchCache<T extends KubeObject> {
   async #relist(signal: AbortSignal): Promise<string> {
     const { items, resourceVersion } = await this.#options.kube.list(this.resource, this.#options.selection, {
       signal,
+      keep: this.#keep,
     });
     this.#heardAt = this.#options.clock.monotonic();
     this.#replace(items);
@@ -150,7 +156,7 @@ export class WatchCache<T extends KubeObject> {
     const gone = new Set(this.#objects.keys());
     for (const item of items) {
       gone.delete(keyOf(item));
-      this.#put(item);
+      this.#put(item, (kept) => kept);
     }
     for (const key of gone) this.#drop(key);
     if (!this.#synced) {
@@ -183,7 +189,7 @@ export class WatchCache<T extends KubeObject> {
         this.#heardAt = clock.monotonic();
         rearm();
         if (event.type === "DELETED") this.#drop(keyOf(event.object));
-        else if (event.type !== "BOOKMARK") this.#put(event.object);
+        else if (event.type !== "BOOKMARK") this.#put(event.object, this.#keep);
         yield event.object.metadata.resourceVersion ?? resourceVersion;
       }
     } finally {
@@ -192,7 +198,7 @@ export class WatchCache<T extends KubeObject> {
     }
   }
 
-  #put(object: T): void {
+  #put(object: T, keep: (object: T) => T): void {
     const key = keyOf(object);
     const before = this.#objects.get(key);
     if (
@@ -201,11 +207,11 @@ export class WatchCache<T extends KubeObject> {
       before.metadata.uid === object.metadata.uid
     )
       return;
-    const after = (this.#options.keep ?? withoutManagedFields)(object);
+    const after = keep(object);
     this.#unindex(key, before);
     this.#objects.set(key, after);
     this.#index(key, after);
-    this.#tell({ key, before, after });
+    this.#notify({ key, before, after });
   }
 
   #drop(key: string): void {
@@ -213,10 +219,10 @@ export class WatchCache<T extends KubeObject> {
     if (before === undefined) return;
     this.#unindex(key, before);
     this.#objects.delete(key);
-    this.#tell({ key, before, after: undefined });
+    this.#notify({ key, before, after: undefined });
   }
 
-  #tell(change: Change<T>): void {
+  #notify(change: ObjectChange<T>): void {
     for (const listener of this.#listeners) listener(change);
   }
 

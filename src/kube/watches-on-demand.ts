@@ -56,13 +56,13 @@ export class WatchesOnDemand<T extends KubeObject> {
       },
     };
     this.#open.set(id, entry);
-    const tell = () => {
+    const notify = () => {
       if (entry.isSynced && !stopping.signal.aborted) onChange(id);
     };
-    cache.onChange(tell);
+    cache.onChange(notify);
     void cache.synced.then(() => {
       entry.isSynced = true;
-      tell();
+      notify();
     });
     void cache.run(stopping.signal);
   }

@@ -30,6 +30,23 @@ describe("a work queue", () => {
     expect(runs).toEqual([250]);
   });
 
+  test("keys that are always due again keep no other key waiting [work-queue-fair-1]", async () => {
+    const kernel = new Kernel(1);
+    const runs: string[] = [];
+    const { queue } = queueOn(kernel, async (key) => {
+      runs.push(key);
+      if (key !== "other") queue.add(key);
+      await kernel.clock.sleep(150);
+      return {};
+    });
+    for (const key of ["a", "b", "c"]) queue.add(key);
+    await until(kernel, 2000);
+    const before = runs.length;
+    queue.add("other");
+    await until(kernel, 2000);
+    expect(runs.slice(before, before + 6)).toContain("other");
+  });
+
   test("runs a key once more when it was added while it ran, and never twice at once", async () => {
     const kernel = new Kernel(1);
     let running = 0;

@@ -57,7 +57,7 @@ export class WorkQueue {
     return size;
   }
 
-  /** Starts nothing more; current runs go on. */
+  /** Starts no more runs; current runs continue. */
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
@@ -91,6 +91,9 @@ export class WorkQueue {
     for (const [key, entry] of this.#entries) {
       if (this.#running >= this.#options.workers) break;
       if (entry.running || entry.due === undefined || entry.due > now + 0.5) continue;
+      // Behind all others: keys that are always due again must keep no other key waiting.
+      this.#entries.delete(key);
+      this.#entries.set(key, entry);
       entry.due = undefined;
       entry.running = true;
       this.#running += 1;

@@ -1,14 +1,17 @@
 import { annotations, configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
+import { renderedNameForm } from "../core/config/is-rendered.ts";
+import { configServerAddress } from "../core/join/pointer-config.ts";
+import { type PolicyOfUsers, policiesOfUsers } from "../core/pool/config-users.ts";
+import { mostPinsAtOnce } from "../core/pool/pin-slots.ts";
+import { whyRetained } from "../core/pool/retained-configs.ts";
 
 /**
- * Kinds and objects that some policies need; a policy over a kind that is not there, or with parameters that are not,
- * would only stand in the way.
+ * Kinds and objects that some policies need: a policy whose kind or parameters do not exist would only block requests.
  */
 export interface GuardNeeds {
   readonly infrastructure: boolean;
   readonly osImageStreams: boolean;
-  readonly osImageStream: boolean;
   readonly internalReleaseImage: boolean;
 }
 
@@ -19,16 +22,32 @@ interface Guard {
    */
   readonly name: string;
   readonly needs?: keyof GuardNeeds;
+  /** It refuses nothing: clients such as kubectl print its message. */
+  readonly warns?: true;
   readonly rule: {
     readonly apiGroup: string;
     readonly resource: string;
     readonly operations: readonly ("CREATE" | "UPDATE" | "DELETE")[];
     readonly inOwnNamespace?: boolean;
   };
-  readonly params?: { readonly apiVersion: string; readonly kind: string; readonly name: string };
+  /**
+   * Without a name: each object of the kind, if there are any. A named object that does not exist refuses the request,
+   * unless `mayBeAbsent`: then there is nothing to judge by, and the policy is in force from the object's first moment.
+   */
+  readonly params?: {
+    readonly apiVersion: string;
+    readonly kind: string;
+    readonly name?: string;
+    readonly mayBeAbsent?: true;
+  };
   readonly conditions?: Readonly<Record<string, string>>;
   readonly variables?: Readonly<Record<string, string>>;
-  readonly validations: readonly { readonly expression: string; readonly message: string }[];
+  readonly validations: readonly {
+    readonly expression: string;
+    readonly message: string;
+    readonly messageExpression?: string;
+    readonly reason?: "Forbidden";
+  }[];
 }
 
 /**
@@ -63,6 +82,43 @@ const asBefore = (field: string) =>
 const accessIn = (object: string) =>
   `has(${object}.metadata.annotations) && '${annotations.configServerAccess}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotations.configServerAccess}'] : 'required'`;
 
+/** Policies of an earlier release, which said that a kind has no effect. */
+export const retiredPolicies = ["kubeletconfigs-without-effect", "containerruntimeconfigs-without-effect"] as const;
+
+/** How many machines fetch pinned images at the same time, as recorded on an object. */
+const pinsIn = (object: string) =>
+  `has(${object}.metadata.annotations) && '${annotations.pinnedImagesAtOnce}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotations.pinnedImagesAtOnce}'] : '1'`;
+
+/** Where machines reach the config server, as recorded on an object; empty: the cluster knows. */
+const addressIn = (object: string) =>
+  `has(${object}.metadata.annotations) && '${annotations.configServerAddress}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotations.configServerAddress}'] : ''`;
+
+/**
+ * The API server refuses the deletion of a rendered config that an object of this kind names, whether a controller runs
+ * or not. The removal of the kind itself (`kubectl delete -k install`) asks no policy.
+ */
+const keptWhileUsed = ({ name, apiVersion, kind, label, uses }: PolicyOfUsers): Guard => {
+  const ways = Object.keys(uses);
+  const how = ways
+    .slice(0, -1)
+    .reduceRight((otherwise, way) => `variables.${way} ? '${way}' : ${otherwise}`, `'${ways.at(-1) ?? ""}'`);
+  return {
+    name,
+    rule: { apiGroup: group, resource: "machineconfigs", operations: ["DELETE"] },
+    params: { apiVersion, kind },
+    conditions: { "is-rendered": `oldObject.metadata.name.matches('${renderedNameForm.source}')` },
+    variables: uses,
+    validations: [
+      {
+        expression: `!(${ways.map((way) => `variables.${way}`).join(" || ")})`,
+        message: `the config is in use: ${whyRetained}`,
+        messageExpression: `oldObject.metadata.name + ' is in use by ${label} ' + params.metadata.name + ' (' + (${how}) + '): ${whyRetained}; mco explain names its other users'`,
+        reason: "Forbidden",
+      },
+    ],
+  };
+};
+
 const guards: readonly Guard[] = [
   {
     name: "custom-machine-config-pool-selector",
@@ -86,15 +142,18 @@ const guards: readonly Guard[] = [
   },
   {
     name: "machineconfigpool-osimagestream-reference-validation",
-    needs: "osImageStream",
+    needs: "osImageStreams",
     rule: { apiGroup: group, resource: "machineconfigpools", operations: ["CREATE", "UPDATE"] },
-    params: { apiVersion: `${group}/v1`, kind: "OSImageStream", name: "cluster" },
+    params: { apiVersion: `${group}/v1`, kind: "OSImageStream", name: "cluster", mayBeAbsent: true },
     validations: [
       {
+        // A pool whose stream is gone can still be written: its other fields have nothing to do with it.
         expression:
-          "!has(object.spec.osImageStream) || (has(params.status) && has(params.status.availableStreams) && params.status.availableStreams.exists(s, s.name == object.spec.osImageStream.name))",
+          "!has(object.spec.osImageStream) || (oldObject != null && has(oldObject.spec.osImageStream) && oldObject.spec.osImageStream.name == object.spec.osImageStream.name) || (has(params.status) && has(params.status.availableStreams) && params.status.availableStreams.exists(s, s.name == object.spec.osImageStream.name))",
         message:
           "spec.osImageStream.name must be one of the streams in status.availableStreams of OSImageStream/cluster",
+        messageExpression:
+          "'spec.osImageStream.name: OSImageStream/cluster has no stream ' + object.spec.osImageStream.name + (has(params.status) && has(params.status.availableStreams) ? '; it has ' + params.status.availableStreams.map(s, s.name).join(', ') : '; it has none yet')",
       },
     ],
   },
@@ -104,6 +163,10 @@ const guards: readonly Guard[] = [
     variables: {
       access: accessIn("object"),
       accessBefore: `oldObject == null ? 'required' : ${accessIn("oldObject")}`,
+      pins: pinsIn("object"),
+      pinsBefore: `oldObject == null ? '1' : ${pinsIn("oldObject")}`,
+      address: addressIn("object"),
+      addressBefore: `oldObject == null ? '' : ${addressIn("oldObject")}`,
     },
     validations: [
       {
@@ -114,6 +177,25 @@ const guards: readonly Guard[] = [
       {
         expression: "variables.access in ['required', 'insecure'] || variables.access == variables.accessBefore",
         message: `the annotation ${annotations.configServerAccess} is required or insecure`,
+      },
+      {
+        expression: `variables.pins.matches('^([1-9][0-9]{0,2}|${mostPinsAtOnce})$') || variables.pins == variables.pinsBefore`,
+        message: `the annotation ${annotations.pinnedImagesAtOnce} is a number from 1 to ${mostPinsAtOnce}`,
+      },
+      {
+        expression: `variables.address == '' || variables.address.matches(${JSON.stringify(configServerAddress)}) || variables.address == variables.addressBefore`,
+        message: `the annotation ${annotations.configServerAddress} is a name or an IP address, with or without a port, such as mcs.example.com or 192.0.2.1:22623`,
+      },
+    ],
+  },
+  {
+    name: "pinned-image-set-without-pool",
+    warns: true,
+    rule: { apiGroup: group, resource: "pinnedimagesets", operations: ["CREATE", "UPDATE"] },
+    validations: [
+      {
+        expression: "has(object.metadata.labels) && size(object.metadata.labels) > 0",
+        message: `metadata.labels: no pool has a PinnedImageSet without labels, and no machine fetches its images; give it a label that the machineConfigSelector of a pool selects, such as ${labels.role}: worker`,
       },
     ],
   },
@@ -154,11 +236,28 @@ const guards: readonly Guard[] = [
     needs: "internalReleaseImage",
     rule: { apiGroup: group, resource: "internalreleaseimages", operations: ["DELETE"] },
     params: { apiVersion: `${configGroup}/v1`, kind: "ClusterVersion", name: "version" },
+    variables: {
+      // A cluster that is new, or that was installed by tag, runs no bundle that is known by its digest.
+      running:
+        "has(params.status) && has(params.status.desired) && has(params.status.desired.image) && params.status.desired.image.contains('@') ? params.status.desired.image.split('@')[1] : 'unknown'",
+    },
     validations: [
       {
         expression:
-          "!has(oldObject.status) || !has(oldObject.status.releases) || !oldObject.status.releases.exists(r, has(r.image) && r.image.contains('@') && r.image.split('@')[1] == params.status.desired.image.split('@')[1])",
+          "!has(oldObject.status) || !has(oldObject.status.releases) || !oldObject.status.releases.exists(r, has(r.image) && r.image.contains('@') && r.image.split('@')[1] == variables.running)",
         message: "the cluster runs a release of this InternalReleaseImage: go to another release before it is deleted",
+      },
+    ],
+  },
+  {
+    name: "internalreleaseimage-without-effect",
+    warns: true,
+    rule: { apiGroup: group, resource: "internalreleaseimages", operations: ["CREATE", "UPDATE"] },
+    validations: [
+      {
+        expression: "false",
+        message:
+          "an InternalReleaseImage is stored and guarded, but this suite serves no registry on control-plane machines: mirror the release to a registry, and name it in an ImageDigestMirrorSet",
       },
     ],
   },
@@ -186,13 +285,20 @@ const guards: readonly Guard[] = [
       },
     ],
   },
+  ...policiesOfUsers.map(keptWhileUsed),
 ];
+
+const referenceTo = ({ name, mayBeAbsent }: NonNullable<Guard["params"]>) => ({
+  ...(name === undefined ? { selector: {} } : { name }),
+  parameterNotFoundAction: name === undefined || mayBeAbsent === true ? "Allow" : "Deny",
+});
 
 /** Names of all policies and of their bindings. */
 export const guardNames: readonly string[] = guards.flatMap(({ name }) => [name, `${name}-binding`]);
 
 /**
- * Policies that keep people from what would break a cluster, and their bindings: those of which everything is there.
+ * Policies that prevent changes that would break a cluster, and their bindings: only those whose kinds and parameters
+ * exist.
  */
 export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
   const apiVersion = "admissionregistration.k8s.io/v1";
@@ -200,13 +306,13 @@ export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
     Object.entries(given ?? {}).map(([name, expression]) => ({ name, expression }));
   const manifests = guards
     .filter(({ needs }) => needs === undefined || has[needs])
-    .flatMap(({ name, rule, params, conditions, variables, validations }) => [
+    .flatMap(({ name, warns, rule, params, conditions, variables, validations }) => [
       {
         apiVersion,
         kind: "ValidatingAdmissionPolicy",
         metadata: { name },
         spec: {
-          failurePolicy: "Fail",
+          failurePolicy: warns === true ? "Ignore" : "Fail",
           ...(params === undefined ? {} : { paramKind: { apiVersion: params.apiVersion, kind: params.kind } }),
           matchConstraints: {
             ...(rule.inOwnNamespace === true
@@ -232,8 +338,8 @@ export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
         metadata: { name: `${name}-binding` },
         spec: {
           policyName: name,
-          validationActions: ["Deny"],
-          ...(params === undefined ? {} : { paramRef: { name: params.name, parameterNotFoundAction: "Deny" } }),
+          validationActions: [warns === true ? "Warn" : "Deny"],
+          ...(params === undefined ? {} : { paramRef: referenceTo(params) }),
         },
       },
     ]);

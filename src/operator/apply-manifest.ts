@@ -5,7 +5,7 @@ import { ours } from "./cluster-sources.ts";
 import { type TaskContext, managersInConflict } from "./operator-task.ts";
 
 const owner = fieldManagers.operator;
-/** What is not watched is applied again after this time, in case it was changed. */
+/** An object that is not watched is applied again after this time, in case it was changed. */
 export const reapplyMs = 10 * 60_000;
 /** Cluster-scoped objects that outlive the operator. */
 const stays: ReadonlySet<string> = new Set(["CustomResourceDefinition", "ControllerConfig"]);
@@ -21,9 +21,9 @@ const isOfReference = (error: unknown): boolean =>
   managersInConflict(error).every((manager) => managersOfReference.has(manager));
 
 /**
- * Applies what is not as it was last applied.
+ * Applies a manifest unless the object still has the content that was applied last.
  *
- * @param watched The kind is watched: the manifest is applied again as soon as its object is gone.
+ * @param watched The kind is watched: the manifest is applied again as soon as its object is deleted.
  */
 export async function applyManifest(
   resource: Resource,
@@ -34,7 +34,7 @@ export async function applyManifest(
   const { caches, clock, kube, log, memory, signal } = context;
   // Kinds and settings stay: they hold what administrators wrote.
   const manifest = resource.namespaced || stays.has(resource.kind) ? given : belonging(given, context);
-  const id = `${resource.kind}/${keyOf(manifest)}`;
+  const id = idOf(resource.kind, keyOf(manifest));
   const text = JSON.stringify(manifest);
   const before = memory.applied.get(id);
   const gone =
@@ -43,13 +43,19 @@ export async function applyManifest(
   try {
     await kube.apply(resource, manifest, { owner, signal });
   } catch (error) {
-    // On a cluster that the reference's operator set up, what has its names is taken over from it alone.
+    // On a cluster that the reference's operator set up, objects with its names are taken over from that operator only.
     if (!isOfReference(error)) throw error;
     await kube.apply(resource, manifest, { owner, force: true, signal });
     log.info({ object: id }, "taken over from the reference's operator");
   }
   memory.applied.set(id, { text, at: clock.monotonic() });
 }
+
+/** Whether this process has applied a manifest, in whichever version. */
+export const isApplied = (manifest: KubeObject, { memory }: Pick<TaskContext, "memory">): boolean =>
+  memory.applied.has(idOf(manifest.kind, keyOf(manifest)));
+
+const idOf = (kind: string, key: string) => `${kind}/${key}`;
 
 /** Applies manifests of several kinds, in their order; a kind that is not among `kinds` is left out. */
 export async function applyAll(
@@ -65,10 +71,10 @@ export async function applyAll(
 
 /** The next pass applies a manifest again, even if it was applied before. */
 export function forgetApplied(kind: string, key: string, { memory }: TaskContext): void {
-  memory.applied.delete(`${kind}/${key}`);
+  memory.applied.delete(idOf(kind, key));
 }
 
-/** What lies outside of the namespace goes with it all the same. */
+/** The namespace owns objects outside of it, so that they are deleted with it. */
 function belonging(manifest: KubeObject, { caches }: TaskContext): KubeObject {
   const uid = caches.of(kubernetes.Namespace).get(namespace)?.metadata.uid;
   if (uid === undefined) return manifest;

@@ -3,6 +3,7 @@ import { type ConfigMap, type CustomResourceDefinition, type Secret, kubernetes 
 import { configGroup, joinNamespace, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
+import { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
 import {
   type ClusterSources,
@@ -25,7 +26,7 @@ const sources: Readonly<Record<SourceKind, Resource>> = {
   Image: openshift.Image,
 };
 
-/** What lies in the suite's own namespace. */
+/** The objects in the suite's own namespace. */
 export const ours = { namespace } as const;
 const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kube-dns" } as const;
 const pullSecret = { namespace: "openshift-config", fieldSelector: "metadata.name=pull-secret" } as const;
@@ -62,7 +63,9 @@ const keepMap = (map: ConfigMap): ConfigMap => {
   return { apiVersion: map.apiVersion, kind: map.kind, metadata: { name, namespace: where, uid, resourceVersion } };
 };
 
-/** Of definitions the cache holds only what identifies their owner: the schemas of a whole cluster are large. */
+/**
+ * The cache holds only the parts of definitions that identify their owner: the schemas of a whole cluster are large.
+ */
 const keepDefinition = ({
   apiVersion,
   kind,
@@ -75,7 +78,7 @@ const keepName = ({
   metadata: { name, uid = "", resourceVersion = "" },
 }: KubeObject): KubeObject => ({ apiVersion, kind, metadata: { name, uid, resourceVersion } });
 
-/** What ControllerConfig is made from, beside what the operator watches anyway. */
+/** Inputs of ControllerConfig, in addition to the objects that the operator watches anyway. */
 export function sourceWatches(everything: () => readonly string[]): readonly Watch[] {
   return [
     watching({
@@ -87,8 +90,8 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
       watching({ resource, optional: true, concerns: everything }),
     ),
     // Of these only what there is counts, and of these few.
-    ...[openshift.OSImageStream, openshift.InternalReleaseImage, openshift.ClusterVersion].map((resource) =>
-      watching({
+    ...[OSImageStream, openshift.InternalReleaseImage, openshift.ClusterVersion].map((resource) =>
+      watching<KubeObject>({
         resource,
         optional: true,
         keep: keepName,
@@ -164,7 +167,7 @@ export async function observeSources(
   };
 }
 
-/** How the cluster wants TLS spoken; `undefined` where it does not say. */
+/** The TLS settings of the cluster; `undefined` if it has none. */
 export async function observeTlsProfile(context: Context): Promise<TlsSecurityProfile | undefined> {
   const { caches, kube } = context;
   const { plural, group } = openshift.APIServer;
@@ -191,13 +194,10 @@ export const observeServerProof = ({ caches }: Context): string | undefined =>
 export function observeGuardNeeds({ caches }: Context): GuardNeeds {
   const infrastructure = caches.of(openshift.Infrastructure).get(one) !== undefined;
   const osImageStreams =
-    caches
-      .of(kubernetes.CustomResourceDefinition)
-      .get(`${openshift.OSImageStream.plural}.${openshift.OSImageStream.group}`) !== undefined;
+    caches.of(kubernetes.CustomResourceDefinition).get(`${OSImageStream.plural}.${OSImageStream.group}`) !== undefined;
   return {
     infrastructure,
     osImageStreams,
-    osImageStream: caches.of(openshift.OSImageStream).get(one) !== undefined,
     internalReleaseImage:
       caches.of(openshift.InternalReleaseImage).size > 0 &&
       caches.of(openshift.ClusterVersion).get("version") !== undefined,

@@ -6,7 +6,7 @@ import type { ManifestInputs } from "./manifests.ts";
 import { logLevelOf, settingsIn } from "./operator-options.ts";
 import type { TaskContext } from "./operator-task.ts";
 
-/** What the manifests of components are made from. @param certificateHash empty where the component serves nothing. */
+/** The inputs of the components' manifests. @param certificateHash empty if the component serves nothing. */
 export function manifestInputs(context: TaskContext, certificateHash = ""): ManifestInputs {
   const { version, image, builderImage } = context.options;
   return {

@@ -61,8 +61,8 @@ function believes(bundle: readonly X509Certificate[], served: X509Certificate, h
 }
 
 /**
- * An operator whose date a test moves, once it has made its first certificates; `after(days)` moves it and waits until
- * the operator has looked.
+ * An operator that has made its first certificates and whose date a test moves; `after(days)` moves the date and waits
+ * for the operator's next pass.
  */
 async function start(prepare?: (kube: KubeClient) => Promise<unknown>) {
   const clock = movableClock();
@@ -121,7 +121,7 @@ describe("the certificates of the config server", () => {
     expect(believes(bundleIn(bundle), served, ["127.9.9.11"])).toBe(false);
     expect(served.checkPrivateKey(createPrivateKey(textOf(serving, "tls.key")))).toBe(true);
     expect([authority?.type, serving?.type]).toEqual(["kubernetes.io/tls", "kubernetes.io/tls"]);
-    // The key that signs leaves its Secret nowhere.
+    // The signing key never leaves its Secret.
     expect(JSON.stringify(bundle)).not.toContain("PRIVATE KEY");
   });
 
@@ -176,17 +176,17 @@ describe("the certificates of the config server", () => {
     expect(believes([old], certificateIn(prepared.serving), hosts)).toBe(true);
     expect((await after(540)).versions[0]).toBe(prepared.versions[0]);
 
-    // Three quarters: it signs, and who knows only the old one is told that it is believed on.
+    // Three quarters: the new authority signs, and clients that know only the old one still trust it.
     const switched = await after(549);
     expect(certificateIn(switched.authority).fingerprint256).toBe(next.fingerprint256);
     expect(switched.authority?.data).not.toHaveProperty("next.crt");
     expect(switched.authority?.data).not.toHaveProperty("next.key");
     expect(prints(bundleIn(switched.bundle))).toEqual([next.fingerprint256, old.fingerprint256]);
     expect(believes([next], certificateIn(switched.serving), hosts)).toBe(true);
-    // Who got the bundle in the quarter before has believed it all along.
+    // Clients that got the bundle in the quarter before have trusted the new authority all along.
     expect(believes(bundleIn(prepared.bundle), certificateIn(switched.serving), hosts)).toBe(true);
 
-    // The old one ends: nobody is told of it any more.
+    // The old authority expires: the bundle no longer contains it.
     const over = await after(731);
     expect(prints(bundleIn(over.bundle))).not.toContain(old.fingerprint256);
     expect(over.authority?.data).not.toHaveProperty("retired.crt");
@@ -199,15 +199,15 @@ describe("the certificates of the config server", () => {
     ).toEqual(
       [
         "half of its time was over",
-        "next is made known",
+        "signs next is published",
         "half of its time was over",
         "signs now",
-        "next is made known",
+        "signs next is published",
       ].map((why) => expect.stringContaining(why)),
     );
   }, 60_000);
 
-  test("go on after years in which nobody looked", async () => {
+  test("continue after years without a pass", async () => {
     const { after, look } = await start();
     const first = await look();
     const late = await after(900);
@@ -275,7 +275,7 @@ describe("the certificates of the config server", () => {
     expect(prints(bundleIn((await after(1001)).bundle))).not.toContain(theirs.fingerprint256);
   });
 
-  test("what is lost is made again, and a bundle that somebody removed as well", async () => {
+  test("lost certificates and a removed bundle are created again", async () => {
     const { kube, look } = await start();
     const before = await look();
     await kube.delete(kubernetes.ConfigMap, authoritySecret);
@@ -342,7 +342,11 @@ describe("an operator that has not heard of its own writes", () => {
         report: createReport(ports),
         signal: signal.signal,
       };
-      await keepConfigServerCertificates(["127.9.9.10"], keep, context);
+      await keepConfigServerCertificates(
+        { hosts: ["127.9.9.10"], servers: ["https://127.9.9.10:22623"] },
+        keep,
+        context,
+      );
       return writes.splice(0);
     };
     return { look, hear: async () => void (known = await caches()), kube };
@@ -367,7 +371,7 @@ describe("an operator that has not heard of its own writes", () => {
     expect(await look(549)).toEqual([]);
     expect((await kube.get(kubernetes.Secret, authoritySecret))?.data?.["tls.crt"]).toBe(next);
     await hear();
-    // Both have ended: what is known says that there is none, and so it is.
+    // Both have expired: the ConfigMap states that there is none.
     expect(await look(2000)).toEqual(everything);
     expect(await look(2000)).toEqual([]);
   });

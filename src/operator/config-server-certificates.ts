@@ -1,7 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
-import { namespace, objects } from "../api/names.ts";
+import { configServersKey, namespace, objects } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
 import {
   type AuthorityStep,
@@ -20,7 +20,7 @@ type Keep = (resource: Resource, manifest: KubeObject) => Promise<void>;
 
 const authorityName = "machine-config-server-ca";
 const bundleKey = "ca-bundle.crt";
-/** Keys of the authority's Secret, beside those of what signs now. */
+/** Keys of the authority's Secret, in addition to those of the signing authority. */
 const keys = { nextCertificate: "next.crt", nextKey: "next.key", retired: "retired.crt" } as const;
 const hostsAnnotation = "machineconfiguration.openshift.io/certificate-hosts";
 const issuerAnnotation = "machineconfiguration.openshift.io/certificate-issuer";
@@ -71,15 +71,15 @@ function heldIn(secret: Secret | undefined): Held {
 }
 
 /**
- * Keeps what the config server proves itself with: an authority of its own, whose successor is known to everybody long
- * before it signs, and a certificate for all names and addresses that machines reach the server by. Both are replaced
- * by themselves.
+ * Maintains the config server's certificates: its own authority, whose successor is published long before it signs, and
+ * a serving certificate for all names and addresses by which machines reach the server. Both are replaced
+ * automatically.
  *
- * @param hosts names and addresses.
- * @returns what has changed, for people; `undefined` while there is nothing to vouch for.
+ * @param hosts names and addresses. @param servers URLs, for the daemons of machines that are in service.
+ * @returns the change, for people; `undefined` while there are no hosts to certify.
  */
 export async function keepConfigServerCertificates(
-  hosts: readonly string[],
+  { hosts, servers }: { readonly hosts: readonly string[]; readonly servers: readonly string[] },
   keep: Keep,
   context: Context,
 ): Promise<{ readonly rotated: string | undefined } | undefined> {
@@ -129,23 +129,24 @@ export async function keepConfigServerCertificates(
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata: { name: objects.configServerCa, namespace },
-    data: { [bundleKey]: bundleOf([after.current.certificate, after.next?.certificate, after.retired], now) },
+    data: {
+      [bundleKey]: bundleOf([after.current.certificate, after.next?.certificate, after.retired], now),
+      [configServersKey]: servers.join("\n"),
+    },
   } as KubeObject);
   const issued = await keepServing(after.current, hosts, keep, context);
-  return { rotated: told(step, before, issued) };
+  return { rotated: describeRotation(step, before, issued) };
 }
 
-/** What has changed, for people; `undefined`: nothing, or there was nothing before. */
-function told(step: AuthorityStep, before: Held, issued: string | undefined): string | undefined {
+/** The change, for people; `undefined`: none, or the first authority. */
+function describeRotation(step: AuthorityStep, before: Held, issued: string | undefined): string | undefined {
   switch (step) {
     case "make":
-      return before.current === undefined
-        ? undefined
-        : "another authority took the place of one that could not sign any more";
+      return before.current === undefined ? undefined : "a new authority replaced one that could no longer sign";
     case "prepare":
-      return "the authority that signs next is made known";
+      return "the authority that signs next is published";
     case "switch":
-      return "the authority that was made known signs now";
+      return "the published authority signs now";
     case "keep":
       return issued === undefined ? undefined : `another certificate was made, since ${issued}`;
   }

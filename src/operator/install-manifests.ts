@@ -5,8 +5,8 @@ import { memoryLimits, nodeName, onControlPlane, podName } from "./manifests.ts"
 import { suiteRights } from "./rights.ts";
 
 /**
- * What an administrator gives a cluster: the suite's namespaces, the accounts and rights of all components, which the
- * operator cannot write, and the operator's Deployment. Everything else the operator makes itself.
+ * What an administrator applies to a cluster: the suite's namespaces, the accounts and rights of all components, which
+ * the operator cannot write, and the operator's Deployment. The operator creates everything else.
  */
 export function installManifests(options: {
   readonly image: string;

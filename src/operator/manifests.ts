@@ -1,5 +1,5 @@
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
-import type { KubeObject } from "../api/schema/object.ts";
+import { type KubeObject, longestObjectName } from "../api/schema/object.ts";
 import {
   annotations,
   configGroup,
@@ -7,6 +7,7 @@ import {
   joinNamespace,
   journals,
   labels,
+  machineTokens,
   namespace,
   objects,
   operatorGroup,
@@ -73,10 +74,9 @@ export const nodeName = field("NODE_NAME", "spec.nodeName");
 const podIp = field("POD_IP", "status.podIP");
 const hostIp = field("HOST_IP", "status.hostIP");
 /**
- * Memory beyond which a process is ended: several times what docs/benchmarks.md measures, since a process with a limit
- * that it reaches in its normal work would never get through it. Those that keep the whole cluster in memory grow with
- * its machines; the config server with the clients that it serves at once; the daemon with the configuration and the
- * image layers that it unpacks.
+ * Memory limits: several times what docs/benchmarks.md measures, since a process that reaches its limit in normal work
+ * would never finish it. Processes that keep the whole cluster in memory grow with its machines; the config server with
+ * the clients that it serves at once; the daemon with the configuration and the image layers that it unpacks.
  */
 export const memoryLimits = { ofWholeCluster: "2Gi", configServer: "1Gi", daemon: "1Gi" } as const;
 /** Where a daemon serves metrics and readiness, on its machine's loopback. */
@@ -89,10 +89,14 @@ const ownNode = "request.userInfo.extra['authentication.kubernetes.io/node-name'
 const isAboutOwnNode = (event: string) =>
   `has(${event}.involvedObject.kind) && ${event}.involvedObject.kind in ['Node', '${MachineConfigNode.kind}'] && has(${event}.involvedObject.name) && ${event}.involvedObject.name == ${ownNode} && !has(${event}.related)`;
 
+/** The record of the configurations that the controller gave a machine. */
+const givenIn = (object: string) =>
+  `(has(${object}.metadata.annotations) && '${annotations.givenConfigs}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${annotations.givenConfigs}'] : '')`;
+
 /**
  * The own-node policy. It binds every daemon to its own machine: with its account, the node-name claim of the token must
- * name the Node, MachineConfigNode or journal that is written, or that an Event is about, and of a Node only this
- * suite's annotations may change.
+ * name the Node, MachineConfigNode or journal that is written, or that an Event is about, and of a Node only annotations
+ * may change.
  */
 export function gate(): readonly KubeObject[] {
   const name = made.gate;
@@ -133,7 +137,19 @@ export function gate(): readonly KubeObject[] {
             message: "a daemon writes Events about its own Node and MachineConfigNode, and about nothing else",
             reason: "Forbidden",
           },
-          ...["spec", "metadata.labels", "metadata.finalizers"].map((field) => ({
+          {
+            expression: `request.resource.resource != 'machineconfignodes' || (oldObject != null && object.spec == oldObject.spec && ${givenIn("object")} == ${givenIn("oldObject")})`,
+            message: `a daemon writes what its machine reports, not the spec of its MachineConfigNode and not the annotation ${annotations.givenConfigs}, which say what it may read`,
+            reason: "Forbidden",
+          },
+          // An owner that is gone has the garbage collector delete the object, and a finalizer keeps it: a Node that is
+          // made again has no taints and labels that its kubelet may not set, and its MachineConfigNode no record.
+          ...["metadata.ownerReferences", "metadata.finalizers"].map((field) => ({
+            expression: `!(request.resource.resource in ['nodes', 'machineconfignodes']) || oldObject == null || (has(object.${field}) == has(oldObject.${field}) && (!has(object.${field}) || object.${field} == oldObject.${field}))`,
+            message: `a daemon writes what its machine reports, not the ${field} of its Node and MachineConfigNode`,
+            reason: "Forbidden",
+          })),
+          ...["spec", "metadata.labels"].map((field) => ({
             expression: `request.resource.resource != 'nodes' || (has(object.${field}) == has(oldObject.${field}) && (!has(object.${field}) || object.${field} == oldObject.${field}))`,
             message: `a daemon writes annotations of its node, not its ${field}`,
             reason: "Forbidden",
@@ -179,7 +195,7 @@ function deployment({
     metadata: { name, namespace, labels: selector, annotations: { [annotations.releaseImageVersion]: inputs.version } },
     spec: {
       replicas,
-      // Two at once would only wait for each other's lease.
+      // A second process would only wait for the lease of the first.
       strategy: { type: "Recreate" },
       selector: { matchLabels: selector },
       template: {
@@ -213,7 +229,7 @@ export interface AdmissionClients {
   readonly names: readonly string[];
 }
 
-/** @param clients `undefined`: anybody may ask, and gets a verdict without a plan. */
+/** @param clients `undefined`: every client may send a review, and gets a verdict without a plan. */
 export function controllerDeployment(inputs: ManifestInputs, clients?: AdmissionClients): KubeObject {
   const folders = {
     tls: "/etc/machine-config-admission",
@@ -282,12 +298,26 @@ export function stateDeployment(inputs: ManifestInputs, replicas: 0 | 1): KubeOb
 /** Port on which the builder reports readiness. */
 export const builderStatusPort = 9445;
 
-/** The process that has images built; there while some pool boots them. */
+/** Where the builder serves its metrics. */
+export const builderMetrics = { port: 9446, secret: "machine-os-builder-tls" } as const;
+const builderTlsFolder = "/etc/machine-os-builder";
+
+/** The process that has images built; there while some pool boots them. It serves no metrics without a certificate. */
 export function builderDeployment(inputs: ManifestInputs): KubeObject {
+  const hasCertificate = inputs.certificateHash !== "";
+  const metrics = ["--metrics-address", "$(POD_IP)", "--metrics-port", String(builderMetrics.port)];
   return deployment({
     name: objects.osBuilder,
     inputs,
+    annotations: { "machineconfiguration.openshift.io/metrics-certificate": inputs.certificateHash },
+    ...(hasCertificate ? { volumes: [{ name: "metrics", secret: { secretName: builderMetrics.secret } }] } : {}),
     container: {
+      ...(hasCertificate
+        ? {
+            ports: [{ name: "metrics", containerPort: builderMetrics.port }],
+            volumeMounts: [{ name: "metrics", mountPath: builderTlsFolder, readOnly: true }],
+          }
+        : {}),
       image: inputs.builderImage,
       args: [
         "os-builder",
@@ -298,6 +328,7 @@ export function builderDeployment(inputs: ManifestInputs): KubeObject {
         "$(POD_IP)",
         "--status-port",
         String(builderStatusPort),
+        ...(hasCertificate ? [...metrics, "--metrics-tls", builderTlsFolder] : []),
       ],
       readinessProbe: {
         httpGet: { port: builderStatusPort, path: "/readyz", scheme: "HTTP" },
@@ -351,11 +382,30 @@ export function daemonSet(inputs: ManifestInputs): KubeObject {
               // arguments, boot), in the machine's namespaces and below its root. No profile allows that, and
               // privileges that it dropped here it would have through the machine's systemd.
               securityContext: { privileged: true, runAsUser: 0, readOnlyRootFilesystem: true },
-              volumeMounts: [{ name: "rootfs", mountPath: "/rootfs", mountPropagation: "HostToContainer" }],
+              volumeMounts: [
+                { name: "rootfs", mountPath: "/rootfs", mountPropagation: "HostToContainer" },
+                { name: "machine-token", mountPath: machineTokens.folder, readOnly: true },
+              ],
               resources: resourcesOf("20m", "50Mi", memoryLimits.daemon),
             },
           ],
-          volumes: [{ name: "rootfs", hostPath: { path: "/" } }],
+          volumes: [
+            { name: "rootfs", hostPath: { path: "/" } },
+            {
+              name: "machine-token",
+              projected: {
+                sources: [
+                  {
+                    serviceAccountToken: {
+                      audience: machineTokens.audience,
+                      path: machineTokens.file,
+                      expirationSeconds: 3600,
+                    },
+                  },
+                ],
+              },
+            },
+          ],
         },
       },
     },
@@ -486,29 +536,33 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
 /** Key of the ConfigMap with the authorities of client certificates. */
 export const clientCaKey = "ca-bundle.crt";
 
-/** The accounts that machines request their first certificate with: one for each pool. */
+/**
+ * The accounts that machines request their first certificate with: one for each pool. No account can be named after a pool
+ * of a longer name; nor can its configurations, so that no machine joins it.
+ */
 export const bootstrapAccounts = (pools: readonly string[]): readonly KubeObject[] =>
-  pools.map((pool) => ({
-    apiVersion: "v1",
-    kind: "ServiceAccount",
-    metadata: {
-      name: `${objects.nodeBootstrapperPrefix}${pool}`,
-      namespace: joinNamespace,
-      labels: { [labels.nodeBootstrapper]: "" },
-    },
-  }));
+  pools
+    .map((pool) => `${objects.nodeBootstrapperPrefix}${pool}`)
+    .filter((name) => name.length <= longestObjectName)
+    .map((name) => ({
+      apiVersion: "v1",
+      kind: "ServiceAccount",
+      metadata: { name, namespace: joinNamespace, labels: { [labels.nodeBootstrapper]: "" } },
+    }));
 
-/** The Service through which metrics readers find the state process, by a name that its certificate holds. */
-export function stateService(): KubeObject {
-  const selector = { "k8s-app": objects.state };
+/** The Service through which metrics readers find a process, by a name that its certificate holds. */
+function metricsService(name: string, targetPort: number): KubeObject {
+  const selector = { "k8s-app": name };
   const manifest = {
     apiVersion: "v1",
     kind: "Service",
-    metadata: { name: objects.state, namespace, labels: selector },
-    spec: { selector, ports: [{ name: "metrics", port: 443, targetPort: stateMetrics.port, protocol: "TCP" }] },
+    metadata: { name, namespace, labels: selector },
+    spec: { selector, ports: [{ name: "metrics", port: 443, targetPort, protocol: "TCP" }] },
   };
   return manifest as unknown as KubeObject;
 }
+export const stateService = (): KubeObject => metricsService(objects.state, stateMetrics.port);
+export const builderService = (): KubeObject => metricsService(objects.osBuilder, builderMetrics.port);
 
 /** How the API server of a cluster finds the controller by a name that its certificate holds. */
 export function admissionService(): KubeObject {
@@ -523,7 +577,7 @@ export function admissionService(): KubeObject {
 }
 
 /**
- * Asks the controller before a MachineConfig or pool is stored. An unavailable controller blocks no write.
+ * Asks the controller before an object is stored that machines are configured by. An unavailable controller blocks no write.
  *
  * `address`: where the controller is reached without a Service, on one machine; `undefined`: by `admissionService`.
  */
@@ -550,7 +604,22 @@ export function admissionWebhook(inputs: { readonly address: string | undefined;
             apiGroups: [group],
             apiVersions: ["v1"],
             operations: ["CREATE", "UPDATE", "DELETE"],
-            resources: ["machineconfigs", "machineconfigpools"],
+            resources: ["machineconfigs", "machineconfigpools", "kubeletconfigs", "containerruntimeconfigs"],
+            scope: "Cluster",
+          },
+          // Where machines pull images from: a rule for kinds that a cluster lacks asks nothing.
+          {
+            apiGroups: [configGroup],
+            apiVersions: ["v1"],
+            operations: ["CREATE", "UPDATE", "DELETE"],
+            resources: ["images", "imagedigestmirrorsets", "imagetagmirrorsets"],
+            scope: "Cluster",
+          },
+          {
+            apiGroups: [operatorGroup],
+            apiVersions: ["v1alpha1"],
+            operations: ["CREATE", "UPDATE", "DELETE"],
+            resources: ["imagecontentsourcepolicies"],
             scope: "Cluster",
           },
         ],

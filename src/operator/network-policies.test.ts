@@ -33,9 +33,9 @@ describe("networkPolicies", () => {
   const dns = [53, 53, 5353, 5353];
   test.for([
     { app: objects.operator, ingress: [], egress: [api, dns] },
-    { app: objects.controller, ingress: [[9443]], egress: [api, dns] },
+    { app: objects.controller, ingress: [[9443]], egress: [api, dns, [443, 5000, 3128]] },
     { app: objects.state, ingress: [[9444]], egress: [api, dns] },
-    { app: objects.osBuilder, ingress: [[9445]], egress: [api, dns, [443, 5000, 3128]] },
+    { app: objects.osBuilder, ingress: [[9445, 9446]], egress: [api, dns, [443, 5000, 3128]] },
     { app: objects.configServer, ingress: [[22623, 9447]], egress: [api, dns] },
     { app: objects.daemon, ingress: [], egress: ["any"] },
   ])("let $app be reached and reach what it needs, and no more [attack-network-2]", ({ app, ingress, egress }) => {
@@ -43,7 +43,7 @@ describe("networkPolicies", () => {
     expect(own.map(({ spec }) => [portsOf(spec.ingress), portsOf(spec.egress)])).toEqual([[ingress, egress]]);
   });
 
-  test("builds are reached by nobody, and do not reach the API server's own port [attack-network-3]", () => {
+  test("nothing reaches builds, and builds do not reach the API server's own port [attack-network-3]", () => {
     const [policy] = buildNetworkPolicies({ registryPorts: [443, 5000], proxyPorts: [3128] }) as readonly Policy[];
     expect(policy?.metadata.namespace).toBe(buildNamespace);
     expect([portsOf(policy?.spec.ingress ?? [{}]), portsOf(policy?.spec.egress ?? [{}])]).toEqual([

@@ -1,7 +1,7 @@
 import { buildNamespace, namespace, objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { buildNetworkPolicy, type networkPolicyNames } from "./admission-policies.ts";
-import { admission, builderStatusPort, configServerPorts, stateMetrics } from "./manifests.ts";
+import { admission, builderMetrics, builderStatusPort, configServerPorts, stateMetrics } from "./manifests.ts";
 
 /** What follows from the cluster's settings. */
 export interface NetworkInputs {
@@ -11,7 +11,7 @@ export interface NetworkInputs {
   readonly proxyPorts: readonly number[];
 }
 
-/** Of the API server: as its Service has it, and as its endpoints have it, which is what a policy compares. */
+/** Ports of the API server: the one of its Service, and the one of its endpoints, which policies compare. */
 const apiServerPorts = [443, 6443];
 /** Of name servers, and of the pods that OpenShift's Service for them leads to. */
 const dnsPorts = [53, 5353];
@@ -25,8 +25,8 @@ const apiServer = { ports: apiServerPorts.map(tcp) };
 const dns = { ports: dnsPorts.flatMap((port) => [tcp(port), { protocol: "UDP", port }]) };
 
 /**
- * What each component may be reached on and may reach. Addresses are not limited: no selector names the API server, and
- * who reads metrics lies in namespaces that the suite does not know.
+ * The ports of each component for incoming and outgoing connections. Addresses are not limited: no selector names the
+ * API server, and readers of metrics are in namespaces that the suite does not know.
  */
 export function networkPolicies(inputs: NetworkInputs): readonly KubeObject[] {
   const policy = (name: (typeof networkPolicyNames)[number], spec: object) => ({
@@ -44,7 +44,10 @@ export function networkPolicies(inputs: NetworkInputs): readonly KubeObject[] {
   return [
     policy("default-deny", { podSelector: {}, ingress: [], egress: [] }),
     policy("allow-machine-config-operator", component(objects.operator, [])),
-    policy("allow-machine-config-controller", component(objects.controller, [admission.port])),
+    policy(
+      "allow-machine-config-controller",
+      component(objects.controller, [admission.port], [apiServer, dns, registries]),
+    ),
     // Most networks apply no policy to pods on the network of their machine; those that do must let these two work.
     policy(
       "allow-machine-config-server",
@@ -52,12 +55,15 @@ export function networkPolicies(inputs: NetworkInputs): readonly KubeObject[] {
     ),
     // It pulls from whichever registry a configuration names.
     policy("allow-machine-config-daemon", component(objects.daemon, [], [{}])),
-    policy("allow-machine-os-builder", component(objects.osBuilder, [builderStatusPort], [apiServer, dns, registries])),
+    policy(
+      "allow-machine-os-builder",
+      component(objects.osBuilder, [builderStatusPort, builderMetrics.port], [apiServer, dns, registries]),
+    ),
     policy("allow-machine-state-controller", component(objects.state, [stateMetrics.port])),
   ] as unknown as readonly KubeObject[];
 }
 
-/** Builds are reached by nobody, and reach registries (and package sources on the same ports), but not the API server. */
+/** Nothing reaches builds; they reach registries (and package sources on the same ports), but not the API server. */
 export const buildNetworkPolicies = (inputs: NetworkInputs): readonly KubeObject[] =>
   [
     {

@@ -4,7 +4,7 @@ import type { TaskOutcome } from "../core/operator/cluster-operator-status.ts";
 import type { Context, Controller, Watch } from "../kube/controller.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 import { type OperatorMemory, operatorMemory } from "./operator-memory.ts";
-import { type OperatorOptions, authoritiesSettleMsOf } from "./operator-options.ts";
+import { type OperatorOptions, authoritiesWaitMsOf } from "./operator-options.ts";
 import { reportPass } from "./operator-status.ts";
 import { type TaskContext, runTask } from "./operator-task.ts";
 import { watchClusterOperators, watchNamespace } from "./operator-watches.ts";
@@ -52,7 +52,7 @@ function watchesFor(memory: OperatorMemory): readonly [Watch, ...Watch[]] {
 }
 
 async function pass(context: TaskContext): Promise<Outcome> {
-  // An administrator who removes the suite removes its namespace: what goes now is not to be made again.
+  // An administrator who removes the suite removes its namespace: do not recreate deleted objects now.
   if (isBeingRemoved(context)) return done();
   const { log, memory } = context;
   memory.isHandingOver = false;
@@ -69,6 +69,6 @@ const isBeingRemoved = ({ caches }: Context): boolean =>
 
 function nextPassSeconds(outcomes: readonly TaskOutcome[], { memory, options }: TaskContext): number {
   if (memory.heldUp.size > 0 || outcomes.some(({ kind }) => kind === "failed")) return failedRetrySeconds;
-  if (memory.changingAuthorities !== undefined) return authoritiesSettleMsOf(options) / 1000;
+  if (memory.changingAuthorities !== undefined) return authoritiesWaitMsOf(options) / 1000;
   return memory.builderUnwantedSince === undefined ? sweepSeconds : builderLookSeconds;
 }

@@ -30,15 +30,19 @@ export interface OperatorMemory {
   isHandingOver: boolean;
   /** Since when the builder is deployed though no pool boots images (monotonic). */
   builderUnwantedSince: number | undefined;
+  /** The copies of Secrets for builds as they were last made, and when (monotonic). */
+  credentials: { readonly text: string; readonly at: number } | undefined;
   /** When the roles and bindings were last read and found current (monotonic); `undefined`: they are read again. */
   rightsCurrentSince: number | undefined;
   /** Since when the API server refuses to show roles, by the monotonic clock. */
   rightsRefusedSince: number | undefined;
   /** The NetworkPolicy of earlier versions, which allows all outgoing traffic, is gone. */
   isRetiredNetworkPolicyGone: boolean;
+  /** The policies of an earlier release are gone. */
+  areRetiredPoliciesGone: boolean;
   /** What the log last reported of the config server. */
   readonly configServerLog: { access: ConfigServerAccess | undefined; tlsNotes: string };
-  /** What was reported to the cluster's book of the upgrade to this version. */
+  /** The reports about the upgrade to this version in the cluster's book. */
   readonly reported: { upgradeBegan: boolean; arrival: boolean };
 }
 
@@ -52,9 +56,11 @@ export const operatorMemory = (): OperatorMemory => ({
   changingAuthorities: undefined,
   isHandingOver: false,
   builderUnwantedSince: undefined,
+  credentials: undefined,
   rightsCurrentSince: undefined,
   rightsRefusedSince: undefined,
   isRetiredNetworkPolicyGone: false,
+  areRetiredPoliciesGone: false,
   configServerLog: { access: undefined, tlsNotes: "" },
   reported: { upgradeBegan: false, arrival: false },
 });

@@ -10,7 +10,7 @@ export interface OperatorOptions {
   /** The same with buildah; `image` when absent. */
   readonly builderImage?: string;
   /** The API server's authorities change in several steps; machines get them when nothing has changed for this long. */
-  readonly authoritiesSettleMs?: number;
+  readonly authoritiesWaitMs?: number;
   /** Where the operator reaches the API server. */
   readonly apiServer: string;
   /** `host` or `host:port` that machines which join reach the config server by, where the cluster does not say. */
@@ -34,7 +34,7 @@ export const settingsIn = ({ caches }: Pick<Context, "caches">): MachineConfigur
   caches.of(MachineConfiguration).get(objects.machineConfiguration);
 
 /** How long the authorities of the API server must have stayed the same before machines get them. */
-export const authoritiesSettleMsOf = ({ authoritiesSettleMs = 60_000 }: OperatorOptions): number => authoritiesSettleMs;
+export const authoritiesWaitMsOf = ({ authoritiesWaitMs = 60_000 }: OperatorOptions): number => authoritiesWaitMs;
 
 /** Whether a component was applied by an operator of this version. */
 export const isOfVersion = ({ metadata }: KubeObject, version: string): boolean =>

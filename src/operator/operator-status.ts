@@ -172,7 +172,7 @@ function writeStatus(
         [conditions, versions, related, extension],
       );
       if (same) return undefined;
-      // A merge keeps what it does not name: lines of pools that are gone, and errors that are over, are taken out.
+      // A merge keeps what it does not name: remove the lines of deleted pools, and resolved errors.
       const over = Object.fromEntries(
         Object.keys(live.status?.extension ?? {}).flatMap((key) => (key in extension ? [] : [[key, null]])),
       );

@@ -25,7 +25,7 @@ export type TaskResult = TaskOutcome extends infer Outcome
     : never
   : never;
 
-export const done: TaskResult = { kind: "done" };
+export const taskDone: TaskResult = { kind: "done" };
 export const progressing = (message: string): TaskResult => ({ kind: "progressing", message });
 export const failed = (message: string): TaskResult => ({ kind: "failed", message });
 
@@ -33,7 +33,7 @@ export const failed = (message: string): TaskResult => ({ kind: "failed", messag
 export interface OperatorTask<View, Decision> {
   /** As conditions, lines and logs name it. */
   readonly name: string;
-  /** What brings the next pass when it changes. */
+  /** Objects whose changes start the next pass. */
   readonly watches: readonly OperatorWatch[];
   /** Reads everything that counts, once. */
   observe(context: TaskContext): View | Promise<View>;

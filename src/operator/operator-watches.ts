@@ -1,7 +1,6 @@
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
-import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
@@ -9,9 +8,10 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { journals, namespace, objects } from "../api/names.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
+import { relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { watching } from "../kube/controller.ts";
+import { watchMachineConfigNodes } from "../kube/watch-members.ts";
 import { ours, sourceWatches } from "./cluster-sources.ts";
 import type { OperatorWatch } from "./operator-task.ts";
 
@@ -43,10 +43,7 @@ export const watchPools: OperatorWatch = (memory) => [
       // The node controller's report of a pool follows from these objects too.
       return before !== undefined &&
         after !== undefined &&
-        equalValues(
-          [before.spec, before.metadata.labels, poolStatusInputs(before)],
-          [after.spec, after.metadata.labels, poolStatusInputs(after)],
-        )
+        equalValues([before.spec, poolStatusInputs(before)], [after.spec, poolStatusInputs(after)])
         ? []
         : [one];
     },
@@ -63,7 +60,7 @@ export const watchImages: OperatorWatch = (memory) => [
     resource: MachineOSConfig,
     concerns: ({ key, after }) => {
       memory.cluster.putMachineOSConfig(key, after, memory.now());
-      // Whether the builder has to be there does not follow from images alone: what is being deleted waits for it.
+      // Images alone do not decide whether the builder is needed: objects that are being deleted wait for it.
       return [one];
     },
   }),
@@ -76,19 +73,7 @@ export const watchImages: OperatorWatch = (memory) => [
 ];
 
 export const watchMachines: OperatorWatch = (memory) => [
-  watching({
-    resource: MachineConfigNode,
-    concerns: ({ key, before, after }) => {
-      if (
-        before !== undefined &&
-        after !== undefined &&
-        equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))
-      )
-        return [];
-      memory.cluster.putMachineConfigNode(key, after, memory.now());
-      return [one];
-    },
-  }),
+  watchMachineConfigNodes(memory.cluster, () => memory.now(), [one]),
   watching({
     resource: kubernetes.Node,
     keep: trimNode,

@@ -9,7 +9,7 @@ import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, finalizers, joinNamespace, labels, namespace, objects } from "../api/names.ts";
-import { conditionOf } from "../api/schema/object.ts";
+import { type KubeObject, conditionOf } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { isForbidden } from "../kube/kube-error.ts";
@@ -50,6 +50,21 @@ describe("the operator", () => {
     const deployment = await until(kube, kubernetes.Deployment, { name: objects.controller, namespace }, () => true);
     expect(deployment.spec?.template.spec?.containers[0]?.image).toBe("suite:1");
     await until(kube, kubernetes.DaemonSet, { name: objects.daemon, namespace }, () => true);
+  });
+
+  test("notes the API server's hosts that kubeadm publishes, for the approver of certificates [attack-joining-18]", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    const server = "clusters: [{cluster: {server: https://cp.example.com:6443}}]";
+    await kube.create(kubernetes.ConfigMap, {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "cluster-info", namespace: "kube-public" },
+      data: { kubeconfig: server },
+    });
+    const noted = ({ metadata }: ControllerConfig) => metadata.annotations?.[annotations.apiServerHosts];
+    const config = await until(kube, ControllerConfig, { name: objects.controllerConfig }, (one) => noted(one) !== "");
+    expect(noted(config)).toBe("cp.example.com");
   });
 
   test("is degraded for as long as the base configurations cannot be made, and says why [operator-7]", async () => {
@@ -285,7 +300,7 @@ describe("the operator", () => {
         await kube.get(ControllerConfig, { name: objects.controllerConfig }),
       ].map((object) => object?.metadata.resourceVersion);
     const before = await settled();
-    // Something that makes it look, and changes nothing: until its next write, which is that of the pool's label.
+    // A change that starts passes and changes nothing, until the operator's next write, which is the pool's label.
     await kube.patch(
       MachineConfigPool,
       { name: "worker" },
@@ -360,7 +375,7 @@ describe("the operator", () => {
     {
       hostIP: "192.0.2.7",
       reached: { service: { namespace, name: objects.controller, path: "/validate", port: 443 } },
-      services: 2,
+      services: 3,
     },
   ])("the controller on $hostIP is asked before objects are stored", async ({ hostIP, reached, services }) => {
     const { kube } = await start();
@@ -395,11 +410,12 @@ describe("the operator", () => {
     if (services > 0)
       expect(serving).toEqual([
         [objects.controller, deployment.spec?.selector.matchLabels, [[443, 9443]]],
+        [objects.osBuilder, { "k8s-app": objects.osBuilder }, [[443, 9446]]],
         [objects.state, { "k8s-app": objects.state }, [[443, 9444]]],
       ]);
   });
 
-  test("on plain Kubernetes installs the policies whose kinds are there, and the NetworkPolicies [operator-11]", async () => {
+  test("on plain Kubernetes installs the policies whose kinds are there, those that only warn, and the NetworkPolicies [operator-11]", async () => {
     const { kube } = await start();
     await installed(kube);
     await until(kube, kubernetes.NetworkPolicy, { name: "allow-machine-state-controller", namespace }, () => true);
@@ -408,10 +424,18 @@ describe("the operator", () => {
       .sort();
     expect(policies).toEqual([
       "custom-machine-config-pool-selector",
+      "internalreleaseimage-without-effect",
       "machine-config-daemon-own-node",
       "machine-configuration-guards",
+      "machineconfigpool-osimagestream-reference-validation",
       "networkpolicy-prevent-deletion",
       "networkpolicy-prevent-update",
+      "osimagestream-prevent-deletion",
+      "pinned-image-set-without-pool",
+      "rendered-config-in-use-by-build",
+      "rendered-config-in-use-by-machine",
+      "rendered-config-in-use-by-node",
+      "rendered-config-in-use-by-pool",
     ]);
     expect((await kube.list(kubernetes.ValidatingAdmissionPolicyBinding)).items).toHaveLength(policies.length);
     expect((await kube.list(kubernetes.NetworkPolicy, { namespace })).items).toHaveLength(7);
@@ -499,6 +523,27 @@ describe("the operator", () => {
     // The operator hears of it in this pass or in the next one.
     await lookedAgain(kube);
     expect(await kube.get(MachineConfigNode, { name: "gone" })).toBeUndefined();
+  });
+
+  test("a MachineConfigNode of a former Node is replaced, with what it recorded [attack-configs-6]", async () => {
+    const { kube } = await start();
+    await installed(kube);
+    const key = { name: "worker-0" };
+    const node = await kube.get(kubernetes.Node, key);
+    const uid = node?.metadata.uid ?? "";
+    await until(kube, MachineConfigNode, key, () => true);
+    // The garbage collector has not removed it yet.
+    const body = {
+      metadata: {
+        annotations: { [annotations.givenConfigs]: "rendered-master-0" },
+        ownerReferences: [{ apiVersion: "v1", kind: "Node", ...key, uid: "former" }],
+      },
+    };
+    await kube.patch(MachineConfigNode, key, { type: "merge", body });
+    const made = await until(kube, MachineConfigNode, key, ({ metadata }) =>
+      (metadata.ownerReferences ?? []).some((owner) => owner.uid === uid),
+    );
+    expect(made.metadata.annotations?.[annotations.givenConfigs]).toBeUndefined();
   });
 
   test("makes a journal for each component and each node, which goes with its node", async () => {
@@ -605,7 +650,7 @@ describe("the operator", () => {
     await isDegraded("False");
     await label(null);
     await kube.delete(MachineOSConfig, { name: "worker" });
-    // It has heard of the deletion once it has looked at something that came after it.
+    // The operator has seen the deletion once it has acted on a later change.
     await kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: { spec: { maxUnavailable: 2 } } });
     await kube.apply(
       kubernetes.ConfigMap,
@@ -640,7 +685,7 @@ describe("the operator", () => {
     );
     await until(kube, kubernetes.Deployment, { name: objects.state, namespace }, ({ spec }) => spec?.replicas === 1);
     expect(await kube.get(kubernetes.Deployment, deployment)).toBeUndefined();
-    // Of a pool that has opted out, it is only there to let go what is being deleted.
+    // For a pool that has opted out, the builder only releases objects that are being deleted.
     await kube.create(MachineOSConfig, {
       apiVersion: MachineOSConfig.apiVersion,
       kind: MachineOSConfig.kind,
@@ -664,7 +709,7 @@ describe("the operator", () => {
     await until(kube, kubernetes.Deployment, deployment, () => true);
   });
 
-  test("tells the book of the cluster which of its tasks fails, and when it works again, once each [operator-15]", async () => {
+  test("reports a failing task and its recovery to the cluster's book, once each [operator-15]", async () => {
     const { kube, lines } = await start();
     await installed(kube);
     const { metadata } = await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
@@ -709,6 +754,27 @@ describe("the operator", () => {
       "Operator Sync/ControllerConfig fail SyncFailed",
       "Operator Sync/ControllerConfig end SyncMended",
     ]);
+  });
+
+  test("daemons wait for the policy that keeps each of them to its own machine [attack-rights-4]", async () => {
+    const policy = { name: "machine-config-daemon-own-node" };
+    const { kube } = await start(async (admin) => {
+      const rule = { apiGroups: [""], apiVersions: ["v1"], operations: ["UPDATE"], resources: ["nodes"] };
+      const matchConstraints = { resourceRules: [rule] };
+      const spec = { failurePolicy: "Ignore", matchConstraints, validations: [{ expression: "true" }] };
+      const manifest = { metadata: policy, spec } as unknown as KubeObject;
+      await admin.apply(kubernetes.ValidatingAdmissionPolicy, manifest, { owner: "somebody" });
+    });
+    await installed(kube);
+    const operator = { name: objects.clusterOperator };
+    const degraded = ({ status }: ClusterOperator) => conditionOf(status?.conditions, "Degraded");
+    await until(kube, ClusterOperator, operator, (one) => degraded(one)?.reason === "RBACFailed");
+    await until(kube, ControllerConfig, { name: objects.controllerConfig }, () => true);
+    await lookedAgain(kube);
+    const daemons = { name: objects.daemon, namespace };
+    expect(await kube.get(kubernetes.DaemonSet, daemons)).toBeUndefined();
+    await kube.delete(kubernetes.ValidatingAdmissionPolicy, policy);
+    await until(kube, kubernetes.DaemonSet, daemons, () => true);
   });
 
   test("a daemon writes Events about its own machine, and about nothing else [operator-events-1]", async () => {
@@ -898,7 +964,7 @@ describe("the operator's config server", () => {
     await expect(annotate(kube, "Insecure")).rejects.toThrow("is required or insecure");
     await annotate(kube, "required");
 
-    // What was stored while nobody was asked counts as required, and is told of.
+    // An invalid value that was stored before the policy existed counts as required, and is reported.
     await kube.delete(kubernetes.ValidatingAdmissionPolicyBinding, policy.metadata);
     await annotate(kube, "Insecure");
     await condition("False", "NotUnderstood");
@@ -919,7 +985,7 @@ describe("the operator's config server", () => {
   const serves = (kube: KubeClient, isWanted: (one: DaemonSet) => boolean) =>
     until(kube, kubernetes.DaemonSet, server, isWanted);
 
-  test("runs on every machine of the control plane, on the machine's network, and tells machines where the API server is", async () => {
+  test("runs on every control-plane machine, on the host network, and gives machines the API server's address", async () => {
     const { kube } = await start();
     const made = await serves(kube, () => true);
     const pod = made.spec?.template.spec as unknown as {
@@ -938,7 +1004,7 @@ describe("the operator's config server", () => {
     expect(
       ["--apiserver-url", "--access", "--tls-min-version", "--client-ca"].map((flag) => valueOf(made, flag)),
     ).toEqual(["https://127.9.9.1:6443", "required", "VersionTLS12", undefined]);
-    // It begins with what it proves itself by.
+    // The config server's certificate comes first.
     expect(await kube.get(kubernetes.Secret, { name: objects.configServerTls, namespace })).toBeDefined();
   });
 
@@ -1056,7 +1122,7 @@ describe("the operator's config server", () => {
       () => joining.list(MachineConfigPool),
     ])
       await expect(forbidden()).rejects.toSatisfy(isForbidden);
-    // Of these accounts the config server gives out tokens, and of no others.
+    // The config server issues tokens for these accounts, and for no others.
     const server = as({ name: `system:serviceaccount:${namespace}:${objects.configServer}`, groups: [] });
     const token = ({ name, namespace: where }: { readonly name: string; readonly namespace: string }) =>
       server.request({
@@ -1068,7 +1134,7 @@ describe("the operator's config server", () => {
     for (const pool of ["infra", "master", "worker"]) await token(account(pool));
     await expect(token({ name: objects.operator, namespace })).rejects.toSatisfy(isForbidden);
 
-    // An account that somebody removed comes back, without anything else having changed.
+    // A removed account is recreated, even if nothing else changes.
     await kube.delete(kubernetes.ServiceAccount, account("infra"));
     await until(
       kube,
@@ -1077,7 +1143,7 @@ describe("the operator's config server", () => {
       ({ metadata }) => metadata.uid !== first.metadata.uid,
     );
 
-    // Of those of other people that look like them none is touched.
+    // Other accounts with similar names are not touched.
     for (const metadata of [
       { name: "node-bootstrapper-theirs", namespace: joinNamespace },
       { name: "somebody", namespace: joinNamespace, labels: { [labels.nodeBootstrapper]: "" } },
@@ -1130,7 +1196,7 @@ describe("the operator's config server", () => {
         { owner: "people" },
       );
     await profile({ type: "Modern" });
-    // A kind that has just come is looked for now and then; a look at the cluster asks for it.
+    // The operator checks for new kinds now and then; a pass requests such a check.
     await lookedAgain(kube);
     const modern = await serves(kube, (one) => valueOf(one, "--tls-min-version") === "VersionTLS13");
     expect(valueOf(modern, "--tls-cipher-suites")).toBe(

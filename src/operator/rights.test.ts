@@ -1,15 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { memoryHost } from "../../test/support/hosts/memory-host.ts";
+import { memoryPodImages } from "../../test/support/hosts/memory-pod-images.ts";
 import { objects } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { controllerNames, controllersOf } from "../controller/run-controller.ts";
 import { certificateController } from "../daemon/certificate-controller.ts";
+import { pinnedImagesController } from "../daemon/pinned-images-controller.ts";
 import { daemonController } from "../daemon/daemon-controller.ts";
 import type { Controller, Watch } from "../kube/controller.ts";
 import { osBuilderControllers } from "../os-builder/run-os-builder.ts";
 import { systemRandom } from "../ports/node/index.ts";
 import { operatorController } from "./operator-controller.ts";
 import { componentRights, operatorRights } from "./rights.ts";
+import { clusterConfigs } from "../../test/support/cluster-configs.ts";
 
 interface Rule {
   readonly apiGroups: readonly string[];
@@ -34,7 +37,11 @@ const processes: Readonly<Record<string, readonly Controller[]>> = {
   [objects.osBuilder]: osBuilderControllers([], () => {
     throw new Error("no image is opened");
   }),
-  [objects.daemon]: [daemonController({ host, nodeName }), certificateController({ host, nodeName })],
+  [objects.daemon]: [
+    daemonController({ host, nodeName, configs: clusterConfigs }),
+    certificateController({ host, nodeName }),
+    pinnedImagesController({ host, images: memoryPodImages({ registry: {} }), nodeName }),
+  ],
 };
 
 /** What an account may in a namespace; `undefined`: everywhere. */

@@ -12,11 +12,17 @@ import {
 } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
 import { mergedRegistryCa } from "../core/render/controller-config-of.ts";
-import { buildNetworkPolicy, guardNames, networkPolicyNames, retiredNetworkPolicy } from "./admission-policies.ts";
+import {
+  buildNetworkPolicy,
+  guardNames,
+  networkPolicyNames,
+  retiredNetworkPolicy,
+  retiredPolicies,
+} from "./admission-policies.ts";
 
 /**
- * What one component may ask of the API server. Scenarios on a real server hold it to this: a right that is never used
- * fails them, and so does a request that is refused.
+ * The rights of one component at the API server. Scenarios on a real server verify them: they fail for a right that is
+ * never used, and for a request that is refused.
  */
 interface Rights {
   readonly account: string;
@@ -41,12 +47,12 @@ const rule = (
 ): Rule => ({ apiGroups: [apiGroup], resources, verbs, ...(resourceNames === undefined ? {} : { resourceNames }) });
 
 const read = ["get", "list", "watch"] as const;
-/** An apply makes what is missing, and is a patch otherwise. */
+/** An apply creates a missing object, and is a patch otherwise. */
 const apply = ["create", "patch"] as const;
 const rbac = "rbac.authorization.k8s.io";
 const admissionGroup = "admissionregistration.k8s.io";
 
-/** Names of what the operator makes outside of its namespace, beside the kinds. */
+/** Names of the objects that the operator creates outside of its namespace, other than the kinds. */
 export const made = {
   gate: "machine-config-daemon-own-node",
   webhook: "machine-config-admission",
@@ -64,8 +70,8 @@ const components = [
 const rolesRead = [objects.operator, ...components, made.nodeBootstrapper];
 
 /**
- * The operator holds no more than it uses. It reads the roles of the suite and can write none: who controls the operator
- * gives no account a right that `install/` does not give it.
+ * The operator holds no more than it uses. It reads the roles of the suite and can write none: an attacker who controls
+ * the operator cannot give an account a right that `install/` does not give it.
  */
 const operator: Rights = {
   account: objects.operator,
@@ -82,11 +88,21 @@ const operator: Rights = {
       made.gate,
       ...guardNames,
     ]),
+    // Those of earlier releases go.
+    rule(admissionGroup, ["validatingadmissionpolicies"], ["delete"], [...retiredPolicies]),
+    rule(
+      admissionGroup,
+      ["validatingadmissionpolicybindings"],
+      ["delete"],
+      retiredPolicies.map((name) => `${name}-binding`),
+    ),
     rule(admissionGroup, ["validatingwebhookconfigurations"], apply, [made.webhook]),
     rule(group, ["controllerconfigs"], ["list", "watch", ...apply]),
     rule(group, ["machineconfigs"], ["get"]),
     // Whether images are built at all.
     rule(group, ["machineosconfigs", "machineosbuilds"], ["list", "watch"]),
+    // For the policy whose parameters they are: see below.
+    rule(group, ["machineosbuilds"], ["get"]),
     rule(group, ["machineconfigpools"], [...read, ...apply]),
     rule(group, ["machineconfignodes"], [...read, "create", "delete"]),
     // It makes everybody's journal, and writes into its own.
@@ -98,8 +114,8 @@ const operator: Rights = {
     rule(configGroup, ["clusteroperators/status"], ["patch"]),
     rule("", ["nodes"], read),
     rule("", ["namespaces"], read, [namespace]),
-    // What ControllerConfig is made from lies in namespaces that not every cluster has; two of the names administrators
-    // choose.
+    // The inputs of ControllerConfig are in namespaces that not every cluster has; administrators choose two of the
+    // names.
     rule(configGroup, ["infrastructures", "networks", "dnses", "proxies", "images"], read),
     // How TLS is spoken.
     rule(configGroup, ["apiservers"], read),
@@ -117,10 +133,10 @@ const operator: Rights = {
   inOwnNamespace: [
     rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
     rule("apps", ["deployments", "daemonsets"], ["list", "watch", ...apply]),
-    // The builder goes when no pool boots images any more, and nothing of its builds is left.
+    // The operator removes the builder when no pool boots images any more and no remains of its builds are left.
     rule("apps", ["deployments"], ["delete"], [objects.osBuilder]),
     rule("", ["serviceaccounts"], ["list", "watch"], [objects.puller]),
-    rule("", ["services"], apply, [objects.controller, objects.state]),
+    rule("", ["services"], apply, [objects.controller, objects.state, objects.osBuilder]),
     rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
     rule("", ["configmaps"], apply, [objects.kubeconfigData, objects.configServerCa]),
     rule("networking.k8s.io", ["networkpolicies"], apply, networkPolicyNames),
@@ -131,6 +147,8 @@ const operator: Rights = {
   elsewhere: {
     [buildNamespace]: [
       rule("batch", ["jobs"], ["list"]),
+      // Copies of what MachineOSConfigs name.
+      rule("", ["secrets"], ["list", ...apply, "delete"]),
       rule("networking.k8s.io", ["networkpolicies"], apply, [buildNetworkPolicy]),
       rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
     ],
@@ -156,16 +174,37 @@ const controller: Rights = {
     rule(group, ["machineconfignodes/status"], ["patch"]),
     // Those that have ended go.
     rule(group, ["provisioningtokens", "joinplaces"], ["list", "watch", "delete"]),
+    // Their finalizers hold what is made of them.
+    rule(group, ["kubeletconfigs", "containerruntimeconfigs"], ["list", "watch", "patch"]),
+    rule(group, ["kubeletconfigs/status", "containerruntimeconfigs/status"], ["patch"]),
+    rule(group, ["kubeletconfigs/finalizers", "containerruntimeconfigs/finalizers"], ["update"]),
+    rule(configGroup, ["featuregates/finalizers", "nodes/finalizers", "apiservers/finalizers"], ["update"]),
+    // Where machines pull images from, on clusters that have these kinds.
+    rule(configGroup, ["images", "imagedigestmirrorsets", "imagetagmirrorsets"], ["list", "watch"]),
+    // Their status is written again after a conflict.
+    rule(configGroup, ["clusterimagepolicies", "imagepolicies"], read),
+    rule(operatorGroup, ["imagecontentsourcepolicies"], ["list", "watch"]),
+    rule(configGroup, ["clusterimagepolicies/status", "imagepolicies/status"], ["patch"]),
+    rule(configGroup, ["images/finalizers"], ["update"]),
+    // For which images kubelets ask CRI-O for credentials.
+    rule(configGroup, ["criocredentialproviderconfigs"], read),
+    rule(configGroup, ["criocredentialproviderconfigs/status"], ["patch"]),
+    rule(configGroup, ["criocredentialproviderconfigs/finalizers"], ["update"]),
+    // Images that machines fetch in advance.
+    rule(group, ["pinnedimagesets"], ["list", "watch"]),
+    // Which operating systems pools can follow.
+    rule(group, ["osimagestreams"], [...read, "create", "patch"]),
+    rule(group, ["osimagestreams/status"], ["patch"]),
     // Which key a node's name belongs to.
     rule(group, ["nodebindings"], ["list", "watch", "create", "patch", "delete"]),
-    // No node gets a certificate for an address of a Service.
-    rule("", ["services"], ["list", "watch"]),
+    // No node gets a certificate for an address of a Service, or for a name that pods resolve as one.
+    rule("", ["services", "namespaces"], ["list", "watch"]),
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.controller]),
     // Owner references that block deletion need the right to update the owner's finalizers.
     rule(group, ["machineconfigpools/finalizers", "controllerconfigs/finalizers"], ["update"]),
     rule(operatorGroup, ["machineconfigurations"], read),
     // Settings that not every cluster has.
-    rule(configGroup, ["schedulers"], ["list", "watch"]),
+    rule(configGroup, ["schedulers", "featuregates", "nodes", "apiservers", "clusterversions"], ["list", "watch"]),
     rule("", ["nodes"], [...read, "patch"]),
     // Deletion is for pools whose policy forces a drain that takes too long.
     rule("", ["pods"], ["list", "watch", "delete"]),
@@ -175,16 +214,22 @@ const controller: Rights = {
     rule("certificates.k8s.io", ["certificatesigningrequests"], ["list", "watch"]),
     rule("certificates.k8s.io", ["certificatesigningrequests/approval"], ["patch"]),
     rule("certificates.k8s.io", ["signers"], ["approve"], [signers.kubeletClient, signers.kubeletServing]),
+    // Whose address a node asks to serve under, where a cluster has the machine API.
+    rule("machine.openshift.io", ["machines"], ["list"]),
     // The API server decides who may read the metrics.
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
     // Lies in another namespace, which not every cluster has.
     rule("", ["secrets"], ["get"], ["pull-secret"]),
+    // The kubelet's settings on clusters of kubeadm.
+    rule("", ["configmaps"], ["get"], ["kubelet-config"]),
     rule("", ["events"], apply),
   ],
   inOwnNamespace: [
     rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
     rule("", ["configmaps"], ["list", "watch"], [objects.buildConfig]),
+    // The OS images of the release.
+    rule("", ["configmaps"], ["list", "watch"], [objects.osImageConfigMap]),
   ],
 };
 
@@ -192,21 +237,30 @@ const controller: Rights = {
 const daemon: Rights = {
   account: objects.daemon,
   everywhere: [
-    rule(group, ["machineconfigs"], ["get"]),
+    // No MachineConfigs: the config server gives it those of its own machine.
     rule(group, ["controllerconfigs"], ["list", "watch"], [objects.controllerConfig]),
     rule(operatorGroup, ["machineconfigurations"], read),
     // Settings that not every cluster has.
     rule("", ["nodes"], [...read, "patch"]),
     rule(group, ["machineconfignodes"], ["get", "patch"]),
     rule(group, ["machineconfignodes/status"], ["patch"]),
+    // Read once for each grant: names of images are no secret.
+    rule(group, ["pinnedimagesets"], ["get"]),
     rule(group, ["machinestatejournals"], ["get", "patch"]),
   ],
-  inOwnNamespace: [rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData])],
+  inOwnNamespace: [
+    rule("", ["configmaps"], ["list", "watch"], [objects.kubeconfigData]),
+    // Where the config server is, and whom to believe that.
+    rule("", ["configmaps"], ["get"], [objects.configServerCa]),
+  ],
   // The own-node policy leaves it those about its own Node and MachineConfigNode.
   elsewhere: { default: [rule("", ["events"], apply)] },
 };
 
-/** It reads what the books are about, and writes books, health, and nothing that anybody acts on. */
+/**
+ * The state process reads the subjects of the books, and writes books, health, and nothing that another component acts
+ * on.
+ */
 const state: Rights = {
   account: objects.state,
   everywhere: [
@@ -254,11 +308,14 @@ const osBuilder: Rights = {
     rule(group, ["machinestatejournals"], ["get", "patch"], [journals.osBuilder]),
     rule("", ["nodes"], ["list", "watch"]),
     rule("", ["events"], apply),
+    // The API server decides who may read the metrics.
+    rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+    rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
   ],
   inOwnNamespace: [
     rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
-    // Which Secrets are credentials of registries, MachineOSConfigs name.
-    rule("", ["configmaps", "secrets"], read),
+    // Of Secrets it reads those that the operator copies beside the builds.
+    rule("", ["configmaps"], read),
     // Of the reference's builder, which left one for each build.
     rule("", ["configmaps"], ["delete"]),
   ],
@@ -268,12 +325,13 @@ const osBuilder: Rights = {
       rule("batch", ["jobs"], [...read, "create", "delete"]),
       rule("", ["pods"], ["list", "watch"]),
       rule("", ["pods/log"], ["get"]),
-      rule("", ["configmaps", "secrets"], ["list", ...apply, "delete"]),
+      rule("", ["configmaps"], ["list", ...apply, "delete"]),
+      rule("", ["secrets"], [...read, ...apply, "delete"]),
     ],
   },
 };
 
-/** It reads what a configuration is made of, and writes down who fetched one; of Secrets it sees none. */
+/** The config server reads the inputs of configurations and records who fetched one; it can read no Secrets. */
 const configServer: Rights = {
   account: objects.configServer,
   everywhere: [
@@ -291,6 +349,8 @@ const configServer: Rights = {
       ["list", "watch"],
     ),
     rule(group, ["provisioningtokens"], ["get"]),
+    // What daemons ask for, and whether it is their machine's.
+    rule(group, ["machineconfigs", "machineconfignodes"], ["get"]),
     rule(group, ["provisioningtokens/status"], ["patch"]),
     // Room for one node for each configuration that is served.
     rule(group, ["joinplaces"], ["create"]),

@@ -18,7 +18,7 @@ export async function adoptImage(
   context: Context,
 ): Promise<void> {
   const { config } = want;
-  // What holds something else than is wanted is rolled out all the same, and then replaced.
+  // An image with other content than desired is rolled out all the same, and then replaced.
   const hasKey = mode === want.mode;
   const build =
     seen ??
@@ -43,7 +43,7 @@ export async function adoptImage(
   );
 }
 
-/** Says why an image that came with the installation is not taken over, or that it was; the request goes. */
+/** Reports why an image from the installation is not adopted, or that it was, and removes the request. */
 export async function closeSeed(
   config: MachineOSConfig,
   { isTaken, reason, message }: Extract<BuildOpening, { readonly do: "closeSeed" }>,

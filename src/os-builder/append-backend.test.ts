@@ -36,6 +36,7 @@ const request: BuildRequest = {
   target: { repository: "registry.example/os", tag: "worker-k" },
   epoch: 7,
   noCache: false,
+  isolation: "userNamespace",
   limits: { seconds: 60, pushSeconds: 60, cpu: "1", memory: "1Gi", storage: "1Gi" },
   labels: { recipe: "1" },
 };
@@ -46,7 +47,7 @@ const unavailable = new McoError("MCO_IMAGE_UNREACHABLE", {
   retryable: false,
 });
 
-/** A backend on a registry that does what a test says. */
+/** A backend on a registry that a test scripts. */
 function harness(store: Partial<ImageStore> = {}, secrets: readonly string[] = ["pull", "push"]) {
   const published: Addition[] = [];
   const settings: ImageStoreSettings[] = [];
@@ -84,8 +85,8 @@ function harness(store: Partial<ImageStore> = {}, secrets: readonly string[] = [
   return { backend, make, end, published, settings };
 }
 
-describe("images made by laying a configuration on another image", () => {
-  test("a run pushes one image with what it is in its labels, and asks for it with the machines' credentials", async () => {
+describe("images made by appending a configuration to another image", () => {
+  test("a run pushes one labelled image, and verifies it with the machines' credentials", async () => {
     const { backend, end, published, settings } = harness();
     const run = await backend.start(request, never);
     expect(await end(run)).toMatchObject({ phase: "Succeeded", digest });
@@ -112,7 +113,7 @@ describe("images made by laying a configuration on another image", () => {
     expect(steps).toEqual(["context", "pull-base", "push", "verify"]);
   });
 
-  test("a run is begun once, and forgotten when it is cleared away", async () => {
+  test("a run starts once, and is forgotten after its cleanup", async () => {
     const { backend, end, published } = harness();
     const run = await backend.start(request, never);
     expect(await backend.start(request, never)).toEqual(run);
@@ -124,7 +125,7 @@ describe("images made by laying a configuration on another image", () => {
     expect(published.length).toBe(2);
   });
 
-  test("an older configuration is taken out of the parent", async () => {
+  test("an older configuration is removed from the parent", async () => {
     const { backend, end, published } = harness();
     await end(
       await backend.start(
@@ -137,17 +138,17 @@ describe("images made by laying a configuration on another image", () => {
 
   test.for<{ title: string; store?: Partial<ImageStore>; secrets?: readonly string[]; failure: object }>([
     {
-      title: "a registry that takes nothing now",
+      title: "a registry that accepts nothing now",
       store: { publish: async () => Promise.reject(unavailable) },
       failure: { class: "PushUnavailable", step: "push" },
     },
     {
-      title: "a parent that is gone",
+      title: "a deleted parent",
       store: { parentOf: async () => Promise.reject(new McoError("MCO_IMAGE_ABSENT", { status: 404 })) },
       failure: { class: "BaseImageNotFound", step: "pull-base" },
     },
     {
-      title: "an image that machines may not have",
+      title: "an image that machines may not pull",
       store: { inspect: async () => ({ is: "denied", problem: "401" }) },
       failure: { class: "VerifyFailed", step: "verify" },
     },
@@ -167,7 +168,7 @@ describe("images made by laying a configuration on another image", () => {
       failure: { class: "VerifyFailed", cause: "the image is for arm64, and the machines are amd64" },
     },
     {
-      title: "a secret that has gone",
+      title: "a deleted secret",
       secrets: ["pull"],
       failure: { class: "InputChanged", cause: "Secret push: there is no such Secret" },
     },
@@ -176,7 +177,7 @@ describe("images made by laying a configuration on another image", () => {
     expect(await end(await backend.start(request, never))).toMatchObject({ phase: "Failed", failure });
   });
 
-  test("a run that takes too long ends as that", async () => {
+  test("a run that takes too long ends with a timeout", async () => {
     const { backend, end } = harness({
       publish: (_, __, signal) =>
         new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
@@ -186,7 +187,7 @@ describe("images made by laying a configuration on another image", () => {
     ).toMatchObject({ phase: "Failed", failure: { class: "Timeout", step: "push" } });
   });
 
-  test("a run that is taken back is gone at once, and does not come back when its registry answers", async () => {
+  test("a cancelled run ends at once, and does not reappear when its registry answers", async () => {
     let answer: (value: { digest: string }) => void = () => undefined;
     const { backend } = harness({ publish: () => new Promise((resolve) => (answer = resolve)) });
     const run = await backend.start(request, never);
@@ -198,13 +199,13 @@ describe("images made by laying a configuration on another image", () => {
     expect(await backend.observe(run, never)).toEqual({ phase: "Gone" });
   });
 
-  test("a new process knows nothing of runs, and says that they are lost", async () => {
+  test("a new process has no runs, and reports earlier ones as lost", async () => {
     const { backend, make } = harness();
     const run = await backend.start(request, never);
     expect(await make().observe(run, never)).toMatchObject({ phase: "Lost", failure: { class: "BuilderLost" } });
   });
 
-  test("steps of a Containerfile are not for it", async () => {
+  test("the backend refuses steps of a Containerfile", async () => {
     const { backend } = harness();
     expect(await backend.preflight({ ...request, containerfile: "FROM os\nRUN true\n" }, never)).toMatchObject([
       { code: "StepsCannotRun" },

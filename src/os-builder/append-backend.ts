@@ -12,7 +12,7 @@ import { readAuth } from "./registry-secret.ts";
 export interface AppendBackendOptions {
   readonly kube: KubeClient;
   readonly clock: Clock;
-  /** Images of registries, as these settings let them be seen. */
+  /** Images of registries, read with these settings. */
   readonly storeFor: (settings: ImageStoreSettings) => ImageStore;
 }
 
@@ -114,7 +114,7 @@ class AppendBackend implements BuildBackend {
     for (const listener of this.#listeners) listener(task.run.build);
   }
 
-  /** A run that was taken back goes no further. */
+  /** A cancelled run does not continue. */
   #step(task: Task, name: string, text: string): void {
     task.stop.signal.throwIfAborted();
     task.lines.push({ step: name, text });

@@ -1,5 +1,7 @@
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
+import type { BuildIsolation } from "../core/build/build-settings.ts";
 import type { BuildFailure } from "../core/build/build-failures.ts";
+import type { BuildProxy } from "../core/build/image-build.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
 
 /** A small file that a build finds in its context. */
@@ -16,7 +18,7 @@ export interface HostContent {
   readonly source: { readonly kind: "Secret" | "ConfigMap"; readonly name: string };
 }
 
-/** One attempt to make an image. Nothing in it is secret but the contents of `configLayer` and `buildVisible`. */
+/** One attempt to make an image. Nothing in it is secret but `proxy` and the contents of `configLayer` and `buildVisible`. */
 export interface BuildRequest {
   /** Name of the MachineOSBuild and the number of the attempt: the same one is never run twice. */
   readonly id: string;
@@ -29,12 +31,12 @@ export interface BuildRequest {
   /** Pullspec by digest. */
   readonly base: string;
   readonly extensions?: string;
-  /** Rendered text; absent where neither packages nor custom steps make an image of their own. */
+  /** Rendered text; absent if neither packages nor custom steps require their own image. */
   readonly containerfile?: string;
   /** Image whose layers are taken over, less its configuration, for strategy `append`. */
   readonly parent?: { readonly image: string; readonly hasConfigLayer: boolean };
   readonly context: readonly ContextFile[];
-  /** tar.gz and digest of what it holds; absent for os-only images. */
+  /** tar.gz, and the digest of its contents; absent for os-only images. */
   readonly configLayer?: { readonly bytes: Uint8Array; readonly digest: string; readonly diffId: string };
   /** tar.gz of the configuration's files that steps of the build see. */
   readonly buildVisible?: Uint8Array;
@@ -47,7 +49,7 @@ export interface BuildRequest {
   readonly registryCertificates: Readonly<Record<string, readonly string[]>>;
   readonly registries?: string;
   readonly policy?: string;
-  readonly proxy?: { readonly httpProxy?: string; readonly httpsProxy?: string; readonly noProxy?: string };
+  readonly proxy?: BuildProxy;
   readonly target: { readonly repository: string; readonly tag: string };
   /** Seconds: the time of everything in the image. */
   readonly epoch: number;
@@ -59,6 +61,8 @@ export interface BuildRequest {
     readonly memory: string;
     readonly storage: string;
   };
+  /** How its pod is kept from the machine. */
+  readonly isolation: BuildIsolation;
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -104,8 +108,8 @@ export interface BuildProblem {
 }
 
 /**
- * Where images are made. All verbs may be repeated; what they return is what is, and failures of a build are values. A
- * verb that rejects did not get through, and is tried again.
+ * Makes images. All verbs may be repeated; they return the current state, and failures of a build are values. A verb
+ * that rejects had no effect, and is retried.
  */
 export interface BuildBackend {
   readonly kind: "job" | "append" | "fake";
@@ -113,7 +117,7 @@ export interface BuildBackend {
   capabilities(): { readonly run: boolean; readonly atOnce: number };
   /** Changes nothing. */
   preflight(request: BuildRequest, signal: AbortSignal): Promise<readonly BuildProblem[]>;
-  /** Makes what the run needs, and starts it; a run with this id that is there already is taken over. */
+  /** Creates the run's objects and starts it; adopts an existing run with this id. */
   start(request: BuildRequest, signal: AbortSignal): Promise<RunRef>;
   observe(run: RunRef, signal: AbortSignal): Promise<RunState>;
   /** Calls when something may have happened to a run; {@link observe} is the truth. Returns the way to stop it. */

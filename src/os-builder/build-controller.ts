@@ -13,12 +13,12 @@ import type { BuildBackend } from "./backend.ts";
 import { type BuilderContext, builderMemory } from "./builder-context.ts";
 import { cleanUp } from "./clean-up.ts";
 import { intentFacts, poolOfBuild, poolWatches } from "./cluster-facts.ts";
-import { type NextLook, driveBuild } from "./drive-build.ts";
+import { type NextPassMs, driveBuild } from "./drive-build.ts";
 import type { OpenImages } from "./images.ts";
 import { makeImage } from "./make-image.ts";
 import { type Want, WantObserver } from "./observe-want.ts";
-import { leavePool, releaseConfig } from "./opt-out.ts";
-import { type Configured, reportStanding } from "./report-image.ts";
+import { leavePool, noteRebuild, releaseConfig } from "./opt-out.ts";
+import { type Configured, reportLacking, reportStanding } from "./report-image.ts";
 import { annotatePool } from "./write-objects.ts";
 
 export interface BuildControllerOptions {
@@ -52,6 +52,7 @@ export function buildController({ backends, images, stillMs = defaultStillMs }: 
       "MachineOSConfig.status",
       "MachineOSBuild",
       "MachineConfigPool.status.conditions/ImageBuildDegraded",
+      "MachineConfigPool.status.conditions/ImageInputsValid",
       "MachineConfigPool.metadata.annotations/buildRetries",
     ],
     workers: 4,
@@ -103,7 +104,13 @@ async function servePool(
   if (pool === undefined || intent === undefined || intent.opted === "out")
     return leavePool(name, pool, configs, context);
   const { config } = intent;
-  return config === undefined || !isHeld(config) ? done() : keepPool(pool, { ...intent, config }, context);
+  if (config === undefined) {
+    const errors = errorsOf(intent.problems);
+    if (errors.length > 0) await reportLacking(pool, errors, context);
+    noteRebuild(pool, "an image can be made from its inputs; see its conditions", context);
+    return done();
+  }
+  return !isHeld(config) ? done() : keepPool(pool, { ...intent, config }, context);
 }
 
 /** A pool with images: what is wanted is made, and reported. */
@@ -153,7 +160,7 @@ async function makeWanted(
 }
 
 /** Brings every build of a pool that has not ended a step on, and removes what those that ended needed. */
-async function driveAll(pool: string, context: BuilderContext): Promise<NextLook> {
+async function driveAll(pool: string, context: BuilderContext): Promise<NextPassMs> {
   const { backends, observer } = context;
   const looks: number[] = [];
   for (const build of context.caches.of(MachineOSBuild).list()) {
@@ -168,7 +175,7 @@ async function driveAll(pool: string, context: BuilderContext): Promise<NextLook
   return looks.length === 0 ? undefined : Math.min(...looks);
 }
 
-/** What a build is for, read anew, and whether that has the key that it was begun for. */
+/** The purpose of a build, read again, and whether it still has the key for which the build was started. */
 async function wantOf(build: MachineOSBuild, context: BuilderContext): Promise<Want | "changed" | "waits"> {
   const { caches, observer, signal } = context;
   const pool = caches.of(MachineConfigPool).get(poolOfBuild(build));
@@ -178,12 +185,12 @@ async function wantOf(build: MachineOSBuild, context: BuilderContext): Promise<W
   const intent = compileIntent(intentFacts(pool, caches));
   if (intent.opted === "out") return "changed";
   const want = await observer.observe(pool, { ...intent, config }, rendered, caches, signal);
-  // What is wrong with the inputs may be mended, and then be what it was.
+  // A fix of invalid inputs may restore the previous inputs.
   if (want.verdict !== "want") return "waits";
   return want.inputs.key.key === build.metadata.annotations?.[annotations.contentKey] ? want : "changed";
 }
 
-function sooner(outcome: Outcome, look: NextLook): Outcome {
+function sooner(outcome: Outcome, look: NextPassMs): Outcome {
   if (look === undefined || outcome.kind === "stalled") return outcome;
   return { ...outcome, reconcileAfterSeconds: Math.min(outcome.reconcileAfterSeconds ?? Infinity, look) };
 }

@@ -4,8 +4,17 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import type { ConfigMap, Job, Pod, Secret } from "../api/foreign/kubernetes.ts";
 import { annotations, buildNamespace, labels, objects } from "../api/names.ts";
 import { type KubeObject, controlledBy } from "../api/schema/object.ts";
+import type { BuildIsolation } from "../core/build/build-settings.ts";
 import { restrictedContainer } from "../core/operator/pod-security.ts";
-import { type BuildFile, buildFiles, buildPaths, pieceName, printBuildFile } from "../core/build/image-build.ts";
+import {
+  type BuildFile,
+  type BuildPart,
+  type BuildProxy,
+  buildFiles,
+  buildPaths,
+  pieceName,
+  printBuildFile,
+} from "../core/build/image-build.ts";
 import type { BuildRequest, HostContent, RunRef } from "./backend.ts";
 
 /** A ConfigMap holds 1 MiB with all its keys, in base64 (k8s.io/kubernetes pkg/apis/core/validation, master). */
@@ -21,7 +30,7 @@ const shortened = (text: string, rest = ""): string => {
 };
 
 /**
- * Name of a run's Job. The name of a pool may be longer than what is left for it; pods carry the Job's name as a label.
+ * Name of a run's Job. A pool's name may be longer than the space left for it; pods carry the Job's name as a label.
  */
 export const jobNameOf = ({ build, attempt }: Pick<RunRef, "build" | "attempt">): string =>
   shortened(`build-${build}`, `-${attempt}`);
@@ -29,17 +38,22 @@ export const jobNameOf = ({ build, attempt }: Pick<RunRef, "build" | "attempt">)
 /** Value of the label by which everything of a build is found. */
 export const buildLabelOf = (build: string): string => shortened(build);
 
-/** Its full name, beside the label, which may not hold it. */
+/** Its full name; the label may be too short for it. */
 export const buildAnnotation = labels.machineOSBuild;
 
-export const containerName = "image-build";
+/** The containers of a build by what they do. */
+export const containerNames: Readonly<Record<BuildPart, string>> = {
+  pull: "image-pull",
+  steps: "image-build",
+  push: "image-push",
+};
 
 export interface BuildObjectOptions {
   /** Image of the suite that carries buildah. */
   readonly image: string;
-  /** Folder of the node that keeps what earlier builds have made. Without it each build begins anew. */
+  /** Folder of the node with the layers of earlier builds. Without it each build starts from scratch. */
   readonly cacheFolder?: string | undefined;
-  /** Pods may run on the control plane, where there is nothing else. */
+  /** Pods may run on the control plane if there are no other nodes. */
   readonly toleratesControlPlane: boolean;
   /** Node where the pool's last build ran: what it kept is of use. */
   readonly preferredNode?: string | undefined;
@@ -51,12 +65,12 @@ export interface BuildObjects {
   readonly job: Job;
 }
 
-/** What a build is given of the suite's namespace: copies of it that lie beside its Job. */
+/** The inputs of a build from the suite's namespace: copies in the namespace of its Job. */
 export interface Given {
   /** Texts of auth files. */
   readonly pull: string;
   readonly push: string;
-  /** What its steps see, as far as the cluster has it. */
+  /** The objects that its steps see, if the cluster has them. */
   readonly mounts: readonly { readonly kind: HostContent["kind"]; readonly source: Secret | ConfigMap }[];
 }
 
@@ -84,13 +98,14 @@ export function buildObjects(request: BuildRequest, given: Given, options: Build
     metadata: { name: of, ...common },
     ...content,
   });
-  const secret = (of: string, text: string): Secret => ({
+  const secret = (of: string, type: string, key: string, text: string): Secret => ({
     apiVersion: "v1",
     kind: "Secret",
     metadata: { name: of, ...common },
-    type: "kubernetes.io/dockerconfigjson",
-    data: { [buildFiles.auth]: encode(utf8ToBytes(text)) },
+    type,
+    data: { [key]: encode(utf8ToBytes(text)) },
   });
+  const auth = (of: string, text: string) => secret(of, "kubernetes.io/dockerconfigjson", buildFiles.auth, text);
   const copiesOf = (wanted: "Secret" | "ConfigMap") =>
     given.mounts
       .filter(({ kind }) => request.mounts.some((mount) => mount.kind === kind && mount.source.kind === wanted))
@@ -130,8 +145,11 @@ export function buildObjects(request: BuildRequest, given: Given, options: Build
       ...(copiesOf("ConfigMap") as ConfigMap[]),
     ],
     secrets: [
-      secret(`base-${name}`, given.pull),
-      secret(`final-${name}`, given.push),
+      auth(`base-${name}`, given.pull),
+      auth(`final-${name}`, given.push),
+      ...(request.proxy === undefined
+        ? []
+        : [secret(`proxy-${name}`, "Opaque", buildFiles.proxy, JSON.stringify(request.proxy satisfies BuildProxy))]),
       ...(copiesOf("Secret") as Secret[]),
     ],
     job: { ...job, metadata: { ...common, ...job.metadata } },
@@ -199,7 +217,6 @@ function buildFileOf(request: BuildRequest): BuildFile {
     context,
     mounts,
     registryCertificates,
-    proxy,
     target,
     epoch,
     noCache,
@@ -218,7 +235,6 @@ function buildFileOf(request: BuildRequest): BuildFile {
     files: context.map(({ path, mode: fileMode }, i) => ({ path, key: contextKey(i), mode: fileMode })),
     mounts: mounts.map(({ kind }) => kind),
     certificates: registryCertificates,
-    ...(proxy === undefined ? {} : { proxy }),
     target,
     epoch,
     noCache,
@@ -232,48 +248,67 @@ const mountName = (kind: HostContent["kind"], build: string): string => `${kind.
 
 type Volume = NonNullable<NonNullable<Pod["spec"]>["volumes"]>[number];
 
-/** Where the container finds its files, and what brings them. */
-type Mounted = readonly (readonly [path: string, volume: Omit<Volume, "name">])[];
+/** Mount paths of the containers, the volumes behind them, and the containers that have them. */
+type Mounted = readonly {
+  readonly path: string;
+  readonly volume: Omit<Volume, "name">;
+  readonly parts: readonly BuildPart[];
+  /** Parts that only read it. */
+  readonly readOnly?: readonly BuildPart[];
+}[];
+
+const everyPart: readonly BuildPart[] = ["pull", "steps", "push"];
+const withBuildah: readonly BuildPart[] = ["pull", "steps"];
 
 function mountedIn(request: BuildRequest, cacheFolder: string | undefined, pieces: number): Mounted {
   const name = request.build.metadata.name;
   const optional = (isThere: boolean, path: string, configMap: string): Mounted =>
-    isThere ? [[path, { configMap: { name: `${configMap}-${name}` } }]] : [];
+    isThere ? [{ path, volume: { configMap: { name: `${configMap}-${name}` } }, parts: everyPart }] : [];
+  const cache: Omit<Volume, "name"> =
+    // One for each pool: what a step of one pool leaves in it gets into no other pool's images.
+    cacheFolder === undefined
+      ? { emptyDir: {} }
+      : { hostPath: { path: `${cacheFolder}/${request.pool}`, type: "DirectoryOrCreate" } };
   return [
-    [buildPaths.context, { configMap: { name: `containerfile-${name}` } }],
-    ...Array.from(
-      { length: pieces },
-      (_, i) => [contentPath(i, pieces), { configMap: { name: contentName(name, i, pieces) } }] as const,
-    ),
-    [buildPaths.pull, { secret: { secretName: `base-${name}` } }],
-    [buildPaths.push, { secret: { secretName: `final-${name}` } }],
+    { path: buildPaths.context, volume: { configMap: { name: `containerfile-${name}` } }, parts: everyPart },
+    ...Array.from({ length: pieces }, (_, i) => ({
+      path: contentPath(i, pieces),
+      volume: { configMap: { name: contentName(name, i, pieces) } },
+      parts: everyPart,
+    })),
+    // Steps run where there is no credential.
+    { path: buildPaths.pull, volume: { secret: { secretName: `base-${name}` } }, parts: ["pull", "push"] },
+    { path: buildPaths.push, volume: { secret: { secretName: `final-${name}` } }, parts: ["push"] },
+    // Its address may hold a password.
+    ...(request.proxy === undefined
+      ? []
+      : [{ path: buildPaths.proxy, volume: { secret: { secretName: `proxy-${name}` } }, parts: everyPart }]),
     ...optional(request.trust.length > 0, buildPaths.trust, "additionaltrustbundle"),
     ...optional(request.policy !== undefined, buildPaths.policy, "etc-policy"),
     ...optional(request.registries !== undefined, buildPaths.registries, "etc-registries"),
-    // The host's own content may change; steps that need it declare it themselves.
-    ...request.mounts.map(
-      ({ kind, source }) =>
-        [
-          `${buildPaths.mounts}/${kind}`,
-          source.kind === "Secret"
-            ? { secret: { secretName: mountName(kind, name), optional: true } }
-            : { configMap: { name: mountName(kind, name), optional: true } },
-        ] as const,
-    ),
-    [buildPaths.work, { emptyDir: {} }],
-    [
-      buildPaths.cache,
-      // One for each pool: what a step of one pool leaves in it gets into no other pool's images.
-      cacheFolder === undefined
-        ? { emptyDir: {} }
-        : { hostPath: { path: `${cacheFolder}/${shortened(request.pool)}`, type: "DirectoryOrCreate" } },
-    ],
+    // The host's own content may change; steps that need it declare it themselves. It decides on the store, too.
+    ...request.mounts.map(({ kind, source }) => ({
+      path: `${buildPaths.mounts}/${kind}`,
+      volume:
+        source.kind === "Secret"
+          ? { secret: { secretName: mountName(kind, name), optional: true } }
+          : { configMap: { name: mountName(kind, name), optional: true } },
+      parts: withBuildah,
+    })),
+    { path: buildPaths.pullWork, volume: { emptyDir: {} }, parts: ["pull"] },
+    { path: buildPaths.work, volume: { emptyDir: {} }, parts: ["steps"] },
+    { path: buildPaths.cache, volume: cache, parts: withBuildah },
+    { path: buildPaths.result, volume: { emptyDir: {} }, parts: ["steps", "push"], readOnly: ["push"] },
   ];
 }
 
+/** The containers of a build, in their order: without steps there is nothing to pull and to run before the push. */
+const partsOf = ({ containerfile }: BuildRequest): readonly BuildPart[] =>
+  containerfile === undefined ? ["push"] : everyPart;
+
 type PodSpec = NonNullable<Pod["spec"]>;
 
-/** On which node a build runs: near what an earlier one left, and on the control plane where there is no other node. */
+/** The node of a build: near the layers of an earlier build, and on the control plane if there is no other node. */
 const placement = ({ cacheFolder, toleratesControlPlane, preferredNode }: BuildObjectOptions) => ({
   ...(preferredNode === undefined || cacheFolder === undefined
     ? {}
@@ -307,49 +342,94 @@ const memoryHeadroom = 4;
 const multiplied = (quantity: string, times: number) =>
   quantity.replace(/^[0-9.]+/, (amount) => String(Number(amount) * times));
 
+/**
+ * What buildah may do, an exception from the profile, see docs/pod-security.md.
+ *
+ * In a user namespace that the kubelet creates, buildah is root there and unprivileged on the machine. It mounts the
+ * root of a step and sets owners of files, which needs capabilities, but only in that namespace; no process in it gains
+ * privileges. With `SYS_ADMIN` in that namespace, the runtime's seccomp profile permits the mounts.
+ *
+ * With the users of the machine, newuidmap(1) and newgidmap(1), which are set-user-ID or hold two capabilities, give it
+ * a range of users; without them every file of an image would belong to this one user. containerd's default seccomp
+ * profile refuses the user namespace with mounts that they create.
+ */
+const buildahContexts = {
+  userNamespace: {
+    ...restrictedContainer,
+    runAsNonRoot: false,
+    runAsUser: 0,
+    runAsGroup: 0,
+    capabilities: {
+      drop: [...restrictedContainer.capabilities.drop],
+      add: [
+        "SYS_ADMIN",
+        // Those of a step (containers/common pkg/config, main).
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+      ],
+    },
+  },
+  hostUsers: {
+    ...restrictedContainer,
+    runAsUser: 1000,
+    runAsGroup: 1000,
+    allowPrivilegeEscalation: true,
+    capabilities: { drop: [...restrictedContainer.capabilities.drop], add: ["SETUID", "SETGID"] },
+    seccompProfile: { type: "Unconfined" },
+  },
+} satisfies Readonly<Record<BuildIsolation, object>>;
+
+const pushContext = {
+  ...restrictedContainer,
+  capabilities: { drop: [...restrictedContainer.capabilities.drop] },
+};
+
 function containerOf(
-  { proxy, limits }: BuildRequest,
+  part: BuildPart,
+  { limits, isolation }: BuildRequest,
   image: string,
   mounted: Mounted,
 ): NonNullable<PodSpec["containers"]>[number] {
-  const environment = {
-    HOME: `${buildPaths.work}/home`,
-    TMPDIR: buildPaths.work,
-    HTTP_PROXY: proxy?.httpProxy,
-    HTTPS_PROXY: proxy?.httpsProxy,
-    NO_PROXY: proxy?.noProxy,
-  };
+  const work = part === "pull" ? buildPaths.pullWork : buildPaths.work;
+  const environment = part === "push" ? {} : { HOME: `${work}/home`, TMPDIR: work };
   return {
-    name: containerName,
+    name: containerNames[part],
     image,
-    args: ["build-image", "--context", buildPaths.context],
-    env: Object.entries(environment).flatMap(([variable, value]) =>
-      value === undefined ? [] : [{ name: variable, value }],
-    ),
+    args: ["build-image", "--context", buildPaths.context, "--part", part],
+    env: Object.entries(environment).map(([variable, value]) => ({ name: variable, value })),
     resources: {
       requests: { cpu: limits.cpu, memory: limits.memory, "ephemeral-storage": limits.storage },
       limits: { memory: multiplied(limits.memory, memoryHeadroom) },
     },
-    // Exceptions, see docs/pod-security.md. newuidmap(1) and newgidmap(1), which are set-user-ID or hold these two
-    // capabilities, give the build its range of users; without them no file of an image could belong to anybody but
-    // this one user. What they make, a user namespace with mounts, containerd's default filter of system calls refuses.
-    securityContext: {
-      ...restrictedContainer,
-      runAsUser: 1000,
-      runAsGroup: 1000,
-      allowPrivilegeEscalation: true,
-      capabilities: { drop: [...restrictedContainer.capabilities.drop], add: ["SETUID", "SETGID"] },
-      seccompProfile: { type: "Unconfined" },
-    },
+    // The container with the push credential starts no program and reads no more than files that everybody may read.
+    securityContext: { ...(part === "push" ? pushContext : buildahContexts[isolation]) },
     terminationMessagePath: buildPaths.terminationMessage,
     terminationMessagePolicy: "FallbackToLogsOnError",
-    volumeMounts: mounted.map(([mountPath], i) => ({ name: `v${i}`, mountPath })),
+    volumeMounts: mounted.flatMap(({ path, parts, readOnly }, i) =>
+      parts.includes(part)
+        ? [{ name: `v${i}`, mountPath: path, ...(readOnly?.includes(part) === true ? { readOnly: true } : {}) }]
+        : [],
+    ),
   };
 }
 
 function jobOf(request: BuildRequest, options: BuildObjectOptions, pieces: number): KubeObject & Job {
   const name = request.build.metadata.name;
-  const mounted = mountedIn(request, options.cacheFolder, pieces);
+  const parts = partsOf(request);
+  const mounted = mountedIn(request, options.cacheFolder, pieces).filter((each) =>
+    each.parts.some((part) => parts.includes(part)),
+  );
+  const containerFor = (part: BuildPart) => containerOf(part, request, options.image, mounted);
+  const before = parts.filter((part) => part !== "push").map(containerFor);
   const notes = { [buildAnnotation]: name, [annotations.buildAttempt]: String(request.attempt) };
   return {
     apiVersion: "batch/v1",
@@ -370,11 +450,13 @@ function jobOf(request: BuildRequest, options: BuildObjectOptions, pieces: numbe
           priorityClassName: objects.buildPriority,
           serviceAccountName: objects.buildAccount,
           automountServiceAccountToken: false,
+          ...(request.isolation === "userNamespace" ? { hostUsers: false } : {}),
           terminationGracePeriodSeconds: 10,
           nodeSelector: { [labels.os]: "linux", [labels.arch]: request.architecture },
           ...placement(options),
-          containers: [containerOf(request, options.image, mounted)],
-          volumes: mounted.map(([, volume], i): Volume => ({ name: `v${i}`, ...volume })),
+          ...(before.length === 0 ? {} : { initContainers: before }),
+          containers: [containerFor("push")],
+          volumes: mounted.map(({ volume }, i): Volume => ({ name: `v${i}`, ...volume })),
         },
       },
     },

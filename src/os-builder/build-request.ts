@@ -1,14 +1,13 @@
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { annotations, imageLabels, objects } from "../api/names.ts";
-import { buildVisible, recipeVersion } from "../core/build/build-key.ts";
+import { type VisibleFile, recipeVersion } from "../core/build/build-key.ts";
 import { layerEntries } from "../core/config/image-content.ts";
-import type { NodeConfig } from "../core/config/node-config.ts";
 import type { Caches } from "../kube/controller.ts";
 import { packLayer } from "../registry/pack-layer.ts";
 import type { BuildRequest, HostContent } from "./backend.ts";
 import { buildSettingsIn, configMapIn, secretIn, surroundings } from "./cluster-facts.ts";
-import { type Want, type WantObserver, pullSecretOf, textAt } from "./observe-want.ts";
+import { type Want, type WantObserver, basePullSecretOf, textOfFile } from "./observe-want.ts";
 import { attemptLimits } from "../core/build/build-settings.ts";
 
 /** Everything that one attempt of a build needs. @throws McoError `MCO_IMAGE_*`, `MCO_OWNER_UNKNOWN` */
@@ -30,11 +29,11 @@ export async function buildRequest(
   // Owners that a configuration names are those of the image that it is laid on.
   const owners = await observer.ownersOf(runs ? sources.base : parent.image, content, images, signal);
   const layer = mode === "full" ? packLayer(layerEntries(content, owners), epoch) : undefined;
-  const visible = runs ? packVisible(content, epoch) : undefined;
+  const visible = runs ? packVisible(inputs.visible, epoch) : undefined;
   const { trust, certificates, proxy } = surroundings(caches);
   const [registries, policy] = [
-    textAt(content, "/etc/containers/registries.conf"),
-    textAt(content, "/etc/containers/policy.json"),
+    textOfFile(content, "/etc/containers/registries.conf"),
+    textOfFile(content, "/etc/containers/policy.json"),
   ];
   return {
     id: `${build.metadata.name}-${attempt}`,
@@ -53,7 +52,7 @@ export async function buildRequest(
     ...(layer === undefined ? {} : { configLayer: { bytes: layer.bytes, digest: layer.digest, diffId: layer.diffId } }),
     ...(visible === undefined ? {} : { buildVisible: visible }),
     mounts: runs ? mountsOf(want.pool, caches) : [],
-    auth: { pull: pullSecretOf(want.config, caches), push: want.config.spec.renderedImagePushSecret.name },
+    auth: { pull: basePullSecretOf(want.config, caches), push: want.config.spec.renderedImagePushSecret.name },
     trust: trust === undefined ? [] : [trust],
     registryCertificates: certificates,
     ...(registries === undefined ? {} : { registries }),
@@ -62,6 +61,7 @@ export async function buildRequest(
     target: { repository: inputs.repository, tag: build.metadata.name },
     epoch,
     noCache: how.noCache,
+    isolation: buildSettingsIn(caches).isolation,
     limits: attemptLimits(buildSettingsIn(caches), { doubled: how.moreMemory }),
     labels: {
       [imageLabels.content]: mode,
@@ -72,8 +72,7 @@ export async function buildRequest(
 }
 
 /** The configuration's files that steps of a build see. */
-function packVisible(content: NodeConfig, epoch: number): Uint8Array | undefined {
-  const visible = buildVisible(content);
+function packVisible(visible: readonly VisibleFile[], epoch: number): Uint8Array | undefined {
   if (visible.length === 0) return undefined;
   const entries = visible.map(
     ({ path, contents, mode }) => ({ path, kind: "file", contents, mode, uid: 0, gid: 0 }) as const,
@@ -81,7 +80,7 @@ function packVisible(content: NodeConfig, epoch: number): Uint8Array | undefined
   return packLayer(entries, epoch).bytes;
 }
 
-/** What a build that appends stands on, as it was planned. */
+/** The planned parent image of a build that appends. */
 function parentOf(build: MachineOSBuild, base: string): { readonly image: string; readonly hasConfigLayer: boolean } {
   try {
     const read = JSON.parse(build.metadata.annotations?.[annotations.buildBecause] ?? "{}") as {

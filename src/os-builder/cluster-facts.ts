@@ -5,26 +5,31 @@ import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
-import { annotations, labels, namespace, objects } from "../api/names.ts";
+import { annotations, buildNamespace, labels, namespace, objects } from "../api/names.ts";
 import { type BuildSettings, buildSettings } from "../core/build/build-settings.ts";
 import { labelValue } from "../core/build/build-key.ts";
 import type { InputFacts, IntentFacts, SecretFacts } from "../core/build/build-intent.ts";
+import { type RegistryAccess, registryAccessOf } from "../core/images/registry-access.ts";
+import { pullspecsIn } from "../core/images/pullspecs-in.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
 import { trimMachineConfig, trimNode } from "../core/pool/trim.ts";
-import { decodeContents, textOf } from "../ignition/data-url.ts";
 import { type Caches, type Watch, watching } from "../kube/controller.ts";
-import { readRegistrySecret } from "./registry-secret.ts";
+import { readRegistrySecret, typeOfSecret } from "./registry-secret.ts";
 
 /** Objects of the suite's namespace, without those of single builds, which are large and not read here. */
 export const ownNamespace = { namespace } as const;
-const withoutEphemeral = <T extends ConfigMap | Secret>(object: T): T => {
+const keepConfigMap = (object: ConfigMap): ConfigMap => {
   const { managedFields: _, ...metadata } = object.metadata;
   return metadata.labels?.[labels.ephemeralBuildObject] === undefined
     ? { ...object, metadata }
-    : ({ apiVersion: object.apiVersion, kind: object.kind, metadata } as T);
+    : { apiVersion: object.apiVersion, kind: object.kind, metadata };
 };
-const keepConfigMap = (object: ConfigMap): ConfigMap => withoutEphemeral(object);
-const keepSecret = (object: Secret): Secret => withoutEphemeral(object);
+/** What the operator copies for the builder, which reads no Secret of the suite's namespace. */
+const credentials = { namespace: buildNamespace, labelSelector: labels.buildCredential } as const;
+const keepSecret = ({ metadata: { managedFields: _, ...metadata }, ...secret }: Secret): Secret => ({
+  ...secret,
+  metadata,
+});
 
 export const everyPool = (caches: Caches): readonly string[] => [
   ...new Set([
@@ -82,9 +87,9 @@ export const poolWatches: readonly [Watch, ...Watch[]] = [
   }),
   watching({
     resource: kubernetes.Secret,
-    selection: ownNamespace,
+    selection: credentials,
     keep: keepSecret,
-    concerns: ({ before, after }, caches) => (isEphemeral(after ?? before) ? [] : everyPool(caches)),
+    concerns: (_, caches) => everyPool(caches),
   }),
   // Architectures and images, without what a node reports each minute.
   watching({
@@ -103,7 +108,7 @@ export const poolWatches: readonly [Watch, ...Watch[]] = [
   }),
 ];
 
-const isEphemeral = (object: ConfigMap | Secret | undefined) =>
+const isEphemeral = (object: ConfigMap | undefined) =>
   object?.metadata.labels?.[labels.ephemeralBuildObject] !== undefined;
 
 /** The pool of a build; the label has no room for the longest names, which a MachineOSConfig shares with its pool. */
@@ -128,7 +133,7 @@ export const buildSettingsIn = (caches: Caches): BuildSettings => buildSettings(
 export const configMapIn = configMap;
 
 export const secretIn = (caches: Caches, name: string): Secret | undefined =>
-  caches.of(kubernetes.Secret, ownNamespace).get(`${namespace}/${name}`);
+  caches.of(kubernetes.Secret, credentials).get(`${buildNamespace}/${name}`);
 
 /** A Secret's data as text by key; what is no text counts by its encoding. */
 export function secretDataIn(caches: Caches, name: string): Readonly<Record<string, string>> | undefined {
@@ -151,7 +156,7 @@ export function secretFacts(caches: Caches, name: string): SecretFacts {
   const reading = readRegistrySecret(secret);
   return {
     is: "present",
-    type: secret.type ?? "Opaque",
+    type: typeOfSecret(secret),
     hosts: reading.verdict === "auth" ? reading.hosts : undefined,
   };
 }
@@ -203,40 +208,9 @@ export function nodesIn(caches: Caches): readonly (PoolNode & { readonly node: N
     });
 }
 
-const decodedText = (data: string | null | undefined): string | undefined => {
-  if (data === undefined || data === null || data === "") return undefined;
-  const decoded = decodeContents({ source: `data:;base64,${data}` });
-  return decoded.verdict === "decoded" ? textOf(decoded.bytes) : undefined;
-};
-
-/** What the cluster trusts and how it reaches the world, as ControllerConfig has it. */
-export function surroundings(caches: Caches): {
-  readonly trust: string | undefined;
-  readonly certificates: Readonly<Record<string, readonly string[]>>;
-  readonly proxy: { readonly httpProxy?: string; readonly httpsProxy?: string; readonly noProxy?: string } | undefined;
-  readonly nodeAuth: string | undefined;
-} {
-  const spec = caches.of(ControllerConfig).get(objects.controllerConfig)?.spec;
-  const certificates: Record<string, string[]> = {};
-  for (const { file, data } of [
-    ...(spec?.imageRegistryBundleData ?? []),
-    ...(spec?.imageRegistryBundleUserData ?? []),
-  ]) {
-    const text = decodedText(data);
-    // Keys of a ConfigMap know no colon: `host..port` stands for `host:port`.
-    if (text !== undefined) (certificates[file.replace("..", ":")] ??= []).push(text);
-  }
-  const proxy = spec?.proxy as Readonly<Record<string, string>> | null | undefined;
-  const named = (["httpProxy", "httpsProxy", "noProxy"] as const).flatMap((key) =>
-    typeof proxy?.[key] === "string" && proxy[key] !== "" ? [[key, proxy[key]] as const] : [],
-  );
-  return {
-    trust: decodedText(spec?.additionalTrustBundle),
-    certificates,
-    proxy: named.length === 0 ? undefined : Object.fromEntries(named),
-    nodeAuth: decodedText(spec?.internalRegistryPullSecret),
-  };
-}
+/** How the cluster's registries are reached. */
+export const surroundings = (caches: Caches): RegistryAccess =>
+  registryAccessOf(caches.of(ControllerConfig).get(objects.controllerConfig)?.spec);
 
 /** Every image that a node or its MachineConfigNode names: to run now, to run next, or to go back to. */
 export function imagesOfNodes(caches: Caches): readonly string[] {
@@ -253,10 +227,9 @@ export function imagesOfNodes(caches: Caches): readonly string[] {
   const onMachineConfigNodes = caches
     .of(MachineConfigNode)
     .list()
-    .flatMap((node) => pullspecsIn([node.spec, node.status, node.metadata.annotations]));
+    .flatMap((node) => namedIn([node.spec, node.status, node.metadata.annotations]));
   return [...onNodes, ...onMachineConfigNodes];
 }
 
 /** Finds the digest, whichever field of a deployment the daemon reports it in. */
-const pullspecsIn = (value: unknown): readonly string[] =>
-  JSON.stringify(value ?? null).match(/[A-Za-z0-9][^\s"'\\,;]*@sha256:[0-9a-f]{64}/g) ?? [];
+const namedIn = (value: unknown): readonly string[] => pullspecsIn(JSON.stringify(value ?? null));

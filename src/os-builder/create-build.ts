@@ -13,7 +13,7 @@ export type BuildReason = Pick<BuildPlan, "strategy" | "because" | "turnedDown">
   readonly parent?: { readonly image: string; readonly hasConfigLayer: boolean };
 };
 
-/** Of an image that came with the installation. `hasKey`: it holds what is wanted. */
+/** Of an image from the installation. `hasKey`: it has the desired content. */
 export interface Seeding {
   readonly mode: ContentMode;
   readonly hasKey: boolean;

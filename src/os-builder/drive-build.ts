@@ -14,7 +14,8 @@ import {
 import { buildSettingsIn, poolOfBuild } from "./cluster-facts.ts";
 import { readRendered } from "../core/build/build-inputs.ts";
 import { imageOf, isAttached } from "../core/build/build-plan.ts";
-import { afterFailure, readFailure, readRetries, retrySentence } from "../core/build/build-retry.ts";
+import { isStarted } from "../core/build/build-queue.ts";
+import { retryAfterFailure, readFailure, readRetries, retrySentence } from "../core/build/build-retry.ts";
 import { activeRebuild } from "../core/build/build-rebuild.ts";
 import { timesOf, stepReason } from "../core/build/build-state.ts";
 import type { Context } from "../kube/controller.ts";
@@ -44,17 +45,17 @@ export interface DriveContext {
 }
 
 /** Seconds until the next pass; `undefined`: at the next event. */
-export type NextLook = number | undefined;
+export type NextPassMs = number | undefined;
 
 const noted = (build: MachineOSBuild, annotation: string) => build.metadata.annotations?.[annotation];
 export const attemptOf = (build: MachineOSBuild): number => Number(noted(build, annotations.buildAttempt) ?? "1") || 1;
-export const runOf = (build: MachineOSBuild, attempt = attemptOf(build)): RunRef => ({
+export const buildRunOf = (build: MachineOSBuild, attempt = attemptOf(build)): RunRef => ({
   id: `${build.metadata.name}-${attempt}`,
   build: build.metadata.name,
   attempt,
 });
 
-/** Who makes the image of a build: what has to run steps, or the first that can do without. */
+/** The backend of a build: the one that runs steps if there are any, otherwise the first that needs none. */
 export function backendOf(build: MachineOSBuild, backends: readonly BuildBackend[]): BuildBackend | undefined {
   const runs = noted(build, annotations.buildStrategy) === "build";
   return runs
@@ -65,7 +66,7 @@ export function backendOf(build: MachineOSBuild, backends: readonly BuildBackend
 const clipped = (text: string) => (text.length <= conditionText ? text : `${text.slice(0, conditionText - 1)}…`);
 
 /** Advances an unfinished build by one step: starts its run, or reports the state of the run. */
-export async function driveBuild(build: MachineOSBuild, drive: DriveContext): Promise<NextLook> {
+export async function driveBuild(build: MachineOSBuild, drive: DriveContext): Promise<NextPassMs> {
   const state = stateOfBuild(build);
   if (hasEnded(state) || build.metadata.deletionTimestamp !== undefined) return undefined;
   if (isAttached(build)) return follow(build, drive);
@@ -87,30 +88,20 @@ export async function driveBuild(build: MachineOSBuild, drive: DriveContext): Pr
   return isStarted(build, state) ? watchRun(build, state, backend, drive) : startRun(build, state, backend, drive);
 }
 
-/** Reasons of builds whose next run is still to be begun. */
-const notBegun: ReadonlySet<string> = new Set(["RetryScheduled", "Attached", "InputChanged"]);
-
-/** Whether the run of the present attempt was started: later reports imply it. */
-function isStarted(build: MachineOSBuild, state: BuildState): boolean {
-  return (
-    state.phase !== "Initial" && !notBegun.has(state.reason) && noted(build, annotations.nextAttemptAt) === undefined
-  );
-}
-
 /** Begins the run of the present attempt, when there is room and its inputs are what they were. */
 async function startRun(
   build: MachineOSBuild,
   state: BuildState,
   backend: BuildBackend,
   drive: DriveContext,
-): Promise<NextLook> {
+): Promise<NextPassMs> {
   const { context } = drive;
   if (isQueued(build, backend, drive)) return looks.queued;
   const want = await drive.wantOf(build);
   if (want === "waits") return looks.registry;
   if (want === "changed") {
-    // Another build follows for what is wanted now, and for builds that wait for this one.
-    await interrupt(build, "Superseded", "what it was to be made from is not the same any more", context);
+    // Another build follows for the currently desired image, and for builds that wait for this one.
+    await interrupt(build, "Superseded", "its inputs have changed", context);
     return undefined;
   }
   const requested = await requestFor(build, want, drive);
@@ -131,7 +122,7 @@ async function startRun(
     );
   if (noted(build, annotations.nextAttemptAt) !== undefined)
     await annotateBuild(build, { [annotations.nextAttemptAt]: null }, context);
-  await reportBegun(build, state, backend, context);
+  await reportBegun(build, state, backend, request, context);
   return looks.running;
 }
 
@@ -180,7 +171,7 @@ async function requestFor(build: MachineOSBuild, want: Want, { context, observer
   }
 }
 
-/** A Secret or ConfigMap went while the run was being begun: that is no failure of the attempt. */
+/** A Secret or ConfigMap was deleted while the run was starting: that is not a failure of the attempt. */
 async function reportMissingInput(
   build: MachineOSBuild,
   { phase }: BuildState,
@@ -188,13 +179,15 @@ async function reportMissingInput(
   context: Context,
 ): Promise<void> {
   const { means, next } = failureClasses.InputChanged;
-  const what = `${String(facts["kind"])} ${String(facts["name"])}: ${String(facts["problem"])}`;
+  const problem = String(facts["problem"]);
+  const what = `${String(facts["kind"])} ${String(facts["name"])}: ${problem}`;
+  const told = facts["for"] === "isolation" ? problem : `${means}: ${what}. ${next}.`;
   await writeBuildState(
     build,
     {
       phase: phase === "Building" ? "Building" : "Prepared",
       reason: "InputChanged",
-      message: clipped(`${means}: ${what}. ${next}.`),
+      message: clipped(told),
     },
     context,
   );
@@ -204,11 +197,17 @@ async function reportBegun(
   build: MachineOSBuild,
   { phase }: BuildState,
   backend: BuildBackend,
+  { isolation, containerfile }: BuildRequest,
   context: Context,
 ): Promise<void> {
   const { report, log } = context;
   const attempt = attemptOf(build);
-  const message = `attempt ${attempt} was begun`;
+  // The one choice that makes the pod of a build weaker is named where the build is.
+  const weaker =
+    containerfile !== undefined && isolation === "hostUsers"
+      ? ", with the users of the machine (buildIsolation: hostUsers)"
+      : "";
+  const message = `attempt ${attempt} was begun${weaker}`;
   const next: BuildState =
     phase === "Initial"
       ? { phase: "Prepared", reason: "WaitingForPod", message }
@@ -222,7 +221,7 @@ async function reportBegun(
     path: "Prepared",
     mark: "end",
     reason: "BuildPrepared",
-    message: `everything that attempt ${attempt} needs is there`,
+    message: `attempt ${attempt} has all of its inputs`,
   });
   report({
     about: build,
@@ -241,21 +240,21 @@ async function watchRun(
   state: BuildState,
   backend: BuildBackend,
   drive: DriveContext,
-): Promise<NextLook> {
+): Promise<NextPassMs> {
   const { context } = drive;
-  const run = runOf(build);
+  const run = buildRunOf(build);
   const now = await backend.observe(run, context.signal);
   switch (now.phase) {
     case "Pending": {
       const phase = state.phase === "Building" ? "Building" : "Prepared";
       const reason = now.reason ?? "WaitingForPod";
-      await tell(build, state, { phase, reason, message: now.message ?? state.message }, now, context);
+      await reportState(build, state, { phase, reason, message: now.message ?? state.message }, now, context);
       return looks.running;
     }
     case "Running": {
       const step = now.step ?? "context";
       const message = now.message ?? `attempt ${run.attempt}: ${step}`;
-      await tell(build, state, { phase: "Building", reason: stepReason(step), message }, now, context);
+      await reportState(build, state, { phase: "Building", reason: stepReason(step), message }, now, context);
       return looks.running;
     }
     case "Succeeded":
@@ -278,7 +277,7 @@ const failureOf = (failureClass: FailureClass, { step = "run", message }: RunSta
 });
 
 /** The run of a build was deleted, and not by the builder: it is begun again once. */
-async function takeBack(build: MachineOSBuild, context: Context): Promise<NextLook> {
+async function takeBack(build: MachineOSBuild, context: Context): Promise<NextPassMs> {
   const wasDeleted = context.caches
     .of(MachineOSBuild)
     .list()
@@ -289,19 +288,19 @@ async function takeBack(build: MachineOSBuild, context: Context): Promise<NextLo
         stateOfBuild(other).reason === "UserDeleted",
     );
   if (wasDeleted) {
-    const message = "its run was deleted by somebody again; ask for a rebuild to have it begun anew";
+    const message = "its run was deleted again; request a rebuild to start it once more";
     await interrupt(build, "UserDeleted", message, context);
     return undefined;
   }
   const again = timestampOf(context.clock.now() + deletedAgainMs);
   await annotateBuild(build, { [annotations.nextAttemptAt]: again }, context);
-  const message = "its run was deleted by somebody; it is begun again once, in a minute";
+  const message = "its run was deleted; the builder starts it again once, in a minute";
   await interrupt(build, "UserDeleted", message, context);
   return deletedAgainMs / 1000;
 }
 
 /** Writes the state of a run, and reports what is new about it. */
-async function tell(
+async function reportState(
   build: MachineOSBuild,
   before: BuildState,
   state: BuildState,
@@ -331,7 +330,12 @@ async function tell(
 }
 
 /** A run reports an image: verify the image as nodes will; only then it counts. */
-async function finish(build: MachineOSBuild, state: BuildState, run: RunState, drive: DriveContext): Promise<NextLook> {
+async function finish(
+  build: MachineOSBuild,
+  state: BuildState,
+  run: RunState,
+  drive: DriveContext,
+): Promise<NextPassMs> {
   const { context, observer } = drive;
   const { caches, signal } = context;
   const { digest } = run;
@@ -360,7 +364,7 @@ async function finish(build: MachineOSBuild, state: BuildState, run: RunState, d
     );
     if (verified.verdict === "failed") return failAttempt(build, verified.failure, drive);
     if (verified.verdict === "waits") {
-      await tell(
+      await reportState(
         build,
         state,
         { phase: "Building", reason: "RegistryUnreachable", message: verified.message },
@@ -446,7 +450,7 @@ export async function succeed(
 }
 
 /** A build that waits for another one's run. */
-async function follow(build: MachineOSBuild, drive: DriveContext): Promise<NextLook> {
+async function follow(build: MachineOSBuild, drive: DriveContext): Promise<NextPassMs> {
   const { context } = drive;
   const from = noted(build, annotations.reusedFrom) ?? "";
   const source = context.caches.of(MachineOSBuild).get(from);
@@ -481,7 +485,7 @@ async function follow(build: MachineOSBuild, drive: DriveContext): Promise<NextL
     await fail(build, of.reason, `${from}, whose run it waited for: ${of.message}`, context);
     return undefined;
   }
-  // It ended without an image for reasons of its own: what is wanted is planned anew.
+  // It ended without an image for its own reasons: plan the desired image again.
   await interrupt(
     build,
     "Superseded",
@@ -496,7 +500,7 @@ export async function failAttempt(
   build: MachineOSBuild,
   failure: BuildFailure,
   drive: DriveContext,
-): Promise<NextLook> {
+): Promise<NextPassMs> {
   const { context } = drive;
   const { caches, clock, random } = context;
   const attempt = attemptOf(build);
@@ -508,7 +512,7 @@ export async function failAttempt(
     (object) => {
       const before = readFailure(noted(object, annotations.buildFailure));
       if (attemptOf(object) !== attempt || before?.attempt === attempt) return undefined;
-      const decision = afterFailure({
+      const decision = retryAfterFailure({
         failure,
         before,
         attempt,
@@ -532,7 +536,7 @@ const configOf = (build: MachineOSBuild, { caches }: Context) =>
   caches.of(MachineOSConfig).get(build.spec.machineOSConfig.name);
 
 /** Carries out what was noted about a failure; every step of it may be repeated. */
-async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Promise<NextLook> {
+async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Promise<NextPassMs> {
   const { context } = drive;
   const { caches, clock, report } = context;
   const record = readFailure(noted(build, annotations.buildFailure));
@@ -547,7 +551,7 @@ async function concludeFailure(build: MachineOSBuild, drive: DriveContext): Prom
   const pool = caches.of(MachineConfigPool).get(poolOfBuild(build));
   if (record.charge !== undefined && pool !== undefined) {
     const { from, to } = record.charge;
-    // Who changed the counter in between meant it.
+    // A change of the counter in between was intended.
     const { retries } = readRetries(pool.metadata.annotations?.[annotations.buildRetries]);
     if (retries === from) await annotatePool(pool, { [annotations.buildRetries]: String(to) }, context);
   }
@@ -677,6 +681,6 @@ export async function cancelBuild(
   { context, backends }: Pick<DriveContext, "context" | "backends">,
 ): Promise<void> {
   const backend = isAttached(build) ? undefined : backendOf(build, backends);
-  if (backend !== undefined) await backend.cancel(runOf(build), message, context.signal);
+  if (backend !== undefined) await backend.cancel(buildRunOf(build), message, context.signal);
   await interrupt(build, reason, message, context);
 }

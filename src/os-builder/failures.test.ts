@@ -6,14 +6,14 @@ import { readFailure } from "../core/build/build-retry.ts";
 import { BuilderHarness, builtPool } from "../../test/support/builder-harness.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 
-/** Classes that a run can end with; the others are told before one begins, or at the end of all retries. */
+/** Classes that a run can end with; the others are reported before a run starts, or after the last retry. */
 const ofRuns = (Object.keys(failureClasses) as FailureClass[]).filter(
   (class_) => !["RetryLimitReached", "ExtensionUnknown", "BuilderBinaryMissing"].includes(class_),
 );
 
 describe("every way to fail", () => {
   test.for(ofRuns)(
-    "%s is told on the build, the pool, in events and in the book, with what to do [os-builder-failures-5]",
+    "%s is reported on the build, the pool, in events and in the book, with a remedy [os-builder-failures-5]",
     async (class_) => {
       const failure: BuildFailure = {
         class: class_,
@@ -35,7 +35,9 @@ describe("every way to fail", () => {
       await harness.pass(4000);
       const [build] = await harness.builds();
       const state = stateOfBuild(build ?? {});
-      const says = `user:2 failed on attempt 1/6: something went wrong. ${nextActionOf(failure)}.`;
+      const { retry } = failureClasses[class_];
+      const action = nextActionOf(failure, retry === "permanent" ? "end" : "again");
+      const says = `user:2 failed on attempt 1/6: something went wrong. ${action}.`;
       const record = readFailure(build?.metadata.annotations?.[annotations.buildFailure]);
       expect(record).toMatchObject({
         class: class_,
@@ -43,11 +45,10 @@ describe("every way to fail", () => {
         attempt: 1,
         exitCode: 1,
         excerpt: "the last\nlines",
-        nextAction: nextActionOf(failure),
+        nextAction: action,
         firstSeen: expect.stringMatching(/^2026-/) as string,
         lastSeen: expect.stringMatching(/^2026-/) as string,
       });
-      const { retry } = failureClasses[class_];
       const { notes, of } = await harness.pool();
       const told = await harness.events(retry === "permanent" ? "BuildFailed" : "BuildRetryScheduled");
       expect(told[0]).toContain(says);
@@ -68,14 +69,14 @@ describe("every way to fail", () => {
         reason: "BuildStepFailed",
         message: expect.stringContaining(says) as string,
         data: { class: class_, step: "user:2" },
-        next: { action: nextActionOf(failure) },
+        next: { action },
       });
       if (retry === "permanent") expect(lines.at(-1)).toMatchObject({ chapter: "Failed", reason: "BuildFailed" });
     },
   );
 });
 
-test("a Secret that vanishes under a build is named, nothing is counted, and the build goes on when it is back", async () => {
+test("a Secret deleted during a build is named, counts no retry, and the build continues when it is back", async () => {
   const harness = await BuilderHarness.make();
   harness.backend.startFails = new McoError("MCO_BUILD_INPUT_MISSING", {
     kind: "Secret",
@@ -98,7 +99,7 @@ test("a Secret that vanishes under a build is named, nothing is counted, and the
 });
 
 describe("conditions of a build", () => {
-  test("are written in legal order, exactly one of them True at a time, and the end is the end", async () => {
+  test("are written in legal order, one True at a time, and do not change after the end", async () => {
     const seen: string[][] = [];
     const harness = await BuilderHarness.make();
     harness.intercept = (handler) => async (request, signal) => {
@@ -129,7 +130,7 @@ describe("conditions of a build", () => {
     expect(Date.parse(build?.status?.buildEnd ?? "")).toBeGreaterThan(Date.parse(build?.status?.buildStart ?? ""));
   });
 
-  test("messages hold no clock, so that they stay the same while nothing changes", async () => {
+  test("messages contain no time, so they stay the same while nothing changes", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [[{ forMs: 600_000, is: "running", step: "user:1" }, { is: "succeeds" }]];
     await harness.act(() => harness.optIn());
@@ -143,7 +144,7 @@ describe("conditions of a build", () => {
   });
 });
 
-describe("before an image counts it is looked at as machines will", () => {
+describe("an image is verified as machines will pull it", () => {
   const after = async (spoil: (harness: BuilderHarness) => void) => {
     const harness = await BuilderHarness.make();
     spoil(harness);
@@ -175,7 +176,7 @@ describe("before an image counts it is looked at as machines will", () => {
       says: /arm64/,
     },
     {
-      title: "with other content than was asked for",
+      title: "with content other than requested",
       spoil: (harness: BuilderHarness) =>
         void (harness.backend.onImage = (image, request) =>
           harness.registry.images.set(image, { ...request.labels, [imageLabels.content]: "os-only" })),
@@ -189,7 +190,7 @@ describe("before an image counts it is looked at as machines will", () => {
       says: /stands on sha256:0/,
     },
     {
-      title: "that cannot be booted any more",
+      title: "that is no longer bootable",
       spoil: (harness: BuilderHarness) =>
         void (harness.backend.onImage = (image, request) => harness.registry.images.set(image, request.labels)),
       says: /can be booted/,
@@ -205,7 +206,7 @@ describe("before an image counts it is looked at as machines will", () => {
     expect((await harness.config()).status?.currentImagePullSpec).toBeUndefined();
   });
 
-  test("with the credentials that machines have: the cluster's own, and none that builds use besides [os-builder-failures-2]", async () => {
+  test("with the machines' credentials: the cluster's own, and none of the builds' [os-builder-failures-2]", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.secret("base", "base-only.example.com"));
     await harness.act(() => harness.optIn("worker", {}, { baseImagePullSecret: { name: "base" } }));
@@ -216,7 +217,7 @@ describe("before an image counts it is looked at as machines will", () => {
     expect(Object.keys((JSON.parse(asNode?.pull ?? "{}") as { auths: object }).auths)).toEqual(["b.example.com"]);
   });
 
-  test("a registry that does not answer says nothing about the image: it is waited for, and nothing is counted [os-builder-failures-3]", async () => {
+  test("a registry that does not answer proves nothing: the builder waits, and counts no retry [os-builder-failures-3]", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.optIn());
     harness.backend.onImage = () => undefined;
@@ -237,7 +238,7 @@ describe("before an image counts it is looked at as machines will", () => {
     expect(harness.backend.started).toHaveLength(1);
   });
 
-  test("a run that does not say which image it made is tried again [os-builder-failures-4]", async () => {
+  test("a run that does not report its image is retried [os-builder-failures-4]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [[{ is: "succeeds", digest: "latest" }], [{ is: "succeeds" }]];
     await harness.act(() => harness.optIn());
@@ -248,7 +249,7 @@ describe("before an image counts it is looked at as machines will", () => {
   });
 });
 
-test("pruning deletes what is old and of no use, twice looked at, and says how much; a registry that refuses is told once a day", async () => {
+test("pruning deletes old unused images after two checks and reports it; a refusing registry is reported daily", async () => {
   const { harness, image } = await builtPool();
   const images = [image];
   for (const text of ["2", "3", "4", "5", "6"]) {

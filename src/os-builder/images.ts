@@ -1,10 +1,10 @@
 import type { ImageStore } from "../registry/image-store.ts";
 import type { ProxySettings } from "../registry/wire.ts";
 
-/** What of registries is asked here. */
+/** The queries to registries. */
 export type Images = Pick<ImageStore, "resolve" | "inspect" | "readFiles" | "delete" | "mayPush" | "isWorldReadable">;
 
-/** What registries are asked with: texts, as files of a machine have them. */
+/** Settings for queries to registries: texts in the format of a machine's files. */
 export interface ImageAccess {
   /** Auth files. */
   readonly pull: string | undefined;

@@ -5,7 +5,7 @@ import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts"
 import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { buildNamespace, labels, namespace } from "../api/names.ts";
 import { buildPaths, printOutcome, readBuildFile } from "../core/build/image-build.ts";
-import { createKubeClient } from "../kube/kube-client.ts";
+import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock, systemRandom } from "../ports/node/index.ts";
 import type { BuildRequest } from "./backend.ts";
@@ -40,6 +40,7 @@ const request: BuildRequest = {
   target: { repository: "registry.example:5000/os", tag: build },
   epoch: 7,
   noCache: false,
+  isolation: "userNamespace",
   limits: { seconds: 3600, pushSeconds: 600, cpu: "500m", memory: "1Gi", storage: "20Gi" },
   labels: {},
 };
@@ -68,7 +69,7 @@ async function harness(more: Partial<JobBackendOptions> = {}) {
     kube.create<Secret>(kubernetes.Secret, {
       apiVersion: "v1",
       kind: "Secret",
-      metadata: { name, namespace },
+      metadata: { name, namespace: buildNamespace },
       type,
       data: { [key]: base64(text) },
     });
@@ -108,7 +109,7 @@ async function harness(more: Partial<JobBackendOptions> = {}) {
           { apiVersion: "batch/v1", kind: "Job", name: job?.metadata.name ?? "", uid: job?.metadata.uid ?? "" },
         ],
       },
-      spec: { nodeName: "worker-3", containers: [{ name: "image-build", image: "suite" }] },
+      spec: { nodeName: "worker-3", containers: [{ name: "image-push", image: "suite" }] },
     };
     await kube.create(kubernetes.Pod, made);
     await kube.patch(kubernetes.Pod, made.metadata, { type: "merge", body: { status } }, { subresource: "status" });
@@ -145,10 +146,17 @@ describe("builds in Jobs", () => {
             restartPolicy: "Never",
             automountServiceAccountToken: false,
             nodeSelector: { "kubernetes.io/arch": "amd64" },
+            initContainers: (["pull", "steps"] as const).map((part) => ({
+              image: "suite",
+              args: ["build-image", "--context", buildPaths.context, "--part", part],
+              resources: { requests: { cpu: "500m", memory: "1Gi", "ephemeral-storage": "20Gi" } },
+              securityContext: { readOnlyRootFilesystem: true },
+              terminationMessagePolicy: "FallbackToLogsOnError",
+            })),
             containers: [
               {
                 image: "suite",
-                args: ["build-image", "--context", buildPaths.context],
+                args: ["build-image", "--context", buildPaths.context, "--part", "push"],
                 resources: { requests: { cpu: "500m", memory: "1Gi", "ephemeral-storage": "20Gi" } },
                 securityContext: { readOnlyRootFilesystem: true },
                 terminationMessagePolicy: "FallbackToLogsOnError",
@@ -159,8 +167,15 @@ describe("builds in Jobs", () => {
       },
     });
     expect(job?.spec?.template.spec?.tolerations).toBeUndefined();
+    const mountedBy = [
+      ...(job?.spec?.template.spec?.initContainers ?? []),
+      ...(job?.spec?.template.spec?.containers ?? []),
+    ].map(({ volumeMounts = [] }) => volumeMounts.map(({ mountPath }) => mountPath));
+    expect(mountedBy.map((paths) => [buildPaths.pull, buildPaths.push].filter((path) => paths.includes(path)))).toEqual(
+      [[buildPaths.pull], [], [buildPaths.pull, buildPaths.push]],
+    );
     const mounted = new Map(
-      job?.spec?.template.spec?.containers[0]?.volumeMounts?.map(({ name, mountPath }) => [
+      job?.spec?.template.spec?.initContainers?.[1]?.volumeMounts?.map(({ name, mountPath }) => [
         mountPath,
         job.spec?.template.spec?.volumes?.find((volume) => volume.name === name),
       ]),
@@ -190,13 +205,13 @@ describe("builds in Jobs", () => {
     expect(Buffer.from(told?.binaryData?.["context-0"] ?? "", "base64").toString()).toBe("in the context");
   });
 
-  test("a run that is there already is taken over, with the secrets of now", async () => {
+  test("an existing run is adopted, with the current secrets", async () => {
     const { kube, backend } = await harness();
     await backend.start(request, never);
     const uid = (await kube.get(kubernetes.Job, { name: `build-${build}-1`, namespace: buildNamespace }))?.metadata.uid;
     await kube.patch(
       kubernetes.Secret,
-      { name: "push", namespace },
+      { name: "push", namespace: buildNamespace },
       { type: "merge", body: { data: { ".dockerconfigjson": base64(`{"auths":${auth("rotated")}}`) } } },
     );
     await backend.start(request, never);
@@ -214,7 +229,7 @@ describe("builds in Jobs", () => {
     expect(await backend.list(never)).toEqual([{ id: request.id, build, attempt: 1 }]);
   });
 
-  test("a configuration that is too large for one ConfigMap comes in several, which join to what it was", async () => {
+  test("a configuration too large for one ConfigMap is split, and the parts join to the original", async () => {
     const { kube, backend, names } = await harness();
     const bytes = Buffer.alloc(pieceBytes * 2 + 5, "0123456789");
     await backend.start({ ...request, configLayer: { bytes, digest: "sha256:l", diffId: "sha256:d" } }, never);
@@ -239,7 +254,7 @@ describe("builds in Jobs", () => {
     ).toEqual([0, 1, 2].map((i) => `${buildPaths.content}-${i}`));
   });
 
-  test("where every machine is one of the control plane, builds run there", async () => {
+  test("builds run on the control plane if there are no other machines", async () => {
     const { kube, backend } = await harness();
     await kube.create(kubernetes.Node, {
       apiVersion: "v1",
@@ -253,7 +268,7 @@ describe("builds in Jobs", () => {
     ).toMatchObject([{ key: labels.masterRole }, { key: labels.controlPlaneRole }]);
   });
 
-  test("what came of a run is read off its pod", async () => {
+  test("the result of a run is read from its pod", async () => {
     const { backend, pod } = await harness();
     const run = await backend.start(request, never);
     expect(await backend.observe(run, never)).toMatchObject({ phase: "Pending", reason: "WaitingForPod" });
@@ -262,7 +277,7 @@ describe("builds in Jobs", () => {
       phase: "Succeeded",
       containerStatuses: [
         {
-          name: "image-build",
+          name: "image-push",
           image: "",
           imageID: "",
           ready: false,
@@ -274,7 +289,7 @@ describe("builds in Jobs", () => {
     expect(await backend.observe(run, never)).toMatchObject({ phase: "Succeeded", digest });
   });
 
-  test("the next build of a pool rather runs where the last one left something to go on with", async () => {
+  test("the next build of a pool prefers the node with the layers of the previous one", async () => {
     const { kube, backend, pod } = await harness({ cacheFolder: "/var/cache/builds" });
     const run = await backend.start(request, never);
     await pod({ phase: "Running" });
@@ -288,7 +303,7 @@ describe("builds in Jobs", () => {
     expect(first?.spec?.template.spec?.affinity).toBeUndefined();
   });
 
-  test("a run that is taken back goes, and nothing is left after the cleaning; cleaning again is no error [os-builder-job-backend-1]", async () => {
+  test("a cancelled run is removed without remains; repeating the cleanup is no error [os-builder-job-backend-1]", async () => {
     const { kube, backend, names } = await harness();
     const run = await backend.start(request, never);
     await kube.create<ConfigMap>(kubernetes.ConfigMap, {
@@ -315,12 +330,80 @@ describe("builds in Jobs", () => {
     expect(await kube.get(kubernetes.ConfigMap, { name: `digest-${build}`, namespace })).toBeUndefined();
   });
 
-  test("what is missing is said before anything is made", async () => {
+  test("a pool's cache is its own, whatever its name looks like in a label [os-builder-job-backend-3]", async () => {
+    const folderOf = async (pool: string) => {
+      const { kube, backend } = await harness({ cacheFolder: "/var/cache/builds" });
+      await backend.start({ ...request, pool }, never);
+      const job = await kube.get<Job>(kubernetes.Job, { name: `build-${build}-1`, namespace: buildNamespace });
+      return job?.spec?.template.spec?.volumes
+        ?.map(({ hostPath }) => hostPath?.path)
+        .find((path) => path !== undefined);
+    };
+    const pool = "p".repeat(70);
+    const folder = (await folderOf(pool)) ?? "";
+    expect(await folderOf(folder.slice("/var/cache/builds/".length, "/var/cache/builds/".length + 63))).not.toBe(
+      folder,
+    );
+    expect(folder).toBe(`/var/cache/builds/${pool}`);
+  });
+
+  test("a build's pod has its own user namespace, and the machine's users only if configured [os-builder-job-backend-2]", async () => {
+    const { kube, backend } = await harness();
+    const specOf = async (attempt: number) =>
+      (await kube.get<Job>(kubernetes.Job, { name: `build-${build}-${attempt}`, namespace: buildNamespace }))?.spec
+        ?.template.spec;
+    await backend.start(request, never);
+    await backend.start({ ...request, id: `${build}-2`, attempt: 2, isolation: "hostUsers" }, never);
+    const [own, machine] = [await specOf(1), await specOf(2)];
+    expect([own?.hostUsers, machine?.hostUsers]).toEqual([false, undefined]);
+    const contexts = (spec: typeof own) =>
+      [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(({ name, securityContext: has }) => [
+        name,
+        has?.privileged ?? false,
+        has?.allowPrivilegeEscalation,
+        has?.seccompProfile?.type,
+      ]);
+    expect(contexts(own)).toEqual([
+      ["image-pull", false, false, "RuntimeDefault"],
+      ["image-build", false, false, "RuntimeDefault"],
+      ["image-push", false, false, "RuntimeDefault"],
+    ]);
+    expect(contexts(machine)).toEqual([
+      ["image-pull", false, true, "Unconfined"],
+      ["image-build", false, true, "Unconfined"],
+      ["image-push", false, false, "RuntimeDefault"],
+    ]);
+  });
+
+  test("if the API server drops the user namespace, no build starts, and the setting to allow it is named", async () => {
+    const { kube, names } = await harness();
+    const dropping: KubeClient = {
+      get: (...given) => kube.get(...given),
+      list: (...given) => kube.list(...given),
+      apply: (...given) => kube.apply(...given),
+      create: (resource, object, options) => {
+        const { spec } = (object as Job).spec?.template ?? {};
+        if (spec !== undefined) delete spec.hostUsers;
+        return kube.create(resource, object, options);
+      },
+    } as KubeClient;
+    const { clock, random, log } = { clock: systemClock, random: systemRandom, log: silentLogger };
+    const backend = jobBackend({ kube: dropping, clock, random, log, image: "suite", hasProgram: async () => true });
+    await expect(backend.start(request, never)).rejects.toMatchObject({
+      code: "MCO_BUILD_INPUT_MISSING",
+      facts: { problem: expect.stringMatching(/^UserNamespacesUnsupported: .*"buildIsolation":"hostUsers"/) as string },
+    });
+    expect((await names()).jobs).toEqual([]);
+    await backend.start({ ...request, isolation: "hostUsers" }, never);
+    expect((await names()).jobs).toHaveLength(1);
+  });
+
+  test("missing inputs are reported before anything is created", async () => {
     const { kube, backend, names } = await harness({ hasProgram: async () => false });
-    await kube.delete(kubernetes.Secret, { name: "pull", namespace });
+    await kube.delete(kubernetes.Secret, { name: "pull", namespace: buildNamespace });
     await kube.patch(
       kubernetes.Secret,
-      { name: "push", namespace },
+      { name: "push", namespace: buildNamespace },
       { type: "merge", body: { data: { ".dockerconfigjson": base64("s3cret") } } },
     );
     const problems = await backend.preflight(
@@ -341,7 +424,7 @@ describe("builds in Jobs", () => {
     expect(await names()).toEqual({ configMaps: [], secrets: [], jobs: [] });
   });
 
-  test("somebody who watches is told of what belongs to builds", async () => {
+  test("watchers are notified of objects that belong to builds", async () => {
     const { backend } = await harness();
     const told: string[] = [];
     let tell: () => void = () => undefined;

@@ -1,7 +1,8 @@
 import { McoError } from "../api/errors.ts";
 import { type ConfigMap, type Job, type Node, type Pod, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
-import { annotations, buildNamespace, fieldManagers, labels, namespace } from "../api/names.ts";
+import { annotations, buildNamespace, fieldManagers, labels, namespace, objects } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
+import { buildConfigKeys } from "../core/build/build-settings.ts";
 import { readStepMarker } from "../core/build/image-build.ts";
 import { type KubeClient, pathOf } from "../kube/kube-client.ts";
 import { isAlreadyExists, isNotFound } from "../kube/kube-error.ts";
@@ -16,7 +17,6 @@ import {
   buildAnnotation,
   buildLabelOf,
   buildObjects,
-  containerName,
   jobNameOf,
   labelsOf,
   maxContentBytes,
@@ -31,7 +31,7 @@ export interface JobBackendOptions {
   readonly log: Logger;
   /** Image of the suite that carries buildah. */
   readonly image: string;
-  /** Folder of a node where builds keep what later ones can use; without it each begins anew. */
+  /** Folder of a node where builds keep layers for later ones; without it each build starts from scratch. */
   readonly cacheFolder?: string;
   /** Whether a program is in the image that runs builds: this process runs in the same one. */
   readonly hasProgram: (name: string) => Promise<boolean>;
@@ -96,7 +96,11 @@ class JobBackend implements BuildBackend {
         message: `the configuration takes ${size} bytes, compressed, and a build is given at most ${maxContentBytes}`,
       });
     for (const [what, name] of Object.entries(request.auth)) {
-      const secret = await this.#options.kube.get<Secret>(kubernetes.Secret, { name, namespace }, { signal });
+      const secret = await this.#options.kube.get<Secret>(
+        kubernetes.Secret,
+        { name, namespace: buildNamespace },
+        { signal },
+      );
       const reading = secret === undefined ? undefined : readRegistrySecret(secret);
       if (reading === undefined)
         problems.push({ code: "SecretMissing", message: `the ${what} secret ${name} is not in ${namespace}` });
@@ -104,6 +108,28 @@ class JobBackend implements BuildBackend {
         problems.push({ code: reading.code, message: `the ${what} secret ${name}: ${reading.problem}` });
     }
     return problems;
+  }
+
+  /**
+   * An API server without user namespaces drops the field, and the build would run with the users of the machine.
+   *
+   * @throws McoError `MCO_BUILD_INPUT_MISSING`
+   */
+  async #checkIsolation(request: BuildRequest, job: Job, signal: AbortSignal): Promise<void> {
+    if (request.isolation !== "userNamespace") return;
+    const taken = await this.#options.kube.create<Job>(kubernetes.Job, job, {
+      owner: fieldManagers.osBuilder,
+      dryRun: true,
+      signal,
+    });
+    if (taken.spec?.template.spec?.hostUsers === false) return;
+    throw new McoError("MCO_BUILD_INPUT_MISSING", {
+      kind: "ConfigMap",
+      name: objects.buildConfig,
+      namespace,
+      for: "isolation",
+      problem: `UserNamespacesUnsupported: this API server knows no user namespaces for pods (hostUsers); to have builds without, say so: kubectl patch configmap -n ${namespace} ${objects.buildConfig} --type merge -p '{"data":{"${buildConfigKeys.isolation}":"hostUsers"}}'`,
+    });
   }
 
   async start(request: BuildRequest, signal: AbortSignal): Promise<RunRef> {
@@ -132,6 +158,7 @@ class JobBackend implements BuildBackend {
       await this.#options.kube.apply<Secret>(kubernetes.Secret, object, { owner: fieldManagers.osBuilder, signal });
     if (there !== undefined) return run;
     try {
+      await this.#checkIsolation(request, job, signal);
       await this.#options.kube.create<Job>(kubernetes.Job, job, { owner: fieldManagers.osBuilder, signal });
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
@@ -155,7 +182,7 @@ class JobBackend implements BuildBackend {
         if (!stopping.signal.aborted) this.#options.log.error({ error }, "watch of builds ended");
       });
     }
-    return () => stopping.abort(new Error("nobody watches builds any more"));
+    return () => stopping.abort(new Error("the builder has stopped watching builds"));
   }
 
   async *logs(
@@ -225,17 +252,24 @@ class JobBackend implements BuildBackend {
     });
   }
 
-  /** What the steps of a build see, as the suite's namespace has it now. */
+  /** The objects that the steps of a build see, as they are in the suite's namespace now. */
   async #mountsOf({ mounts }: BuildRequest, signal: AbortSignal): Promise<Given["mounts"]> {
     const found = await Promise.all(
       mounts.map(async ({ kind, source }) => {
-        const key = { name: source.name, namespace };
         return {
           kind,
           source:
             source.kind === "Secret"
-              ? await this.#options.kube.get<Secret>(kubernetes.Secret, key, { signal })
-              : await this.#options.kube.get<ConfigMap>(kubernetes.ConfigMap, key, { signal }),
+              ? await this.#options.kube.get<Secret>(
+                  kubernetes.Secret,
+                  { name: source.name, namespace: buildNamespace },
+                  { signal },
+                )
+              : await this.#options.kube.get<ConfigMap>(
+                  kubernetes.ConfigMap,
+                  { name: source.name, namespace },
+                  { signal },
+                ),
         };
       }),
     );
@@ -264,7 +298,7 @@ class JobBackend implements BuildBackend {
     return own;
   }
 
-  /** Text of the newest pod's log; empty where there is none to be had. */
+  /** Text of the newest pod's log, its containers one after the other; empty where there is none to be had. */
   async #logOf(run: RunRef, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string> {
     const job = await this.#options.kube.get(kubernetes.Job, jobKey(run), { signal });
     const pod =
@@ -273,25 +307,41 @@ class JobBackend implements BuildBackend {
         : (await this.#podsOf(job, run.build, signal))
             .toSorted((a, b) => (a.metadata.creationTimestamp ?? "").localeCompare(b.metadata.creationTimestamp ?? ""))
             .at(-1);
-    return pod === undefined ? "" : this.#podLog(pod, query, signal);
+    const texts: string[] = [];
+    for (const container of pod === undefined ? [] : startedIn(pod))
+      texts.push(await this.#podLog(pod, container, query, signal));
+    const { tailLines } = query;
+    return tailLines === undefined ? texts.join("") : endOf(texts.join(""), Number(tailLines));
   }
 
-  async #podLog(pod: Pod, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<string> {
+  async #podLog(
+    pod: Pod | undefined,
+    container: string,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<string> {
+    if (pod === undefined) return "";
     try {
-      const target = `${pathOf(kubernetes.Pod, pod.metadata, "log")}?${new URLSearchParams({ container: containerName, limitBytes: String(maxLogBytes), ...query }).toString()}`;
+      const target = `${pathOf(kubernetes.Pod, pod.metadata, "log")}?${new URLSearchParams({ container, limitBytes: String(maxLogBytes), ...query }).toString()}`;
       const text = await this.#options.kube.request({ method: "GET", target, headers: { accept: "*/*" } }, { signal });
       return typeof text === "string" ? text : "";
     } catch (error) {
       signal.throwIfAborted();
-      // Its machine may be on its way out or not there yet: the log is for people, and nothing depends on it.
+      // Its machine may be shutting down or not up yet: the log is for people, and nothing depends on it.
       this.#options.log.debug({ pod: pod.metadata.name, error }, "log of a build not read");
       return "";
     }
   }
 
   async #stepOf(run: RunRef, pods: readonly Pod[], signal: AbortSignal): Promise<string | undefined> {
-    const running = pods.find(({ status }) => status?.containerStatuses?.[0]?.state?.running !== undefined);
-    const text = running === undefined ? "" : await this.#podLog(running, { tailLines: String(stepTailLines) }, signal);
+    const found = pods.flatMap((pod) =>
+      statusesOf(pod).flatMap((each) => (each.state?.running ? [{ pod, each }] : [])),
+    );
+    const [running] = found;
+    const text =
+      running === undefined
+        ? ""
+        : await this.#podLog(running.pod, running.each.name, { tailLines: String(stepTailLines) }, signal);
     const last = text.split("\n").findLast((line) => readStepMarker(line)?.state === "start");
     const step = last === undefined ? undefined : readStepMarker(last)?.step;
     if (step !== undefined) this.#steps.set(run.id, step);
@@ -304,6 +354,22 @@ class JobBackend implements BuildBackend {
       await this.#options.kube.delete(resource, metadata, { propagation: "Background", signal });
   }
 }
+
+const endOf = (text: string, lines: number): string =>
+  text
+    .split(/(?<=\n)/)
+    .slice(-lines)
+    .join("");
+
+/** In the order in which they run. */
+const statusesOf = ({ status }: Pod) => [
+  ...(status?.initContainerStatuses ?? []),
+  ...(status?.containerStatuses ?? []),
+];
+const startedIn = (pod: Pod): readonly string[] =>
+  statusesOf(pod).flatMap(({ name, state }) =>
+    state?.running === undefined && state?.terminated === undefined ? [] : [name],
+  );
 
 /** Name of one attempt. */
 export const runIdOf = (build: string, attempt: number): string => `${build}-${attempt}`;

@@ -53,7 +53,7 @@ async function live(
     lives += 1;
     process = harness.start(`life-${lives}`);
   };
-  // What makes images and the objects of builds are outside: a verb of theirs is a step as well.
+  // The backend and the objects of builds are external: each call to them is a step as well.
   const step = () => {
     writes += 1;
     if (writes !== killedAfterWrite) return;
@@ -77,7 +77,7 @@ async function live(
   return { harness, writes };
 }
 
-/** What is left of a life, without what names of attempts and moments say. */
+/** The result of a run, without names of attempts and times. */
 async function ending(harness: BuilderHarness) {
   const config = await harness.config();
   const { notes, of } = await harness.pool();
@@ -99,7 +99,7 @@ async function ending(harness: BuilderHarness) {
 }
 
 describe("a builder that is killed", () => {
-  test("after any write, or any word to what makes images, ends where one that lived ends, and leaves nothing behind [os-builder-killed-1]", async () => {
+  test("after any write or backend call ends like one that was not killed, and leaves nothing behind [os-builder-killed-1]", async () => {
     const whole = await live(busyLife, -1);
     const expected = await ending(whole.harness);
     expect(expected).toMatchObject({
@@ -122,7 +122,7 @@ describe("a builder that is killed", () => {
     }
   });
 
-  test("while a pool opts out, ends its run and takes back what was told, all the same [os-builder-killed-2]", async () => {
+  test("while a pool opts out, still ends its run and retracts its reports [os-builder-killed-2]", async () => {
     const left = async ({ harness }: Awaited<ReturnType<typeof live>>) => {
       const { notes, of } = await harness.pool();
       return {
@@ -185,7 +185,7 @@ describe("a builder that is killed", () => {
     }
   });
 
-  test("leaves runs of builds that are gone by then to be ended by the next one [os-builder-killed-4]", async () => {
+  test("leaves the runs of deleted builds for the next process to end [os-builder-killed-4]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
     await harness.act(() => harness.optIn());
@@ -204,7 +204,7 @@ describe("a builder that is killed", () => {
   });
 });
 
-test("of two builders one works; when it goes, the other goes on with its runs [os-builder-killed-5]", async () => {
+test("of two builders one works; when it stops, the other continues its runs [os-builder-killed-5]", async () => {
   const harness = await BuilderHarness.make();
   harness.backend.scripts = [[{ forMs: 60_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
   await harness.act(() => harness.optIn());
@@ -218,7 +218,7 @@ test("of two builders one works; when it goes, the other goes on with its runs [
   expect(await harness.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
 });
 
-describe("what does not get through", () => {
+describe("failed requests", () => {
   test.for(["start", "observe", "cancel", "cleanup", "preflight"] as const)(
     "a %s that fails every other time changes nothing of the end",
     async (verb) => {
@@ -235,7 +235,7 @@ describe("what does not get through", () => {
     },
   );
 
-  test("an image is published before anything is cleaned up: a clean-up that never works keeps nobody from it", async () => {
+  test("an image is published before the cleanup: a cleanup that always fails does not block it", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.breaks = (called) => called === "cleanup";
     await harness.act(() => harness.optIn());

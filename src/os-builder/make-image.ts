@@ -35,9 +35,9 @@ interface Work {
 }
 
 /**
- * Has the image made that a pool wants.
+ * Has the pool's desired image made.
  *
- * @returns how it stands. `again`: something was written that changes what is wanted.
+ * @returns the state of the image. `again`: a write has changed the desired image.
  */
 export async function makeImage(
   pool: MachineConfigPool,
@@ -111,7 +111,7 @@ function observeBuilds(
   };
 }
 
-/** The view with what a decision asked for. */
+/** The view with the facts that a decision requested. */
 async function answered(question: BuildQuestion, work: Work, context: BuilderContext): Promise<BuildView> {
   const { view, want } = work;
   switch (question.do) {
@@ -134,7 +134,7 @@ async function answered(question: BuildQuestion, work: Work, context: BuilderCon
   }
 }
 
-/** What keeps steps from being run here at all. */
+/** Why this cluster cannot run steps at all. */
 async function preflight(
   want: Want,
   facts: PlanFacts,
@@ -219,7 +219,7 @@ async function act(action: BuildAction, work: Work, context: BuilderContext): Pr
       return "again";
     case "recall": {
       const plan = { strategy: "reuse", because: action.because, turnedDown: [] } as const;
-      return takeImage(action.image, plan, "is told again", work, context);
+      return takeImage(action.image, plan, "is published again", work, context);
     }
     case "reuse":
       return takeImage(

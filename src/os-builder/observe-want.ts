@@ -22,7 +22,9 @@ import {
   readCustom,
 } from "../core/build/build-intent.ts";
 import { classifyImageError } from "../core/build/build-failures.ts";
+import { sha256Hex } from "../core/build/build-key.ts";
 import { type OwnerIds, contentProblems, ownerNamesOf } from "../core/config/image-content.ts";
+import { mergedAuth } from "../core/images/registry-access.ts";
 import { parseImageReference, repositoryOf } from "../core/images/image-reference.ts";
 import type { NodeConfig, ContentMode } from "../core/config/node-config.ts";
 import { textOf } from "../ignition/data-url.ts";
@@ -89,7 +91,7 @@ interface Material {
   readonly custom: InputFacts["containerfile"];
   readonly access: ImageAccess;
   readonly images: Images;
-  /** Name of the ConfigMap with files for custom steps, and what it holds. */
+  /** Name and content of the ConfigMap with files for custom steps. */
   readonly contextMap: string | undefined;
   readonly context: Readonly<Record<string, string>> | undefined;
 }
@@ -173,7 +175,7 @@ export class WantObserver {
     this.#clock = clock;
   }
 
-  /** What is known of an image by its digest never changes; everything else is asked again after a while. */
+  /** Facts about an image digest never change; everything else is queried again after a while. */
   async #answer<T>(key: string, ask: () => Promise<T>): Promise<T> {
     const known = this.#answers.get(key);
     if (known !== undefined && this.#clock.monotonic() - known.at < answerMs) return known.value as T;
@@ -189,10 +191,10 @@ export class WantObserver {
   access(config: MachineOSConfig, content: NodeConfig, architecture: string, caches: Caches): ImageAccess {
     const { trust, certificates, proxy } = surroundings(caches);
     return {
-      pull: authIn(caches, pullSecretOf(config, caches)),
+      pull: authIn(caches, basePullSecretOf(config, caches)),
       push: authIn(caches, config.spec.renderedImagePushSecret.name),
-      registries: textAt(content, "/etc/containers/registries.conf"),
-      policy: textAt(content, "/etc/containers/policy.json"),
+      registries: textOfFile(content, "/etc/containers/registries.conf"),
+      policy: textOfFile(content, "/etc/containers/policy.json"),
       certificates,
       trust: trust === undefined ? [] : [trust],
       proxy,
@@ -201,8 +203,8 @@ export class WantObserver {
   }
 
   /**
-   * The same as nodes have it: the cluster's pull secret and the internal registry's, where these are known, and
-   * nothing of what builds push with.
+   * The same credentials as on nodes: the pull secrets of the cluster and of the internal registry, if known, but no
+   * push credentials of builds.
    */
   nodeAccess(access: ImageAccess, caches: Caches): ImageAccess {
     const { nodeAuth } = surroundings(caches);
@@ -240,7 +242,7 @@ export class WantObserver {
 
     let resolved: Resolved;
     try {
-      resolved = await this.#resolve(content, mode.mode, images, signal);
+      resolved = await this.#resolve(content, mode.mode, material, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
@@ -299,17 +301,21 @@ export class WantObserver {
     };
   }
 
-  /** Resolves names to digests; looks up owners by name if the configuration has some. */
+  /**
+   * Resolves names to digests; looks up owners by name if the configuration has some. What a tag means is remembered
+   * for those who ask the same registries in the same way: the configuration of a pool names mirrors for itself alone.
+   */
   async #resolve(
     content: NodeConfig,
     mode: ContentMode,
-    images: Images,
+    { access, images }: Pick<Material, "access" | "images">,
     signal: AbortSignal,
   ): Promise<{ base: string; extensionsImage?: string; owners: OwnerIds | undefined }> {
+    const asker = sha256Hex(JSON.stringify([access.registries ?? null, access.pull ?? null]));
     const digestOf = (image: string) =>
       image.includes("@sha256:")
         ? Promise.resolve(image)
-        : this.#answer(`resolve ${image}`, () => images.resolve(image, signal));
+        : this.#answer(`resolve ${image} ${asker}`, () => images.resolve(image, signal));
     const base = await digestOf(content.osImage);
     const extensionsImage =
       installsPackages(content) && content.extensionsImage !== "" ? await digestOf(content.extensionsImage) : undefined;
@@ -352,7 +358,7 @@ export class WantObserver {
     signal: AbortSignal,
   ): Promise<{ mayPush?: "yes" | "denied" | "unreachable"; pushDenials: number; isWorldReadable?: boolean }> {
     const push = config.spec.renderedImagePushSecret.name;
-    const key = `${repository ?? ""} ${push} ${access.push === undefined ? "" : hashOf(access.push)}`;
+    const key = `${repository ?? ""} ${push} ${access.push === undefined ? "" : sha256Hex(access.push)}`;
     if (repository === undefined || access.push === undefined) return { pushDenials: 0 };
     try {
       const mayPush = await this.#answer(`push ${key}`, () => images.mayPush(repository, signal));
@@ -377,18 +383,11 @@ export class WantObserver {
   }
 }
 
-/** Tells two secrets apart, and nothing about either. */
-function hashOf(text: string): string {
-  let hash = 2166136261;
-  for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 16777619) >>> 0;
-  return hash.toString(16);
-}
-
 /**
- * The Secret that builds pull the base image with: the one that is named, else the cluster's, else, where there is
- * none, what they push with.
+ * The Secret that builds pull the base image with: the named one, otherwise the cluster's pull secret, otherwise the
+ * push secret.
  */
-export function pullSecretOf({ spec }: MachineOSConfig, caches: Caches): string {
+export function basePullSecretOf({ spec }: MachineOSConfig, caches: Caches): string {
   return (
     spec.baseImagePullSecret?.name ??
     (secretIn(caches, objects.globalPullSecret) === undefined
@@ -398,24 +397,9 @@ export function pullSecretOf({ spec }: MachineOSConfig, caches: Caches): string 
 }
 
 /** Text of a file of a configuration; `undefined` where it has none. */
-export function textAt(content: NodeConfig, path: string): string | undefined {
+export function textOfFile(content: NodeConfig, path: string): string | undefined {
   const entry = content.entries.get(path);
   return entry?.kind === "file" ? textOf(entry.contents) : undefined;
-}
-
-/** Auth files as one; later ones count more. */
-function mergedAuth(texts: readonly (string | undefined)[]): string | undefined {
-  const auths: Record<string, unknown> = {};
-  for (const text of texts) {
-    if (text === undefined) continue;
-    try {
-      const read = JSON.parse(text) as { readonly auths?: Readonly<Record<string, unknown>> };
-      Object.assign(auths, read.auths ?? {});
-    } catch {
-      // An unreadable one is ignored here: its own check reports it.
-    }
-  }
-  return Object.keys(auths).length === 0 ? undefined : JSON.stringify({ auths });
 }
 
 /** Which MachineConfig of a pool brings a path, the last one that does. */

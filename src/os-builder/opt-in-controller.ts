@@ -13,8 +13,8 @@ import { intentFacts, poolWatches } from "./cluster-facts.ts";
 import { writeConfigStatus } from "./write-objects.ts";
 
 /**
- * Turns each way of opting a pool in into one MachineOSConfig: creates and removes those that no user wrote, keeps
- * every one until the objects that were made for it are gone, and reports which one decides.
+ * Turns each way of opting a pool in into one MachineOSConfig: creates and removes those that no user wrote, keeps each
+ * until the objects that were created for it are deleted, and reports which one decides.
  */
 export function optInController(): Controller {
   /** Pool → problems of its inputs that were reported where there is no MachineOSConfig to report them on. */
@@ -122,7 +122,7 @@ async function materialise(
   if (!isWanted || intent.materialised === undefined) return;
   const { name } = pool.metadata;
   const there = configs.find(({ metadata }) => metadata.name === name);
-  // What is being deleted has to be gone first.
+  // An object that is being deleted must be removed first.
   if (there?.metadata.deletionTimestamp !== undefined) return;
   if (
     there !== undefined &&

@@ -57,7 +57,7 @@ describe("opting in", () => {
     },
   );
 
-  test("the cluster's default has images of all pools made when the builder starts, without any event of a pool [os-builder-opt-in-2]", async () => {
+  test("the cluster's default opts in all pools when the builder starts, without an event of a pool [os-builder-opt-in-2]", async () => {
     const harness = await BuilderHarness.make(["worker", "infra", "master"]);
     await harness.act(() => harness.buildConfig({ defaultOptIn: "true" }));
     harness.start();
@@ -68,7 +68,7 @@ describe("opting in", () => {
     expect(harness.backend.started).toHaveLength(1);
   });
 
-  test("what the ConfigMaps say is followed: another repository, another Containerfile", async () => {
+  test("changes of the ConfigMaps take effect: another repository, another Containerfile", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.buildConfig());
     await harness.act(() => harness.labelPool({ [layering]: "" }));
@@ -86,7 +86,7 @@ describe("opting in", () => {
     expect((await harness.config()).status?.currentImagePullSpec).toMatch(/^r\.example\.com\/elsewhere@/);
   });
 
-  test("a user adopts what was made by taking its annotation away; the switch of the pool does not take it back", async () => {
+  test("a user adopts a generated MachineOSConfig by removing its annotation; the pool's switch does not remove it", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.buildConfig());
     await harness.act(() => harness.labelPool({ [layering]: "" }));
@@ -99,7 +99,7 @@ describe("opting in", () => {
     expect(await harness.builds()).toHaveLength(1);
   });
 
-  test("problems of the inputs are told all at once and nothing is begun; what is mended is built", async () => {
+  test("all input errors are reported at once and nothing starts; fixed inputs are built", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() =>
       harness.optIn(
@@ -121,6 +121,11 @@ describe("opting in", () => {
     ]);
     expect(await harness.builds()).toEqual([]);
     expect((await harness.pool()).of("ImageBuildDegraded")?.status ?? "False").toBe("False");
+    expect((await harness.pool()).of("ImageInputsValid")).toMatchObject({
+      status: "False",
+      reason: "SecretMissing",
+      message: condition?.message,
+    });
     await harness.act(() =>
       harness.kube.patch(
         MachineOSConfig,
@@ -131,9 +136,43 @@ describe("opting in", () => {
     await harness.pass(15_000);
     expect(await harness.condition("InputsValid")).toMatchObject({ status: "True", reason: "AsExpected" });
     expect(await harness.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
+    expect((await harness.pool()).of("ImageInputsValid")).toMatchObject({ status: "True", reason: "AsExpected" });
   });
 
-  test("a registry that gives no right to push is put up with three times, and then stops it", async () => {
+  test("without the ConfigMap of settings the pool reports what is missing, a request to rebuild is answered, and the image is made once the ConfigMap is there [os-builder-opt-in-21]", async () => {
+    const harness = await BuilderHarness.make();
+    await harness.act(() => harness.labelPool({ [layering]: "" }));
+    await harness.act(() => harness.annotatePool({ [annotations.rebuildImage]: "now" }));
+    harness.start();
+    await harness.pass(5000);
+    expect((await harness.pool()).of("ImageInputsValid")).toMatchObject({
+      status: "False",
+      reason: "BuildConfigMissing",
+      message: expect.stringContaining("bring it back") as string,
+    });
+    expect(await harness.events("ConfigReconcileFailed")).toHaveLength(1);
+    expect(await harness.events("RebuildIgnored")).toEqual([
+      expect.stringContaining("once an image can be made from its inputs") as string,
+    ]);
+    await harness.act(() => harness.buildConfig());
+    await harness.pass(15_000);
+    expect((await harness.pool()).of("ImageInputsValid")).toMatchObject({ status: "True" });
+    expect((await harness.config()).status?.currentImagePullSpec).toBeDefined();
+    expect((await harness.pool()).notes[annotations.rebuildImage]).toBeUndefined();
+  });
+
+  test("a pool that opts out before it had an image goes back to nothing [os-builder-opt-in-22]", async () => {
+    const harness = await BuilderHarness.make();
+    await harness.act(() => harness.labelPool({ [layering]: "" }));
+    harness.start();
+    await harness.pass(5000);
+    await harness.act(() => harness.labelPool({ [layering]: null }));
+    await harness.pass(5000);
+    expect((await harness.pool()).of("ImageInputsValid")).toMatchObject({ status: "True", reason: "OptedOut" });
+    expect(harness.journal.lines.filter(({ chapter }) => chapter === "OptOut")).toEqual([]);
+  });
+
+  test("a registry that refuses pushes is tried three times, and then stops the build", async () => {
     const { harness } = await builtPool();
     harness.registry.pushing = "denied";
     await harness.act(() => harness.secret("push-2", "r.example.com"));
@@ -165,7 +204,7 @@ describe("opting in", () => {
     expect(await harness.condition("InputsValid")).toMatchObject({ status: "True" });
   });
 
-  test("MachineOSConfigs of the Go operator are stamped os-only, once, and no image is made for what is rolled out [os-builder-opt-in-7]", async () => {
+  test("MachineOSConfigs of the Go operator are marked os-only once, and images in use are not rebuilt [os-builder-opt-in-7]", async () => {
     const harness = await BuilderHarness.make();
     const image = `${repository}@sha256:${"9".repeat(64)}`;
     await harness.act(async () => {
@@ -226,7 +265,7 @@ describe("opting in", () => {
     expect((await harness.builds()).at(-1)?.metadata.annotations?.[annotations.imageContent]).toBe("full");
   });
 
-  test("of two MachineOSConfigs for one pool one decides, and the other is told so; one for a pool that there is not is told that", async () => {
+  test("one of two MachineOSConfigs for a pool decides, the other reports it; one for an unknown pool reports that", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.optIn());
     await harness.act(() => harness.optIn("nowhere"));
@@ -236,7 +275,7 @@ describe("opting in", () => {
     expect(await harness.condition("Accepted")).toMatchObject({ status: "True" });
   });
 
-  test("an image that came with the installation is taken over once, and then what is wanted is made", async () => {
+  test("an image from the installation is adopted once, and then the desired image is built", async () => {
     const harness = await BuilderHarness.make();
     const image = `${repository}@sha256:${"7".repeat(64)}`;
     harness.registry.images.set(image, harness.imageLabels("full"));
@@ -253,7 +292,7 @@ describe("opting in", () => {
 });
 
 describe("opting out", () => {
-  test("a no ends the run, keeps the user's MachineOSConfig and says why; taking it away attaches again without a build [os-builder-opt-in-3]", async () => {
+  test("an opt-out ends the run and keeps the user's MachineOSConfig with the reason; undoing it needs no build [os-builder-opt-in-3]", async () => {
     const { harness, image } = await builtPool();
     harness.backend.scripts = [[{ forMs: 60_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
     await harness.act(() => harness.render("worker", { files: { "/etc/a": "2" } }));
@@ -274,7 +313,7 @@ describe("opting out", () => {
     expect(harness.backend.started).toHaveLength(2);
   });
 
-  test("a MachineOSConfig that is deleted after a no has nothing to wait for, and goes at once", async () => {
+  test("a MachineOSConfig deleted after an opt-out is removed at once", async () => {
     const { harness } = await builtPool();
     await harness.act(() => harness.labelPool({ [layering]: "false" }));
     await harness.pass(5000);
@@ -285,7 +324,7 @@ describe("opting out", () => {
     expect(pool?.metadata.annotations?.[annotations.optOutAfter]).toBeUndefined();
   });
 
-  test("a label that is taken away takes the MachineOSConfig with it that was made for it, and everything that was told on the pool [os-builder-opt-in-4]", async () => {
+  test("removing the label removes its generated MachineOSConfig, and everything reported on the pool [os-builder-opt-in-4]", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.buildConfig());
     await harness.act(() => harness.labelPool({ [layering]: "" }));
@@ -302,7 +341,7 @@ describe("opting out", () => {
     expect(harness.journal.lines.filter(({ chapter }) => chapter === "OptOut")).toHaveLength(1);
   });
 
-  test("a deleted ConfigMap takes nothing back: it is told as what is wrong with the inputs [os-builder-opt-in-5]", async () => {
+  test("a deleted ConfigMap opts no pool out: it is reported as an input error [os-builder-opt-in-5]", async () => {
     const harness = await BuilderHarness.make(["worker", "infra"]);
     await harness.act(() => harness.buildConfig({ defaultOptIn: "true" }));
     await harness.act(() => harness.labelPool({ [layering]: "" }));
@@ -320,7 +359,7 @@ describe("opting out", () => {
     }
   });
 
-  test("a grace that is longer than a day is a day, and the MachineOSConfig says so", async () => {
+  test("a grace period is at most a day, and the MachineOSConfig reports a longer one", async () => {
     const { harness } = await builtPool();
     await harness.act(() => harness.configMap(objects.buildConfig, { optOutGraceSeconds: "100000" }));
     await harness.pass(5000);
@@ -335,7 +374,7 @@ describe("opting out", () => {
     expect(until - deleted).toBeLessThan(86_405_000);
   });
 
-  test("a deleted MachineOSConfig leaves machines their images for a minute; made again in time it takes its image over without a build [os-builder-opt-in-6]", async () => {
+  test("machines keep images for a minute after a MachineOSConfig is deleted; recreated in time it needs no build [os-builder-opt-in-6]", async () => {
     const { harness, image } = await builtPool();
     await deleteConfig(harness);
     await harness.pass(5000);
@@ -354,7 +393,7 @@ describe("opting out", () => {
     expect((await harness.pool()).notes[annotations.optOutAfter]).toBeUndefined();
   });
 
-  test("a MachineOSConfig that is deleted during a build, and a pool that is, leave nothing of the run [os-builder-opt-in-8]", async () => {
+  test("deleting a MachineOSConfig or a pool during a build leaves nothing of the run [os-builder-opt-in-8]", async () => {
     for (const kind of ["config", "pool"] as const) {
       const harness = await BuilderHarness.make();
       harness.backend.scripts = [[{ forMs: 600_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
@@ -378,7 +417,7 @@ describe("opting out", () => {
     }
   });
 
-  test("images and builds of a pool that has none any more go once no machine names them", async () => {
+  test("images and builds of an opted-out pool are removed once no machine names them", async () => {
     const { harness, image } = await builtPool();
     await harness.act(() => harness.node("w0", "worker", { annotations: { [annotations.currentImage]: image } }));
     await deleteConfig(harness);

@@ -3,10 +3,11 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, fieldManagers, finalizers, machineOSConfigConditions as types } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
-import { layeringTold } from "../core/build/build-conditions.ts";
+import { reportedLayering } from "../core/build/build-conditions.ts";
 import { attachedTo, superseded } from "../core/build/build-plan.ts";
 import { rebuildRequest } from "../core/build/build-rebuild.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
+import { lackingInputsOf } from "../core/config/image-pair.ts";
 import { isMaterialised } from "../core/config/opt-in.ts";
 import { updateObject } from "../kube/kube-client.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
@@ -46,11 +47,11 @@ export async function releaseConfig(
   report({
     about: config,
     notice: "ConfigDeleted",
-    message: "what was made for it is gone; its images stay as long as a machine needs them",
+    message: "its builds are removed; its images stay while a machine needs them",
   });
 }
 
-/** Machines that were already told to go back have nothing to wait for. */
+/** Machines that already have the request to roll back need no delay. */
 async function grantGrace(
   config: MachineOSConfig,
   pool: MachineConfigPool | undefined,
@@ -61,7 +62,7 @@ async function grantGrace(
     pool.metadata.deletionTimestamp !== undefined ||
     isMaterialised(config) ||
     config.status?.currentImagePullSpec === undefined ||
-    layeringTold(pool) !== "layered" ||
+    reportedLayering(pool) !== "layered" ||
     optOutAfterOf(pool) !== undefined
   )
     return;
@@ -99,7 +100,9 @@ export async function leavePool(
     await writeConfigStatus(config, [{ type: types.upToDate, status: "False", reason, message: why }], context);
   }
   if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return done();
-  if (layeringTold(pool) !== "layered") {
+  if (lackingInputsOf(pool) !== undefined)
+    await reportToPool(pool, { inputs: { areValid: true, reason: "OptedOut", message: "" } }, context);
+  if (reportedLayering(pool) !== "layered") {
     await ignoreRebuild(pool, context);
     return done();
   }
@@ -107,7 +110,7 @@ export async function leavePool(
   const after = Date.parse(optOutAfterOf(pool) ?? "");
   const now = context.clock.now();
   if (!Number.isNaN(after) && after > now) return done((after - now) / 1000);
-  await goBackToStock(pool, context);
+  await goBackToStock(pool, context, configsOf(name, configs, context).size > 0);
   return done();
 }
 
@@ -126,23 +129,28 @@ const configsOf = (
       .map(({ spec }) => spec.machineOSConfig.name),
   ]);
 
-/** A request to build again is of no use where nothing is built; the pool hears of it once. */
+/** A request to build again is of no use where nothing is built. */
 async function ignoreRebuild(pool: MachineConfigPool, context: BuilderContext): Promise<void> {
-  const { report, memory } = context;
+  noteRebuild(pool, "it is opted in", context);
+  if (optOutAfterOf(pool) !== undefined) await annotatePool(pool, { [annotations.optOutAfter]: null }, context);
+}
+
+/** Reports a request to build again where there is nothing to build from, once for each request. */
+export function noteRebuild(pool: MachineConfigPool, until: string, { report, memory }: BuilderContext): void {
   const { name } = pool.metadata;
   const request = rebuildRequest({ pool, config: undefined });
   if (request !== undefined && memory.ignored.get(name) !== request)
     report({
       about: pool,
       notice: "RebuildIgnored",
-      message: `the pool has no images that could be built again; ${annotations.rebuildImage} counts once it is opted in`,
+      message: `the pool has no images that could be built again; ${annotations.rebuildImage} counts once ${until}`,
     });
   if (request === undefined) memory.ignored.delete(name);
   else memory.ignored.set(name, request);
-  if (optOutAfterOf(pool) !== undefined) await annotatePool(pool, { [annotations.optOutAfter]: null }, context);
 }
 
-async function goBackToStock(pool: MachineConfigPool, context: BuilderContext): Promise<void> {
+/** @param hadImages whether anything was built, or was to be built, for the pool. */
+async function goBackToStock(pool: MachineConfigPool, context: BuilderContext, hadImages: boolean): Promise<void> {
   const { report, clock } = context;
   const { name } = pool.metadata;
   await annotatePool(
@@ -157,6 +165,7 @@ async function goBackToStock(pool: MachineConfigPool, context: BuilderContext): 
     { [annotations.rebuildImage]: null },
   );
   await reportToPool(pool, { degraded: { is: false, reason: "OptedOut", message: "" } }, context);
+  if (!hadImages) return;
   report({
     about: pool,
     book: `pool/${name}`,

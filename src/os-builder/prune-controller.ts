@@ -7,6 +7,7 @@ import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, labels, machineOSConfigConditions as types } from "../api/names.ts";
 import { readRendered } from "../core/build/build-inputs.ts";
 import { type PrunePlan, prunePlan, pruneRules } from "../core/build/build-prune.ts";
+import { pullspecsIn } from "../core/images/pullspecs-in.ts";
 import { emptyNodeConfig } from "../core/config/node-config.ts";
 import { trimNode } from "../core/pool/trim.ts";
 import { type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
@@ -25,7 +26,7 @@ const everything = "builds";
 const longestSeconds = 3600;
 const soonestSeconds = 5;
 /** A digest that cannot be deleted is reported once in this time. */
-const tellAgainMs = 86_400_000;
+const reportAgainMs = 86_400_000;
 /** Leftovers of failed builds are removed after this. */
 const inspectionMs = 86_400_000;
 const followed: ReadonlySet<string> = new Set([MachineOSBuild.kind, MachineOSConfig.kind, kubernetes.Node.kind]);
@@ -35,7 +36,7 @@ interface PruneContext extends Context {
   readonly backends: readonly BuildBackend[];
   readonly images: OpenImages;
   /** Images that a registry kept, and when that was reported. */
-  readonly told: Map<string, number>;
+  readonly reported: Map<string, number>;
   /** Failed builds whose objects were removed. */
   readonly inspected: Set<string>;
 }
@@ -45,7 +46,7 @@ const once = () => [everything];
 const pruneWatches: readonly [Watch, ...Watch[]] = [
   watching({ resource: MachineOSBuild, concerns: once }),
   watching({ resource: MachineOSConfig, concerns: once }),
-  // What access to registries is made of.
+  // Inputs of the access to registries.
   ...poolWatches
     .filter(({ resource }) => !followed.has(resource.kind))
     .map((watch) => ({ ...watch, concerns: () => [] })),
@@ -65,7 +66,7 @@ export function pruneController(options: {
   readonly backends: readonly BuildBackend[];
   readonly images: OpenImages;
 }): Controller {
-  const memory = { told: new Map<string, number>(), inspected: new Set<string>() };
+  const memory = { reported: new Map<string, number>(), inspected: new Set<string>() };
   return {
     name: "prune",
     watches: pruneWatches,
@@ -93,13 +94,13 @@ async function prune(context: PruneContext): Promise<Outcome> {
     rules: { ...pruneRules, ...keptBuilds },
   });
   if (pruneDryRun) {
-    await tellDryRun(plan, configs, context);
+    await reportDryRun(plan, configs, context);
     return done(longestSeconds);
   }
   const freed = await carryOut(plan, context);
   await removeInspected(builds, now, context);
   await removeDigests(context);
-  await tell(plan, configs, freed, context);
+  await reportPruned(plan, configs, freed, context);
   if (plan.nextAt === undefined) return done(longestSeconds);
   return done(Math.min(longestSeconds, Math.max(soonestSeconds, (plan.nextAt - now) / 1000)));
 }
@@ -127,8 +128,12 @@ async function removeInspected(builds: readonly MachineOSBuild[], now: number, c
   }
 }
 
-/** Says what would go, and has nothing go. */
-async function tellDryRun(plan: PrunePlan, configs: readonly MachineOSConfig[], context: PruneContext): Promise<void> {
+/** Reports what would be removed, and removes nothing. */
+async function reportDryRun(
+  plan: PrunePlan,
+  configs: readonly MachineOSConfig[],
+  context: PruneContext,
+): Promise<void> {
   const going = [...plan.remove.map(({ build }) => build.metadata.name), ...plan.mark.map(({ build }) => build)];
   for (const config of configs) {
     const own = going
@@ -223,23 +228,28 @@ async function deleteImage(
   try {
     const outcome = await context.images(access).delete(image, signal);
     if (outcome === "deleted" || outcome === "absent") return "gone";
-    tellKept(image, outcome, build, context);
+    reportKept(image, outcome, build, context);
     return "kept";
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof McoError) || !error.code.startsWith("MCO_IMAGE_")) throw error;
     log.warn({ image, error }, "image not deleted, trying again");
-    tellKept(image, error.message, build, context);
+    reportKept(image, error.message, build, context);
     return "again";
   }
 }
 
-function tellKept(image: string, why: string, build: MachineOSBuild, { report, clock, told }: PruneContext): void {
-  const last = told.get(image);
-  if (last !== undefined && clock.now() - last < tellAgainMs) return;
-  told.set(image, clock.now());
-  const oldest = told.keys().next();
-  if (told.size > 256 && oldest.done !== true) told.delete(oldest.value);
+function reportKept(
+  image: string,
+  why: string,
+  build: MachineOSBuild,
+  { report, clock, reported }: PruneContext,
+): void {
+  const last = reported.get(image);
+  if (last !== undefined && clock.now() - last < reportAgainMs) return;
+  reported.set(image, clock.now());
+  const oldest = reported.keys().next();
+  if (reported.size > 256 && oldest.done !== true) reported.delete(oldest.value);
   report({
     about: build,
     notice: "ImageNotPruned",
@@ -247,7 +257,7 @@ function tellKept(image: string, why: string, build: MachineOSBuild, { report, c
   });
 }
 
-async function tell(
+async function reportPruned(
   plan: PrunePlan,
   configs: readonly MachineOSConfig[],
   freed: number,
@@ -286,12 +296,7 @@ const imagesIn = (
 function parentsOf(builds: readonly MachineOSBuild[]): readonly string[] {
   return builds
     .filter((build) => !hasEnded(stateOfBuild(build)))
-    .flatMap(
-      ({ metadata }) =>
-        (metadata.annotations?.[annotations.buildBecause] ?? "").match(
-          /[A-Za-z0-9][^\s"'\\,;]*@sha256:[0-9a-f]{64}/g,
-        ) ?? [],
-    );
+    .flatMap(({ metadata }) => pullspecsIn(metadata.annotations?.[annotations.buildBecause] ?? ""));
 }
 
 function bytesOf({ metadata }: MachineOSBuild): number {

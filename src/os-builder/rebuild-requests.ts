@@ -5,7 +5,7 @@ import { annotations } from "../api/names.ts";
 import type { BuildOpening } from "../core/build/decide-build.ts";
 import type { Context } from "../kube/controller.ts";
 import type { BuilderContext } from "./builder-context.ts";
-import { backendOf, runOf } from "./drive-build.ts";
+import { backendOf, buildRunOf } from "./drive-build.ts";
 import { annotateConfig, annotatePool } from "./write-objects.ts";
 
 /** Notes a request to build again on the MachineOSConfig: the key of what is wanted is another one from now on. */
@@ -50,7 +50,7 @@ export async function endRebuild(
 export async function clearFailed(build: MachineOSBuild, context: BuilderContext): Promise<void> {
   const { backends, kube, report, signal } = context;
   const backend = backendOf(build, backends);
-  await backend?.cancel(runOf(build), "a rebuild was asked for", signal);
+  await backend?.cancel(buildRunOf(build), "a rebuild was asked for", signal);
   await backend?.cleanup({ build: build.metadata.name }, { keepForInspection: false }, signal);
   await kube.delete(MachineOSBuild, build.metadata, { signal });
   report({

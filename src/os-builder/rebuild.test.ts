@@ -36,8 +36,8 @@ async function failedPool(failure: BuildFailure): Promise<BuilderHarness> {
   return harness;
 }
 
-describe("asking for a rebuild", () => {
-  test("clears failed builds and what was kept of them, builds anew, and the request is there until that has succeeded [os-builder-rebuild-1]", async () => {
+describe("a rebuild request", () => {
+  test("clears failed builds with their remains, builds again, and stays until that has succeeded [os-builder-rebuild-1]", async () => {
     const harness = await failedPool(wrong);
     const [failed] = await harness.builds();
     expect(stateOfBuild(failed ?? {}).reason).toBe("UserStepFailed");
@@ -62,7 +62,7 @@ describe("asking for a rebuild", () => {
     expect(await harness.events("BuildDeleted")).toHaveLength(1);
   });
 
-  test("the request goes after a failure too, and the image in use stays [os-builder-rebuild-5]", async () => {
+  test("is removed after a failure too, and the image in use stays [os-builder-rebuild-5]", async () => {
     const { harness, image } = await builtPool();
     harness.backend.scripts = [fails(wrong)];
     await harness.act(() => harness.annotatePool({ [rebuildImage]: "" }));
@@ -74,7 +74,7 @@ describe("asking for a rebuild", () => {
     expect(harness.registry.deleted).toEqual([]);
   });
 
-  test("an image that comes out the same to the last byte is told so; its pullspec stays [os-builder-rebuild-9]", async () => {
+  test("an identical image is reported as such; its pullspec stays [os-builder-rebuild-9]", async () => {
     const { harness, image } = await builtPool();
     await harness.act(() => harness.annotatePool({ [rebuildImage]: "" }));
     await harness.pass(10_000);
@@ -83,7 +83,7 @@ describe("asking for a rebuild", () => {
     expect(await harness.events("RebuildUnchanged")).toHaveLength(1);
   });
 
-  test("a label of the pool and the later annotation of the MachineOSConfig ask as well, and one build serves both [os-builder-rebuild-10]", async () => {
+  test("by a pool's label or a MachineOSConfig's later annotation counts as well, and one build serves both [os-builder-rebuild-10]", async () => {
     const { harness } = await builtPool();
     harness.backend.scripts = [slow];
     await harness.act(() => harness.labelPool({ [rebuildImage]: "" }));
@@ -94,7 +94,7 @@ describe("asking for a rebuild", () => {
     expect((await harness.config()).metadata.annotations?.[annotations.rebuild]).toBeUndefined();
   });
 
-  test("one that was there before the pool was opted in is told to be of no use, stays, and goes with the first build [os-builder-rebuild-3]", async () => {
+  test("from before the opt-in is reported as without effect, and removed with the first build [os-builder-rebuild-3]", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.annotatePool({ [rebuildImage]: "x" }));
     harness.start();
@@ -108,7 +108,7 @@ describe("asking for a rebuild", () => {
     expect(harness.backend.started).toHaveLength(1);
   });
 
-  test("one that comes while the builder is away is taken up when it starts [os-builder-rebuild-2]", async () => {
+  test("that arrives while the builder is down is served when it starts [os-builder-rebuild-2]", async () => {
     const { harness, process } = await builtPool();
     process.abort();
     await harness.pass(2000);
@@ -119,7 +119,7 @@ describe("asking for a rebuild", () => {
     expect((await harness.pool()).notes[rebuildImage]).toBeUndefined();
   });
 
-  test("the same request again is none; another one begins anew; taken away, the build goes on [os-builder-rebuild-11]", async () => {
+  test("that is repeated has no effect; a different one starts again; removing it does not stop the build [os-builder-rebuild-11]", async () => {
     const { harness } = await builtPool();
     harness.backend.scripts = [slow];
     await harness.act(() => harness.annotatePool({ [rebuildImage]: "a" }));
@@ -137,7 +137,7 @@ describe("asking for a rebuild", () => {
     expect((await harness.config()).metadata.annotations?.[rebuildActive]).toBeUndefined();
   });
 
-  test("while the first build runs, it counts as the rebuild [os-builder-rebuild-12]", async () => {
+  test("during the first build is served by that build [os-builder-rebuild-12]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [slow];
     await harness.act(() => harness.optIn());
@@ -149,7 +149,7 @@ describe("asking for a rebuild", () => {
     expect((await harness.pool()).notes[rebuildImage]).toBeUndefined();
   });
 
-  test("a configuration that comes during a rebuild is built by force as well, and the request goes when that ends [os-builder-rebuild-13]", async () => {
+  test("also forces the build of a configuration that arrives during it, and is removed when that ends [os-builder-rebuild-13]", async () => {
     const { harness } = await builtPool();
     harness.backend.scripts = [slow];
     await harness.act(() => harness.annotatePool({ [rebuildImage]: "" }));
@@ -162,7 +162,7 @@ describe("asking for a rebuild", () => {
     expect((await harness.states()).at(-1)).toBe("rendered-worker-2 append Succeeded/Appended");
   });
 
-  test("opting out during a rebuild takes all of it back [os-builder-rebuild-14]", async () => {
+  test("is cancelled completely by opting out [os-builder-rebuild-14]", async () => {
     const { harness } = await builtPool();
     harness.backend.scripts = [slow];
     await harness.act(() => harness.annotatePool({ [rebuildImage]: "", [buildRetries]: "1" }));
@@ -175,7 +175,7 @@ describe("asking for a rebuild", () => {
     expect(harness.backend.cancelled).toHaveLength(1);
   });
 
-  test("a pool that shares its image with another one rebuilds alone [os-builder-rebuild-15]", async () => {
+  test("rebuilds only its own pool, even if another one shares the image [os-builder-rebuild-15]", async () => {
     const { harness, image } = await builtPool({ pools: ["worker", "infra"] });
     await harness.act(() => harness.annotatePool({ [rebuildImage]: "" }));
     await harness.pass(10_000);
@@ -184,7 +184,7 @@ describe("asking for a rebuild", () => {
     expect((await harness.builds()).filter((build) => build.spec.machineOSConfig.name === "infra")).toHaveLength(1);
   });
 
-  test("a paused pool is built for [os-builder-rebuild-16]", async () => {
+  test("is served for a paused pool [os-builder-rebuild-16]", async () => {
     const { harness } = await builtPool();
     await harness.act(() =>
       harness.kube.patch(harness.poolKind, { name: "worker" }, { type: "merge", body: { spec: { paused: true } } }),
@@ -197,7 +197,7 @@ describe("asking for a rebuild", () => {
 });
 
 describe("retries", () => {
-  test("a registry that takes no pushes: the counter goes from 1 to 5, the sixth failure degrades the pool, and an end of that mends it [os-builder-rebuild-6]", async () => {
+  test("refused pushes count from 1 to 5, the sixth failure degrades the pool, and a success recovers it [os-builder-rebuild-6]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [fails(unavailable)];
     await harness.act(() => harness.optIn());
@@ -222,7 +222,7 @@ describe("retries", () => {
     await harness.pass(660_000);
     expect(harness.backend.started).toHaveLength(6);
 
-    // The counter goes: it is begun anew, and the failed build stays for the record.
+    // The counter is removed: the build starts again, and the failed build stays for the record.
     harness.backend.scripts = [works];
     await harness.act(() => harness.annotatePool({ [buildRetries]: null }));
     await harness.pass(20_000);
@@ -234,7 +234,7 @@ describe("retries", () => {
     expect(await harness.events("BuildRecovered")).toHaveLength(1);
   });
 
-  test("a success at the third attempt takes the counter away [os-builder-rebuild-8]", async () => {
+  test("a success at the third attempt removes the counter [os-builder-rebuild-8]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [fails(unavailable), fails(unavailable), works];
     await harness.act(() => harness.optIn());
@@ -255,7 +255,7 @@ describe("retries", () => {
     expect((await harness.pool()).notes[buildRetries]).toBeUndefined();
   });
 
-  test("a class that trying again does not help stops at once, and leaves the counter as it was [os-builder-rebuild-17]", async () => {
+  test("a permanent failure stops at once, and leaves the counter unchanged [os-builder-rebuild-17]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [fails(unavailable), fails(wrong)];
     await harness.act(() => harness.optIn());
@@ -268,7 +268,7 @@ describe("retries", () => {
     expect(harness.backend.started).toHaveLength(2);
   });
 
-  test("the limit is the MachineOSConfig's, else the cluster's; a counter that is no number is none, and is told [os-builder-rebuild-7]", async () => {
+  test("the limit is the MachineOSConfig's, otherwise the cluster's; an invalid counter is ignored and reported [os-builder-rebuild-7]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [fails(unavailable)];
     await harness.act(() => harness.configMap(objects.buildConfig, { maxBuildRetries: "1" }));
@@ -283,7 +283,7 @@ describe("retries", () => {
     expect(harness.backend.started.length).toBeGreaterThan(2);
   });
 
-  test("a new configuration counts from nothing [os-builder-rebuild-4]", async () => {
+  test("a new configuration starts a new count [os-builder-rebuild-4]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [fails(unavailable), fails(unavailable), works];
     await harness.act(() => harness.optIn());
@@ -295,7 +295,7 @@ describe("retries", () => {
     expect((await harness.pool()).notes[buildRetries]).toBeUndefined();
   });
 
-  test("a node that goes away under a build costs no retry; a run that somebody deletes is begun once more after a minute [os-builder-rebuild-18]", async () => {
+  test("a lost node costs no retry; a deleted run starts again after a minute [os-builder-rebuild-18]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [
       [
@@ -321,7 +321,7 @@ describe("retries", () => {
     expect(await harness.condition("UpToDate")).toMatchObject({ status: "False", reason: "BuildInterrupted" });
   });
 
-  test("a failure of an edited MachineOSConfig is behind it: the new key is built at once [os-builder-rebuild-19]", async () => {
+  test("an edit of a failed MachineOSConfig builds the new key at once [os-builder-rebuild-19]", async () => {
     const harness = await BuilderHarness.make();
     harness.backend.scripts = [fails(wrong), works];
     await harness.act(() => harness.optIn("worker", {}, harness.steps("FROM os\nRUN false")));

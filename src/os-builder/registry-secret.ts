@@ -1,6 +1,6 @@
 import { McoError } from "../api/errors.ts";
 import { type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
-import { namespace } from "../api/names.ts";
+import { annotations, buildNamespace, namespace } from "../api/names.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 
 export type SecretReading =
@@ -17,14 +17,18 @@ const forms: Readonly<Record<string, { readonly key: string; readonly wrapped: b
   "kubernetes.io/dockercfg": { key: ".dockercfg", wrapped: false },
 };
 
+/** Type of the Secret that this one is a copy of. */
+export const typeOfSecret = ({ metadata, type }: Pick<Secret, "metadata" | "type">): string =>
+  metadata.annotations?.[annotations.secretType] ?? type ?? "Opaque";
+
 /** Reads the credentials of a registry, in either form. No problem repeats anything of them. */
-export function readRegistrySecret(secret: Pick<Secret, "type" | "data">): SecretReading {
-  const form = forms[secret.type ?? ""];
+export function readRegistrySecret(secret: Pick<Secret, "metadata" | "type" | "data">): SecretReading {
+  const form = forms[typeOfSecret(secret)];
   if (form === undefined)
     return {
       verdict: "refused",
       code: "SecretType",
-      problem: `it is of type ${secret.type ?? "Opaque"}, not kubernetes.io/dockerconfigjson`,
+      problem: `it is of type ${typeOfSecret(secret)}, not kubernetes.io/dockerconfigjson`,
     };
   const refused = (problem: string): SecretReading => ({ verdict: "refused", code: "SecretFormat", problem });
   const data = secret.data?.[form.key];
@@ -49,13 +53,13 @@ export function readRegistrySecret(secret: Pick<Secret, "type" | "data">): Secre
 }
 
 /**
- * Text of the auth file that a Secret of the suite's namespace holds.
+ * Text of the auth file that a Secret of the suite's namespace holds, by its copy beside the builds.
  *
  * @param what it is for.
  * @throws McoError `MCO_BUILD_INPUT_MISSING`
  */
 export async function readAuth(kube: KubeClient, name: string, what: string, signal: AbortSignal): Promise<string> {
-  const secret = await kube.get(kubernetes.Secret, { name, namespace }, { signal });
+  const secret = await kube.get(kubernetes.Secret, { name, namespace: buildNamespace }, { signal });
   const missing = (problem: string) =>
     new McoError("MCO_BUILD_INPUT_MISSING", { kind: "Secret", name, namespace, for: what, problem });
   if (secret === undefined) throw missing("there is no such Secret");

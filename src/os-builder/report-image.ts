@@ -6,12 +6,12 @@ import { conditionOf } from "../api/schema/object.ts";
 import {
   type PoolBuildReport,
   imageBuildDegraded,
-  layeringTold,
+  reportedLayering,
   withBuildReport,
 } from "../core/build/build-conditions.ts";
 import type { OptedIn } from "../core/build/build-intent.ts";
 import { activeRebuild } from "../core/build/build-rebuild.ts";
-import { type InputProblem, inputsValid } from "../core/build/input-problem.ts";
+import { type InputProblem, errorsOf, inputsValid } from "../core/build/input-problem.ts";
 import { hasEnded, stateOfBuild } from "../core/config/build-phase.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
@@ -53,17 +53,32 @@ export async function reportStanding(
       ? undefined
       : { observedGeneration: object.metadata.generation ?? 0 },
   );
-  // What is wrong with inputs is reported elsewhere, and takes nothing back.
-  if (build === undefined && layeringTold(pool) === "layered") return;
+  const inputs = problems === undefined ? {} : { inputs: inputsReport(problems) };
+  // What is not known yet revokes nothing.
+  if (build === undefined && reportedLayering(pool) === "layered") return reportToPool(pool, inputs, context);
   const state = build === undefined ? undefined : stateOfBuild(build);
   await reportToPool(
     pool,
     {
+      ...inputs,
       degraded: degradedBy(build, activeRebuild(config) !== undefined),
       ...(intent.source === "PoolLabel" ? { legacy: { phase: state?.phase, message: state?.message ?? "" } } : {}),
     },
     context,
   );
+}
+
+/** Reports on the pool that no image can be planned from its inputs. */
+export const reportLacking = (
+  pool: MachineConfigPool,
+  errors: readonly InputProblem[],
+  context: Context,
+): Promise<void> => reportToPool(pool, { inputs: inputsReport(errors) }, context);
+
+/** Of the pool's condition: errors only, a warning stops nothing. */
+function inputsReport(problems: readonly InputProblem[]): NonNullable<PoolBuildReport["inputs"]> {
+  const { status, reason, message } = inputsValid(errorsOf(problems));
+  return { areValid: status === "True", reason, message };
 }
 
 /** The condition InputsValid, with an event where its verdict changes. */
@@ -80,7 +95,7 @@ function reportInputs(
     report({
       about: config,
       notice: "ConfigReconciled",
-      message: "an image can be made from what is given",
+      message: "an image can be made from the inputs",
     });
   return { type: types.inputsValid, ...valid };
 }
@@ -115,8 +130,9 @@ export async function reportToPool(
     },
     { subresource: "status", owner: fieldManagers.osBuilder, cached: pool, signal },
   );
-  if (wanted.degraded.is && before === undefined)
-    report({ about: pool, notice: "BuildDegraded", message: wanted.degraded.message });
-  if (!wanted.degraded.is && before !== undefined)
+  const { degraded } = wanted;
+  if (degraded?.is === true && before === undefined)
+    report({ about: pool, notice: "BuildDegraded", message: degraded.message });
+  if (degraded?.is === false && before !== undefined)
     report({ about: pool, notice: "BuildRecovered", message: "an image can be made again" });
 }

@@ -4,7 +4,7 @@ import { annotations, labels } from "../api/names.ts";
 import { metricsText } from "../core/metrics/metrics.ts";
 import { buildFamilies } from "./run-os-builder.ts";
 
-test("figures of builds: how many run, where each is, when it began and ended, how long it took, how often it was tried again", () => {
+test("metrics of builds: how many run, their phases, start, end, duration and retries [os-builder-metrics-1]", () => {
   const build = (
     name: string,
     phase: string,

@@ -11,7 +11,9 @@ import { whileLeader } from "../kube/leader.ts";
 import { meteredJournal } from "../kube/metered-journal.ts";
 import { createReport } from "../kube/report.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
+import { questionLimits } from "../kube/question-limits.ts";
 import type { Ports } from "../ports/index.ts";
+import { keepListening } from "../ports/keep-listening.ts";
 import type { Listen, ListenPlain, ServerHandler, TlsFiles } from "../ports/listener.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { BuildBackend } from "./backend.ts";
@@ -31,7 +33,7 @@ export interface OsBuilderOptions extends Ports {
   /** The backends, cheaper ones first. They are created per term and live as long as this process leads. */
   readonly backends: (kube: KubeClient, term: AbortSignal) => readonly BuildBackend[];
   readonly images: OpenImages;
-  /** Where it answers whether it is ready, to anybody; nowhere when absent. */
+  /** Address of the readiness endpoint, open to every client; absent: none. */
   readonly status?: {
     readonly listen: ListenPlain;
     readonly host: string;
@@ -50,8 +52,6 @@ export interface OsBuilderOptions extends Ports {
   readonly coalesceMs?: number;
   readonly stillMs?: number;
 }
-
-const listenAgainMs = 5000;
 
 /**
  * Figures about builds, as objects say. Names are the reference's where it has one (pkg/controller/build/metrics,
@@ -118,7 +118,7 @@ export function buildFamilies(
   ];
 }
 
-/** What probes and metrics say of the process. */
+/** The answers to probes and metrics requests. */
 interface Progress {
   /** Of the present term, once everything was read. */
   caches: Caches | undefined;
@@ -168,7 +168,7 @@ export async function runOsBuilder(options: OsBuilderOptions, signal: AbortSigna
   await Promise.all(shows);
 }
 
-/** Listens for what asks for metrics and readiness, where the process is to. */
+/** Listens for requests for metrics and readiness, if configured. */
 function showAll(
   options: OsBuilderOptions,
   text: () => string,
@@ -176,17 +176,18 @@ function showAll(
   signal: AbortSignal,
 ): readonly Promise<void>[] {
   const { kube, clock, log, metrics, status } = options;
+  const limits = questionLimits;
   const shows: Promise<void>[] = [];
   if (metrics !== undefined) {
     const handler = metricsHandler({ kube, clock, log, text });
-    const listen = (listening: AbortSignal) => metrics.listen(metrics, handler, listening);
-    shows.push(show(options, listen, "showing figures", signal));
+    const listen = (listening: AbortSignal) => metrics.listen({ ...metrics, limits }, handler, listening);
+    shows.push(keepListening(listen, "answering readers of metrics", options, signal));
   }
   if (status !== undefined) {
     // It is ready once it has read everything; one that waits for the lease is as good as it can be.
     const handler = readiness(() => progress.caches !== undefined || !progress.leads);
-    const listen = (listening: AbortSignal) => status.listen(status, handler, listening);
-    shows.push(show(options, listen, "answering whether it is ready", signal));
+    const listen = (listening: AbortSignal) => status.listen({ ...status, limits }, handler, listening);
+    shows.push(keepListening(listen, "answering whether it is ready", options, signal));
   }
   return shows;
 }
@@ -211,7 +212,7 @@ async function runTerm(options: OsBuilderOptions, progress: Progress, term: Abor
     progress.caches = caches;
     for (const backend of backends)
       void sweep(backend, caches, log, term).catch((error: unknown) =>
-        log.warn({ error, backend: backend.kind }, "runs that nobody knows were not looked for"),
+        log.warn({ error, backend: backend.kind }, "the search for unknown runs failed"),
       );
   };
   await runControllers(osBuilderControllers(backends, images, stillMs), { ...options, kube, onSynced }, term);
@@ -219,7 +220,7 @@ async function runTerm(options: OsBuilderOptions, progress: Progress, term: Abor
   progress.leads = false;
 }
 
-/** Ends runs whose build is gone: nothing else would ever read their results. */
+/** Ends runs whose build was deleted: nothing else would ever read their results. */
 async function sweep(backend: BuildBackend, known: Caches, log: Logger, term: AbortSignal): Promise<void> {
   for (const run of await backend.list(term)) {
     if (known.of(MachineOSBuild).get(run.build) !== undefined) continue;
@@ -241,21 +242,3 @@ const readiness =
     if (method !== "GET" || target.split("?", 1)[0] !== "/readyz") return Promise.resolve(is(404, "not found"));
     return Promise.resolve(isReady() ? is(200, "ok") : is(503, "reading the cluster"));
   };
-
-async function show(
-  { clock, log }: OsBuilderOptions,
-  listen: (signal: AbortSignal) => Promise<{ readonly port: number }>,
-  what: string,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      const { port } = await listen(signal);
-      log.info({ port }, what);
-      return;
-    } catch (error) {
-      log.warn({ error }, "cannot listen, trying again");
-      await clock.sleep(listenAgainMs, signal).catch(() => undefined);
-    }
-  }
-}

@@ -23,6 +23,11 @@ const container = (state: object) => ({
 });
 const terminated = (exitCode: number, message = "", reason = exitCode === 0 ? "Completed" : "Error") =>
   container({ terminated: { exitCode, reason, message, startedAt: ago(800), finishedAt: ago(100) } });
+/** Containers that have ended before one that was not begun. */
+const before = (...ends: readonly (readonly [exitCode: number, message: string])[]) => ({
+  ...container({ waiting: { reason: "PodInitializing" } }),
+  initContainerStatuses: ends.flatMap(([exitCode, message]) => terminated(exitCode, message).containerStatuses),
+});
 const failedPod = (exitCode: number, message?: string, reason?: string, more: object = {}) =>
   pod({ phase: "Failed", ...terminated(exitCode, message, reason), ...more });
 const told = printOutcome({
@@ -30,7 +35,7 @@ const told = printOutcome({
 });
 const pulling = container({ waiting: { reason: "ImagePullBackOff", message: "back-off" } });
 
-describe("what a Job and its pods say about a run", () => {
+describe("the state of a run from its Job and pods", () => {
   test.for<{ title: string; job?: Job | undefined; pods?: readonly Pod[]; step?: string; state: object }>([
     { title: "no Job", job: undefined, state: { phase: "Gone" } },
     { title: "no pod yet", state: { phase: "Pending", reason: "WaitingForPod" } },
@@ -69,17 +74,17 @@ describe("what a Job and its pods say about a run", () => {
       state: { phase: "Pending", reason: "Unschedulable", message: "0/3 nodes" },
     },
     {
-      title: "a pod whose volumes are being made",
+      title: "a pod whose volumes are being created",
       pods: [pod(container({ waiting: { reason: "ContainerCreating", message: "secret not found" } }))],
       state: { phase: "Pending", reason: "WaitingForPod", message: "secret not found" },
     },
     {
-      title: "a builder image that does not come is no failure at first",
+      title: "a missing builder image is no failure at first",
       pods: [pod({ startTime: ago(599), ...pulling })],
       state: { phase: "Pending", reason: "PullingBuilderImage", message: "back-off" },
     },
     {
-      title: "a builder image that does not come in ten minutes",
+      title: "a builder image that is missing for ten minutes",
       pods: [pod({ startTime: ago(601), ...pulling })],
       state: { phase: "Failed", failure: { class: "BuilderImagePull" } },
     },
@@ -95,12 +100,12 @@ describe("what a Job and its pods say about a run", () => {
       state: { phase: "Succeeded", digest, startedAt: ago(800), endedAt: ago(100) },
     },
     {
-      title: "a container that ended well and named none",
+      title: "a container that succeeded and named none",
       pods: [pod({ phase: "Succeeded", ...terminated(0, "last line") })],
       state: { phase: "Failed", failure: { class: "DigestMissing", excerpt: "last line" } },
     },
     {
-      title: "a container that says why it failed",
+      title: "a container that reports why it failed",
       pods: [failedPod(1, told)],
       state: {
         phase: "Failed",
@@ -109,12 +114,12 @@ describe("what a Job and its pods say about a run", () => {
       },
     },
     {
-      title: "a container that says nothing of use",
+      title: "a container without a useful message",
       pods: [failedPod(1, "write /x: no space left on device")],
       state: { phase: "Failed", failure: { class: "DiskFull" } },
     },
     {
-      title: "memory counts more than what it had to say",
+      title: "running out of memory outweighs the container's message",
       pods: [failedPod(137, told, "OOMKilled")],
       state: { phase: "Failed", failure: { class: "OutOfMemory" } },
     },
@@ -135,7 +140,7 @@ describe("what a Job and its pods say about a run", () => {
       state: { phase: "Failed", failure: { class: "DiskFull" } },
     },
     {
-      title: "a drained pod is no failure of the build, whatever the build says",
+      title: "a drained pod is no failure of the build, whatever its message",
       pods: [
         failedPod(143, told, "Error", {
           conditions: [
@@ -172,15 +177,26 @@ describe("what a Job and its pods say about a run", () => {
       state: { phase: "Failed", step: "user:2", failure: { class: "Timeout" } },
     },
     {
-      title: "a pod that is gone",
+      title: "a deleted pod",
       job: job({ failed: 1 }),
       state: { phase: "Lost", failure: { class: "BuilderLost" } },
     },
     {
-      title: "a Job that ends",
+      title: "a finished Job",
       job: job({}, { deletionTimestamp: ago(1) }),
       pods: [failedPod(143, "")],
       state: { phase: "Running", reason: "Ending" },
+    },
+    {
+      title: "an image reported by the container that runs steps does not count",
+      pods: [pod({ phase: "Pending", ...before([0, printOutcome({ digest })]) })],
+      step: "user:2",
+      state: { phase: "Running", step: "user:2" },
+    },
+    {
+      title: "the container that failed before the push gives the reason",
+      pods: [pod({ phase: "Failed", ...before([0, ""], [7, told]) })],
+      state: { phase: "Failed", failure: { class: "PushUnavailable", cause: "the registry answered 503" } },
     },
     {
       title: "the newest pod counts",

@@ -28,28 +28,31 @@ const pullReasons: ReadonlySet<string> = new Set([
 
 const at = (time: string | undefined): number => Date.parse(time ?? "");
 
-/** What a Job and its pods say about a run. @param now milliseconds since the epoch. */
+/** The state of a run, from its Job and its pods. @param now milliseconds since the epoch. */
 export function runStateOf({ job, pods, step }: ObservedRun, now: number): RunState {
   if (job === undefined) return { phase: "Gone" };
   const pod = pods.toSorted((a, b) => at(b.metadata.creationTimestamp) - at(a.metadata.creationTimestamp))[0];
-  const container = pod?.status?.containerStatuses?.[0];
-  const terminated = container?.state?.terminated;
+  const containers = containersOf(pod);
+  const terminated = endOf(pod);
+  const begun = containers.find(({ state }) => state?.terminated !== undefined || state?.running !== undefined)?.state;
   const startedAt =
-    terminated?.startedAt ??
-    container?.state?.running?.startedAt ??
+    begun?.terminated?.startedAt ??
+    begun?.running?.startedAt ??
     job.status?.startTime ??
     job.metadata.creationTimestamp;
   const times = startedAt === undefined ? {} : { startedAt };
   const endedAt = terminated?.finishedAt;
   const ended = { ...times, ...(endedAt === undefined ? {} : { endedAt }) };
-  const outcome = readOutcome(terminated?.message ?? "");
-  if (outcome !== undefined && "digest" in outcome && terminated?.exitCode === 0)
+  // Only the pushing container reports the image: a build step may have forged the message of an earlier container.
+  const pushed = pod?.status?.containerStatuses?.[0]?.state?.terminated;
+  const outcome = readOutcome(pushed?.message ?? "");
+  if (outcome !== undefined && "digest" in outcome && pushed?.exitCode === 0)
     return { phase: "Succeeded", step: "verify", digest: outcome.digest, ...ended };
   if (job.metadata.deletionTimestamp !== undefined)
     return {
       phase: "Running",
       reason: "Ending",
-      message: "the run was told to end",
+      message: "the run was asked to end",
       ...(step === undefined ? {} : { step }),
       ...times,
     };
@@ -76,7 +79,7 @@ export function runStateOf({ job, pods, step }: ObservedRun, now: number): RunSt
       ...ended,
     };
   }
-  if (container?.state?.running !== undefined)
+  if (begun !== undefined)
     return {
       phase: "Running",
       ...(step === undefined ? {} : { step, reason: `Step${step.slice(0, 1).toUpperCase()}${step.slice(1)}` }),
@@ -85,10 +88,24 @@ export function runStateOf({ job, pods, step }: ObservedRun, now: number): RunSt
   return pendingState(pod, job, now);
 }
 
-/** Why a pod ended that did not say it itself: killed, evicted, its machine gone. */
+type Status = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
+
+/** In the order in which they run. */
+const containersOf = (pod: Pod | undefined): readonly Status[] => [
+  ...(pod?.status?.initContainerStatuses ?? []),
+  ...(pod?.status?.containerStatuses ?? []),
+];
+
+/** The end of the container that failed, else that of the last one. */
+const endOf = (pod: Pod | undefined) =>
+  containersOf(pod)
+    .flatMap(({ state }) => state?.terminated ?? [])
+    .find(({ exitCode }) => exitCode !== 0) ?? pod?.status?.containerStatuses?.[0]?.state?.terminated;
+
+/** Why a pod ended without its own message: killed, evicted, or its machine lost. */
 function failureOf(pod: Pod | undefined, step: string | undefined): BuildFailure {
   const status = pod?.status;
-  const terminated = status?.containerStatuses?.[0]?.state?.terminated;
+  const terminated = endOf(pod);
   const message = terminated?.message ?? "";
   const outcome = readOutcome(message);
   const killed = terminated?.reason === "OOMKilled";
@@ -133,7 +150,7 @@ function pendingState(pod: Pod | undefined, job: Job, now: number): RunState {
         }
       : { phase: "Pending", reason: "WaitingForPod", message: "its pod has no node yet" };
   }
-  const waiting = pod.status?.containerStatuses?.[0]?.state?.waiting;
+  const waiting = containersOf(pod)[0]?.state?.waiting;
   const message = (waiting?.message ?? "").slice(0, 500);
   if (!pullReasons.has(waiting?.reason ?? ""))
     return { phase: "Pending", reason: "WaitingForPod", message: message === "" ? "its pod starts" : message };

@@ -3,12 +3,12 @@ import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { annotations, labels, namespace, objects } from "../api/names.ts";
-import { BuilderHarness, builtPool } from "../../test/support/builder-harness.ts";
+import { BuilderHarness, baseImage, builtPool } from "../../test/support/builder-harness.ts";
 
 const none = { [annotations.imageContent]: "os-only" };
 
-describe("what makes an image", () => {
-  test("the first image of a pool is published: on the MachineOSConfig, by digest, with the build that it is from [os-builder-strategies-1]", async () => {
+describe("how an image is made", () => {
+  test("the first image of a pool is published on the MachineOSConfig, by digest, with its build [os-builder-strategies-1]", async () => {
     const { harness, image } = await builtPool();
     expect(harness.failures).toEqual([]);
     expect(await harness.states()).toEqual(["rendered-worker-1 append Succeeded/Appended"]);
@@ -33,7 +33,7 @@ describe("what makes an image", () => {
     ).toEqual(["Planned", "Prepared", "Building", "Building", "Building", "Building", "Verified", "Published"]);
   });
 
-  test("an os-only image of a file change is taken again: no run [os-builder-strategies-4]", async () => {
+  test("an os-only image is reused after a file change, without a run [os-builder-strategies-4]", async () => {
     const { harness, image } = await builtPool({ has: none });
     await harness.act(() => harness.render("worker", { files: { "/etc/a": "2" } }));
     await harness.pass(5000);
@@ -46,7 +46,7 @@ describe("what makes an image", () => {
     expect((await harness.config()).status?.machineOSBuild?.name).toBe((await harness.builds())[1]?.metadata.name);
   });
 
-  test("kernel arguments make no image [os-builder-strategies-5]", async () => {
+  test("kernel arguments need no image [os-builder-strategies-5]", async () => {
     const { harness, image } = await builtPool();
     await harness.act(() =>
       harness.render("worker", { files: { "/etc/a": "1" }, spec: { kernelArguments: ["quiet"] } }),
@@ -57,7 +57,7 @@ describe("what makes an image", () => {
     expect((await harness.config()).status?.currentImagePullSpec).toBe(image);
   });
 
-  test("a file of a full image is laid on what custom steps have made; a repository that steps see has them run again [os-builder-strategies-2]", async () => {
+  test("a changed file of a full image is appended; a changed package source runs the custom steps again [os-builder-strategies-2]", async () => {
     const { harness } = await builtPool({
       spec: { containerFile: [{ containerfileArch: "NoArch", content: "FROM os\nRUN true" }] },
     });
@@ -74,7 +74,7 @@ describe("what makes an image", () => {
     expect((await harness.states())[2]).toBe("rendered-worker-3 build Succeeded/Ready");
   });
 
-  test("the renamed push secret makes no image, another repository does [os-builder-strategies-3]", async () => {
+  test("a renamed push secret needs no image, another repository does [os-builder-strategies-3]", async () => {
     const { harness } = await builtPool();
     await harness.act(() => harness.secret("push-2", "r.example.com"));
     const patch = (spec: object) =>
@@ -118,7 +118,7 @@ describe("what makes an image", () => {
     );
   });
 
-  test("a run that fails for good fails those that wait for it as well; one that is given up has them plan anew", async () => {
+  test("a permanent failure fails the builds that wait for the run; after a cancellation they plan again", async () => {
     for (const [class_, follows] of [
       ["UserStepFailed", "reuse Failed/UserStepFailed"],
       ["PushUnavailable", "build Building/StepUser"],
@@ -141,7 +141,7 @@ describe("what makes an image", () => {
     }
   });
 
-  test("a run that others wait for and whose inputs are others by now is not begun again: those who wait plan anew", async () => {
+  test("a run with outdated inputs does not start again: builds that wait for it plan again", async () => {
     const harness = await BuilderHarness.make(["worker", "infra"]);
     const steps = harness.steps("FROM os\nRUN true");
     await harness.act(() => harness.optIn("worker", {}, steps));
@@ -170,7 +170,7 @@ describe("what makes an image", () => {
     expect((await harness.states()).at(-1)).toBe("rendered-infra-2 build Succeeded/Ready");
   });
 
-  test("when every machine runs an image, the book of its build is told so, once", async () => {
+  test("when every machine runs an image, the book of its build records it once", async () => {
     const { harness, process, image } = await builtPool();
     const has = { [annotations.currentImage]: image, [annotations.currentConfig]: "rendered-worker-1" };
     await harness.act(() => harness.node("w0", "worker", { annotations: has }));
@@ -192,7 +192,7 @@ describe("what makes an image", () => {
     expect(rolledOut()).toHaveLength(1);
   });
 
-  test("ConfigMaps with digests that the Go operator left go, and nobody else's", async () => {
+  test("the Go operator's leftover ConfigMaps with digests are removed, and no others", async () => {
     const harness = await BuilderHarness.make();
     const make = (name: string, has: Readonly<Record<string, string>>) =>
       harness.act(() =>
@@ -241,7 +241,7 @@ describe("what makes an image", () => {
     expect(await harness.builds()).toHaveLength(2);
   });
 
-  test("an image that the registry lost is built again once; a registry that is down has nothing built, and that is said [os-builder-strategies-9]", async () => {
+  test("a lost image is rebuilt once; while the registry is down, nothing is built, which is reported [os-builder-strategies-9]", async () => {
     const { harness, image } = await builtPool({ has: none });
     await harness.act(() => harness.render("worker", { base: "c" }));
     await harness.pass(10_000);
@@ -278,7 +278,47 @@ describe("what makes an image", () => {
     expect((await harness.states()).at(-1)).toBe("rendered-worker-3 reuse Succeeded/Reused");
   });
 
-  test("a burst of configurations begins one build of steps, for the last of them", async () => {
+  test("steps without custom ones see no file of a configuration: another pool may take what they make [os-builder-strategies-14]", async () => {
+    const harness = await BuilderHarness.make(["infra", "worker"]);
+    const extended = {
+      extensions: ["usbguard"],
+      baseOSExtensionsContainerImage: `b.example.com/ext@sha256:${"e".repeat(64)}`,
+    };
+    // Who writes the configuration of one pool has its packages taken from elsewhere.
+    const files = { "/etc/yum.repos.d/mine.repo": "[mine]\nbaseurl=http://mine.example.com\npriority=1\ngpgcheck=0" };
+    await harness.act(() => harness.render("infra", { files, spec: extended }));
+    await harness.act(() => harness.render("worker", { spec: extended }));
+    await harness.act(() => harness.optIn("infra"));
+    harness.start();
+    await harness.pass(20_000);
+    await harness.act(() => harness.optIn("worker"));
+    await harness.pass(20_000);
+    expect((await harness.states()).map((state) => state.split(" ")[1])).toEqual(["build", "append"]);
+    expect(harness.backend.started.map(({ buildVisible }) => buildVisible)).toEqual([undefined, undefined]);
+  });
+
+  test("what a tag means by the mirrors of one pool's configuration is not what it means to another pool [os-builder-strategies-15]", async () => {
+    const harness = await BuilderHarness.make(["infra", "worker"]);
+    const osImageURL = "b.example.com/os:4";
+    // Who writes the configuration of one pool has the tag looked up where an older system has it.
+    const files = {
+      "/etc/containers/registries.conf":
+        '[[registry]]\nlocation = "b.example.com"\n[[registry.mirror]]\nlocation = "mine.example.com"\npull-from-mirror = "tag-only"\n',
+    };
+    harness.registry.tagged = ({ registries = "" }) => (registries.includes("mine.example.com") ? "0" : "4");
+    await harness.act(() => harness.render("infra", { files, spec: { osImageURL } }));
+    await harness.act(() => harness.render("worker", { spec: { osImageURL } }));
+    await harness.act(() => harness.optIn("infra"));
+    harness.start();
+    await harness.pass(20_000);
+    await harness.act(() => harness.optIn("worker"));
+    await harness.pass(20_000);
+    const baseOf = (pool: string) => harness.backend.started.find((request) => request.pool === pool)?.base;
+    expect(baseOf("infra")).toBe(baseImage("0"));
+    expect(baseOf("worker")).toBe(baseImage("4"));
+  });
+
+  test("a burst of configurations starts one build with steps, for the last of them", async () => {
     const { harness } = await builtPool({
       spec: { containerFile: [{ containerfileArch: "NoArch", content: "FROM configs\nRUN true" }] },
     });
@@ -291,7 +331,7 @@ describe("what makes an image", () => {
     expect((await harness.states()).at(-1)).toBe("rendered-worker-4 build Succeeded/Ready");
   });
 
-  test("a new configuration ends the run for the old one, and says which one it is; a run that pushes is let finish and not published [os-builder-strategies-11]", async () => {
+  test("a new configuration cancels the old run by name; a run that already pushes finishes unpublished [os-builder-strategies-11]", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.optIn());
     harness.backend.scripts = [
@@ -318,7 +358,7 @@ describe("what makes an image", () => {
     expect((await harness.config()).status?.machineOSBuild?.name).toBe((await harness.builds())[2]?.metadata.name);
   });
 
-  test("a new configuration with the same image attaches to the run, and becomes the one that is published [os-builder-strategies-12]", async () => {
+  test("a new configuration with the same image attaches to the run, and is published [os-builder-strategies-12]", async () => {
     const harness = await BuilderHarness.make();
     await harness.act(() => harness.optIn("worker", none));
     harness.backend.scripts = [[{ forMs: 20_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
@@ -336,7 +376,7 @@ describe("what makes an image", () => {
     expect((await harness.config()).status?.machineOSBuild?.name).toBe((await harness.builds())[1]?.metadata.name);
   });
 
-  test("a pool whose machines are degraded is built for; one that cannot be rendered waits, and says so", async () => {
+  test("a pool with degraded machines gets its image; one that cannot be rendered waits and reports it", async () => {
     const { harness } = await builtPool();
     const condition = (type: string, status: string) =>
       harness.act(() =>
@@ -379,7 +419,7 @@ describe("what makes an image", () => {
     expect(await harness.builds()).toHaveLength(3);
   });
 
-  test("a build that somebody deletes though its image is rolled out is told again, without a run [os-builder-strategies-13]", async () => {
+  test("a deleted build whose image is in use is recreated without a run [os-builder-strategies-13]", async () => {
     const { harness, image } = await builtPool();
     const [build] = await harness.builds();
     await harness.act(() => harness.kube.delete(MachineOSBuild, { name: build?.metadata.name ?? "" }));
@@ -389,7 +429,7 @@ describe("what makes an image", () => {
     expect((await harness.config()).status?.currentImagePullSpec).toBe(image);
   });
 
-  test("no more runs at once than the backend takes; the others wait for their turn, and that is in the book of the cluster", async () => {
+  test("runs beyond the backend's limit wait for their turn, which the cluster's book records", async () => {
     const harness = await BuilderHarness.make(["worker", "infra"]);
     harness.backend.atOnce = 1;
     harness.backend.scripts = [[{ forMs: 20_000, is: "running", step: "pull-base" }, { is: "succeeds" }]];
@@ -403,7 +443,7 @@ describe("what makes an image", () => {
     expect((await harness.states()).every((state) => state.endsWith("Succeeded/Appended"))).toBe(true);
   });
 
-  test("where nothing can run steps, images without any are made all the same", async () => {
+  test("without a backend for steps, images without steps are still made", async () => {
     const harness = await BuilderHarness.make(["worker", "infra"]);
     harness.backend.canRun = false;
     await harness.act(() => harness.optIn("worker"));
@@ -417,7 +457,7 @@ describe("what makes an image", () => {
     });
   });
 
-  test("what an image holds is told with its build, for the machines that get it", async () => {
+  test("the build records the content of its image, for the machines that get it", async () => {
     const { harness } = await builtPool({ has: none });
     expect((await harness.builds()).map(({ metadata }) => metadata.annotations?.[annotations.imageContent])).toEqual([
       "os-only",
@@ -432,7 +472,7 @@ describe("what makes an image", () => {
     expect(harness.backend.started[1]?.configLayer?.digest).toMatch(/^sha256:/);
   });
 
-  test("an owner that the base image does not know is refused with the file; a known one is laid down by number", async () => {
+  test("a file's unknown owner is refused by name; a known one is stored as a number", async () => {
     const harness = await BuilderHarness.make();
     const owned = {
       config: {
@@ -452,7 +492,7 @@ describe("what makes an image", () => {
     expect(await harness.builds()).toEqual([]);
   });
 
-  test("secrets of a pull are those that are named, else the cluster's own, else those of the push", async () => {
+  test("the pull secret is the named one, otherwise the cluster's, otherwise the push secret", async () => {
     const { harness } = await builtPool();
     expect(harness.backend.started[0]?.auth).toEqual({ pull: objects.globalPullSecret, push: "push" });
     await harness.act(() => harness.kube.delete(kubernetes.Secret, { name: objects.globalPullSecret, namespace }));

@@ -6,13 +6,13 @@ import type { Images } from "./images.ts";
 import type { ContentMode } from "../core/config/node-config.ts";
 
 export type Verification =
-  | { readonly verdict: "good"; readonly facts: ImageFacts }
+  | { readonly verdict: "good"; readonly facts: VerifiedImage }
   | { readonly verdict: "failed"; readonly failure: BuildFailure }
   /** The registry does not respond, so nothing is known about the image. */
   | { readonly verdict: "waits"; readonly message: string };
 
 /** What is kept of a finished image. */
-export interface ImageFacts {
+export interface VerifiedImage {
   readonly architecture: string;
   readonly layers: number;
   readonly bytes: number;
@@ -30,8 +30,8 @@ const failed = (cause: string): Verification => ({
 });
 
 /**
- * Verifies a finished image as the nodes will: with their credentials, by its digest. Its labels must name what it was
- * made for. `base`: the image that it was built on, if the registry can be asked whether that one is bootable at all.
+ * Verifies a finished image as the nodes will: with their credentials, by its digest. Its labels must match the build.
+ * `base`: the image that it was built on, if the registry can be asked whether that one is bootable at all.
  */
 export async function verifyImage(
   image: string,

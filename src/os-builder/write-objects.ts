@@ -69,7 +69,7 @@ export async function writeConfigStatus(
 
 type Annotations = Readonly<Record<string, string | null>>;
 
-/** What of `changes` is not so yet; `undefined`: nothing. */
+/** The part of `changes` that is not applied yet; `undefined` if there is none. */
 function missing(has: Readonly<Record<string, string>> | undefined, changes: Annotations): Annotations | undefined {
   const left = Object.entries(changes).filter(([key, value]) => (has?.[key] ?? null) !== value);
   return left.length === 0 ? undefined : Object.fromEntries(left);

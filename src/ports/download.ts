@@ -5,6 +5,8 @@ export interface Download {
   readonly headers: Readonly<Record<string, string>>;
   /** PEM: authorities to trust besides those of the machine. */
   readonly authorities: readonly string[];
+  /** Trusts `authorities` alone, for servers of the cluster. */
+  readonly onlyAuthorities?: boolean;
   /** Time limit for the first byte of the answer. */
   readonly headersTimeoutMs: number;
   readonly maxBytes: number;

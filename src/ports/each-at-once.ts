@@ -1,6 +1,6 @@
 /**
  * Runs `work` for every item, at most `atOnce` at a time, and returns the results in the order of the items. After a
- * failure no further item begins; the first failure is thrown once every item that has begun has ended.
+ * failure no further item starts; the first failure is thrown once all started items have ended.
  */
 export async function eachAtOnce<T, R>(
   items: readonly T[],

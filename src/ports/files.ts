@@ -13,6 +13,11 @@ export interface Files {
   /** `undefined` if the file does not exist; any other failure throws. */
   read(path: string): Promise<Uint8Array | undefined>;
   readText(path: string): Promise<string | undefined>;
+  /**
+   * At most `mostBytes` bytes of a regular file from a position, in bytes; fewer at its end. Follows no link and waits for
+   * no pipe: `undefined` for these, as for an absent file.
+   */
+  readFrom(path: string, position: number, mostBytes: number): Promise<Uint8Array | undefined>;
   /** Atomic and durable: temporary file, fsync, rename, fsync of the folder. Creates missing parents (0755). */
   write(path: string, contents: string | Uint8Array, options?: { readonly mode?: number }): Promise<void>;
   append(path: string, contents: string, options?: { readonly mode?: number }): Promise<void>;

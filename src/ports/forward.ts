@@ -9,6 +9,8 @@ export interface ForwardOptions {
    * starts with the next destination.
    */
   readonly to: () => readonly { readonly host: string; readonly port: number }[];
+  /** Awaited for each connection before it is led on; a connection whose call rejects is closed. */
+  readonly before?: () => Promise<void>;
   readonly log: Logger;
 }
 

@@ -7,6 +7,7 @@ export * from "./logger.ts";
 export * from "./process.ts";
 export * from "./random.ts";
 export * from "./journal.ts";
+export * from "./threads.ts";
 
 import type { Clock } from "./clock.ts";
 import type { Logger } from "./logger.ts";

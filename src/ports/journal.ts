@@ -8,6 +8,11 @@ export interface Journal {
   line(line: JournalEntry): void;
   /** Resolves once every boundary line is as durable as this driver can make it. Called before a reboot. */
   flush(signal?: AbortSignal): Promise<void>;
+  /**
+   * Resolves once the lines so far are stored on this machine, or could not be: before an effect that nothing shows
+   * afterwards. It waits for no server and never rejects. Absent where lines are stored nowhere before they are sent.
+   */
+  kept?(): Promise<void>;
   /** `dropped`: boundary lines that no journal has. Absent if nothing collects lines. */
   readonly counts?: { readonly dropped: number };
 }

@@ -38,14 +38,17 @@ export interface ListenLimits {
   readonly sourceOf: (address: string) => string;
 }
 
-/** Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` is set. Resolves when listening. */
+/**
+ * Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` is set, and then only with limits.
+ * Resolves when listening.
+ */
 export type Listen = (
   options: {
     readonly host: string;
     readonly port: number;
     readonly network?: boolean;
     readonly tls: TlsFiles;
-    /** Absent: bodies of 3 MiB, and nothing else is limited. */
+    /** Absent: bodies are limited to 3 MiB, and nothing else is limited. */
     readonly limits?: ListenLimits;
   },
   handle: ServerHandler,
@@ -54,10 +57,16 @@ export type Listen = (
 
 /**
  * Serves HTTP without TLS until `signal` aborts, on a loopback address. Set `network` to serve elsewhere, for public
- * answers only. Resolves when listening.
+ * answers and with limits only. Resolves when listening.
  */
 export type ListenPlain = (
-  options: { readonly host: string; readonly port: number; readonly network?: boolean },
+  options: {
+    readonly host: string;
+    readonly port: number;
+    readonly network?: boolean;
+    /** Absent: as of {@link Listen}. */
+    readonly limits?: ListenLimits;
+  },
   handle: ServerHandler,
   signal: AbortSignal,
 ) => Promise<{ readonly port: number }>;

@@ -24,7 +24,7 @@ const user = (host: string, path: string) => {
   return found?.kind === "password" ? found.user : found?.kind;
 };
 
-test("the longest key that is a part of the name wins", () => {
+test("the longest matching key wins", () => {
   expect([
     user("quay.io", "os/a"),
     user("quay.io", "os/ab"),
@@ -53,7 +53,7 @@ test("passwords may hold colons; tokens come before passwords; entries may be em
   ]).toEqual(["identityToken", "registryToken", "u", undefined, undefined]);
 });
 
-test("no file, a blank one and one without entries are none; another is refused without a word of it", () => {
+test("a missing, blank or empty file has no credentials; an invalid one is refused without quoting it", () => {
   for (const text of [undefined, "", "\n", "{}", '{"auths":{}}']) expect(parseAuthFile(text).size).toBe(0);
   for (const text of ["s3cret", "[]", '{"auths":["s3cret"]}', '{"auths":"s3cret"}']) {
     expect(() => parseAuthFile(text)).toThrow(expect.objectContaining({ code: "MCO_IMAGE_UNAUTHORIZED" }) as Error);
@@ -88,6 +88,6 @@ test.for([
   expect(parseChallenges(header)).toEqual(challenges);
 });
 
-test("a challenge of blanks costs nothing", () => {
+test("a challenge full of blanks is parsed fast", () => {
   expect(parseChallenges(`${" ".repeat(100_000)}Basic`)).toEqual([]);
 });

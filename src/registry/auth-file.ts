@@ -1,7 +1,8 @@
 import { McoError } from "../api/errors.ts";
+import { withoutEnd } from "../core/text/without-end.ts";
 
 /** How a machine makes itself known to a registry. */
-export type Credentials =
+export type RegistryCredentials =
   | { readonly kind: "password"; readonly user: string; readonly password: string }
   /** Exchanged for a token by the registry's token service. */
   | { readonly kind: "identityToken"; readonly token: string }
@@ -9,16 +10,16 @@ export type Credentials =
   | { readonly kind: "registryToken"; readonly token: string };
 
 /** Credentials by host, or by host and the beginning of a path. */
-export type AuthFile = ReadonlyMap<string, Credentials>;
+export type AuthFile = ReadonlyMap<string, RegistryCredentials>;
 
 const dockerHub = /^(index\.docker\.io|registry-1\.docker\.io)(?=\/|$)/;
 
 /**
  * Reads the text of a docker `auth.json`. Credential helpers are programs, and none is run for a text. An entry without
- * credentials says nothing. Source of the format: containers-auth.json(5).
+ * credentials is ignored. Source of the format: containers-auth.json(5).
  *
- * @param text `undefined` or blank: the machine has none.
- * @throws McoError `MCO_IMAGE_UNAUTHORIZED`: the text cannot be read. Nothing of it is repeated.
+ * @param text `undefined` or blank: the machine has none. @throws McoError `MCO_IMAGE_UNAUTHORIZED`: the text cannot be
+ * read. The error does not quote it.
  */
 export function parseAuthFile(text: string | undefined): AuthFile {
   if (text === undefined || text.trim() === "") return new Map();
@@ -35,7 +36,7 @@ export function parseAuthFile(text: string | undefined): AuthFile {
     throw unreadable();
   }
   if (!isObject(file) || (file["auths"] !== undefined && !isObject(file["auths"]))) throw unreadable();
-  const found = new Map<string, Credentials>();
+  const found = new Map<string, RegistryCredentials>();
   for (const [key, entry] of Object.entries(file["auths"] ?? {})) {
     const credentials = isObject(entry) ? credentialsOf(entry) : undefined;
     if (credentials !== undefined) found.set(scopeOf(key), credentials);
@@ -47,7 +48,7 @@ export function parseAuthFile(text: string | undefined): AuthFile {
 export function credentialsFor(
   auth: AuthFile,
   repository: { readonly host: string; readonly path: string },
-): Credentials | undefined {
+): RegistryCredentials | undefined {
   for (
     let name = `${repository.host}/${repository.path}`;
     name !== "";
@@ -62,10 +63,10 @@ export function credentialsFor(
 /** Old keys are addresses (`https://index.docker.io/v1/`), of which only the host counts. */
 function scopeOf(key: string): string {
   const address = /^https?:\/\/([^/]*)/.exec(key);
-  return (address?.[1] ?? key.replace(/\/+$/, "")).replace(dockerHub, "docker.io");
+  return (address?.[1] ?? withoutEnd(key, "/")).replace(dockerHub, "docker.io");
 }
 
-function credentialsOf(entry: Readonly<Record<string, unknown>>): Credentials | undefined {
+function credentialsOf(entry: Readonly<Record<string, unknown>>): RegistryCredentials | undefined {
   const { auth, identitytoken, registrytoken, username, password } = entry;
   if (typeof registrytoken === "string" && registrytoken !== "") return { kind: "registryToken", token: registrytoken };
   if (typeof identitytoken === "string" && identitytoken !== "") return { kind: "identityToken", token: identitytoken };
@@ -75,7 +76,7 @@ function credentialsOf(entry: Readonly<Record<string, unknown>>): Credentials | 
     // Some tools pad the decoded text with NUL.
     return colon < 1
       ? undefined
-      : { kind: "password", user: pair.slice(0, colon), password: pair.slice(colon + 1).replace(/\0+$/, "") };
+      : { kind: "password", user: pair.slice(0, colon), password: withoutEnd(pair.slice(colon + 1), "\0") };
   }
   return typeof username === "string" && typeof password === "string" && username !== ""
     ? { kind: "password", user: username, password }

@@ -21,14 +21,14 @@ export interface BlobStore {
   /** Atomic and durable. @throws McoError `MCO_IMAGE_DIGEST_MISMATCH` */
   put(digest: string, bytes: Uint8Array): Promise<void>;
   /**
-   * Gets the blob, from where an earlier attempt ended, be it of another process. What arrived stays when it breaks
-   * off.
+   * Gets the blob, and resumes where an earlier attempt ended, even one of another process. After an interruption the
+   * received bytes stay.
    *
    * @param fetch gives the bytes from the asked position, or from an earlier one.
    * @throws McoError `MCO_IMAGE_DIGEST_MISMATCH`; fact `resumed` says whether bytes of an earlier attempt were among
-   * them. In either case they are thrown away.
+   * them. In either case they are discarded.
    */
   receive(blob: WantedBlob, fetch: (from: number) => Promise<Incoming>, signal: AbortSignal): Promise<void>;
-  /** Removes everything else, but for what was used within the last `graceMs`: a pull may count on it. */
+  /** Removes everything else, except blobs used within the last `graceMs`: a pull may rely on them. */
   keep(digests: ReadonlySet<string>, graceMs: number): Promise<void>;
 }

@@ -25,8 +25,8 @@ const addition = (contents: string, dropTopLayer = false) => ({
 const asParent = (image: ReturnType<typeof composeImage>) =>
   parentFrom(image.manifest.bytes, image.config.bytes, nowhere);
 
-describe("an image laid on another", () => {
-  test("has the parent's layers as they are, one of ours on top, and says so in both of its documents", () => {
+describe("an image appended to another", () => {
+  test("has the parent's layers and one of ours on top, in both of its documents", () => {
     const made = composeImage(parent, addition("a"));
     expect(parseManifest(made.manifest.bytes)).toMatchObject({
       kind: "image",
@@ -49,7 +49,7 @@ describe("an image laid on another", () => {
     );
   });
 
-  test("without a layer differs by its labels alone", () => {
+  test("without a layer differs only by its labels", () => {
     const { layer: _, ...labelsOnly } = addition("a");
     const made = composeImage(parent, labelsOnly);
     expect(asParent(made).layers.map(({ descriptor }) => descriptor)).toEqual(
@@ -58,7 +58,7 @@ describe("an image laid on another", () => {
     expect(made.layer).toBeUndefined();
   });
 
-  test("speaks the form of manifest that its parent speaks", () => {
+  test("uses its parent's form of manifest", () => {
     const docker = { ...parent, mediaType: mediaTypes.dockerManifest };
     expect(parseManifest(composeImage(docker, addition("a")).manifest.bytes)).toMatchObject({
       layers: [{}, { mediaType: "application/vnd.docker.image.rootfs.diff.tar.gzip" }],

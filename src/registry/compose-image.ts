@@ -7,7 +7,7 @@ interface Blob {
   readonly bytes: Uint8Array;
 }
 
-/** An image as it is pushed: what of it is new, and what a parent brings. */
+/** An image as it is pushed: its new parts, and those from its parent. */
 export interface ComposedImage {
   readonly manifest: Blob;
   readonly config: Blob;
@@ -65,8 +65,8 @@ export function parentFrom(
 }
 
 /**
- * The image that a parent and an addition make. Nothing in it depends on the time or the machine, and what an earlier
- * addition left is taken out with its layer: the image of A with B in place of C is the image of A with B.
+ * Composes an image from a parent and an addition. It depends on neither the time nor the machine, and the layer of an
+ * earlier addition is removed: the image of A with B in place of C is the image of A with B.
  *
  * @throws McoError `MCO_IMAGE_INVALID`
  */
@@ -111,7 +111,7 @@ export function composeImage(
   return { manifest, config, layer: added, kept };
 }
 
-/** The last entry that stands for a layer goes, and with it what came after. */
+/** Removes the last entry that describes a layer, and those after it. */
 function withoutTop(history: readonly unknown[]): readonly unknown[] {
   const top = history.findLastIndex((entry) => objectIn(entry)["empty_layer"] !== true);
   return top < 0 ? history : history.slice(0, top);
@@ -152,7 +152,7 @@ export interface ParentImage {
   readonly layers: readonly ParentLayer[];
 }
 
-/** What is laid on a parent image, and where the outcome goes. */
+/** The addition to a parent image, and the destination of the result. */
 export interface Addition {
   /** Its top layer is left out: an older configuration. */
   readonly dropTopLayer: boolean;

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { systemClock, systemFiles, systemRandom } from "../ports/node/index.ts";
 import type { Incoming } from "./blob-store.ts";
 import { folderStore } from "./node/folder-store.ts";
-import { processIdentity } from "./node/process-identity.ts";
+import { processWord } from "./node/process-identity.ts";
 import { bytesOf, failure, sha256Of, temporaryFolder } from "../../test/support/registry/pull-harness.ts";
 
 const never = new AbortController().signal;
@@ -16,7 +16,7 @@ const wanted = { digest, sizeBytes: blob.length };
 const storeIn = (folder: string, clock = systemClock) =>
   folderStore(folder, { files: systemFiles, clock, random: systemRandom });
 
-/** A source that notes where it was asked to begin, and breaks off after `upTo` bytes of the whole. */
+/** A source that records the requested offset, and fails after `upTo` bytes of the whole. */
 function source(bytes: Buffer, upTo = bytes.length, begin = (from: number) => from) {
   const asked: number[] = [];
   const fetch = async (from: number): Promise<Incoming> => {
@@ -32,7 +32,7 @@ function source(bytes: Buffer, upTo = bytes.length, begin = (from: number) => fr
   return { asked, fetch };
 }
 
-test("what arrived is kept, and the rest is asked for", async () => {
+test("received bytes are kept, and the rest is requested", async () => {
   const store = storeIn(await temporaryFolder());
   const first = source(blob, 120_000);
   const second = source(blob);
@@ -48,14 +48,14 @@ test("what arrived is kept, and the rest is asked for", async () => {
   await store.receive(wanted, () => Promise.reject(new Error("asked although it is there")), never);
 });
 
-test("a source that begins earlier than it was asked to is fine", async () => {
+test("a source may start earlier than requested", async () => {
   const store = storeIn(await temporaryFolder());
   await failure(store.receive(wanted, source(blob, 120_000).fetch, never));
   await store.receive(wanted, source(blob, blob.length, (from) => from - 50_000).fetch, never);
   expect(await store.has(digest)).toBe(true);
 });
 
-test("wrong bytes leave nothing behind, and tell whether earlier ones were among them", async () => {
+test("wrong bytes are discarded, and the error reports whether an earlier attempt brought some of them", async () => {
   const store = storeIn(await temporaryFolder());
   const other = bytesOf(blob.length, 6);
   await failure(store.receive(wanted, source(other, 120_000).fetch, never));
@@ -73,7 +73,7 @@ test("wrong bytes leave nothing behind, and tell whether earlier ones were among
   expect(await failure(store.put(digest, other))).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH" });
 });
 
-test("what a dead process began is taken over; what a living one gets on with is waited for", async () => {
+test("a download of a dead process is taken over; one that progresses is waited for", async () => {
   const folder = await temporaryFolder();
   const partial = join(folder, "partial");
   await mkdir(partial, { recursive: true });
@@ -107,10 +107,10 @@ test("what a dead process began is taken over; what a living one gets on with is
   expect(await readdir(partial)).toEqual([]);
 });
 
-test("a living process that gets nowhere is not waited for for ever", async () => {
+test("a living process without progress is not waited for forever", async () => {
   const folder = await temporaryFolder();
   await mkdir(join(folder, "partial"), { recursive: true });
-  await writeFile(join(folder, "partial", `${digest.slice(7)}~${await processIdentity()}-other`), "x");
+  await writeFile(join(folder, "partial", `${digest.slice(7)}~${await processWord()}-other`), "x");
   let now = 0;
   const clock = {
     ...systemClock,
@@ -125,7 +125,7 @@ test("a living process that gets nowhere is not waited for for ever", async () =
   expect(now).toBeGreaterThanOrEqual(10_000);
 });
 
-test("two who want the same blob at once get it, in one process and in two stores of it", async () => {
+test("two concurrent requests get the same blob, in one store and in two stores", async () => {
   const folder = await temporaryFolder();
   const [a, b] = [storeIn(folder), storeIn(folder)];
   await Promise.all([a, a, b].map((store) => store.receive(wanted, source(blob).fetch, never)));
@@ -133,7 +133,7 @@ test("two who want the same blob at once get it, in one process and in two store
   expect(await readdir(join(folder, "partial"))).toEqual([]);
 });
 
-test("what is kept stays, and so does what was used a moment ago", async () => {
+test("kept and recently used blobs stay", async () => {
   let offset = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + offset };
   const store = storeIn(await temporaryFolder(), clock);

@@ -47,7 +47,7 @@ async function withParent(
 }
 
 describe("images of registries", () => {
-  test("a tag means the digest that the first mirror that has it says, and a digest means itself", async () => {
+  test("a tag resolves to the digest of the first mirror that has it, and a digest to itself", async () => {
     const [empty, { at, digest }] = [await registry(), await withParent()];
     const conf = `[[registry]]\nlocation = "quay.example/os"\n[[registry.mirror]]\nlocation = "${empty.host}/os"\n[[registry.mirror]]\nlocation = "${at.host}/os"\n`;
     const { store } = storeWith({ registries: conf });
@@ -58,7 +58,7 @@ describe("images of registries", () => {
     expect(await store.inspect(`quay.example/os/base@${digest}`, never)).toMatchObject({ is: "image", digest });
   });
 
-  test("layers of another registry are streamed through, from where the line broke, and arrive whole", async () => {
+  test("layers of another registry are streamed, resumed after an interruption, and arrive whole", async () => {
     const [{ at: from, digest, blob }, to] = [await withParent(), await registry()];
     from.plan(`blobs/${blob}`, { do: "cut", afterBytes: Math.floor((from.blobs.get(blob)?.length ?? 0) / 2) }, "none");
     const { store } = storeWith();
@@ -80,7 +80,7 @@ describe("images of registries", () => {
     expect(to.seen.filter(({ method }) => method === "PUT").length).toBe(sent + 1); // The manifest alone.
   });
 
-  test("a push that breaks off is tried again, and one that the registry refuses for now is not: whoever wants the image waits longer", async () => {
+  test("a broken push is retried; a temporarily refused one is not, because the caller waits longer", async () => {
     const { at, digest } = await withParent();
     const request = { ...addition, parent: `${at.host}/os/base@${digest}`, repository: `${at.host}/os/base` };
     const wire = httpsWire();
@@ -132,7 +132,7 @@ describe("images of registries", () => {
     ).toMatchObject({ ...expected, status, action: "push" });
   });
 
-  test("bytes that are others than their digest says are not taken", async () => {
+  test("bytes that do not match their digest are refused", async () => {
     const { at, digest } = await withParent();
     const { store } = storeWith();
     at.plan(`manifests/${digest}`, { do: "garble" });
@@ -145,7 +145,29 @@ describe("images of registries", () => {
     });
   });
 
-  test("a parent that the policy does not accept is not built on", async () => {
+  test("a layer that does not end is not read beyond its size [image-store-1]", async () => {
+    const { at, digest, blob } = await withParent();
+    const wire = httpsWire();
+    onTestFinished(() => wire.close());
+    const [mebibyte, mostMebibytes] = [new Uint8Array(1024 * 1024), 64];
+    let given = 0;
+    const { store } = storeWith({
+      wire: async (request, signal) => {
+        const response = await wire.send(request, signal);
+        if (!request.url.pathname.endsWith(blob)) return response;
+        async function* withoutEnd() {
+          yield* response.chunks;
+          for (; given < mostMebibytes; given += 1) yield mebibyte;
+        }
+        return { ...response, chunks: withoutEnd() };
+      },
+    });
+    const reading = store.readFiles(`${at.host}/os/base@${digest}`, ["/usr/none"], never);
+    expect(await failure(reading)).toMatchObject({ code: "MCO_IMAGE_DIGEST_MISMATCH" });
+    expect(given).toBeLessThan(4);
+  });
+
+  test("a parent that the policy rejects is not used", async () => {
     const { at, digest } = await withParent();
     const parent = `${at.host}/os/base@${digest}`;
     const verifier = async () => () => "invalid" as const;
@@ -155,7 +177,7 @@ describe("images of registries", () => {
     expect((await storeWith({ policy: acceptAnything, verifier }).store.parentOf(parent, never)).layers.length).toBe(1);
   });
 
-  test("what the machines' credentials get counts when an image is looked at, and either when one is built on", async () => {
+  test("images are verified with the machines' credentials; a parent may use either credentials", async () => {
     const { at, digest } = await withParent({ auth: { kind: "basic", user: "builder", password: "right" } });
     const image = `${at.host}/os/base@${digest}`;
     const { store } = storeWith({ auth: { pull: undefined, push: authJson(at.host, "builder", "right") } });
@@ -163,7 +185,7 @@ describe("images of registries", () => {
     expect((await store.parentOf(image, never)).layers.length).toBe(1);
   });
 
-  test("a repository that anybody reads is known as one, also before it is there", async () => {
+  test("a public repository is recognized, even before it exists", async () => {
     const [open, closed] = [await registry(), await registry({ auth: { kind: "bearer", user: "u", password: "p" } })];
     const { store } = storeWith();
     expect(await store.isWorldReadable(`${open.host}/os/none`, never)).toBe(true);
@@ -172,7 +194,7 @@ describe("images of registries", () => {
   });
 });
 
-test("a proxy is asked for every registry but those that it is not for, and is shown nothing of what is said", async () => {
+test("a proxy is used for every registry except the exempt ones, and sees no contents", async () => {
   const pki = await testAuthority();
   const tls = await pki.server("127.0.0.1");
   const at = await registry({ tls, auth: { kind: "basic", user: "u", password: "s3cret" } });

@@ -15,7 +15,7 @@ import {
   manifestFor,
   parseManifest,
 } from "./manifest.ts";
-import { type PullOptions, admitImage, eachOf, readReference, readSources } from "./pull-image.ts";
+import { type PullOptions, admitImage, eachUntilFailure, readReference, readSources } from "./pull-image.ts";
 import { readImageFiles } from "./read-image-files.ts";
 import { type RegistryClient, type Repository, digestOf, registryClient } from "./registry-client.ts";
 import { isRetryable, retried } from "./retries.ts";
@@ -49,13 +49,15 @@ export interface AppendRequest extends Addition {
 export interface ImageStore {
   /** The pullspec by digest. One that has a digest already is not asked for. */
   resolve(image: string, signal: AbortSignal): Promise<string>;
-  /** With the pull credentials. An image that cannot be used for what it is made of rejects (`MCO_IMAGE_INVALID`). */
+  /** With the pull credentials. Rejects for an image whose content cannot be used (`MCO_IMAGE_INVALID`). */
   inspect(image: string, signal: AbortSignal): Promise<ImageInfo | MissingImage>;
   /**
    * Contents of files by their absolute paths, from the topmost layer that has them; missing paths and other entries
    * are left out.
    */
   readFiles(image: string, paths: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, Uint8Array>>;
+  /** Those of the paths at which the image has a file, of any size. */
+  hasFiles(image: string, paths: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>>;
   /** An image as the parent of other images. */
   parentOf(image: string, signal: AbortSignal): Promise<ParentImage>;
   /** As {@link publish}, on an image of a registry. */
@@ -167,12 +169,26 @@ class RegistryImages implements ImageStore {
     paths: readonly string[],
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, Uint8Array>> {
+    return this.#readFiles(image, paths, "contents", signal);
+  }
+
+  async hasFiles(image: string, paths: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+    return new Set((await this.#readFiles(image, paths, "presence", signal)).keys());
+  }
+
+  async #readFiles(
+    image: string,
+    paths: readonly string[],
+    how: "contents" | "presence",
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, Uint8Array>> {
     const found = await this.#find(this.#reader, image, signal);
     return readImageFiles(
       layersOf(found.manifest),
       (layer, until) => this.#layerAt(found.place, layer, until),
       paths,
       signal,
+      how,
     );
   }
 
@@ -214,7 +230,7 @@ class RegistryImages implements ImageStore {
       return true;
     } catch (error) {
       const missing = missingOf(error);
-      // What is not there yet will be as open as the registry is.
+      // A missing repository will be as public as the registry.
       if (missing?.is === "absent") return anybody.isOpen(target, signal);
       if (missing?.is === "denied") return false;
       throw error;
@@ -240,7 +256,7 @@ class RegistryImages implements ImageStore {
     const target = this.#targetOf(addition.repository);
     const { manifest, config, kept, layer } = composeImage(parent, addition);
     const pushing = (work: () => Promise<void>) => retried(() => onlyBrokenLines(work), this.#chance, signal);
-    await eachOf(kept, layersAtOnce, signal, (one, until) => pushing(() => this.#bring(one, target, until)));
+    await eachUntilFailure(kept, layersAtOnce, signal, (one, until) => pushing(() => this.#bring(one, target, until)));
     for (const { digest, bytes } of [...(layer === undefined ? [] : [layer]), config])
       await pushing(async () => {
         if (!(await this.#pusher.hasBlob(target, digest, signal)))
@@ -326,7 +342,7 @@ class RegistryImages implements ImageStore {
     );
   }
 
-  /** The bytes of a layer; a broken connection is resumed where it broke. */
+  /** The bytes of a layer, and none beyond; a broken connection is resumed where it broke. */
   async *#layerAt(
     place: Repository,
     { digest, sizeBytes }: Descriptor,
@@ -342,6 +358,7 @@ class RegistryImages implements ImageStore {
           const rest = chunk.subarray(Math.min(skip, chunk.length));
           skip -= chunk.length - rest.length;
           position += rest.length;
+          if (position > sizeBytes) throw mismatch(place, digest);
           if (rest.length > 0) yield rest;
         }
         if (position < sizeBytes && position === began)

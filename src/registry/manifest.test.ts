@@ -38,6 +38,8 @@ test("images and indexes of both kinds are read, by their own media type or by w
 
 test.for([
   ["{", "the manifest is not JSON"],
+  ['{"a":"\\ud83d\\ude00\\\\ud800 \\uDC00"}', "the manifest has half a character in a text"],
+  ['{"a":"\\ud83d\\ude00\\\\ud800"}', "its manifest has no schema version 2"],
   [[], "the manifest is no object"],
   [{ ...image, schemaVersion: 1 }, "its manifest is of schema version 1, which is not supported"],
   [{ ...image, manifests: [] }, "its manifest is an index and an image at once"],

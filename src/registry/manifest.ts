@@ -1,5 +1,7 @@
 import { McoError } from "../api/errors.ts";
 import { digestPattern } from "../core/images/image-reference.ts";
+import { foldedName } from "../ignition/folded-name.ts";
+import { repeatedField } from "../core/text/repeated-field.ts";
 
 /** A reference to bytes: what they are, how many, and their digest. */
 export interface Descriptor {
@@ -45,6 +47,9 @@ const layerTypes: Readonly<Record<string, Compression>> = {
   "application/vnd.docker.image.rootfs.diff.tar.zstd": "zstd",
 };
 
+const manifestFields = ["schemaVersion", "mediaType", "config", "layers", "manifests"];
+const descriptorFields = ["mediaType", "digest", "size", "annotations", "platform"];
+
 /** Bounds on what an image may ask of a machine. */
 export const imageLimits = {
   manifestBytes: 4 * 1024 * 1024,
@@ -65,7 +70,7 @@ export const invalidImage = (problem: string, facts: Readonly<Record<string, unk
  * @throws McoError `MCO_IMAGE_INVALID`
  */
 export function parseManifest(bytes: Uint8Array, sentAs?: string): ImageManifest | ImageIndex {
-  const document = objectOf(parseJson(bytes, "the manifest"), "the manifest");
+  const document = structOf(parseJson(bytes, "the manifest", { isUnambiguous: true }), "the manifest", manifestFields);
   const sent = sentAs?.split(";")[0]?.trim();
   const own =
     document["mediaType"] ??
@@ -133,8 +138,8 @@ export function diffIdsOf(config: Uint8Array): readonly string[] {
   });
 }
 
-/** What an image says of itself in its config: what machines it is for (empty: nothing), and its labels. */
-export function factsOf(config: Uint8Array): {
+/** The contents of an image's config: its architecture (empty: not stated), and its labels. */
+export function manifestFacts(config: Uint8Array): {
   readonly architecture: string;
   readonly labels: Readonly<Record<string, string>>;
 } {
@@ -152,19 +157,17 @@ export function factsOf(config: Uint8Array): {
 
 function indexOf(document: Readonly<Record<string, unknown>>): ImageIndex {
   const manifests = listOf(document["manifests"], "manifests", imageLimits.manifestsOfIndex).map((entry, i) => {
-    const platform = objectOf(objectOf(entry, `manifest ${i + 1}`)["platform"] ?? {}, "platform");
-    const { os, architecture } = platform;
-    return {
-      ...descriptorOf(entry, `manifest ${i + 1}`),
-      os: typeof os === "string" ? os : "",
-      architecture: typeof architecture === "string" ? architecture : "",
-    };
+    const platform = objectOf(entry, `manifest ${i + 1}`)["platform"] ?? {};
+    const { os = "", architecture = "" } = structOf(platform, "platform", ["os", "architecture"]);
+    if (typeof os !== "string" || typeof architecture !== "string")
+      throw invalidImage("a platform of its index is not made of texts");
+    return { ...descriptorOf(entry, `manifest ${i + 1}`), os, architecture };
   });
   return { kind: "index", manifests: manifests.filter(({ mediaType }) => manifestTypes.includes(mediaType)) };
 }
 
 function descriptorOf(value: unknown, what: string): Descriptor {
-  const { mediaType, digest, size, annotations } = objectOf(value, what);
+  const { mediaType, digest, size, annotations } = structOf(value, what, descriptorFields);
   if (
     typeof mediaType !== "string" ||
     typeof digest !== "string" ||
@@ -178,19 +181,46 @@ function descriptorOf(value: unknown, what: string): Descriptor {
     annotations === undefined
       ? {}
       : Object.fromEntries(
-          Object.entries(objectOf(annotations, `annotations of ${what}`)).flatMap(([name, text]) =>
-            typeof text === "string" ? [[name, text]] : [],
-          ),
+          Object.entries(objectOf(annotations, `annotations of ${what}`)).map(([name, text]) => {
+            if (typeof text !== "string") throw invalidImage(`an annotation of ${what} is no text`);
+            return [name, text];
+          }),
         );
   return { mediaType, digest, sizeBytes: size, annotations: notes };
 }
 
-function parseJson(bytes: Uint8Array, what: string): unknown {
+/** Whether an escape stands for one half of a surrogate pair, which Go replaces and JavaScript keeps. */
+function hasHalfCharacter(text: string): boolean {
+  const escapes = /\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})/g;
+  return [...text.matchAll(escapes)].some(([, half]) => half !== undefined);
+}
+
+function parseJson(bytes: Uint8Array, what: string, { isUnambiguous = false } = {}): unknown {
+  let text: string;
+  let value: unknown;
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    value = JSON.parse(text);
   } catch (cause) {
     throw new McoError("MCO_IMAGE_INVALID", { problem: `${what} is not JSON`, retryable: false }, { cause });
   }
+  if (isUnambiguous && hasHalfCharacter(text)) throw invalidImage(`${what} has half a character in a text`);
+  const repeated = isUnambiguous ? repeatedField(text) : undefined;
+  if (repeated !== undefined) throw invalidImage(`${what} has a field twice`, { field: repeated.slice(0, 64) });
+  return value;
+}
+
+/**
+ * An object with `known` fields. Container engines read fields without regard to case (encoding/json of Go), so that a
+ * second spelling of one would show them another image.
+ */
+function structOf(value: unknown, what: string, known: readonly string[]): Readonly<Record<string, unknown>> {
+  const object = objectOf(value, what);
+  const other = Object.keys(object).find(
+    (name) => !known.includes(name) && known.some((one) => foldedName(one) === foldedName(name)),
+  );
+  if (other !== undefined) throw invalidImage(`${what} has a field in another spelling`, { field: other.slice(0, 64) });
+  return object;
 }
 
 function objectOf(value: unknown, what: string): Readonly<Record<string, unknown>> {

@@ -49,7 +49,7 @@ test("a layer holds every entry as it is, long names and large numbers too, by p
   ]);
 });
 
-test("the same entries make the same layer, in whatever order they come, and on any machine", () => {
+test("the same entries make the same layer, in any order and on any machine", () => {
   const layer = packLayer(entries, 1_700_000_000);
   expect(packLayer([...entries].reverse(), 1_700_000_000)).toEqual(layer);
   expect(layer).toMatchObject({ diffId: digestOf(gunzipSync(layer.bytes)), digest: digestOf(layer.bytes) });
@@ -73,7 +73,7 @@ test.for([
   expect(packLayer(change, seconds).digest).not.toBe(packLayer(entries, 7).digest);
 });
 
-test("whatever a configuration holds, its layer is read as it was packed, and packed the same from any order", async () => {
+test("every configuration's layer reads back as packed, and packs equally from any order", async () => {
   const name = fc
     .stringMatching(/^[a-zA-Z0-9ü._ -]{1,60}$/)
     .filter((part) => part !== "." && part !== ".." && part.trim() === part);

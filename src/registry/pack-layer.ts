@@ -29,9 +29,9 @@ export function packLayer(entries: readonly LayerEntry[], createdSeconds: number
   return { bytes, diffId: digestOf(archive), digest: digestOf(bytes) };
 }
 
-/** Links have none of their own. */
+/** Links have no mode. */
 const linkMode = 0o777;
 
-/** By bytes, so that a folder comes before what is in it. */
+/** By bytes, so that a folder precedes its contents. */
 const byPath = (a: PlainEntry, b: PlainEntry): number =>
   Buffer.compare(Buffer.from(a.path, "utf8"), Buffer.from(b.path, "utf8"));

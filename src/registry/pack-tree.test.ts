@@ -34,7 +34,7 @@ test("a packed tree holds its folders and files in order, with /etc where builde
   ]);
 });
 
-test("the same tree is the same image, in whatever order it is named", () => {
+test("the same tree makes the same image, in any order of its paths", () => {
   const a = packTree({ "/usr/a": { contents: "1" }, "/usr/b": { contents: "2" } }, "amd64");
   expect(packTree({ "/usr/b": { contents: "2" }, "/usr/a": { contents: "1" } }, "amd64")).toEqual(a);
   expect(packTree({ "/usr/b": { contents: "2" }, "/usr/a": { contents: "3" } }, "amd64").manifest.digest).not.toBe(

@@ -8,7 +8,7 @@ export type TreeEntry =
   | { readonly contents: string | Uint8Array; readonly mode?: number }
   | { readonly target: string };
 
-/** What a machine's tree holds by absolute paths, with /usr/etc for the defaults of /etc. */
+/** The contents of a machine's tree by absolute path, with /usr/etc for the defaults of /etc. */
 export type FileTree = Readonly<Record<string, TreeEntry>>;
 
 export interface PackedBlob {

@@ -10,7 +10,7 @@ import {
   type SignaturePolicy,
   type VerifySignature,
   judgeImage,
-  keysAskedFor,
+  keysToVerify,
   parseSignaturePolicy,
 } from "../core/images/signature-policy.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -22,7 +22,7 @@ import {
   type ImageIndex,
   type ImageManifest,
   diffIdsOf,
-  factsOf,
+  manifestFacts,
   invalidImage,
   layersOf,
   manifestFor,
@@ -45,7 +45,7 @@ export interface PullOptions {
   /** Text of registries.conf. */
   readonly registries: string | undefined;
   /** Checks signatures with the keys of the policy, once they were read. */
-  readonly verifier: (keys: ReturnType<typeof keysAskedFor>) => Promise<VerifySignature>;
+  readonly verifier: (keys: ReturnType<typeof keysToVerify>) => Promise<VerifySignature>;
 }
 
 export interface PulledLayer extends Descriptor {
@@ -112,7 +112,7 @@ export function readSources(text: string | undefined, reference: ImageReference,
 export async function pullImage(image: string, options: PullOptions, signal: AbortSignal): Promise<PulledImage> {
   const reference = readReference(image);
   const policy = readPolicy(options.policy, image);
-  if (keysAskedFor(policy, reference).length === 0)
+  if (keysToVerify(policy, reference).length === 0)
     await admit(image, policy, reference, [], undefined, options, signal);
   return fromSources(
     image,
@@ -136,7 +136,7 @@ export async function admitImage(
 ): Promise<void> {
   const reference = readReference(image);
   const policy = readPolicy(options.policy, image);
-  if (keysAskedFor(policy, reference).length === 0)
+  if (keysToVerify(policy, reference).length === 0)
     return admit(image, policy, reference, digests, undefined, options, signal);
   return fromSources(
     image,
@@ -147,7 +147,7 @@ export async function admitImage(
   );
 }
 
-/** What is known of an image while it is asked for here and there. */
+/** The known facts about an image while its locations are tried. */
 interface Pull<Options> {
   readonly image: string;
   readonly reference: ImageReference;
@@ -245,7 +245,7 @@ async function pullFrom(
   }
   const indexDigest = digest === top.digest ? undefined : top.digest;
   const layers = layersOf(manifest);
-  if (keysAskedFor(policy, reference).length > 0)
+  if (keysToVerify(policy, reference).length > 0)
     await admit(
       image,
       policy,
@@ -259,7 +259,7 @@ async function pullFrom(
   await receive(pull, repository, manifest.config, signal);
   const config = (await store.read(manifest.config.digest)) ?? new Uint8Array();
   const diffIds = diffIdsOf(config);
-  const facts = factsOf(config);
+  const facts = manifestFacts(config);
   if (facts.architecture !== "" && facts.architecture !== architecture)
     throw invalidImage("it is for another kind of machines", {
       architecture: facts.architecture.slice(0, 64),
@@ -270,7 +270,7 @@ async function pullFrom(
       layers: layers.length,
       diffIds: diffIds.length,
     });
-  await eachOf(layers, layersAtOnce, signal, (layer, until) => receive(pull, repository, layer, until));
+  await eachUntilFailure(layers, layersAtOnce, signal, (layer, until) => receive(pull, repository, layer, until));
   return {
     image,
     digest,
@@ -358,7 +358,7 @@ async function judged(
   }
 }
 
-/** @param repository where signatures are looked for; `undefined` when the policy asks for none. */
+/** @param repository where to look for signatures; `undefined` if the policy requires none. */
 async function admit(
   image: string,
   policy: SignaturePolicy,
@@ -368,7 +368,7 @@ async function admit(
   { client, verifier }: Pick<PullOptions, "client" | "verifier">,
   signal: AbortSignal,
 ): Promise<void> {
-  const keys = keysAskedFor(policy, reference);
+  const keys = keysToVerify(policy, reference);
   const found = repository === undefined ? [] : await findSignatures(client, repository, digests, signal);
   const verdict = judgeImage(policy, { reference, digests }, found, await verifier(keys));
   if (verdict.verdict === "refused")
@@ -383,7 +383,7 @@ async function admit(
 }
 
 /** Runs `work` for every item, a few at once. The first failure ends the others, and all have ended when this does. */
-export async function eachOf<T>(
+export async function eachUntilFailure<T>(
   items: readonly T[],
   atOnce: number,
   signal: AbortSignal,

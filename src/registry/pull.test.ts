@@ -19,7 +19,7 @@ const megabyte = 1024 * 1024;
 const layer = (length = 100_000, seed = 1) => ({ bytes: bytesOf(length, seed) });
 
 describe("an image by digest", () => {
-  test("is in the store with everything that it is made of, asked for once", async () => {
+  test("is stored with all of its parts, each requested once", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer(100_000, 1), layer(50_000, 2)]);
     const { pulled, store, waits } = await pull(`${from.host}/os/a@${digest}`);
@@ -32,7 +32,7 @@ describe("an image by digest", () => {
     expect(from.seen.slice(before).filter(({ target }) => target !== "/v2/")).toEqual([]);
   });
 
-  test("of an index is the one for this machine", async () => {
+  test("from an index is the one for this machine", async () => {
     const from = await registry();
     const arm = from.addImage("os/a", [layer(1000, 1)], { architecture: "arm64" });
     const amd = from.addImage("os/a", [layer(1000, 2)]);
@@ -54,7 +54,7 @@ describe("an image by digest", () => {
     });
   });
 
-  test("a tag is asked for once, and is that digest from then on", async () => {
+  test("a tag is resolved once, and keeps that digest from then on", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()], { tag: "v1" });
     from.plan("/blobs/", { do: "cut", afterBytes: 10 });
@@ -85,7 +85,7 @@ describe("faults", () => {
       ],
       again: 0,
     },
-    { title: "a registry that falls silent", faults: [{ do: "stall", afterBytes: 300_000 }], again: 0 },
+    { title: "a registry that stops responding", faults: [{ do: "stall", afterBytes: 300_000 }], again: 0 },
     { title: "a registry that sends a byte now and then", faults: [{ do: "trickle", everyMs: 20 }], again: 0 },
     { title: "wrong bytes, once", faults: [{ do: "garble" }], again: big.length },
   ] as const)(
@@ -105,7 +105,7 @@ describe("faults", () => {
     },
   );
 
-  test("a server without ranges sends everything again, and that is what counts", async () => {
+  test("a server without ranges sends everything again, and that is accepted", async () => {
     const from = await registry({ withoutRanges: true });
     const digest = from.addImage("os/a", [{ bytes: big }]);
     from.plan(sha256Of(big), { do: "cut", afterBytes: 900_000 });
@@ -113,7 +113,7 @@ describe("faults", () => {
     expect(await store.has(sha256Of(big))).toBe(true);
   });
 
-  test("wrong bytes a second time are the end of it, and nothing of them is kept [registry-pull-5]", async () => {
+  test("wrong bytes a second time fail the pull, and are discarded [registry-pull-5]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     const blob = sha256Of(layer().bytes);
@@ -131,7 +131,7 @@ describe("faults", () => {
     expect((await pull(`${from.host}/os/a@${digest}`, { store })).pulled.digest).toBe(digest);
   });
 
-  test("a manifest of another digest is never looked at [registry-pull-4]", async () => {
+  test("a manifest with another digest is never parsed [registry-pull-4]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     from.manifests.set(digest, {
@@ -147,7 +147,7 @@ describe("faults", () => {
   test.for([
     { title: "an image that is not there", status: 404, code: "MCO_IMAGE_ABSENT" },
     { title: "a refusal", status: 403, code: "MCO_IMAGE_UNAUTHORIZED" },
-    { title: "a registry that asks for what nobody has", status: 401, code: "MCO_IMAGE_UNAUTHORIZED" },
+    { title: "a registry that requires an unavailable credential", status: 401, code: "MCO_IMAGE_UNAUTHORIZED" },
   ])("$title is asked for once [registry-pull-3]", async ({ status, code }) => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
@@ -158,7 +158,7 @@ describe("faults", () => {
     expect(from.seen.filter(({ target }) => target.includes("/manifests/")).length).toBe(1);
   });
 
-  test("a registry that stays away is asked six times, with growing waits [registry-pull-2]", async () => {
+  test("an unavailable registry is tried six times, with growing waits [registry-pull-2]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     from.plan("/manifests/", ...Array.from({ length: 9 }, () => ({ do: "status", status: 502 }) as const));
@@ -167,7 +167,7 @@ describe("faults", () => {
     expect(from.seen.filter(({ target }) => target.includes("/manifests/")).length).toBe(6);
   });
 
-  test("a layer that is longer than its manifest says is not read to its end", async () => {
+  test("a layer longer than its manifest states is not read to its end", async () => {
     const from = await registry();
     const small = layer(1000);
     const digest = from.addImage("os/a", [small]);
@@ -225,7 +225,7 @@ describe("credentials", () => {
     expect(storage.seen.map(({ authorization }) => authorization)).toEqual([undefined]);
   });
 
-  test("whoever the registry redirects to gets no answer to a challenge", async () => {
+  test("a redirect target gets no answer to a challenge", async () => {
     const thief = await registry({ auth: { kind: "bearer", user: "builder", password: "s3cret" } });
     const from = await registry({ auth: { kind: "basic", user: "builder", password: "s3cret" } });
     const { bytes } = layer();
@@ -253,7 +253,7 @@ describe("credentials", () => {
 });
 
 describe("TLS", () => {
-  test("a registry is believed when the machine has its authority", async () => {
+  test("a registry is trusted if the machine has its authority", async () => {
     const authority = await testAuthority();
     const from = await registry({ tls: await authority.server("127.0.0.1") });
     const digest = from.addImage("os/a", [layer()]);
@@ -271,7 +271,7 @@ describe("TLS", () => {
     expect((await pull(image, { registries })).pulled.digest).toBe(digest);
   });
 
-  test("a registry that must speak TLS is not asked without it", async () => {
+  test("a registry that requires TLS is not contacted without it", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     const authority = await testAuthority();
@@ -281,7 +281,7 @@ describe("TLS", () => {
     });
   });
 
-  test("TLS does not lead to plain HTTP", async () => {
+  test("TLS is never downgraded to plain HTTP", async () => {
     const authority = await testAuthority();
     const plain = await registry();
     const from = await registry({ tls: await authority.server("127.0.0.1") });
@@ -298,7 +298,7 @@ describe("mirrors", () => {
   const mirroring = (source: string, ...mirrors: readonly string[]) =>
     `[[registry]]\nlocation = "${source}"\n${mirrors.map((mirror) => `[[registry.mirror]]\nlocation = "${mirror}"\n`).join("")}`;
 
-  test("the first that has the image gives it, with its own credentials", async () => {
+  test("the first one with the image serves it, with its own credentials", async () => {
     const [empty, second, source] = await Promise.all([
       registry(),
       registry({ auth: { kind: "basic", user: "m", password: "mirror" } }),
@@ -314,7 +314,7 @@ describe("mirrors", () => {
     expect(empty.seen.map(({ authorization }) => authorization).filter((shown) => shown !== undefined)).toEqual([]);
   });
 
-  test("what a mirror began, the source finishes", async () => {
+  test("the source finishes a download that a mirror started", async () => {
     const [mirror, source] = await Promise.all([registry(), registry()]);
     const { bytes } = layer(megabyte);
     const digest = source.addImage("os/a", [{ bytes }]);
@@ -325,7 +325,7 @@ describe("mirrors", () => {
     expect(source.sentOf(sha256Of(bytes))).toBeGreaterThan(0);
   });
 
-  test("a mirror that does not have it is not asked again while the source is busy", async () => {
+  test("a mirror without the image is not asked again while the source is busy", async () => {
     const [mirror, source] = await Promise.all([registry(), registry()]);
     const digest = source.addImage("os/a", [layer()]);
     source.plan("/manifests/", { do: "status", status: 503 }, { do: "status", status: 503 });
@@ -333,7 +333,7 @@ describe("mirrors", () => {
     expect(mirror.seen.filter(({ target }) => target.includes("/manifests/")).length).toBe(1);
   });
 
-  test("a failure says what each of them said", async () => {
+  test("a failure quotes the answer of each location", async () => {
     const [mirror, source] = await Promise.all([registry(), registry()]);
     const failed = await failure(
       pull(`${source.host}/os/a@sha256:${"1".repeat(64)}`, { registries: mirroring(source.host, mirror.host) }),
@@ -397,7 +397,7 @@ describe("policy", () => {
     expect(from.seen.filter(({ target }) => target.includes("/blobs/"))).toEqual([]);
   });
 
-  test("a signature of another image, by another key, or for another name is none [registry-pull-8]", async () => {
+  test("a signature of another image, by another key, or for another name does not count [registry-pull-8]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     const image = `${from.host}/os/a@${digest}`;
@@ -446,7 +446,7 @@ describe("policy", () => {
     });
   });
 
-  test("a signature whose bytes are others is a lie of the registry [registry-pull-10]", async () => {
+  test("a signature with other bytes is blamed on the registry [registry-pull-10]", async () => {
     const from = await registry();
     const digest = from.addImage("os/a", [layer()]);
     attachSignature(from, "os/a", digest, ec.privateKey);
@@ -457,7 +457,7 @@ describe("policy", () => {
     });
   });
 
-  test("what is rejected is not even asked for [registry-pull-11]", async () => {
+  test("a rejected image is not even requested [registry-pull-11]", async () => {
     const from = await registry();
     const image = `${from.host}/os/a@sha256:${"1".repeat(64)}`;
     expect(await failure(pull(image, { policy: '{"default":[{"type":"reject"}]}' }))).toMatchObject({

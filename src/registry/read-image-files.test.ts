@@ -6,7 +6,7 @@ import { digestOf } from "./registry-client.ts";
 
 const never = new AbortController().signal;
 
-/** Reads from layers, bottom first; also says which of them were looked at. */
+/** Reads from layers, bottom first; also reports which of them were read. */
 async function read(
   layers: readonly (readonly BuiltEntry[])[],
   paths: readonly string[],
@@ -36,30 +36,36 @@ async function read(
   };
 }
 
+/** A mebibyte of one letter. */
+function bombOf(letter: string): { readonly bytes: Uint8Array; readonly digest: string } {
+  const { bytes } = gzippedLayer({ path: "usr/bomb", contents: letter.repeat(1024 * 1024) });
+  return { bytes, digest: digestOf(bytes) };
+}
+
 const passwd = (contents: string): BuiltEntry => ({ path: "etc/passwd", contents });
 
 describe("files of an image", () => {
   test.for<{ title: string; layers: readonly (readonly BuiltEntry[])[]; files: object; opened?: readonly number[] }>([
     {
-      title: "the topmost layer that has a file says what it holds, and no layer below is read",
+      title: "the topmost layer with a file gives its content, and no layer below is read",
       layers: [[passwd("old")], [{ path: "./etc/passwd", contents: "new" }], [{ path: "etc/group" }]],
       files: { "/etc/passwd": "new" },
       opened: [2, 1],
     },
     {
-      title: "a file that is taken away is gone",
+      title: "a removed file does not exist",
       layers: [[passwd("old")], [{ path: "etc/.wh.passwd" }]],
       files: {},
       opened: [1],
     },
     {
-      title: "a folder that begins anew hides what was in it",
+      title: "an opaque directory hides its earlier content",
       layers: [[passwd("old")], [{ path: "etc/.wh..wh..opq" }]],
       files: {},
       opened: [1],
     },
     {
-      title: "a folder that begins anew has what its own layer puts there",
+      title: "an opaque directory has the content of its own layer",
       layers: [[passwd("old")], [passwd("new"), { path: "etc/.wh..wh..opq" }]],
       files: { "/etc/passwd": "new" },
       opened: [1],
@@ -71,13 +77,13 @@ describe("files of an image", () => {
       opened: [1],
     },
     {
-      title: "a link is no file",
+      title: "a link is not a file",
       layers: [[passwd("old")], [{ path: "etc/passwd", type: "2", target: "elsewhere" }]],
       files: {},
       opened: [1],
     },
     {
-      title: "a hard link is the file it leads to",
+      title: "a hard link is the file that it names",
       layers: [
         [
           { path: "sysroot/ostree/repo/objects/1.file", contents: "object" },
@@ -100,7 +106,7 @@ describe("files of an image", () => {
     expect((await read([[passwd("x")]], ["/etc/passwd"], pack)).files).toEqual({ "/etc/passwd": "x" });
   });
 
-  test("what is not what its digest says, or not compressed as it says, is refused", async () => {
+  test("a layer with a wrong digest or compression is refused", async () => {
     const layer = gzippedLayer(passwd("x"));
     const described = {
       mediaType: "",
@@ -122,6 +128,36 @@ describe("files of an image", () => {
     });
   });
 
+  test("presence is asked of files of any size, without their contents [read-image-files-1]", async () => {
+    const { bytes } = gzippedLayer({ path: "usr/bin/runc", contents: "x".repeat(1024 * 1024 + 1) });
+    const layer = {
+      mediaType: "",
+      digest: digestOf(bytes),
+      sizeBytes: bytes.length,
+      annotations: {},
+      compression: "gzip",
+    } as const;
+    const open = async function* () {
+      yield bytes;
+    };
+    const found = await readImageFiles([layer], open, ["/usr/bin/runc", "/usr/bin/crun"], never, "presence");
+    expect([...found].map(([path, { length }]) => [path, length])).toEqual([["/usr/bin/runc", 0]]);
+  });
+
+  test("layers that are small are refused when they are too large together, unpacked [read-image-files-2]", async () => {
+    const { bytes, digest } = bombOf("x");
+    const layer = { mediaType: "", digest, sizeBytes: bytes.length, annotations: {}, compression: "gzip" } as const;
+    const readWith = (count: number) => {
+      const open = async function* () {
+        yield bytes;
+      };
+      const layers = Array.from({ length: count }, () => layer);
+      return readImageFiles(layers, open, ["/etc/passwd"], never, "contents", 3 * 1024 * 1024);
+    };
+    expect(await readWith(2)).toEqual(new Map());
+    await expect(readWith(512)).rejects.toMatchObject({ code: "MCO_IMAGE_INVALID", facts: { limitBytes: 3_145_728 } });
+  });
+
   test("a file that is too large is refused", async () => {
     await expect(read([[passwd("x".repeat(1024 * 1024 + 1))]], ["/etc/passwd"])).rejects.toMatchObject({
       code: "MCO_IMAGE_INVALID",
@@ -130,7 +166,7 @@ describe("files of an image", () => {
   });
 });
 
-test("accounts of the machine count more than the vendor's, and lines that are none are left out", async () => {
+test("the machine's accounts override the vendor's, and invalid lines are skipped", async () => {
   const files: Readonly<Record<string, string>> = {
     "/usr/lib/passwd": "root:x:0:0::/:/bin/sh\nchrony:x:990:989::/:/bin/false\n",
     "/etc/passwd": "chrony:x:123:1::/:/bin/false\nbroken\nnobody:x::\n",

@@ -4,12 +4,13 @@ import { createGunzip, createZstdDecompress } from "node:zlib";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../api/errors.ts";
+import { withoutEnd } from "../core/text/without-end.ts";
 import { type Compression, type Descriptor, invalidImage } from "./manifest.ts";
 import { readTar } from "./tar.ts";
 
 type Layer = Descriptor & { readonly compression: Compression };
 
-/** Bounds of one call: a file, all files, and what layers may be when they are unpacked. */
+/** Bounds of one call: a file, all files, and what its layers together may be when they are unpacked. */
 const limits = { fileBytes: 1024 * 1024, paths: 64, unpackedBytes: 32 * 1024 ** 3 } as const;
 
 const whiteout = ".wh.";
@@ -21,11 +22,13 @@ type Finding =
   | { readonly is: "hardLink"; readonly target: string };
 
 /**
- * Reads files out of an image's layers, from the topmost down, and no layer below the last one that is needed. A path
- * is what an overlay file system would show: hidden by a whiteout, or by something above it that is no folder. Links
- * are not followed, but for hard links: encapsulated ostree commits consist of these.
+ * Reads files from an image's layers, from the topmost down, and no layer below the last one needed. A path resolves as
+ * in an overlay file system: a whiteout hides it, and so does a higher entry that is not a folder. Links are not
+ * followed, except hard links, of which encapsulated ostree commits consist.
  *
  * @param open the compressed bytes of a layer.
+ * @param how `presence`: files of any size, as empty contents.
+ * @param mostBytes that are unpacked in all.
  * @throws McoError `MCO_IMAGE_INVALID`, `MCO_IMAGE_DIGEST_MISMATCH`, or what `open` throws.
  */
 export async function readImageFiles(
@@ -33,17 +36,21 @@ export async function readImageFiles(
   open: (layer: Layer, signal: AbortSignal) => AsyncIterable<Uint8Array>,
   paths: readonly string[],
   signal: AbortSignal,
+  how: "contents" | "presence" = "contents",
+  mostBytes: number = limits.unpackedBytes,
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   if (paths.length > limits.paths) throw new Error(`bug: ${paths.length} files are asked for at once`);
   const files = new Map<string, Uint8Array>();
   const wanted = new Set(paths.map((path) => path.replace(/^\/+/, "")));
+  const bounded = boundedTo(mostBytes);
   for (const layer of layers.toReversed()) {
     if (wanted.size === 0) break;
-    const found = await lookIn(layer, open, wanted, signal);
+    const found = await lookIn(layer, open, wanted, signal, how, bounded);
     const links = new Set(
       [...found.values()].flatMap((finding) => (finding.is === "hardLink" ? [finding.target] : [])),
     );
-    const targets = links.size === 0 ? new Map<string, Finding>() : await lookIn(layer, open, links, signal);
+    const targets =
+      links.size === 0 ? new Map<string, Finding>() : await lookIn(layer, open, links, signal, how, bounded);
     for (const [path, finding] of found) {
       wanted.delete(path);
       const file = finding.is === "hardLink" ? targets.get(finding.target) : finding;
@@ -58,6 +65,8 @@ async function lookIn(
   open: (layer: Layer, signal: AbortSignal) => AsyncIterable<Uint8Array>,
   wanted: ReadonlySet<string>,
   signal: AbortSignal,
+  how: "contents" | "presence",
+  bounded: ReturnType<typeof boundedTo>,
 ): Promise<ReadonlyMap<string, Finding>> {
   const found = new Map<string, Finding>();
   const hash = sha256.create();
@@ -69,7 +78,7 @@ async function lookIn(
   };
   const look = async (chunks: AsyncIterable<Uint8Array>) => {
     for await (const entry of readTar(bounded(chunks))) {
-      const path = entry.path.replace(/^(\.?\/)+/, "").replace(/\/+$/, "");
+      const path = withoutEnd(entry.path.replace(/^(\.?\/)+/, ""), "/");
       const name = path.slice(path.lastIndexOf("/") + 1);
       const folder = path.slice(0, Math.max(0, path.lastIndexOf("/")));
       if (name.startsWith(whiteout)) {
@@ -81,7 +90,11 @@ async function lookIn(
       if (entry.kind !== "folder") hideBelow(path, false);
       if (!wanted.has(path)) continue;
       if (entry.kind === "file")
-        found.set(path, { is: "file", contents: await contentsOf(entry.contents, entry.sizeBytes, path) });
+        found.set(path, {
+          is: "file",
+          contents: how === "presence" ? new Uint8Array() : await contentsOf(entry.contents, entry.sizeBytes, path),
+        });
+      else if (how === "presence" && entry.kind === "link") found.set(path, { is: "file", contents: new Uint8Array() });
       else if (entry.kind === "hardLink")
         found.set(path, { is: "hardLink", target: entry.target.replace(/^(\.?\/)+/, "") });
       else found.set(path, { is: "hidden" });
@@ -115,14 +128,17 @@ async function lookIn(
   return found;
 }
 
-async function* bounded(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+/** Passes chunks on, of all layers together no more than this: one small layer may be there many times. */
+function boundedTo(mostBytes: number): (chunks: AsyncIterable<Uint8Array>) => AsyncGenerator<Uint8Array> {
   let size = 0;
-  for await (const chunk of chunks) {
-    size += chunk.length;
-    if (size > limits.unpackedBytes)
-      throw invalidImage("a layer is too large when it is unpacked", { limitBytes: limits.unpackedBytes });
-    yield chunk;
-  }
+  return async function* (chunks) {
+    for await (const chunk of chunks) {
+      size += chunk.length;
+      if (size > mostBytes)
+        throw invalidImage("its layers are too large when they are unpacked", { limitBytes: mostBytes });
+      yield chunk;
+    }
+  };
 }
 
 async function contentsOf(chunks: AsyncIterable<Uint8Array>, sizeBytes: number, path: string): Promise<Uint8Array> {

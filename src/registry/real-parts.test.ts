@@ -157,7 +157,7 @@ describe.skipIf(missing.length > 0)(
       expect((await stat(join(tree, "usr/etc/shadow"))).mode & 0o7777).toBe(0o600);
     });
 
-    test("the registry's refusals are told apart", async () => {
+    test("the registry's refusals are distinguished", async () => {
       const trees = imageTrees(join(folder, "none"));
       const absent = `${host}/os/none@sha256:${"1".repeat(64)}`;
       expect(await failure(trees.fetch(absent, machine(), never))).toMatchObject({
@@ -173,7 +173,7 @@ describe.skipIf(missing.length > 0)(
       });
     });
 
-    test("a signature in the registry is accepted, and by another key refused, by us and by a container engine that is able to", async () => {
+    test("a registry's signature is accepted, and one by another key refused, by us and by a container engine", async () => {
       const repository = { host, path: "os/custom", insecure: false };
       const digest = image.slice(image.indexOf("@") + 1);
       const policy = (keyPath: string) =>

@@ -12,7 +12,7 @@ interface Answer {
   readonly body?: string;
 }
 
-/** A client whose requests are answered by a function, with what was asked and a clock that only the test moves. */
+/** A client whose requests a function answers, with a record of the requests and a clock that only the test moves. */
 function client(auths: object, answer: (request: WireRequest) => Answer) {
   const asked: WireRequest[] = [];
   const time = { now: 0 };
@@ -82,13 +82,13 @@ test("an identity token is exchanged in a body, never in an address, and the tok
   ]);
 });
 
-test("a registry token is shown as it is", async () => {
+test("a registry token is sent unchanged", async () => {
   const { client: at, asked } = client({ "quay.io": { registrytoken: "rt" } }, bearer);
   await at.manifest(repository, "v1", never);
   expect(asked.map(({ headers }) => headers["authorization"])).toEqual([undefined, "Bearer rt"]);
 });
 
-test("an anonymous token is asked for where a registry wants one", async () => {
+test("an anonymous token is requested if a registry requires one", async () => {
   const { client: at, asked } = client({}, bearer);
   await at.manifest(repository, "v1", never);
   expect(asked[1]?.url.href).toBe("https://auth.example.com/token?service=example&scope=repository%3Aos%2Fa%3Apull");
@@ -102,24 +102,24 @@ test.for([
     problem: "its token service does not speak TLS",
   },
   {
-    title: "a token service that is no address",
+    title: "a token service that is not an address",
     answer: (request: WireRequest) => bearer(request, "file:///etc/passwd"),
     problem: "its token service has no address",
   },
   {
-    title: "a token that is none",
+    title: "an empty token",
     answer: (request: WireRequest) =>
       request.url.pathname === "/token" ? { status: 200, body: '{"token":"a\\r\\nb"}' } : bearer(request),
     problem: "its token service gave no token",
   },
   {
-    title: "a token that is no JSON",
+    title: "a token that is not JSON",
     answer: (request: WireRequest) =>
       request.url.pathname === "/token" ? { status: 200, body: "s3cret" } : bearer(request),
     problem: "its token service gave no JSON",
   },
   {
-    title: "a token without an end",
+    title: "an endless token",
     answer: (request: WireRequest) =>
       request.url.pathname === "/token" ? { status: 200, body: "x".repeat(300_000) } : bearer(request),
     problem: "the token is too large",
@@ -127,7 +127,7 @@ test.for([
   {
     title: "a redirect to a name with a password",
     answer: () => ({ status: 302, headers: { location: "https://user:word@cdn.example.com/" } }),
-    problem: "it redirects to what is no address",
+    problem: "it redirects to an invalid address",
   },
 ])("$title gets nothing from us", async ({ answer, problem }) => {
   const auth = { "quay.io": { auth: Buffer.from("user:s3cret").toString("base64") } };
@@ -138,7 +138,7 @@ test.for([
   expect(asked.filter(({ url }) => url.protocol !== "https:")).toEqual([]);
 });
 
-test("a registry may say when to come back", async () => {
+test("a registry may state when to retry", async () => {
   const { client: at } = client({}, () => ({
     status: 429,
     headers: { "retry-after": "7" },
@@ -150,7 +150,7 @@ test("a registry may say when to come back", async () => {
   });
 });
 
-test("another part of a blob than was asked for is not taken", async () => {
+test("a part of a blob that was not requested is refused", async () => {
   const { client: at } = client({}, () => ({
     status: 206,
     headers: { "content-range": "bytes 50-99/100" },
@@ -162,7 +162,7 @@ test("another part of a blob than was asked for is not taken", async () => {
   });
 });
 
-test("a registry that wants a blob to be sent elsewhere gets none", async () => {
+test("a registry that redirects uploads elsewhere gets no blob", async () => {
   const { client: at, asked } = client({}, () => ({
     status: 202,
     headers: { location: "https://cdn.example.com/upload" },

@@ -19,8 +19,8 @@ import type { StreamedBody, WireResponse } from "./wire.ts";
 export type { RegistryClientOptions, Repository } from "./registry-exchange.ts";
 
 /**
- * The OCI distribution protocol. Failures are `MCO_IMAGE_*` whose facts say whether a retry can help
- * (`retryable`), what the client was doing (`action`: pull, push or delete), and where a registry answered, its `status`.
+ * The OCI distribution protocol. Failures are `MCO_IMAGE_*` whose facts say whether a retry can help (`retryable`),
+ * what the client was doing (`action`: pull, push or delete), and, if a registry answered, its `status`.
  */
 export interface RegistryClient {
   /** @param name a tag or a digest; the caller checks the digest. */

@@ -2,7 +2,7 @@ import { McoError } from "../api/errors.ts";
 import { isLoopbackHost } from "../core/images/image-reference.ts";
 import { redactText } from "../core/text/redact.ts";
 import type { Clock } from "../ports/clock.ts";
-import { type AuthFile, type Credentials, credentialsFor } from "./auth-file.ts";
+import { type AuthFile, type RegistryCredentials, credentialsFor } from "./auth-file.ts";
 import { parseChallenges } from "./challenge.ts";
 import { type WatchedWire, sendWatched } from "./watched-wire.ts";
 import type { ProxySettings, StreamedBody, Trust, Wire, WireRequest, WireResponse } from "./wire.ts";
@@ -184,7 +184,7 @@ export class RegistryExchange {
       if (hops >= maxRedirects) throw unreachable(url.host, "it redirects in circles", false);
       const next = URL.parse(location, url.href);
       if (next === null || !["http:", "https:"].includes(next.protocol) || next.username !== "" || next.password !== "")
-        throw unreachable(url.host, "it redirects to what is no address", false);
+        throw unreachable(url.host, "it redirects to an invalid address", false);
       if (url.protocol === "https:" && next.protocol === "http:")
         throw unreachable(url.host, "it redirects from TLS to plain HTTP", false);
       url = next;
@@ -223,7 +223,7 @@ export class RegistryExchange {
     action: Action,
     scopes: readonly string[],
     { realm = "", service }: Readonly<Record<string, string>>,
-    credentials: Credentials | undefined,
+    credentials: RegistryCredentials | undefined,
     signal: AbortSignal,
   ): Promise<Authorization> {
     const url = URL.parse(realm);
@@ -324,7 +324,7 @@ function tokenRequest(
   trust: Trust,
   scopes: readonly string[],
   service: string | undefined,
-  credentials: Credentials | undefined,
+  credentials: RegistryCredentials | undefined,
 ): WireRequest {
   if (credentials?.kind === "identityToken") {
     const form = new URLSearchParams({
@@ -378,7 +378,7 @@ const inParts = (bytes: Uint8Array): StreamedBody => ({
   },
 });
 
-const basic = ({ user, password }: Extract<Credentials, { kind: "password" }>) =>
+const basic = ({ user, password }: Extract<RegistryCredentials, { kind: "password" }>) =>
   `Basic ${Buffer.from(`${user}:${password}`, "utf8").toString("base64")}`;
 
 /** The error code of a registry's response only: the message may quote anything. */

@@ -96,7 +96,7 @@ for (const { name, missing, start } of registries) {
         never,
       );
 
-    test("an image that was laid on another is pushed once, and has the same digest each time [registry-suite-1]", async () => {
+    test("an appended image is pushed once, and has the same digest each time [registry-suite-1]", async () => {
       const { digest } = await publish("os/base", "1", "a");
       expect(await publish("os/base", "2", "a")).toEqual({ digest });
       expect(await store.resolve(`${host}/os/base:2`, never)).toBe(`${host}/os/base@${digest}`);
@@ -132,7 +132,7 @@ for (const { name, missing, start } of registries) {
       expect(appended).toEqual(await publish("os/base", "direct", "new"));
     });
 
-    test("layers that another repository of the registry has are mounted, and not sent [registry-suite-3]", async () => {
+    test("layers in another repository of the registry are mounted, not sent [registry-suite-3]", async () => {
       const { digest } = await publish("os/from", "1", "a");
       const sent: string[] = [];
       const counting = registryClient({
@@ -166,7 +166,7 @@ for (const { name, missing, start } of registries) {
       expect(await store.inspect(`${host}/os/elsewhere@${image.digest}`, never)).toMatchObject({ is: "image" });
     });
 
-    test("a blob is streamed in, given out from the middle, and refused when it is another [registry-suite-4]", async () => {
+    test("a blob is streamed in, served from an offset, and refused if its digest differs [registry-suite-4]", async () => {
       const bytes = bytesOf(700_000);
       await client.putBlob(
         repository("os/blobs"),
@@ -189,7 +189,7 @@ for (const { name, missing, start } of registries) {
       ).toMatchObject({ status: 400, action: "push", says: "DIGEST_INVALID" });
     });
 
-    test("who is nobody is told so, for pulls and for pushes, and learns nothing [registry-suite-5]", async () => {
+    test("an anonymous client is refused pulls and pushes, and learns nothing [registry-suite-5]", async () => {
       const { digest } = await publish("os/base", "1", "a");
       const stranger = storeAt(host, authority, { pull: ["builder", "wr0ng"], push: ["nobody", password] });
       expect(await stranger.inspect(`${host}/os/base@${digest}`, never)).toMatchObject({ is: "denied" });
@@ -218,7 +218,7 @@ for (const { name, missing, start } of registries) {
       untrusting.close();
     });
 
-    test("an image that is deleted is gone with its tags, and deleting it again is no error [registry-suite-6]", async () => {
+    test("a deleted image loses its tags, and deleting it again is no error [registry-suite-6]", async () => {
       const { digest } = await publish("os/gone", "1", "gone");
       expect(await store.inspect(`${host}/os/gone@sha256:${"1".repeat(64)}`, never)).toMatchObject({ is: "absent" });
       expect(await store.delete(`${host}/os/gone@${digest}`, never)).toBe("deleted");

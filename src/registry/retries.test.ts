@@ -5,7 +5,7 @@ import { freshStartBytes, retried, retrySchedule } from "./retries.ts";
 
 const busy = (facts = {}) => new McoError("MCO_IMAGE_UNREACHABLE", { retryable: true, ...facts });
 
-/** Runs attempts that end as told (`undefined`: well) and gives the waits between them. */
+/** Runs attempts with the given results (`undefined`: success) and returns the waits between them. */
 async function schedule(
   ends: readonly unknown[],
   chance = 0.5,
@@ -34,7 +34,7 @@ async function schedule(
   return { waits, attempts, failed };
 }
 
-test("waits double from one second on, for half a minute in all, and six failures in a row are the end [registry-retries-1]", async () => {
+test("waits double from one second, for half a minute in total, and end after six failures in a row [registry-retries-1]", async () => {
   const error = busy();
   expect(await schedule(Array.from({ length: 99 }, () => error))).toEqual({
     waits: [1000, 2000, 4000, 8000, 16_000],
@@ -49,7 +49,7 @@ test("each wait is spread by a fifth [registry-retries-2]", async () => {
   expect((await schedule(ends, 1)).waits.map(Math.round)).toEqual([1200, 2400, 4800]);
 });
 
-test("what cannot get better is not tried again [registry-retries-3]", async () => {
+test("permanent failures are not retried [registry-retries-3]", async () => {
   const refusal = new McoError("MCO_IMAGE_ABSENT", { retryable: false });
   expect(await schedule([refusal])).toEqual({ waits: [], attempts: 1, failed: refusal });
   const bug = new Error("bug");
@@ -62,7 +62,7 @@ test("a registry may ask for a longer wait, but not for a very long one [registr
   ).toEqual([5000, 2000, 60_000]);
 });
 
-test("a download that gets on may fail as often as it likes; one that does not may not [registry-retries-5]", async () => {
+test("a download with progress may fail any number of times; one without progress may not [registry-retries-5]", async () => {
   const failures = Array.from({ length: 20 }, () => busy());
   expect(
     await schedule(
@@ -82,7 +82,7 @@ test("a download that gets on may fail as often as it likes; one that does not m
   ).toBe(retrySchedule.failures);
 });
 
-test("who gives up waiting is heard [registry-retries-6]", async () => {
+test("a caller can abort the wait [registry-retries-6]", async () => {
   const stop = new AbortController();
   const reason = new Error("no longer wanted");
   const work = retried(() => Promise.reject(busy()), { clock: systemClock, random: systemRandom }, stop.signal);

@@ -14,7 +14,7 @@ const maxPayloadBytes = 64 * 1024;
 /** The tag under which the signatures of a manifest lie. */
 export const signatureTag = (digest: string): string => `${digest.replace(":", "-")}.sig`;
 
-/** The signatures that lie beside an image in its repository. None of them is believed yet. */
+/** The signatures beside an image in its repository. None of them is verified yet. */
 export async function findSignatures(
   client: RegistryClient,
   repository: Repository,

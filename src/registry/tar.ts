@@ -78,63 +78,116 @@ class Portions {
   }
 }
 
+/** What headers before an entry say of it. */
+interface Extended {
+  /** Records of one extended header of POSIX; `undefined`: there was none. */
+  readonly records: Readonly<Record<string, string>> | undefined;
+  /** Long names of GNU. */
+  readonly name: string | undefined;
+  readonly target: string | undefined;
+}
+
+const plain: Extended = { records: undefined, name: undefined, target: undefined };
+
 /**
  * Reads a tar archive: ustar, with the long names of GNU and the extended headers of POSIX. The stream is read to its
  * end, beyond the archive's own, since a digest is of all of it. Source of the format: POSIX.1-2024 pax, tar(5).
+ *
+ * Container engines read layers by Go's archive/tar. This reader reads the same entries, or refuses: sparse files, and
+ * headers of which readers take one or the other.
  *
  * @throws McoError `MCO_IMAGE_INVALID`
  */
 export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarEntry> {
   const portions = new Portions(stream);
-  let extended: Readonly<Record<string, string>> = {};
+  let before = plain;
   for (;;) {
     const header = await portions.exactly(blockBytes);
     if (header === undefined) return;
-    if (header.every((byte) => byte === 0)) break;
-    if (header.length < blockBytes || !hasChecksum(header)) throw broken("a header's checksum is wrong");
+    if (isZero(header)) break;
+    if (!hasChecksum(header)) throw broken("a header's checksum is wrong");
     const type = String.fromCharCode(header[156] ?? 0);
     const declared = numberIn(header, 124, 12);
     if (type === "x" || type === "g" || type === "L" || type === "K") {
-      if (declared > maxExtraBytes) throw broken("a header is too large");
-      const bytes = (await portions.exactly(declared)) ?? new Uint8Array();
-      if (bytes.length < declared) throw broken("it ends in the middle");
-      await portions.skip(paddingOf(declared));
-      if (type === "x") extended = { ...extended, ...recordsIn(bytes) };
-      else if (type !== "g")
-        extended = { ...extended, [type === "L" ? "path" : "linkpath"]: textIn(bytes, 0, bytes.length) };
+      before = withHeader(before, type, await extraIn(portions, declared));
       continue;
     }
-    if (type === "S" || Object.keys(extended).some((key) => key.startsWith("GNU.sparse.")))
-      throw broken("sparse files are not supported");
-    const { path: longPath, linkpath, size, uid, gid } = extended;
-    extended = {};
-    const prefix = textIn(header, 257, 6) === "ustar" ? textIn(header, 345, 155) : "";
-    const name = textIn(header, 0, 100);
-    const path = longPath ?? (prefix === "" ? name : `${prefix}/${name}`);
-    const target = linkpath ?? textIn(header, 157, 100);
-    if (path.length > maxPathLength || target.length > maxPathLength) throw broken("a path is too long");
-    if (path.includes("\0") || target.includes("\0")) throw broken("a path holds a NUL");
-    const kind = kinds[type];
-    if (kind === undefined) throw broken(`it has an entry of the unknown type ${JSON.stringify(type)}`);
-    // Readers differ in what such a file is: GNU tar makes a folder of it, and Go's archive/tar a file.
-    if (kind === "file" && type !== "\0" && path.endsWith("/")) throw broken("the name of a file ends with a slash");
-    const sizeBytes = decimal(size) ?? declared;
+    const { entry, sizeBytes } = entryIn(header, type, declared, before);
+    before = plain;
     const body = bodyOf(portions, sizeBytes);
-    yield {
+    yield { ...entry, sizeBytes, contents: body.chunks() };
+    await portions.skip(body.left() + paddingOf(sizeBytes));
+  }
+  const second = await portions.exactly(blockBytes);
+  if (second !== undefined && !isZero(second)) throw broken("it goes on after a block of its end");
+  while ((await portions.some(Number.MAX_SAFE_INTEGER)) !== undefined);
+}
+
+const isZero = (block: Uint8Array) => block.every((byte) => byte === 0);
+
+/** Contents of a header that belongs to the entry after it. */
+async function extraIn(portions: Portions, sizeBytes: number): Promise<Uint8Array> {
+  if (sizeBytes > maxExtraBytes) throw broken("a header is too large");
+  const bytes = (await portions.exactly(sizeBytes)) ?? new Uint8Array();
+  if (bytes.length < sizeBytes) throw broken("it ends in the middle");
+  await portions.skip(paddingOf(sizeBytes));
+  return bytes;
+}
+
+function withHeader(before: Extended, type: "x" | "g" | "L" | "K", bytes: Uint8Array): Extended {
+  if (type === "L") return { ...before, name: textIn(bytes, 0, bytes.length) };
+  if (type === "K") return { ...before, target: textIn(bytes, 0, bytes.length) };
+  const records = recordsIn(bytes);
+  if (type === "x") {
+    if (before.records !== undefined) throw broken("an entry has two extended headers");
+    return { ...before, records };
+  }
+  // Nothing is made of a global header; Go forgets what came before it, and others do not.
+  if (before !== plain) throw broken("a global header stands between an entry and its own headers");
+  return plain;
+}
+
+function entryIn(
+  header: Uint8Array,
+  type: string,
+  declared: number,
+  { records = {}, name: longName, target: longTarget }: Extended,
+): { readonly entry: Omit<TarEntry, "sizeBytes" | "contents">; readonly sizeBytes: number } {
+  if (type === "S" || Object.keys(records).some((key) => key.startsWith("GNU.sparse.")))
+    throw broken("sparse files are not supported");
+  const { path: recordedPath, linkpath, size, uid, gid } = records;
+  if (both(longName, recordedPath) || both(longTarget, linkpath)) throw broken("an entry has two long names");
+  const prefix = textIn(header, 257, 6) === "ustar" ? textIn(header, 345, isStar(header) ? 131 : 155) : "";
+  const name = textIn(header, 0, 100);
+  const path = longName ?? recordedPath ?? (prefix === "" ? name : `${prefix}/${name}`);
+  const target = longTarget ?? linkpath ?? textIn(header, 157, 100);
+  if (path.length > maxPathLength || target.length > maxPathLength) throw broken("a path is too long");
+  if (path.includes("\0") || target.includes("\0")) throw broken("a path holds a NUL");
+  const named = kinds[type];
+  if (named === undefined) throw broken(`it has an entry of the unknown type ${JSON.stringify(type)}`);
+  // Readers differ in what such a file is: GNU tar makes a folder of it, and Go's archive/tar a file.
+  if (named === "file" && type !== "\0" && path.endsWith("/")) throw broken("the name of a file ends with a slash");
+  // Old archives mark folders by their name alone.
+  const kind = named === "file" && path.endsWith("/") ? "folder" : named;
+  return {
+    entry: {
       path,
-      // Old archives mark folders by their name alone.
-      kind: kind === "file" && path.endsWith("/") ? "folder" : kind,
+      kind,
       mode: numberIn(header, 100, 8) & 0o7777,
       uid: decimal(uid) ?? numberIn(header, 108, 8),
       gid: decimal(gid) ?? numberIn(header, 116, 8),
-      sizeBytes,
       target,
-      contents: body.chunks(),
-    };
-    await portions.skip(body.left() + paddingOf(sizeBytes));
-  }
-  while ((await portions.some(Number.MAX_SAFE_INTEGER)) !== undefined);
+    },
+    // Others have no contents, whatever their header says (golang/go src/archive/tar/reader.go, master).
+    sizeBytes: kind === "file" ? (decimal(size) ?? declared) : 0,
+  };
 }
+
+const both = (long: string | undefined, recorded: string | undefined) =>
+  long !== undefined && recorded !== undefined && long !== recorded;
+
+/** The older form of Joerg Schilling's star has times at the end of the prefix. */
+const isStar = (header: Uint8Array) => String.fromCharCode(...header.subarray(508, 512)) === "tar\0";
 
 function bodyOf(
   portions: Portions,
@@ -164,7 +217,7 @@ function textIn(bytes: Uint8Array, from: number, length: number): string {
   }
 }
 
-/** Octal digits, or, where they do not suffice, a binary number marked by its first bit. */
+/** Octal digits up to a NUL, blanks and NULs around them, or, where they do not suffice, a binary number marked by its first bit. */
 function numberIn(header: Uint8Array, from: number, length: number): number {
   const field = header.subarray(from, from + length);
   if (((field[0] ?? 0) & 0x80) !== 0) {
@@ -172,7 +225,9 @@ function numberIn(header: Uint8Array, from: number, length: number): number {
     if (!Number.isSafeInteger(value)) throw broken("a number is too large");
     return value;
   }
-  const digits = String.fromCharCode(...field).replaceAll(/[\0 ]/g, "");
+  const [digits = ""] = String.fromCharCode(...field)
+    .replaceAll(/^[\0 ]+|[\0 ]+$/g, "")
+    .split("\0");
   if (!/^[0-7]*$/.test(digits)) throw broken("a number is none");
   return digits === "" ? 0 : Number.parseInt(digits, 8);
 }
@@ -193,7 +248,8 @@ function recordsIn(bytes: Uint8Array): Readonly<Record<string, string>> {
   const records: Record<string, string> = {};
   for (let at = 0; at < bytes.length;) {
     const space = bytes.indexOf(32, at);
-    const length = space < 0 || space - at > 7 ? NaN : Number(textIn(bytes, at, space - at));
+    const digits = space < 0 || space - at > 7 ? "" : textIn(bytes, at, space - at);
+    const length = /^[0-9]+$/.test(digits) ? Number(digits) : NaN;
     const equals = bytes.indexOf(61, space);
     if (
       !Number.isSafeInteger(length) ||
@@ -205,11 +261,13 @@ function recordsIn(bytes: Uint8Array): Readonly<Record<string, string>> {
     )
       throw broken("an extended header cannot be read");
     const key = String.fromCharCode(...bytes.subarray(space + 1, Math.min(equals, space + 129)));
-    // Attributes may hold any bytes, and none of them is used.
+    // Attributes may hold any bytes, and are not used.
     if (["path", "linkpath", "size", "uid", "gid"].includes(key)) {
       const value = bytes.subarray(equals + 1, at + length - 1);
       if (value.includes(0)) throw broken("a path holds a NUL");
-      records[key] = textIn(value, 0, value.length);
+      // An empty value leaves what the header has (golang/go src/archive/tar/reader.go, master).
+      if (value.length === 0) delete records[key];
+      else records[key] = textIn(value, 0, value.length);
     } else if (key.startsWith("GNU.sparse.")) records[key] = "";
     at += length;
   }
@@ -230,13 +288,13 @@ export interface PlainEntry {
   readonly target?: string;
 }
 
-/** What the fields of a plain header hold at most. */
+/** The largest values that the fields of a plain header can hold. */
 const maxNameBytes = 100;
 const maxOctal7 = 0o7777777;
 
 /**
- * An archive of files, folders and links that are all of one age: the same entries, the same bytes. What a plain header
- * cannot hold goes into an extended one before it.
+ * An archive of files, folders and links with one modification time: the same entries give the same bytes. Values that
+ * a plain header cannot hold go into an extended one before it.
  *
  * @param seconds since the epoch.
  */

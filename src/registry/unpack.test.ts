@@ -86,7 +86,7 @@ describe("layers", () => {
       tree: { "usr/": "", "usr/etc/": "", "usr/etc/a": "1", "usr/etc/b": "2", "usr/etc/c": "2", "usr/etc/d": "1" },
     },
     {
-      title: "a link of the name /etc is not needed",
+      title: "a link named /etc is not needed",
       layers: [[file("usr/etc/a", "1"), link("etc", "usr/etc")]],
       tree: { "usr/": "", "usr/etc/": "", "usr/etc/a": "1" },
     },
@@ -104,7 +104,7 @@ describe("layers", () => {
       tree: { "usr/": "", "usr/etc/": "" },
     },
     {
-      title: "a whiteout spares what its own layer brings, in either order",
+      title: "a whiteout spares entries of its own layer, in either order",
       layers: [
         [file("usr/d/old"), file("usr/a", "1")],
         [file("usr/d/new", "2"), file("usr/.wh.d", ""), file("usr/.wh.a", ""), file("usr/a", "2")],
@@ -112,14 +112,14 @@ describe("layers", () => {
       tree: { "usr/": "", "usr/a": "2", "usr/d/": "", "usr/d/new": "2" },
     },
     {
-      title: "an opaque folder hides all below, and spares its own",
+      title: "an opaque folder hides lower entries, and spares its own",
       layers: [
         [file("usr/d/old"), file("usr/d/sub/old")],
         [file("usr/d/new", "2"), file("usr/d/sub/new", "2"), file("usr/d/.wh..wh..opq", "")],
       ],
       tree: { "usr/": "", "usr/d/": "", "usr/d/new": "2", "usr/d/sub/": "", "usr/d/sub/new": "2" },
     },
-    { title: "a whiteout of what is not there", layers: [[file("usr/no/.wh.a", ""), file("usr/.wh.b", "")]], tree: {} },
+    { title: "a whiteout of a missing entry", layers: [[file("usr/no/.wh.a", ""), file("usr/.wh.b", "")]], tree: {} },
     {
       title: "a file takes the place of a folder, and the other way round",
       layers: [
@@ -129,7 +129,7 @@ describe("layers", () => {
       tree: { "usr/": "", "usr/a": "2", "usr/c/": "", "usr/c/d": "2" },
     },
     {
-      title: "what a machine has of its own, and devices, are left out",
+      title: "the machine's own paths and devices are omitted",
       layers: [
         [
           file("var/log/x"),
@@ -188,7 +188,7 @@ describe("layers", () => {
       expect(owed).toEqual({});
     });
 
-    test("without root as far as all stays readable, and say what the rest is to have", async () => {
+    test("without root keep all readable, and report the remaining modes and owners", async () => {
       const gid = process.getegid?.();
       if (asRoot) process.seteuid?.(nobody);
       const uid = process.geteuid?.();
@@ -228,27 +228,27 @@ describe("hostile layers", () => {
       layers: [[file("usr/a"), file("usr/.wh...", "")]],
       problem: "leads out of the image",
     },
-    { title: "a whiteout of nothing", layers: [[file("usr/.wh.", "")]], problem: "no path" },
-    { title: "a whiteout of its own folder", layers: [[file("usr/.wh..", "")]], problem: "no path" },
+    { title: "a whiteout of nothing", layers: [[file("usr/.wh.", "")]], problem: "an invalid path" },
+    { title: "a whiteout of its own folder", layers: [[file("usr/.wh..", "")]], problem: "an invalid path" },
     {
       title: "a hard link to a path that climbs",
       layers: [[hardLink("usr/a", "../outside")]],
       problem: "leads out of the image",
     },
     {
-      title: "a hard link to what is not there",
+      title: "a hard link to a missing file",
       layers: [[hardLink("usr/a", "etc/passwd")]],
-      problem: "hard link to what is no file",
+      problem: "hard link to a path that is no file",
     },
     {
       title: "a hard link through a planted link",
       layers: [[link("usr/up", "../.."), hardLink("usr/a", "usr/up/outside")]],
-      problem: "hard link to what is no file",
+      problem: "hard link to a path that is no file",
     },
     {
       title: "a hard link to a folder",
       layers: [[folder("usr/d"), hardLink("usr/a", "usr/d")]],
-      problem: "hard link to what is no file",
+      problem: "hard link to a path that is no file",
     },
     { title: "too many entries", layers: [[file("a"), file("b"), file("c"), file("d")]], problem: "too many entries" },
     {
@@ -262,7 +262,7 @@ describe("hostile layers", () => {
       problem: "a path holds a NUL",
     },
     {
-      title: "a size that is none",
+      title: "an invalid size",
       layers: [[{ path: "pax", type: "x", contents: "13 size=-100\n" }, file("a")]],
       problem: "a number is none",
     },
@@ -278,7 +278,7 @@ describe("hostile layers", () => {
     },
     { title: "no archive at all", layers: [{ bytes: Buffer.alloc(1024, "7") }], problem: "checksum" },
     {
-      title: "what is not compressed as it says",
+      title: "a wrong compression",
       layers: [{ bytes: Buffer.from("plain"), plain: Buffer.from("plain") }],
       problem: "not compressed as its manifest says",
     },
@@ -292,7 +292,7 @@ describe("hostile layers", () => {
 
   test.for([
     {
-      title: "a path through a link that leads out hides the link",
+      title: "a path through a link that escapes hides the link",
       layers: [[link("usr", "../"), file("usr/outside", "bad")]],
       tree: { "usr/": "", "usr/outside": "bad" },
     },
@@ -322,7 +322,7 @@ describe("hostile layers", () => {
       tree: { "usr/": "", "usr/up/": "" },
     },
     {
-      title: "an absolute path is one of the image",
+      title: "an absolute path is relative to the image",
       layers: [[file("/usr//./a", "1"), hardLink("/usr/b", "/usr/a")]],
       tree: { "usr/": "", "usr/a": "1", "usr/b": "1" },
     },
@@ -330,7 +330,7 @@ describe("hostile layers", () => {
     expect(await listing(await unpack(layers))).toEqual(tree);
   });
 
-  test("a layer that unpacks to something else than its config says is none", async () => {
+  test("a layer whose content differs from its config is refused", async () => {
     const { bytes } = gzippedLayer(file("usr/a"));
     expect(await failure(unpack([{ bytes, plain: Buffer.from("other") }]))).toMatchObject({
       code: "MCO_IMAGE_DIGEST_MISMATCH",
@@ -338,7 +338,7 @@ describe("hostile layers", () => {
   });
 });
 
-test("what GNU tar makes of long names, links and large owners is read as it was meant", async (context) => {
+test("GNU tar's long names, links and large owners are read correctly", async (context) => {
   const source = await temporaryFolder();
   const long = `usr/share/${"long-name-".repeat(12)}/${"file-".repeat(30)}`;
   await mkdir(join(source, long, ".."), { recursive: true });

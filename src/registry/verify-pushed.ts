@@ -5,7 +5,7 @@ import type { ImageStore } from "./image-store.ts";
 const step = "verify";
 
 /**
- * Asks for what was pushed as machines will: by its digest, with the pull credentials.
+ * Requests a pushed image as machines will: by its digest, with the pull credentials.
  *
  * @param architecture of the machines.
  * @returns what keeps them from using it.

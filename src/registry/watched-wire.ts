@@ -4,7 +4,7 @@ import { type StreamedBody, type WireRequest, type WireResponse, WireFailure } f
 /** The least progress within the quiet time: with less, a registry would keep a machine waiting forever. */
 export const progressBytes = 16 * 1024;
 
-/** How long the other side may be quiet: a time that runs only while it is waited for, and begins anew with progress. */
+/** How long the other side may send nothing. The time runs only while the client waits, and restarts with progress. */
 class QuietTime {
   readonly #clock: Clock;
   readonly #quietMs: number;

@@ -7,8 +7,7 @@ export interface Trust {
 }
 
 /**
- * Proxies by the scheme of what is asked, and hosts that are asked without (as the variables of the same names have
- * it).
+ * Proxies by the scheme of the request, and hosts that need none (as in the environment variables of the same names).
  */
 export interface ProxySettings {
   readonly httpProxy?: string;

@@ -3,8 +3,8 @@ import type { ServedVersion } from "../ignition/convert-ignition.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ConfigAnswer, ConfigHandler, ConfigRequest } from "../ports/listener.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { ResponseCache, Representation } from "./response-cache.ts";
-import type { AccessRefusal, Credentials, TokenUse } from "./credentials.ts";
+import type { ResponseCache, PreparedBody } from "./response-cache.ts";
+import { type AccessRefusal, type Admitted, type AccessControl, useOf } from "./credentials.ts";
 import type { Limits } from "./limits.ts";
 
 /** The result of one request, for metrics, log and journal. It contains no secrets. */
@@ -22,11 +22,13 @@ export interface RequestOutcome {
   readonly durationMs: number;
   /** How the client was authenticated. */
   readonly by: string;
+  /** The machine that the client is, as its token says; empty if it says none. */
+  readonly node: string;
 }
 
 export interface AnswerRequestOptions {
   readonly answers: ResponseCache;
-  readonly credentials: Credentials;
+  readonly credentials: AccessControl;
   readonly limits: Limits;
   readonly clock: Clock;
   readonly log: Logger;
@@ -121,11 +123,10 @@ interface Refused {
 }
 interface Found {
   readonly is: "found";
-  readonly representation: Representation;
+  readonly representation: PreparedBody;
   readonly version: ServedVersion;
   readonly config: string;
-  readonly by: string;
-  readonly use: TokenUse | undefined;
+  readonly admitted: Admitted;
 }
 
 const refusal = (answer: ConfigAnswer, reason: string, config?: string): Refused => ({
@@ -140,6 +141,7 @@ type OutcomeOf = (outcome: Partial<RequestOutcome> & Pick<RequestOutcome, "is" |
 /** Answers requests for configurations: authenticates the client, finds the configuration, and chooses its form. */
 export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
   const { clock, log, onOutcome } = options;
+  const readiness = sharedReadiness(options);
   return async (request) => {
     const began = clock.monotonic();
     const route = routeOf(request.target);
@@ -152,6 +154,7 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
         version: "",
         sizeBytes: 0,
         by: "",
+        node: "",
         ...outcome,
         durationMs: Math.max(0, Math.round(clock.monotonic() - began)),
       });
@@ -171,7 +174,8 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
         report({ is: "health", status: 200, reason: "Alive" });
         return { status: 200, headers: { "cache-control": "no-store", "content-length": "0" } };
       case "ready": {
-        const answer = readiness(options, report);
+        const answer = readiness();
+        report({ is: "health", status: answer.status, reason: answer.status === 200 ? "Ready" : "NotReady" });
         return request.method === "HEAD" ? withoutBody(answer) : answer;
       }
       case "config":
@@ -186,10 +190,28 @@ export function answerRequest(options: AnswerRequestOptions): ConfigHandler {
   };
 }
 
-function readiness({ unready, troubles, credentials }: AnswerRequestOptions, report: OutcomeOf): ConfigAnswer {
+/** How long one look that finds the server ready answers everybody who asks. */
+const readinessMs = 1000;
+
+/**
+ * Whoever asks for the readiness of a ready server, and however often, costs one look a second. No such request is refused: a prober that
+ * is refused takes the server for broken, and it may share its address with the one who asks too often.
+ */
+function sharedReadiness(options: AnswerRequestOptions): () => ConfigAnswer {
+  let last: { readonly at: number; readonly answer: ConfigAnswer } | undefined;
+  return () => {
+    const now = options.clock.monotonic();
+    if (last !== undefined && now - last.at < readinessMs) return last.answer;
+    const answer = readinessOf(options);
+    // A server that is not ready has little else to do, and its probers wait for a change.
+    last = answer.status === 200 ? { at: now, answer } : undefined;
+    return answer;
+  };
+}
+
+function readinessOf({ unready, troubles, credentials }: AnswerRequestOptions): ConfigAnswer {
   const missing = unready();
   const status = missing.length === 0 ? 200 : 503;
-  report({ is: "health", status, reason: status === 200 ? "Ready" : "NotReady" });
   const body = Buffer.from(
     `${JSON.stringify({ ready: status === 200, access: credentials.mode, missing, pools: troubles() })}\n`,
   );
@@ -215,7 +237,7 @@ async function answerConfig(
   const wait = limits.take(request.from);
   const hasCredential =
     request.headers["authorization"] !== undefined || request.client !== undefined || credentials.mode === "insecure";
-  const end = wait > 0 ? undefined : limits.begin();
+  const end = wait > 0 ? undefined : limits.begin(request.from);
   if (end === undefined) {
     const status = hasCredential || wait === 0 ? 503 : 429;
     const reason = wait > 0 ? "TooManyRequests" : "TooManyAnswers";
@@ -247,8 +269,10 @@ async function answerWithin(
     end();
     return found.answer;
   }
-  const { representation, version, by, use } = found;
-  const facts = { config: found.config, version, by };
+  const { representation, version, admitted } = found;
+  const use = useOf(admitted);
+  const node = admitted.by === "token" ? (admitted.machine.node ?? "") : "";
+  const facts = { config: found.config, version, by: admitted.by, node };
   if (matches(request.headers["if-none-match"], representation.etag)) {
     report({ is: "notModified", status: 304, reason: "NotModified", ...facts });
     end();
@@ -271,7 +295,7 @@ async function answerWithin(
       return denied(booked);
     }
   }
-  const place = await credentials.makePlace(pool, request.from, use);
+  const place = await credentials.makePlace(pool, request.from, admitted);
   if (typeof place === "object") {
     if (use !== undefined) credentials.giveBack(use);
     report({ is: "refused", status: place.status, reason: place.reason, config: found.config });
@@ -285,8 +309,8 @@ async function answerWithin(
     onEnd(how) {
       end();
       // A client that breaks off late may have read everything: only an answer that was never begun was not used.
-      if (how === "unsent" && use !== undefined) credentials.giveBack(use);
-      if (how === "unsent" && place !== undefined) credentials.keepPlace(place, pool, request.from, use);
+      if (how === "unsent" && use !== undefined) credentials.giveBack(use, place);
+      else if (how === "unsent" && place !== undefined) credentials.keepPlace(place, pool, request.from);
       report({
         is: how === "whole" ? "served" : "broken",
         status: 200,
@@ -337,8 +361,7 @@ async function findConfig(
         representation: takesGzip(headers["accept-encoding"]) ? answer.gzip : answer.identity,
         version,
         config: answer.config,
-        by: admission.by,
-        use: admission.by === "token" ? admission.use : undefined,
+        admitted: admission,
       };
   }
 }

@@ -1,6 +1,7 @@
 import { joinNamespace, objects } from "../api/names.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import type { Clock } from "../ports/clock.ts";
+import { type LinkedSignal, linkedSignal } from "../ports/linked-signal.ts";
 import type { Logger } from "../ports/logger.ts";
 import { type Random, backedOff } from "../ports/random.ts";
 
@@ -34,13 +35,13 @@ interface Minted {
 }
 
 /**
- * Short-lived credentials for the kubeconfigs of machines that join, one for each pool: asked for before they are
- * needed, so that no machine waits for them.
+ * Short-lived credentials for the kubeconfigs of joining machines, one for each pool: requested in advance, so that no
+ * machine waits for them.
  */
 export class BootstrapTokens {
   readonly #options: BootstrapTokensOptions;
   readonly #minted = new Map<string, Minted>();
-  readonly #minting = new Map<string, AbortController>();
+  readonly #minting = new Map<string, LinkedSignal>();
   #serial = 0;
 
   constructor(options: BootstrapTokensOptions) {
@@ -57,7 +58,7 @@ export class BootstrapTokens {
   follow(pools: readonly string[]): void {
     for (const [pool, stopping] of this.#minting) {
       if (pools.includes(pool)) continue;
-      stopping.abort();
+      stopping.abort(new Error("the pool is gone"));
       this.#minting.delete(pool);
       this.#minted.delete(pool);
     }
@@ -66,9 +67,9 @@ export class BootstrapTokens {
 
   async #keep(pool: string): Promise<void> {
     const { clock, random, log, onChange, signal } = this.#options;
-    const stopping = new AbortController();
+    const stopping = linkedSignal(signal);
     this.#minting.set(pool, stopping);
-    const until = AbortSignal.any([signal, stopping.signal]);
+    const until = stopping.signal;
     let failures = 0;
     while (!until.aborted) {
       try {

@@ -112,7 +112,7 @@ describe("a folder in place of a cluster", () => {
     expect(source.pool("arbiter")).toEqual({ verdict: "absent" });
   });
 
-  test("reads what has changed, and nothing else [server-bootstrap-4]", async () => {
+  test("reads only changed files [server-bootstrap-4]", async () => {
     const folder = new Folder();
     const { source, reads } = folder.source();
     await source.look();
@@ -155,12 +155,12 @@ describe("a folder in place of a cluster", () => {
       certificates: [["r.example.com:5000", "r.crt"]] as const,
     },
     {
-      title: "a pool that is none",
+      title: "a name that is not a pool",
       spoil: (folder: Folder) => folder.write("machine-pools/master.yaml", "kind: [\n"),
       reason: "Unreadable",
     },
     {
-      title: "a name that leads out of the folder",
+      title: "a name that escapes the folder",
       spoil: (folder: Folder) =>
         folder.put("machine-pools/master.yaml", {
           apiVersion: MachineConfigPool.apiVersion,
@@ -179,7 +179,7 @@ describe("a folder in place of a cluster", () => {
     expect(source.pool("master")).toMatchObject({ verdict: "notReady", reason });
   });
 
-  test("a registry's certificate goes with it [server-bootstrap-6]", async () => {
+  test("adds the registry's certificate [server-bootstrap-6]", async () => {
     const folder = new Folder();
     folder.write("certs/r.crt", "PEM");
     const { source } = folder.source([["r.example.com:5000", "certs/r.crt"]]);
@@ -212,7 +212,7 @@ describe("mco server bootstrap", () => {
     return { child, port, exited, log: () => log };
   };
 
-  test("serves over TLS with a token, tells its story, and ends in order [server-bootstrap-5]", async () => {
+  test("serves over TLS with a token, reports what it does, and stops cleanly [server-bootstrap-5]", async () => {
     const folder = new Folder();
     const authority = await testAuthority();
     const shown = await authority.server("127.0.0.1");
@@ -223,7 +223,7 @@ describe("mco server bootstrap", () => {
       apiVersion: ProvisioningToken.apiVersion,
       kind: "ProvisioningToken",
       metadata: { name: id },
-      spec: { pool: "master", tokenHash: tokenHash(secret), maxUses: 1 },
+      spec: { pool: "master", tokenHash: tokenHash(secret), maxUses: 1, node: "master-0" },
     });
     const at = (name: string) => join(folder.path, name);
     const server = start([
@@ -267,20 +267,26 @@ describe("mco server bootstrap", () => {
       .map(
         (line) =>
           JSON.parse(line) as {
+            readonly book: string;
+            readonly run?: string;
             readonly path: string;
             readonly reason: string;
             readonly data?: Readonly<Record<string, string>>;
           },
       );
-    expect(lines.map(({ path, reason }) => `${path} ${reason}`)).toEqual(["ServerUp ServerUp", "Served/master Served"]);
-    expect(lines[1]?.data).toMatchObject({ requester: "127.0.0.1", config: "rendered-master-first", version: "3.2.0" });
+    expect(lines.map(({ book, run, path, reason }) => [book, run, path, reason])).toEqual([
+      ["cluster", undefined, "ServerUp", "ServerUp"],
+      ["node/master-0", undefined, "Served", "Served"],
+      ["cluster", undefined, "Served/master", "Served"],
+    ]);
+    expect(lines[2]?.data).toMatchObject({ requester: "127.0.0.1", config: "rendered-master-first", version: "3.2.0" });
     expect([server.log(), JSON.stringify(lines)].join("").includes(secret)).toBe(false);
   });
 
   test.for([
     { title: "no kubeconfig", args: ["--bootstrap-kubeconfig", "/nowhere"], says: "/nowhere does not exist" },
     {
-      title: "a certificate that leads out of the folder",
+      title: "a certificate outside of the folder",
       args: ["--bootstrap-certs", "r.example.com=../x"],
       says: "--bootstrap-certs must be HOST=FILE",
     },
@@ -300,7 +306,7 @@ describe("mco server bootstrap", () => {
     expect(server.log()).toContain(says);
   });
 
-  test("the cluster's TLS profile is followed, and one that cannot be is refused [server-bootstrap-1]", async () => {
+  test("follows the cluster's TLS profile, and refuses an unsupported one [server-bootstrap-1]", async () => {
     const folder = new Folder();
     folder.put("api-server/api-server.yaml", {
       apiVersion: "config.openshift.io/v1",

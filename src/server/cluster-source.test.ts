@@ -78,8 +78,8 @@ async function servedImage({ kube }: ServerHarness): Promise<string | undefined>
 }
 
 test.for([
-  { title: "none: machines that join get no image any more", text: "0", expected: undefined },
-  { title: "longer than a day: machines that join get the image", text: "100000", expected: image },
+  { title: "none: joining machines no longer get an image", text: "0", expected: undefined },
+  { title: "longer than a day: joining machines get the image", text: "100000", expected: image },
 ])("the grace of an opt-out is that of the ConfigMap here too, $title", async ({ text, expected }) => {
   const harness = await ServerHarness.make();
   await leavingPool(harness);

@@ -3,6 +3,7 @@ import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
@@ -19,14 +20,14 @@ import { WatchCache, type WatchCacheOptions } from "../kube/watch-cache.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
 import type { Ports } from "../ports/index.ts";
 import { BootstrapTokens, bootstrapperOf } from "./bootstrap-tokens.ts";
-import type { ConfigSource, PlaceStore, PoolLook, PoolSnapshot, TokenStore } from "./config-source.ts";
-import { kubeconfigText } from "./kubeconfig-text.ts";
+import type { ConfigSource, MachineStore, PlaceStore, PoolLookup, PoolSnapshot, TokenStore } from "./config-source.ts";
+import { joiningKubeconfig } from "./kubeconfig-text.ts";
 
 export interface ClusterSourceOptions extends Pick<Ports, "clock" | "random" | "log"> {
   readonly kube: KubeClient;
   /** Where machines reach the API server. */
   readonly apiServerUrl: string;
-  /** Authorities of the API server as this process knows them, while the cluster publishes none. PEM. */
+  /** This process's own authorities of the API server, for use while the cluster publishes none. PEM. */
   readonly fallbackCa: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -43,7 +44,7 @@ type Serve = Extract<ChosenServed, { readonly verdict: "serve" }>;
  * The cluster's own objects, by watches: every answer rests on their current state. The cache holds only rendered
  * configurations that some pool serves.
  */
-export class ClusterSource implements ConfigSource, TokenStore, PlaceStore {
+export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, MachineStore {
   readonly mode = "cluster";
   readonly #options: ClusterSourceOptions;
   readonly #pools: WatchCache<MachineConfigPool>;
@@ -127,7 +128,7 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore {
       .sort();
   }
 
-  pool(name: string): PoolLook {
+  pool(name: string): PoolLookup {
     if (this.#missing.size > 0) return notReady("NotReadYet", `not read yet: ${this.missing().join(", ")}`);
     const pool = this.#pools.get(name);
     if (pool === undefined) return { verdict: "absent" };
@@ -162,7 +163,7 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore {
     const known = this.#snapshots.get(name);
     if (known?.version === version && known.kubeconfigVersion === kubeconfigVersion)
       return { verdict: "snapshot", snapshot: known };
-    const kubeconfig = kubeconfigText({ server: this.#options.apiServerUrl, ca: ca.pem, token: credential.token });
+    const kubeconfig = joiningKubeconfig({ server: this.#options.apiServerUrl, ca: ca.pem, token: credential.token });
     const snapshot: PoolSnapshot = {
       config: choice.config,
       because: choice.because,
@@ -194,6 +195,18 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore {
 
   reread(id: string): Promise<ProvisioningToken | undefined> {
     return this.#options.kube.get(ProvisioningToken, { name: id }, { signal: this.#options.signal });
+  }
+
+  machineConfigNode(name: string, signal: AbortSignal): Promise<MachineConfigNode | undefined> {
+    return this.#options.kube.get(MachineConfigNode, { name }, { signal });
+  }
+
+  machineConfig(name: string, signal: AbortSignal): Promise<MachineConfig | undefined> {
+    return this.#options.kube.get(MachineConfig, { name }, { signal });
+  }
+
+  machineConfigPool(name: string): MachineConfigPool | undefined {
+    return this.#pools.get(name);
   }
 
   async add(spec: JoinPlace["spec"]): Promise<string> {
@@ -238,7 +251,7 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore {
     });
   }
 
-  /** Reads what pools serve now; what they served before stays until that is there. */
+  /** Reads the configurations that pools serve now; the previous ones stay until the new ones are read. */
   #changed(): void {
     if (this.#missing.size > 0) return;
     const pools = this.#pools.list();
@@ -280,4 +293,4 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore {
 
 const versionOf = ({ metadata }: KubeObject) =>
   `${metadata.name}/${metadata.uid ?? ""}/${metadata.resourceVersion ?? ""}`;
-const notReady = (reason: string, message: string): PoolLook => ({ verdict: "notReady", reason, message });
+const notReady = (reason: string, message: string): PoolLookup => ({ verdict: "notReady", reason, message });

@@ -15,7 +15,7 @@ import { ServerHarness, ignition, send } from "../../test/support/server-harness
 
 const main = join(import.meta.dirname, "../cli/main.ts");
 
-test("mco server start serves a cluster that it reaches over TLS, and tells it in its journal", async () => {
+test("mco server start serves a cluster over TLS, and reports it in its journal", async () => {
   const folder = mkdtempSync(join(tmpdir(), "mco-server-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const authority = await testAuthority();

@@ -1,4 +1,7 @@
 import type { JoinPlace } from "../api/kinds/join-place.ts";
+import type { MachineConfig } from "../api/kinds/machine-config.ts";
+import type { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
+import type { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import type { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import type { ServedInputs } from "../core/join/served-config.ts";
 
@@ -17,7 +20,7 @@ export interface PoolSnapshot {
   readonly inputs: ServedInputs;
 }
 
-export type PoolLook =
+export type PoolLookup =
   | { readonly verdict: "snapshot"; readonly snapshot: PoolSnapshot }
   /** There is no such pool, or none that is served here. */
   | { readonly verdict: "absent" }
@@ -30,7 +33,7 @@ export interface ConfigSource {
   missing(): readonly string[];
   /** Pools that are served. */
   pools(): readonly string[];
-  pool(name: string): PoolLook;
+  pool(name: string): PoolLookup;
   /** Called when the view of some pool may have changed. Returns a function that stops it. */
   onChange(listener: () => void): () => void;
 }
@@ -39,6 +42,13 @@ export interface ConfigSource {
 export interface PlaceStore {
   /** @returns its name. */
   add(place: JoinPlace["spec"]): Promise<string>;
+}
+
+/** Where the configurations of machines in service are looked up. */
+export interface MachineStore {
+  machineConfigNode(name: string, signal: AbortSignal): Promise<MachineConfigNode | undefined>;
+  machineConfig(name: string, signal: AbortSignal): Promise<MachineConfig | undefined>;
+  machineConfigPool(name: string): MachineConfigPool | undefined;
 }
 
 /** Where provisioning tokens are kept. */

@@ -1,18 +1,26 @@
 import { describe, expect, test } from "vitest";
+import { poolOrganizationPrefix } from "../api/names.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { tokenHash } from "../core/join/provisioning-token.ts";
 import { systemClock } from "../ports/node/system-clock.ts";
 import { silentLogger } from "../ports/logger.ts";
 import type { TokenStore } from "./config-source.ts";
-import { type AccessRefusal, Credentials, type TokenUse } from "./credentials.ts";
+import {
+  type AccessRefusal,
+  type Admitted,
+  AccessControl,
+  type GivenBack,
+  type TokenUse,
+  insecurely,
+} from "./credentials.ts";
 
 /** Tokens with the rules of an API server: who writes names the version that it read. */
 class FakeTokens implements TokenStore {
   readonly objects = new Map<string, ProvisioningToken>();
   writes = 0;
-  /** Held writes go on when a test lets them. */
+  /** Held writes continue when a test releases them. */
   gate: Promise<void> = Promise.resolve();
-  /** What the watch brought last; the objects themselves when absent. */
+  /** The last state from the watch; the objects themselves when absent. */
   watched: Map<string, ProvisioningToken> | undefined;
 
   add(id: string, spec: Partial<ProvisioningToken["spec"]>): void {
@@ -56,9 +64,9 @@ class FakeTokens implements TokenStore {
 const id = "a".repeat(10);
 const authorization = `Bearer ${id}.${"s".repeat(32)}`;
 const over = (tokens: TokenStore) =>
-  new Credentials({ mode: "required", tokens, places: undefined, clock: systemClock, log: silentLogger });
+  new AccessControl({ mode: "required", tokens, places: undefined, clock: systemClock, log: silentLogger });
 
-async function useOf(credentials: Credentials, requester = "192.0.2.1"): Promise<TokenUse> {
+async function useOf(credentials: AccessControl, requester = "192.0.2.1"): Promise<TokenUse> {
   const admission = await credentials.admit("worker", { authorization, client: undefined, requester });
   if (admission.verdict !== "admitted" || admission.by !== "token") throw new Error(JSON.stringify(admission));
   return admission.use;
@@ -68,7 +76,7 @@ const reasons = (outcomes: readonly ("booked" | AccessRefusal)[]) =>
   outcomes.map((outcome) => (outcome === "booked" ? outcome : outcome.reason));
 
 describe("uses of a token", () => {
-  test("that come while one is being stored are stored together [server-credentials-1]", async () => {
+  test("that arrive during a write are stored together [server-credentials-1]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 100 });
     const credentials = over(tokens);
@@ -87,7 +95,7 @@ describe("uses of a token", () => {
     );
   });
 
-  test("are refused where there are too many of them, one by one [server-credentials-2]", async () => {
+  test("beyond the limit are refused one by one [server-credentials-2]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 2 });
     const credentials = over(tokens);
@@ -101,14 +109,14 @@ describe("uses of a token", () => {
     expect(tokens.objects.get(id)?.status?.uses).toBe(2);
   });
 
-  test("of two servers with old news never exceed what there is [server-credentials-3]", async () => {
+  test("of two servers with outdated caches never exceed the limit [server-credentials-3]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 5 });
     tokens.watched = new Map(tokens.objects);
     const servers = [over(tokens), over(tokens), over(tokens)];
     const outcomes = await Promise.all(
       Array.from({ length: 30 }, async (_, index) => {
-        const credentials = servers[index % servers.length] as Credentials;
+        const credentials = servers[index % servers.length] as AccessControl;
         const admission = await credentials.admit("worker", {
           authorization,
           client: undefined,
@@ -123,7 +131,7 @@ describe("uses of a token", () => {
     expect(tokens.objects.get(id)?.status?.uses).toBe(5);
   });
 
-  test("that were given back can be had again, also by a server that has not heard of it [server-credentials-4]", async () => {
+  test("that were taken back are available again, even on a server with an outdated cache [server-credentials-4]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 1 });
     const [one, two] = [over(tokens), over(tokens)];
@@ -137,7 +145,7 @@ describe("uses of a token", () => {
     expect(tokens.objects.get(id)?.status?.uses).toBe(1);
   });
 
-  test("are not given back for ever: connections that always break are no accident [server-credentials-5]", async () => {
+  test("are not taken back without limit: a client that always disconnects loses its uses [server-credentials-5]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { maxUses: 1 });
     const credentials = over(tokens);
@@ -153,24 +161,46 @@ describe("uses of a token", () => {
     expect(answered).toBe(11);
   });
 
-  test("a place whose answer was never begun is for the same pool and machine only [server-credentials-8]", async () => {
+  test("a place whose answer never started serves only the same pool and machine [server-credentials-8]", async () => {
     const made: string[] = [];
     const places = {
       add: ({ pool }: { readonly pool: string }) => Promise.resolve(`${pool}-${made.push(pool)}`),
     };
-    const credentials = new Credentials({
+    const credentials = new AccessControl({
       mode: "insecure",
       tokens: undefined,
       places,
       clock: systemClock,
       log: silentLogger,
     });
-    expect(await credentials.makePlace("master", "192.0.2.1", undefined)).toBe("master-1");
-    credentials.keepPlace("master-1", "master", "192.0.2.1", undefined);
-    expect(await credentials.makePlace("worker", "192.0.2.1", undefined)).toBe("worker-2");
-    expect(await credentials.makePlace("master", "192.0.2.2", undefined)).toBe("master-3");
-    expect(await credentials.makePlace("master", "192.0.2.1", undefined)).toBe("master-1");
-    expect(await credentials.makePlace("master", "192.0.2.1", undefined)).toBe("master-4");
+    expect(await credentials.makePlace("master", "192.0.2.1", insecurely("192.0.2.1"))).toBe("master-1");
+    credentials.keepPlace("master-1", "master", "192.0.2.1");
+    expect(await credentials.makePlace("worker", "192.0.2.1", insecurely("192.0.2.1"))).toBe("worker-2");
+    expect(await credentials.makePlace("master", "192.0.2.2", insecurely("192.0.2.2"))).toBe("master-3");
+    expect(await credentials.makePlace("master", "192.0.2.1", insecurely("192.0.2.1"))).toBe("master-1");
+    expect(await credentials.makePlace("master", "192.0.2.1", insecurely("192.0.2.1"))).toBe("master-4");
+  });
+
+  test("that are given back are counted, and those beyond the limit of a token apart [server-credentials-9]", async () => {
+    const tokens = new FakeTokens();
+    tokens.add(id, { maxUses: 100 });
+    const outcomes: GivenBack[] = [];
+    const credentials = new AccessControl({
+      mode: "required",
+      tokens,
+      places: undefined,
+      clock: systemClock,
+      log: silentLogger,
+      onGivenBack: (outcome) => outcomes.push(outcome),
+    });
+    for (let uses = 0; uses < 12; uses += 1) {
+      const use = await useOf(credentials);
+      expect(await credentials.book(use)).toBe("booked");
+      credentials.giveBack(use);
+      await credentials.flush(AbortSignal.timeout(5000));
+    }
+    expect(outcomes).toEqual([...Array<GivenBack>(10).fill("Returned"), "Refused", "Refused"]);
+    expect(tokens.objects.get(id)?.status?.uses).toBe(2);
   });
 
   test("of a token that was revoked meanwhile are refused [server-credentials-6]", async () => {
@@ -183,11 +213,11 @@ describe("uses of a token", () => {
     expect(await credentials.book(use)).toMatchObject({ status: 401, reason: "Unauthorized" });
   });
 
-  test("are looked at when they are stored, not only when they are asked for [server-credentials-7]", async () => {
+  test("are checked again when they are stored [server-credentials-7]", async () => {
     const tokens = new FakeTokens();
     tokens.add(id, { expiresAt: new Date(Date.parse("2026-01-01T00:00:00Z")).toISOString() });
     let now = Date.parse("2025-12-31T23:59:59Z");
-    const credentials = new Credentials({
+    const credentials = new AccessControl({
       mode: "required",
       tokens,
       places: undefined,
@@ -199,4 +229,97 @@ describe("uses of a token", () => {
     expect(await credentials.book(use)).toMatchObject({ status: 401, reason: "TokenExpired" });
     expect(tokens.objects.get(id)?.status?.uses ?? 0).toBe(0);
   });
+});
+
+test("one credential makes no more places than machines join at once, and another one still does [server-credentials-places-1]", async () => {
+  const made: string[] = [];
+  const places = { add: () => Promise.resolve(`place-${made.push("")}`) };
+  const credentials = new AccessControl({
+    mode: "required",
+    tokens: undefined,
+    places,
+    clock: { ...systemClock, now: () => 0 },
+    log: silentLogger,
+  });
+  const byToken = (token: string): Admitted => ({
+    verdict: "admitted",
+    by: "token",
+    use: { id: token, presented: "", pool: "worker", requester: "192.0.2.1" },
+    machine: {},
+  });
+  for (let index = 0; index < 6000; index += 1) await credentials.makePlace("worker", "192.0.2.1", byToken("a"));
+  expect(made).toHaveLength(5000);
+  expect(await credentials.makePlace("worker", "192.0.2.1", byToken("a"))).toMatchObject({ reason: "TooManyPlaces" });
+  expect(await credentials.makePlace("worker", "192.0.2.1", byToken("b"))).toBe("place-5001");
+  for (let index = 0; index < 6000; index += 1)
+    await credentials.makePlace("worker", "2001:db8::1", insecurely("2001:db8::1"));
+  expect(made).toHaveLength(10_001);
+});
+
+test.for([
+  { title: "that the watch does not show yet", change: (tokens: FakeTokens) => (tokens.watched = new Map()) },
+  { title: "that is revoked meanwhile", change: (tokens: FakeTokens) => tokens.objects.clear(), late: true },
+])("a token $title makes a place for its machine alone [server-credentials-places-4]", async ({ change, late }) => {
+  const made: unknown[] = [];
+  const tokens = new FakeTokens();
+  tokens.add(id, { maxUses: 1, node: "w1", addresses: ["10.0.0.1"] });
+  const credentials = new AccessControl({
+    mode: "required",
+    tokens,
+    places: { add: (place) => Promise.resolve(`place-${made.push(place)}`) },
+    clock: systemClock,
+    log: silentLogger,
+  });
+  if (late !== true) change(tokens);
+  const requester = "192.0.2.1";
+  const admission = await credentials.admit("worker", { authorization, client: undefined, requester });
+  if (admission.verdict === "refused" || admission.by !== "token") throw new Error(JSON.stringify(admission));
+  expect(await credentials.book(admission.use)).toBe("booked");
+  if (late === true) change(tokens);
+  await credentials.makePlace("worker", requester, admission);
+  expect(made).toEqual([expect.objectContaining({ node: "w1", addresses: [requester, "10.0.0.1"], token: id })]);
+});
+
+test("a certificate makes no more places from many addresses than from one [server-credentials-places-2]", async () => {
+  const made: string[] = [];
+  const credentials = new AccessControl({
+    mode: "required",
+    tokens: undefined,
+    places: { add: () => Promise.resolve(`place-${made.push("")}`) },
+    clock: { ...systemClock, now: () => 0 },
+    log: silentLogger,
+  });
+  const ask = async (commonName: string, requester: string) => {
+    const client = { commonName, organizations: [`${poolOrganizationPrefix}worker`] };
+    const admission = await credentials.admit("worker", { authorization: undefined, client, requester });
+    if (admission.verdict === "refused") throw new Error(admission.reason);
+    return credentials.makePlace("worker", requester, admission);
+  };
+  for (let index = 0; index < 6000; index += 1)
+    await ask("machines", `192.0.${Math.floor(index / 250)}.${index % 250}`);
+  expect(made).toHaveLength(5000);
+  expect(await ask("machines", "198.51.100.1")).toMatchObject({ status: 503, reason: "TooManyPlaces" });
+  expect(await ask("others", "198.51.100.1")).toBe("place-5001");
+});
+
+test("without credentials, many addresses together make places of four credentials at most [server-credentials-places-3]", async () => {
+  const made: string[] = [];
+  const credentials = new AccessControl({
+    mode: "insecure",
+    tokens: undefined,
+    places: { add: () => Promise.resolve(`place-${made.push("")}`) },
+    clock: { ...systemClock, now: () => 0 },
+    log: silentLogger,
+  });
+  // One address that asks in vain takes no place from the others.
+  for (let index = 0; index < 25_000; index += 1)
+    await credentials.makePlace("worker", "192.0.2.1", insecurely("192.0.2.1"));
+  expect(made).toHaveLength(5000);
+  for (let index = 0; index < 25_000; index += 1)
+    await credentials.makePlace(
+      "worker",
+      `2001:db8:${index.toString(16)}::1`,
+      insecurely(`2001:db8:${index.toString(16)}::1`),
+    );
+  expect(made).toHaveLength(20_000);
 });

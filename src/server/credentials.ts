@@ -1,7 +1,8 @@
 import { poolOrganizationPrefix } from "../api/names.ts";
-import { type ProvisioningToken, maxLastUsedBy } from "../api/kinds/provisioning-token.ts";
+import { type ProvisioningToken, maxLastUsedBy, maxWithdrawnPlaces } from "../api/kinds/provisioning-token.ts";
 import { timestampOf } from "../api/schema/object.ts";
 import { maxMachineAddresses } from "../api/kinds/node-binding.ts";
+import { sourceGroup } from "../core/join/source-group.ts";
 import { placeLifeMs } from "../core/join/judge-csr.ts";
 import { type TokenRefusal, bearerOf, judgeToken, parseToken } from "../core/join/provisioning-token.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -29,12 +30,23 @@ export interface AccessRefusal {
   readonly message: string;
 }
 
-export type Admission =
-  | { readonly verdict: "admitted"; readonly by: "token"; readonly use: TokenUse }
-  | { readonly verdict: "admitted"; readonly by: "certificate" | "insecure" }
-  | AccessRefusal;
+export type Admitted =
+  /** `machine`: what the token says of the only machine that may join with it. */
+  | {
+      readonly verdict: "admitted";
+      readonly by: "token";
+      readonly use: TokenUse;
+      readonly machine: Pick<ProvisioningToken["spec"], "node" | "addresses">;
+    }
+  /** `credential`: what all requests of the same caller share. */
+  | { readonly verdict: "admitted"; readonly by: "certificate" | "insecure"; readonly credential: string };
+export type AccessVerdict = Admitted | AccessRefusal;
 
-export interface CredentialsOptions {
+/** What became of a use whose answer was never begun. */
+export const givenBack = ["Returned", "Refused"] as const;
+export type GivenBack = (typeof givenBack)[number];
+
+export interface AccessControlOptions {
   readonly mode: AccessMode;
   /** Absent: tokens open nothing here. */
   readonly tokens: TokenStore | undefined;
@@ -42,12 +54,20 @@ export interface CredentialsOptions {
   readonly places: PlaceStore | undefined;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly onGivenBack?: (outcome: GivenBack) => void;
 }
 
 /** Conflicts of one write with other servers in a row. */
 const mostConflicts = 20;
 /** Uses of one token that are given back by one server: a connection that breaks again and again is no accident. */
 const mostGivenBack = 10;
+/**
+ * Places that one credential makes with one server while they last: more machines than join at once, and fewer objects
+ * than harm the API server. Uses of a token need not be limited, and those of a certificate are not.
+ */
+const mostPlaces = 5000;
+/** Places of all callers without credentials together: anybody may have many addresses. */
+const mostInsecurePlaces = 4 * mostPlaces;
 /** Tokens that are remembered as they were written last. */
 const mostFresh = 1000;
 
@@ -79,24 +99,32 @@ interface Waiting {
   readonly resolve: (outcome: "booked" | AccessRefusal) => void;
 }
 
-/** What waits to be written to one token: uses, and uses that are given back. */
+/** A use that is taken back, with the place that was made for its answer. */
+interface Returned {
+  readonly place: string | undefined;
+}
+
+/** Pending writes of one token: uses, and uses taken back. */
 interface WriteBatch {
   readonly waiting: Waiting[];
-  returned: number;
+  /** The oldest first; those that are being written stay until they are. */
+  returned: readonly Returned[];
   isOpen: boolean;
 }
 
-/** Who may be given what. A use of a token is stored before the first byte that it opens leaves the house. */
-export class Credentials {
-  readonly #options: CredentialsOptions;
-  readonly #desks = new Map<string, WriteBatch>();
+/** Decides who gets which configuration. A use of a token is stored before the first byte of the answer is sent. */
+export class AccessControl {
+  readonly #options: AccessControlOptions;
+  readonly #writeBatches = new Map<string, WriteBatch>();
   /** Tokens as this server wrote them last: watches bring that later. */
   readonly #fresh = new Map<string, ProvisioningToken>();
   readonly #givenBack = new Map<string, number>();
-  /** Pool, token and requester → the place that was made for an answer that was never begun. */
+  /** Credential → the places that it made since `from`. */
+  readonly #places = new Map<string, { readonly from: number; count: number }>();
+  /** Pool and requester without a token → the place that was made for an answer that was never begun. */
   readonly #unused = new Map<string, { readonly name: string; readonly until: number }>();
 
-  constructor(options: CredentialsOptions) {
+  constructor(options: AccessControlOptions) {
     this.#options = options;
   }
 
@@ -104,7 +132,7 @@ export class Credentials {
     return this.#options.mode;
   }
 
-  /** Whether who asks may have the configuration of a pool. Nothing is booked yet. */
+  /** Whether the caller may have the configuration of a pool. Records nothing yet. */
   async admit(
     pool: string,
     {
@@ -116,10 +144,11 @@ export class Credentials {
       readonly client: ClientIdentity | undefined;
       readonly requester: string;
     },
-  ): Promise<Admission> {
-    if (this.#options.mode === "insecure") return { verdict: "admitted", by: "insecure" };
+  ): Promise<AccessVerdict> {
+    if (this.#options.mode === "insecure") return insecurely(requester);
     const own = (client?.organizations ?? []).filter((organization) => organization.startsWith(poolOrganizationPrefix));
-    if (own.includes(`${poolOrganizationPrefix}${pool}`)) return { verdict: "admitted", by: "certificate" };
+    if (own.includes(`${poolOrganizationPrefix}${pool}`))
+      return { verdict: "admitted", by: "certificate", credential: `certificate ${client?.commonName ?? ""}` };
     const presented = bearerOf(authorization) ?? "";
     const id = parseToken(presented)?.id;
     const { tokens } = this.#options;
@@ -132,7 +161,7 @@ export class Credentials {
     try {
       known = this.#known(id) ?? (await tokens.lookUp(id));
       const first = this.#judge(use, known, this.#usesOf(id, known));
-      if (first === "allowed") return { verdict: "admitted", by: "token", use };
+      if (first === "allowed") return { verdict: "admitted", by: "token", use, machine: machineOf(known) };
       if (first.reason !== wordOf.UsedUp) return first;
       // A use may have been given back on another server: do not refuse on stale data.
       known = await tokens.reread(id);
@@ -141,7 +170,7 @@ export class Credentials {
       return busy;
     }
     const last = this.#judge(use, known, this.#usesOf(id, known));
-    return last === "allowed" ? { verdict: "admitted", by: "token", use } : last;
+    return last === "allowed" ? { verdict: "admitted", by: "token", use, machine: machineOf(known) } : last;
   }
 
   /** Stores a use. Simultaneous uses are stored together; each use over the limit is refused. */
@@ -154,28 +183,33 @@ export class Credentials {
   }
 
   /**
-   * Makes room in the pool for one new node, before its machine is given the first byte.
+   * Makes room in the pool for one new node, before its machine gets the first byte.
    *
    * @returns the name of the place, `undefined` where there are none, or why nothing may be served.
    */
-  async makePlace(
-    pool: string,
-    requester: string,
-    use: TokenUse | undefined,
-  ): Promise<string | undefined | AccessRefusal> {
+  async makePlace(pool: string, requester: string, admitted: Admitted): Promise<string | undefined | AccessRefusal> {
     const { places, clock, log } = this.#options;
+    const use = useOf(admitted);
     if (places === undefined) return undefined;
-    const unused = this.#takeUnused(pool, requester, use);
+    const unused = use === undefined ? this.#takeUnused(pool, requester) : undefined;
     if (unused !== undefined) return unused;
-    const token = use === undefined ? undefined : this.#known(use.id)?.spec;
-    const addresses = [...new Set([requester, ...(token?.addresses ?? [])])].slice(0, maxMachineAddresses);
+    if (!this.#mayMakePlace(admitted))
+      return {
+        verdict: "refused",
+        status: 503,
+        reason: "TooManyPlaces",
+        message: `this credential was given its ${mostPlaces} configurations within ${placeLifeMs / 60_000} minutes`,
+      };
+    // As it was admitted: the watch may not show the token yet, or not any more, and its place is for its machine alone.
+    const { node, addresses: named = [] } = admitted.by === "token" ? admitted.machine : {};
+    const addresses = [...new Set([requester, ...named])].slice(0, maxMachineAddresses);
     try {
       return await places.add({
         pool,
         addresses,
         expiresAt: timestampOf(clock.now() + placeLifeMs),
         ...(use === undefined ? {} : { token: use.id }),
-        ...(token?.node === undefined ? {} : { node: token.node }),
+        ...(node === undefined ? {} : { node }),
       });
     } catch (error) {
       log.warn({ error, pool }, "a place for a machine that joins cannot be stored");
@@ -188,41 +222,68 @@ export class Credentials {
     }
   }
 
-  /** Keeps a place whose machine was given nothing, for the next request of the same machine. */
-  keepPlace(name: string, pool: string, requester: string, use: TokenUse | undefined): void {
-    const key = placeKey(pool, requester, use);
+  #mayMakePlace(admitted: Admitted): boolean {
+    if (admitted.by === "token") return this.#countPlace(`token ${admitted.use.id}`, mostPlaces);
+    // What one address asks in vain is not taken from the others.
+    if (!this.#countPlace(admitted.credential, mostPlaces)) return false;
+    return admitted.by === "certificate" || this.#countPlace(admitted.by, mostInsecurePlaces);
+  }
+
+  #countPlace(credential: string, most: number): boolean {
+    const now = this.#options.clock.now();
+    const known = this.#places.get(credential);
+    const made = known !== undefined && now - known.from < placeLifeMs ? known : { from: now, count: 0 };
+    const isWithin = made.count < most;
+    if (isWithin) made.count += 1;
+    // One that is refused is remembered, too: others must not push it out.
+    this.#places.delete(credential);
+    this.#places.set(credential, made);
+    forgetOldest(this.#places, mostFresh);
+    return isWithin;
+  }
+
+  /** Keeps a place whose machine was given nothing, for the next request of the same machine without a token. */
+  keepPlace(name: string, pool: string, requester: string): void {
+    const key = placeKey(pool, requester);
     this.#unused.delete(key);
     this.#unused.set(key, { name, until: this.#options.clock.now() + placeLifeMs / 2 });
     forgetOldest(this.#unused, mostFresh);
   }
 
-  #takeUnused(pool: string, requester: string, use: TokenUse | undefined): string | undefined {
-    const key = placeKey(pool, requester, use);
+  #takeUnused(pool: string, requester: string): string | undefined {
+    const key = placeKey(pool, requester);
     const unused = this.#unused.get(key);
     this.#unused.delete(key);
     return unused !== undefined && unused.until > this.#options.clock.now() ? unused.name : undefined;
   }
 
-  /** Takes a use back whose answer was never begun. */
-  giveBack({ id }: TokenUse): void {
+  /**
+   * Takes a use back whose answer was never begun. What the use made goes with it: a client that breaks off again and again,
+   * each time from another address, would otherwise have as many places as it likes.
+   *
+   * @param place that was made for the answer; `undefined`: none was.
+   */
+  giveBack({ id }: TokenUse, place?: string): void {
     const before = this.#givenBack.get(id) ?? 0;
+    this.#options.onGivenBack?.(before >= mostGivenBack ? "Refused" : "Returned");
     if (before >= mostGivenBack) return;
     this.#givenBack.delete(id);
     this.#givenBack.set(id, before + 1);
     forgetOldest(this.#givenBack, mostFresh);
     const batch = this.#batch(id);
-    batch.returned += 1;
+    batch.returned = [...batch.returned, { place }];
     this.#open(id, batch);
   }
 
-  /** Resolves when nothing waits to be stored. */
+  /** Resolves when no writes are pending. */
   async flush(signal: AbortSignal): Promise<void> {
-    while (this.#desks.size > 0 && !signal.aborted) await this.#options.clock.sleep(20, signal).catch(() => undefined);
+    while (this.#writeBatches.size > 0 && !signal.aborted)
+      await this.#options.clock.sleep(20, signal).catch(() => undefined);
   }
 
   #batch(id: string): WriteBatch {
-    const batch = this.#desks.get(id) ?? { waiting: [], returned: 0, isOpen: false };
-    this.#desks.set(id, batch);
+    const batch = this.#writeBatches.get(id) ?? { waiting: [], returned: [], isOpen: false };
+    this.#writeBatches.set(id, batch);
     return batch;
   }
 
@@ -230,33 +291,33 @@ export class Credentials {
     if (batch.isOpen) return;
     batch.isOpen = true;
     void this.#serve(id, batch).finally(() => {
-      this.#desks.delete(id);
+      this.#writeBatches.delete(id);
     });
   }
 
   async #serve(id: string, batch: WriteBatch): Promise<void> {
-    while (batch.waiting.length > 0 || batch.returned > 0) {
+    while (batch.waiting.length > 0 || batch.returned.length > 0) {
       const batchOf = batch.waiting.splice(0);
       const { returned } = batch;
       try {
         await this.#write(id, batchOf, returned);
       } catch (error) {
         this.#options.log.warn(
-          { error, token: id, uses: batchOf.length, givenBack: returned },
+          { error, token: id, uses: batchOf.length, givenBack: returned.length },
           "uses of a provisioning token are not stored",
         );
         for (const { resolve } of batchOf) resolve(busy);
       }
-      batch.returned -= returned;
+      batch.returned = batch.returned.slice(returned.length);
     }
   }
 
-  async #write(id: string, batchOf: readonly Waiting[], returned: number): Promise<void> {
+  async #write(id: string, batchOf: readonly Waiting[], returned: readonly Returned[]): Promise<void> {
     const { tokens, clock, log } = this.#options;
     let token = this.#known(id) ?? (await tokens?.lookUp(id));
     for (let conflicts = 0; conflicts <= mostConflicts; conflicts += 1) {
       const before = token?.status;
-      let uses = Math.max(0, (before?.uses ?? 0) - returned);
+      let uses = Math.max(0, (before?.uses ?? 0) - returned.length);
       const taken: Waiting[] = [];
       const refused: (readonly [Waiting, AccessRefusal])[] = [];
       for (const one of batchOf) {
@@ -266,7 +327,7 @@ export class Credentials {
           uses += 1;
         } else refused.push([one, verdict]);
       }
-      const isUnchanged = taken.length === 0 && (returned === 0 || token === undefined);
+      const isUnchanged = taken.length === 0 && (returned.length === 0 || token === undefined);
       if (isUnchanged && conflicts > 0) return answerWaiting(refused);
       if (isUnchanged) {
         // The cache may be stale: refuse only by a fresh answer of the API server.
@@ -275,9 +336,13 @@ export class Credentials {
       }
       if (token === undefined || tokens === undefined) return answerWaiting(refused);
       const requesters = [...taken.map(({ use }) => use.requester).reverse(), ...(before?.lastUsedBy ?? [])];
+      const withdrawn = returned.flatMap(({ place }) => place ?? []);
       const status = {
         ...before,
         uses,
+        ...(withdrawn.length === 0
+          ? {}
+          : { withdrawnPlaces: [...(before?.withdrawnPlaces ?? []), ...withdrawn].slice(-maxWithdrawnPlaces) }),
         ...(taken.length === 0
           ? {}
           : { lastUsedAt: timestampOf(clock.now()), lastUsedBy: [...new Set(requesters)].slice(0, maxLastUsedBy) }),
@@ -295,14 +360,15 @@ export class Credentials {
       this.#fresh.delete(id);
       this.#fresh.set(id, stored);
       forgetOldest(this.#fresh, mostFresh);
-      if (returned > 0) log.info({ token: id, givenBack: returned }, "a use was given back: its answer did not arrive");
+      if (returned.length > 0)
+        log.info({ token: id, givenBack: returned.length }, "a use was given back: its answer did not arrive");
       for (const { resolve } of taken) resolve("booked");
       return answerWaiting(refused);
     }
     for (const { resolve } of batchOf) resolve(busy);
   }
 
-  /** The newest that is known here; what the watch no longer has was revoked. */
+  /** The newest known version; a token that the watch no longer has was revoked. */
   #known(id: string): ProvisioningToken | undefined {
     const [fresh, watched] = [this.#fresh.get(id), this.#options.tokens?.token(id)];
     if (fresh === undefined || watched === undefined || watched.metadata.uid !== fresh.metadata.uid) return watched;
@@ -310,7 +376,7 @@ export class Credentials {
   }
 
   #usesOf(id: string, token: ProvisioningToken | undefined): number {
-    return Math.max(0, (token?.status?.uses ?? 0) - (this.#desks.get(id)?.returned ?? 0));
+    return Math.max(0, (token?.status?.uses ?? 0) - (this.#writeBatches.get(id)?.returned.length ?? 0));
   }
 
   #judge({ presented, pool }: TokenUse, token: ProvisioningToken | undefined, uses: number): "allowed" | AccessRefusal {
@@ -336,8 +402,22 @@ const answerWaiting = (refused: readonly (readonly [Waiting, AccessRefusal])[]):
   for (const [{ resolve }, refusal] of refused) resolve(refusal);
 };
 
-const placeKey = (pool: string, requester: string, use: TokenUse | undefined) =>
-  `${pool} ${use?.id ?? ""} ${requester}`;
+/** Who is admitted without a credential counts by address. */
+export const insecurely = (requester: string): Admitted => ({
+  verdict: "admitted",
+  by: "insecure",
+  credential: `insecure ${sourceGroup(requester)}`,
+});
+
+const machineOf = (token: ProvisioningToken | undefined): Pick<ProvisioningToken["spec"], "node" | "addresses"> => ({
+  ...(token?.spec.node === undefined ? {} : { node: token.spec.node }),
+  ...(token?.spec.addresses === undefined ? {} : { addresses: token.spec.addresses }),
+});
+
+/** The use of a token that an answer takes. */
+export const useOf = (admitted: Admitted): TokenUse | undefined => (admitted.by === "token" ? admitted.use : undefined);
+
+const placeKey = (pool: string, requester: string) => `${pool} ${requester}`;
 
 function forgetOldest(map: Map<string, unknown>, most: number): void {
   const oldest = map.keys().next();

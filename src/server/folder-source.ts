@@ -1,14 +1,14 @@
-import { parseDocument } from "yaml";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { objects } from "../api/names.ts";
 import type { KubeObject, Resource } from "../api/schema/object.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
+import { kubernetesYaml } from "../core/text/kubernetes-yaml.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { FileStat, Files } from "../ports/files.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { ConfigSource, PoolLook, TokenStore } from "./config-source.ts";
+import type { ConfigSource, PoolLookup, TokenStore } from "./config-source.ts";
 
 export interface FolderSourceOptions {
   readonly files: Pick<Files, "readText" | "stat" | "list" | "readLink">;
@@ -115,7 +115,7 @@ export class FolderSource implements ConfigSource, TokenStore {
     return bootstrapPools.filter((pool) => this.#read.get(poolIn(this.#options.folder, pool))?.text !== undefined);
   }
 
-  pool(name: string): PoolLook {
+  pool(name: string): PoolLookup {
     const { folder, kubeconfig, certificates } = this.#options;
     if (!this.#isRead) return notReady("NotReadYet", "the folder has not been read yet");
     if (!this.pools().includes(name)) return { verdict: "absent" };
@@ -210,8 +210,7 @@ export class FolderSource implements ConfigSource, TokenStore {
     if (text === undefined) return undefined;
     const known = this.#parsed.get(path) as Parsed<T> | undefined;
     if (known?.text === text) return known.object;
-    // As kubectl reads it: 0644 is octal.
-    const document = parseDocument(text, { version: "1.1" });
+    const document = kubernetesYaml(text);
     const value: unknown = document.errors.length > 0 ? undefined : document.toJS({ maxAliasCount: 100 });
     const object = isOf(kind, value) ? value : undefined;
     if (object === undefined) this.#options.log.warn({ path }, "a manifest cannot be read");
@@ -239,4 +238,4 @@ const settingsIn = (folder: string) => `${folder}/controller-config/${objects.co
 const isName = (name: string) => /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/.test(name);
 const stampOf = (stat: FileStat | undefined, link: string | undefined) =>
   stat === undefined ? "absent" : `${stat.kind} ${stat.sizeBytes} ${stat.modifiedMs} ${link ?? ""}`;
-const notReady = (reason: string, message: string): PoolLook => ({ verdict: "notReady", reason, message });
+const notReady = (reason: string, message: string): PoolLookup => ({ verdict: "notReady", reason, message });

@@ -1,10 +1,12 @@
 import { connect } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { heldClock } from "../../test/support/held-clock.ts";
-import { ServerHarness, problemOf, pullSecret, shownBy } from "../../test/support/server-harness.ts";
+import { ServerHarness, problemOf, pullSecret, send, shownBy } from "../../test/support/server-harness.ts";
+import type { Listen } from "../ports/listener.ts";
+import { httpsListen } from "../ports/node/index.ts";
 
-describe("paths lead where they say, or nowhere", () => {
-  test("with a token that opens everything there is to open [server-hardening-5]", async () => {
+describe("paths that try to escape", () => {
+  test("with a valid token reach nothing else [server-hardening-5]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     const token = await harness.token("paths", "a", { expiresAt: "2099-01-01T00:00:00Z" });
@@ -50,13 +52,13 @@ describe("paths lead where they say, or nowhere", () => {
     }
     expect(statuses).toMatchInlineSnapshot(`
       {
-        "*": 404,
+        "*": 400,
         "/": 404,
         "//config/worker": 404,
         "/CONFIG/worker": 404,
         "/config": 404,
         "/config/": 404,
-        "/config/%": 404,
+        "/config/%": 400,
         "/config/%00": 404,
         "/config/%2e%2e": 404,
         "/config/%2e%2e/worker": 404,
@@ -81,12 +83,12 @@ describe("paths lead where they say, or nowhere", () => {
         "/healthz?x": 200,
         "/metrics": 404,
         "/readyz": 200,
-        "http://other.example.com/config/worker": 404,
+        "http://other.example.com/config/worker": 400,
       }
     `);
   });
 
-  test("asked for from outside, every path says the same whether there is such a pool or not [server-hardening-6]", async () => {
+  test("without a credential every path gets the same answer, whether the pool exists or not [server-hardening-6]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     const [one, other] = [await server.get({ path: "/config/worker" }), await server.get({ path: "/config/nothing" })];
@@ -96,7 +98,7 @@ describe("paths lead where they say, or nowhere", () => {
 });
 
 describe("floods", () => {
-  test("of one source are turned away, with the time to wait; a machine with a credential is told to come again [server-hardening-2]", async () => {
+  test("from one source are refused with a time to wait; a machine with a credential is asked to retry [server-hardening-2]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start({ limits: { burst: 3, perSecond: 0.1 } });
     const token = await harness.token("flood", "a", { expiresAt: "2099-01-01T00:00:00Z" });
@@ -109,7 +111,7 @@ describe("floods", () => {
     expect((await server.get({ path: "/healthz" })).status).toBe(200);
   });
 
-  test("of answers under way are turned away until there is room [server-hardening-3]", async () => {
+  test("of concurrent answers are refused until there is room [server-hardening-3]", async () => {
     const harness = await ServerHarness.make();
     await harness.point("worker", await harness.render("worker", { "/etc/large": "x".repeat(1_000_000) }));
     const clock = heldClock();
@@ -118,7 +120,7 @@ describe("floods", () => {
     expect([got.status, problemOf(got).reason, got.headers["retry-after"]]).toEqual([503, "TooManyAnswers", "1"]);
   });
 
-  test("of refusals are a few lines in the journal, with how many they were [server-hardening-4]", async () => {
+  test("of refusals become a few journal lines with counts [server-hardening-4]", async () => {
     const harness = await ServerHarness.make();
     const clock = heldClock();
     const server = await harness.start({ clock });
@@ -132,7 +134,7 @@ describe("floods", () => {
   });
 });
 
-test("a certificate that is replaced on the disk is shown without a restart, and a connection that is open goes on [server-hardening-1]", async () => {
+test("a replaced certificate is served without a restart, and open connections continue [server-hardening-1]", async () => {
   const harness = await ServerHarness.make();
   const clock = heldClock();
   const server = await harness.start({ access: "insecure", clock });
@@ -165,7 +167,7 @@ test("a certificate that is replaced on the disk is shown without a restart, and
   expect(await answer).toMatch(/^HTTP\/1\.1 200/);
 });
 
-test("a server whose certificate has ended is not ready, and says that it ends before [server-hardening-7]", async () => {
+test("a server with an expired certificate is not ready, and reports the expiry in advance [server-hardening-7]", async () => {
   const harness = await ServerHarness.make();
   const clock = heldClock();
   const server = await harness.start({ clock });
@@ -176,7 +178,7 @@ test("a server whose certificate has ended is not ready, and says that it ends b
   expect(got.status).toBe(503);
 });
 
-test("stopping tells of it, and of what was refused before", async () => {
+test("a stopping server reports the stop and the pending refusals", async () => {
   const harness = await ServerHarness.make();
   const server = await harness.start();
   for (let turn = 0; turn < 3; turn += 1) await server.get();
@@ -188,4 +190,30 @@ test("stopping tells of it, and of what was refused before", async () => {
     ["ServeRefused", 2],
     ["Stopped", undefined],
   ]);
+});
+
+test("its metrics take no body of a client without a token, and few connections of one source [attack-endpoints-1]", async () => {
+  const harness = await ServerHarness.make();
+  const opened = Promise.withResolvers<number>();
+  const listen: Listen = async (...args) => {
+    const listening = await httpsListen(...args);
+    opened.resolve(listening.port);
+    return listening;
+  };
+  await harness.start({ metrics: listen });
+  const port = await opened.promise;
+  const ca = harness.authority.certificate;
+  const statuses = [{}, { body: "x".repeat(100_000) }].map((ask) => send(port, ca, { path: "/metrics", ...ask }));
+  expect((await Promise.all(statuses)).map(({ status }) => status)).toEqual([401, 413]);
+  const connected = await Promise.all(
+    Array.from({ length: 80 }, async () => {
+      const socket = connect({ host: "127.0.0.1", port, ca });
+      onTestFinished(() => void socket.destroy());
+      return new Promise<boolean>((resolve) => {
+        socket.once("secureConnect", () => resolve(true));
+        socket.once("error", () => resolve(false)).once("close", () => resolve(false));
+      });
+    }),
+  );
+  expect(connected.filter((isOpen) => isOpen).length).toBeLessThanOrEqual(64);
 });

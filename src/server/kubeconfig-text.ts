@@ -5,7 +5,7 @@ import { encodeBase64 } from "../ignition/data-url.ts";
  * The kubeconfig that a kubelet joins with. Names are the reference's: openshift/machine-config-operator
  * pkg/server/cluster_server.go (main).
  */
-export function kubeconfigText({
+export function joiningKubeconfig({
   server,
   ca,
   token,

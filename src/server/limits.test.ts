@@ -6,12 +6,12 @@ function limits(more: Partial<ConstructorParameters<typeof Limits>[1]> = {}) {
   let now = 0;
   const made = new Limits(
     { ...systemClock, monotonic: () => now },
-    { burst: 3, perSecond: 2, sources: 100, answers: 2, ...more },
+    { burst: 3, perSecond: 2, sources: 100, answers: 2, answersOfOneSource: 2, ...more },
   );
   return { made, pass: (milliseconds: number) => void (now += milliseconds) };
 }
 
-test("a source has its burst, then so many a second; others do not wait for it [server-limits-1]", () => {
+test("a source has a burst, then a rate; other sources do not wait for it [server-limits-1]", () => {
   const { made, pass } = limits();
   expect([1, 2, 3, 4].map(() => made.take("192.0.2.1"))).toEqual([0, 0, 0, 1]);
   expect(made.take("192.0.2.2")).toBe(0);
@@ -33,20 +33,30 @@ test.for([
   expect(made.take(other) > 0).toBe(same);
 });
 
-test("sources that are remembered have a bound, and who asks now is among them [server-limits-3]", () => {
+test("the number of remembered sources is bounded, and includes the current one [server-limits-3]", () => {
   const { made } = limits({ sources: 10, burst: 1 });
   for (let index = 0; index < 1000; index += 1) made.take(`192.0.2.${index}`);
   expect(made.sources).toBe(10);
   expect(made.take("192.0.2.999")).toBeGreaterThan(0);
 });
 
-test("answers under way have a bound, and one that ended twice counts once [server-limits-4]", () => {
+test("concurrent answers are bounded, and one that ends twice counts once [server-limits-4]", () => {
   const { made } = limits();
-  const [one, two] = [made.begin(), made.begin()];
-  expect([made.begin(), made.underWay]).toEqual([undefined, 2]);
+  const [one, two] = [made.begin("192.0.2.1"), made.begin("192.0.2.1")];
+  expect([made.begin("192.0.2.1"), made.underWay]).toEqual([undefined, 2]);
   one?.();
   one?.();
   expect(made.underWay).toBe(1);
-  expect(made.begin()).toBeDefined();
+  expect(made.begin("192.0.2.1")).toBeDefined();
   two?.();
+});
+
+test("one source does not take the answers of all [server-limits-5]", () => {
+  const { made } = limits({ answers: 3 });
+  const one = made.begin("192.0.2.1");
+  made.begin("192.0.2.1");
+  expect(made.begin("192.0.2.1")).toBeUndefined();
+  expect(made.begin("192.0.2.2")).toBeDefined();
+  one?.();
+  expect(made.begin("192.0.2.1")).toBeDefined();
 });

@@ -46,7 +46,7 @@ async function listening(
   return { listener, authority, refused };
 }
 
-/** Opens a connection and tells what it heard until it was closed. */
+/** Opens a connection and returns what it received until it was closed. */
 function raw(
   { listener, authority }: Listening,
   options: ConnectionOptions = {},
@@ -65,7 +65,7 @@ function raw(
 const statusOf = (heard: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(heard)?.[1]);
 
 describe("TLS", () => {
-  test("1.2 and 1.3 are spoken, nothing older, and HTTP/1.1 alone [server-listener-2]", async () => {
+  test("accepts 1.2 and 1.3, nothing older, and only HTTP/1.1 [server-listener-2]", async () => {
     const it = await listening();
     for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
       const { socket } = await raw(it, { minVersion: version, maxVersion: version, ALPNProtocols: ["h2", "http/1.1"] });
@@ -78,7 +78,7 @@ describe("TLS", () => {
     await expect(raw(it, { ALPNProtocols: ["h2"] })).rejects.toThrow();
   });
 
-  test("Modern speaks 1.3 alone, and a list of ciphers is kept to [server-listener-3]", async () => {
+  test("Modern accepts only 1.3, and a list of ciphers is respected [server-listener-3]", async () => {
     const modern = await listening(hello, {}, ["VersionTLS13", undefined]);
     await expect(raw(modern, { maxVersion: "TLSv1.2" })).rejects.toThrow();
     expect((await raw(modern)).socket.getProtocol()).toBe("TLSv1.3");
@@ -87,7 +87,7 @@ describe("TLS", () => {
     await expect(raw(one, { maxVersion: "TLSv1.2", ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256" })).rejects.toThrow();
   });
 
-  test("a new certificate is shown to new connections, and those that there are go on [server-listener-4]", async () => {
+  test("new connections get a new certificate, and open ones continue [server-listener-4]", async () => {
     const it = await listening();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -102,7 +102,7 @@ describe("TLS", () => {
     expect(shownBy(socket)).not.toBe(before);
   });
 
-  test("a certificate with the key of another is refused, and the one before stays [server-listener-5]", async () => {
+  test("a certificate with a foreign key is refused, and the previous one stays [server-listener-5]", async () => {
     const it = await listening();
     const before = shownBy((await raw(it)).socket);
     const [one, other] = [await it.authority.server("127.0.0.1"), await it.authority.server("127.0.0.1")];
@@ -110,7 +110,7 @@ describe("TLS", () => {
     expect(shownBy((await raw(it)).socket)).toBe(before);
   });
 
-  test("who speaks no TLS is not spoken to [server-listener-1]", async () => {
+  test("a client without TLS gets no answer [server-listener-1]", async () => {
     const it = await listening();
     const error = await new Promise<Error>((resolve) => {
       const call = plainRequest({ host: "127.0.0.1", port: it.listener.port, path: "/config/worker" }, () =>
@@ -124,7 +124,7 @@ describe("TLS", () => {
   });
 });
 
-describe("what reaches the port is bounded", () => {
+describe("the listener limits", () => {
   test("headers, by their bytes and by their number [server-listener-6]", async () => {
     const it = await listening(hello, { headerBytes: 4096, headers: 20 });
     const large = await raw(it);
@@ -146,7 +146,7 @@ describe("what reaches the port is bounded", () => {
     expect(statusOf(await enough.closed)).toBe(200);
   });
 
-  test("bodies are refused, announced or not [server-listener-7]", async () => {
+  test("bodies, announced or not, by refusing them [server-listener-7]", async () => {
     const it = await listening();
     for (const request of [
       "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello",
@@ -172,7 +172,7 @@ describe("what reaches the port is bounded", () => {
     expect(statusOf(await closed)).toBe(400);
   });
 
-  test("who sends headers slowly, or none, is let go [server-listener-9]", async () => {
+  test("slow or missing headers, by closing the connection [server-listener-9]", async () => {
     const it = await listening(hello, { headersMs: 50 });
     const [silent, slow] = [await raw(it), await raw(it)];
     slow.socket.write("GET / HTTP/1.1\r\nhost:");
@@ -183,7 +183,7 @@ describe("what reaches the port is bounded", () => {
     await new Promise<void>((resolve) => bare.once("close", () => resolve()).resume());
   });
 
-  test("who takes an answer too slowly loses it, and it is told that it did not arrive [server-listener-10]", async () => {
+  test("slow readers, which lose their answer; the handler learns that it did not arrive [server-listener-10]", async () => {
     const body = Buffer.alloc(64 * 1024 * 1024, "x");
     let tell: (how: "whole" | "broken" | "unsent") => void = () => undefined;
     const how = new Promise<"whole" | "broken" | "unsent">((resolve) => (tell = resolve));
@@ -199,7 +199,7 @@ describe("what reaches the port is bounded", () => {
     expect((await closed).length).toBeLessThan(body.length);
   });
 
-  test("a large answer arrives whole, and that is told once [server-listener-11]", async () => {
+  test("but a large answer arrives whole, which is reported once [server-listener-11]", async () => {
     const body = Buffer.alloc(5 * 1024 * 1024, "0123456789");
     const told: string[] = [];
     const it = await listening(() =>
@@ -236,7 +236,7 @@ describe("what reaches the port is bounded", () => {
     expect(it.refused).toContain("TooManyConnections");
   });
 
-  test("connections that nothing comes on are closed [server-listener-13]", async () => {
+  test("idle connections, by closing them [server-listener-13]", async () => {
     const it = await listening(hello, { idleMs: 30 });
     const { socket, closed } = await raw(it);
     socket.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -244,7 +244,7 @@ describe("what reaches the port is bounded", () => {
   });
 });
 
-test("closing takes no new connections, and lets an answer under way end [server-listener-14]", async () => {
+test("a closing listener accepts no connections, and lets current answers finish [server-listener-14]", async () => {
   let answer: (given: ConfigAnswer) => void = () => undefined;
   let asked: () => void = () => undefined;
   const isAsked = new Promise<void>((resolve) => (asked = resolve));
@@ -262,7 +262,7 @@ test("closing takes no new connections, and lets an answer under way end [server
   await closing;
 });
 
-test("closing does not wait for ever [server-listener-15]", async () => {
+test("closing does not wait forever [server-listener-15]", async () => {
   const it = await listening(() => new Promise<ConfigAnswer>(() => undefined));
   const { socket, closed } = await raw(it);
   socket.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -271,7 +271,7 @@ test("closing does not wait for ever [server-listener-15]", async () => {
   await expect(raw(it)).rejects.toThrow("ECONNREFUSED");
 });
 
-test("it does not listen beyond loopback unless it is told to", async () => {
+test("the listener uses only loopback addresses unless configured otherwise", async () => {
   const { authority } = await listening();
   const decided = tlsOfFlags(undefined, undefined);
   if (decided.verdict === "refused") throw new Error(decided.reason);

@@ -17,6 +17,7 @@ const served: RequestOutcome = {
   sizeBytes: 10,
   durationMs: 5,
   by: "token",
+  node: "",
 };
 const refused: RequestOutcome = {
   ...served,
@@ -27,7 +28,7 @@ const refused: RequestOutcome = {
   version: "",
 };
 
-function harness() {
+function harness(chapter: "Server" | "Bootstrap" = "Server") {
   const kernel = new Kernel(1);
   const journal = memoryJournal();
   const writer = new RequestReports({
@@ -35,7 +36,7 @@ function harness() {
     report: createReport({ journal, log: silentLogger }),
     log: silentLogger,
     run: "server-1",
-    chapter: "Server",
+    chapter,
     isPool: (pool) => pool === "worker",
   });
   const pass = (minutes: number) => {
@@ -45,9 +46,9 @@ function harness() {
   return { writer, journal, pass };
 }
 
-test("each answer is a line, with who got what; more than anybody can read are a number [server-tell-requests-1]", async () => {
+test("each answer is a line that names client and content; a flood of answers becomes a count [server-tell-requests-1]", async () => {
   const { writer, journal, pass } = harness();
-  for (let index = 0; index < 1000; index += 1) writer.tell({ ...served, requester: `192.0.2.${index}` });
+  for (let index = 0; index < 1000; index += 1) writer.report({ ...served, requester: `192.0.2.${index}` });
   expect(journal.lines.length).toBe(150);
   expect(journal.lines[0]).toMatchObject({
     book: "cluster",
@@ -69,16 +70,16 @@ test("each answer is a line, with who got what; more than anybody can read are a
   expect(journal.lines.slice(150).map(({ path, data }) => [path, data?.["machines"], data?.["requester"]])).toEqual([
     ["Served/worker", 850, undefined],
   ]);
-  writer.tell(served);
+  writer.report(served);
   expect(journal.lines.at(-1)?.data).toMatchObject({ requester: "192.0.2.1" });
 });
 
-test("refusals that go on are told more and more seldom, and none of them is lost [server-tell-requests-2]", async () => {
+test("repeated refusals are reported less and less often, and all are counted [server-tell-requests-2]", async () => {
   const { writer, journal, pass } = harness();
   let sent = 0;
   for (let minute = 0; minute < 24 * 60; minute += 1) {
     for (let turn = 0; turn < 10; turn += 1) {
-      writer.tell(refused);
+      writer.report(refused);
       sent += 1;
     }
     await pass(1);
@@ -88,15 +89,32 @@ test("refusals that go on are told more and more seldom, and none of them is los
   expect(journal.lines.reduce((sum, { data }) => sum + Number(data?.["requests"]), 0)).toBe(sent);
 });
 
-test("what is asked for by strangers is not repeated: their pools are one", () => {
+test("the pool names of unauthenticated requests are not repeated, but count as one [server-tell-requests-4]", () => {
   const { writer, journal } = harness();
-  for (let index = 0; index < 500; index += 1) writer.tell({ ...refused, pool: `guess-${index}` });
+  for (let index = 0; index < 500; index += 1) writer.report({ ...refused, pool: `guess-${index}` });
   expect(journal.lines.map(({ path }) => path)).toEqual(["Served/-"]);
   expect(JSON.stringify(journal.lines)).not.toContain("guess");
+  // A chapter would have "-" as its pool.
+  expect(journal.lines[0]?.data).not.toHaveProperty("pool");
 });
 
-test("probes and what was known already are no news", () => {
+test("probes and unchanged answers are not reported", () => {
   const { writer, journal } = harness();
-  for (const is of ["health", "notModified", "described"] as const) writer.tell({ ...served, is });
+  for (const is of ["health", "notModified", "described"] as const) writer.report({ ...served, is });
   expect(journal.lines).toEqual([]);
+});
+
+test("the bootstrap's lines are of one chapter, and begin the book of the machine that the token names [server-tell-requests-3]", () => {
+  const { writer, journal } = harness("Bootstrap");
+  const master = { ...served, pool: "worker", config: "rendered-master-1" };
+  writer.report({ ...master, node: "master-0" });
+  writer.report(master);
+  expect(journal.lines.map(({ book, chapter, path, mark }) => `${book} ${chapter} ${path} ${mark}`)).toEqual([
+    "node/master-0 Bootstrap Served end",
+    "cluster Bootstrap Served/worker end",
+    "cluster Bootstrap Served/worker end",
+  ]);
+  // All programs of a bootstrap share the chapter: a run of its own would be another one.
+  expect(journal.lines.some(({ run }) => run !== undefined)).toBe(false);
+  expect(journal.lines.map(({ data }) => data?.["node"])).toEqual(["master-0", "master-0", undefined]);
 });

@@ -8,13 +8,15 @@ export interface RequestReportsOptions {
   readonly clock: Clock;
   readonly report: Report;
   readonly log: Logger;
-  /** The reporting process. */
+  /** The reporting process: its life is a chapter of a cluster's book, while all programs of a bootstrap share one. */
   readonly run: string;
   readonly chapter: "Server" | "Bootstrap";
   /** Whether the pool exists: names of other pools are not repeated in reports. */
   readonly isPool: (pool: string) => boolean;
 }
 
+/** Stands for every pool that there is not. */
+const noPool = "-";
 /** Lines of answers in a minute; further ones are reported as a count. */
 const mostServed = 150;
 const minuteMs = 60_000;
@@ -41,7 +43,7 @@ export class RequestReports {
     this.#options = options;
   }
 
-  tell(outcome: RequestOutcome): void {
+  report(outcome: RequestOutcome): void {
     switch (outcome.is) {
       case "served":
         return this.#served(outcome);
@@ -64,14 +66,14 @@ export class RequestReports {
   stop(): void {
     for (const one of [...this.#refused.values(), ...this.#folded.values()]) {
       one.cancel();
-      if (one.count > 0) this.#tellGathered(one);
+      if (one.count > 0) this.#reportGathered(one);
     }
     this.#refused.clear();
     this.#folded.clear();
   }
 
   #poolOf({ pool }: RequestOutcome): string {
-    return pool !== "" && this.#options.isPool(pool) ? pool : "-";
+    return pool !== "" && this.#options.isPool(pool) ? pool : noPool;
   }
 
   #served(outcome: RequestOutcome): void {
@@ -80,28 +82,43 @@ export class RequestReports {
     if (now - this.#minute.began >= minuteMs) this.#minute = { began: now, lines: 0 };
     this.#minute.lines += 1;
     if (this.#minute.lines > mostServed) return this.#gather(this.#folded, outcome.pool, outcome, false);
-    const { requester, pool, config, version, sizeBytes, durationMs, by } = outcome;
-    const data = { requester, pool, config, version, sizeBytes, durationMs, by };
+    const { requester, pool, config, version, sizeBytes, durationMs, by, node } = outcome;
+    const data = { requester, pool, config, version, sizeBytes, durationMs, by, ...(node === "" ? {} : { node }) };
+    if (this.#options.chapter === "Bootstrap" && node !== "") this.#servedFirst(outcome, data);
     report({
       ...this.#line(
         pool,
         "Served",
-        `${requester} was given ${config} of the pool ${pool} for Ignition ${version}: ${sizeBytes} bytes in ${durationMs} ms`,
+        `${node === "" ? requester : node} was given ${config} of the pool ${pool} for Ignition ${version}: ${sizeBytes} bytes in ${durationMs} ms`,
       ),
       data,
     });
   }
 
-  /** @param isFirstTold the first of its kind is reported at once. */
-  #gather(into: Map<string, Gathered>, key: string, outcome: RequestOutcome, isFirstTold: boolean): void {
+  /** Begins the book of a machine that has no Node yet, and whose name its token gives. */
+  #servedFirst({ node, pool, config }: RequestOutcome, data: NonNullable<JournalEntryOf<"node">["data"]>): void {
+    this.#options.report({
+      book: `node/${node}`,
+      chapter: "Bootstrap",
+      path: "Served",
+      mark: "end",
+      level: "boundary",
+      reason: "Served",
+      message: `the bootstrap gave the machine ${config} of the pool ${pool}`,
+      data,
+    });
+  }
+
+  /** @param isFirstReported the first of its kind is reported at once. */
+  #gather(into: Map<string, Gathered>, key: string, outcome: RequestOutcome, isFirstReported: boolean): void {
     const known = into.get(key);
     if (known !== undefined) {
       known.count += 1;
       known.last = outcome;
       return;
     }
-    if (isFirstTold) this.#tellRefused(outcome, 1, 0);
-    into.set(key, this.#window(into, key, outcome, isFirstTold ? 0 : 1, minuteMs));
+    if (isFirstReported) this.#reportRefused(outcome, 1, 0);
+    into.set(key, this.#window(into, key, outcome, isFirstReported ? 0 : 1, minuteMs));
   }
 
   #window(into: Map<string, Gathered>, key: string, last: RequestOutcome, count: number, windowMs: number): Gathered {
@@ -112,7 +129,7 @@ export class RequestReports {
       cancel: this.#options.clock.after(windowMs, () => {
         into.delete(key);
         if (one.count === 0) return;
-        this.#tellGathered(one);
+        this.#reportGathered(one);
         if (into === this.#refused)
           into.set(key, this.#window(into, key, one.last, 0, Math.min(longestMs, windowMs * 2)));
       }),
@@ -120,8 +137,8 @@ export class RequestReports {
     return one;
   }
 
-  #tellGathered({ last, count, windowMs }: Gathered): void {
-    if (last.is !== "served") return this.#tellRefused(last, count, windowMs);
+  #reportGathered({ last, count, windowMs }: Gathered): void {
+    if (last.is !== "served") return this.#reportRefused(last, count, windowMs);
     const { pool, config } = last;
     const data = { pool, config, machines: count };
     this.#options.report({
@@ -130,14 +147,21 @@ export class RequestReports {
     });
   }
 
-  #tellRefused(outcome: RequestOutcome, count: number, windowMs: number): void {
+  #reportRefused(outcome: RequestOutcome, count: number, windowMs: number): void {
     const { report, log, chapter } = this.#options;
     const pool = this.#poolOf(outcome);
     const { status, reason, requester, config } = outcome;
     const what =
       outcome.is === "broken" ? "answers broke off before they had arrived" : `requests were refused with ${status}`;
     const message = `${reason}: ${count} ${what}${windowMs === 0 ? "" : ` within ${windowMs / minuteMs} min`}, the last one from ${requester}`;
-    const data = { pool, status, why: reason, requests: count, last: requester, ...(config === "" ? {} : { config }) };
+    const data = {
+      ...(pool === noPool ? {} : { pool }),
+      status,
+      why: reason,
+      requests: count,
+      last: requester,
+      ...(config === "" ? {} : { config }),
+    };
     log.warn(data, outcome.is === "broken" ? "answers broke off" : "requests refused");
     if (chapter === "Server" && outcome.is === "refused")
       report({ ...this.#line(pool, "ServeRefused", message), data });
@@ -145,7 +169,13 @@ export class RequestReports {
 
   #line(pool: string, reason: "Served" | "ServeRefused", message: string): JournalEntryOf<"cluster"> {
     const { chapter, run } = this.#options;
-    const line = { book: "cluster", chapter, run, path: `Served/${pool}`, mark: "note", level: "boundary" } as const;
+    const line = {
+      book: "cluster",
+      chapter,
+      path: `Served/${pool}`,
+      ...(chapter === "Server" ? { run, mark: "note" } : { mark: "end" }),
+      level: "boundary",
+    } as const;
     return { ...line, reason, message } as JournalEntryOf<"cluster">;
   }
 }

@@ -4,8 +4,8 @@ import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import type { ServedVersion } from "../ignition/convert-ignition.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemClock } from "../ports/node/system-clock.ts";
-import { type Answer, ResponseCache } from "./response-cache.ts";
-import type { ConfigSource, PoolLook } from "./config-source.ts";
+import { type CachedAnswer, ResponseCache } from "./response-cache.ts";
+import type { ConfigSource, PoolLookup } from "./config-source.ts";
 
 const settings = {
   apiVersion: "v1",
@@ -17,7 +17,7 @@ const settings = {
 /** Pools as a test says. */
 class FakeSource implements ConfigSource {
   readonly mode = "cluster";
-  readonly looks = new Map<string, PoolLook>();
+  readonly looks = new Map<string, PoolLookup>();
   readonly #listeners = new Set<() => void>();
 
   set(
@@ -68,7 +68,7 @@ class FakeSource implements ConfigSource {
     return [...this.looks.keys()];
   }
 
-  pool(name: string): PoolLook {
+  pool(name: string): PoolLookup {
     return this.looks.get(name) ?? { verdict: "absent" };
   }
 
@@ -110,10 +110,11 @@ function harness(mostBytes?: number): Harness {
   };
 }
 
-const textOf = (answer: Answer) => (answer.verdict === "answer" ? answer.identity.body.toString() : answer.verdict);
+const textOf = (answer: CachedAnswer) =>
+  answer.verdict === "answer" ? answer.identity.body.toString() : answer.verdict;
 
-describe("answers that are kept ready", () => {
-  test("are made once, however many ask at once [server-answers-2]", async () => {
+describe("prepared answers", () => {
+  test("are made once for any number of concurrent requests [server-answers-2]", async () => {
     const { source, answers, made } = harness();
     source.set("worker", "one");
     const all = await Promise.all(Array.from({ length: 100 }, () => answers.of("worker", "3.5.0")));
@@ -121,7 +122,7 @@ describe("answers that are kept ready", () => {
     expect(new Set(all.map((answer) => (answer.verdict === "answer" ? answer.identity.body : answer))).size).toBe(1);
   });
 
-  test("are made before anybody asks: the newest version, and those that somebody asked for before [server-answers-3]", async () => {
+  test("are made in advance: the newest version, and those requested before [server-answers-3]", async () => {
     const { source, answers, made, count } = harness();
     const stopping = new AbortController();
     source.set("worker", "one");
@@ -136,7 +137,7 @@ describe("answers that are kept ready", () => {
     stopping.abort();
   });
 
-  test("are never old: who asks after a change gets what has changed [server-answers-1]", async () => {
+  test("are never outdated: a request after a change gets the new content [server-answers-1]", async () => {
     const { source, answers } = harness();
     source.set("worker", "one");
     expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,one");
@@ -144,7 +145,7 @@ describe("answers that are kept ready", () => {
     expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,two");
   });
 
-  test("hold the credential before the last one for no longer than another is being made [server-answers-4]", async () => {
+  test("hold an outdated credential only while a new one is being made [server-answers-4]", async () => {
     const { source, answers, count } = harness();
     const stopping = new AbortController();
     answers.run(stopping.signal);
@@ -158,7 +159,7 @@ describe("answers that are kept ready", () => {
     stopping.abort();
   });
 
-  test("stay within their bytes: those that were asked for least recently go [server-answers-5]", async () => {
+  test("stay within their memory limit: the least recently used are removed [server-answers-5]", async () => {
     const { source, answers, made } = harness(8000);
     const versions: readonly ServedVersion[] = ["3.5.0", "3.4.0", "3.3.0", "3.2.0"];
     for (let index = 0; index < 10; index += 1) source.set(`pool-${index}`, `text-${index}`);
@@ -173,14 +174,14 @@ describe("answers that are kept ready", () => {
     expect(made.length).toBe(before + 1);
   });
 
-  test("one that is larger than all of them together is served, and not kept [server-answers-6]", async () => {
+  test("one that exceeds the limit is served but not cached [server-answers-6]", async () => {
     const { source, answers } = harness(100);
     source.set("worker", "one");
     expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,one");
     expect([answers.bytes, answers.size]).toEqual([0, 0]);
   });
 
-  test("go with their pool [server-answers-7]", async () => {
+  test("are removed with their pool [server-answers-7]", async () => {
     const { source, answers, count } = harness();
     const stopping = new AbortController();
     source.set("infra", "one");
@@ -195,7 +196,7 @@ describe("answers that are kept ready", () => {
     stopping.abort();
   });
 
-  test("one pool that cannot be served keeps no other from it [server-answers-8]", async () => {
+  test("a pool that cannot be served does not block others [server-answers-8]", async () => {
     const { source, answers } = harness();
     const stopping = new AbortController();
     source.set("bad", "one", { config: { ignition: { version: "9.9.9" } } });

@@ -1,28 +1,28 @@
 import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
-import { type ServedConfig, composeServed, inVersion } from "../core/join/served-config.ts";
+import { type ServedConfig, composeServed, inIgnitionVersion } from "../core/join/served-config.ts";
 import { type Problem, sentenceOf } from "../ignition/problem.ts";
 import { type ServedVersion, servedVersions } from "../ignition/convert-ignition.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { ConfigSource, PoolLook, PoolSnapshot } from "./config-source.ts";
+import type { ConfigSource, PoolLookup, PoolSnapshot } from "./config-source.ts";
 
 export const newestVersion: ServedVersion = servedVersions[servedVersions.length - 1] ?? "3.5.0";
 
 /** One body with its headers, prepared once and served to every request. */
-export interface Representation {
+export interface PreparedBody {
   readonly body: Buffer;
   readonly etag: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export type Answer =
+export type CachedAnswer =
   | {
       readonly verdict: "answer";
       readonly config: string;
       readonly version: ServedVersion;
-      readonly identity: Representation;
-      readonly gzip: Representation;
+      readonly identity: PreparedBody;
+      readonly gzip: PreparedBody;
     }
   | {
       readonly verdict: "cannotSay";
@@ -30,9 +30,9 @@ export type Answer =
       readonly losses: Extract<ServedConfig, { readonly verdict: "cannotSay" }>["losses"];
     }
   | { readonly verdict: "invalid"; readonly config: string; readonly problem: string }
-  | Extract<PoolLook, { readonly verdict: "absent" | "notReady" }>;
+  | Extract<PoolLookup, { readonly verdict: "absent" | "notReady" }>;
 
-type Rendered = Exclude<Answer, { readonly verdict: "absent" | "notReady" }>;
+type Rendered = Exclude<CachedAnswer, { readonly verdict: "absent" | "notReady" }>;
 
 export interface ResponseCacheOptions {
   readonly source: ConfigSource;
@@ -93,7 +93,7 @@ export class ResponseCache {
     return this.#kept.size;
   }
 
-  /** Makes ready what was asked for and what is newest, now and after every change, until `signal` aborts. */
+  /** Prepares the requested versions and the newest, now and after every change, until `signal` aborts. */
   run(signal: AbortSignal): void {
     const stop = this.#options.source.onChange(() => this.#warm(signal));
     signal.addEventListener("abort", stop, { once: true });
@@ -101,7 +101,7 @@ export class ResponseCache {
   }
 
   /** What a machine of this pool is answered. */
-  async of(pool: string, version: ServedVersion): Promise<Answer> {
+  async of(pool: string, version: ServedVersion): Promise<CachedAnswer> {
     const look = this.#options.source.pool(pool);
     if (look.verdict !== "snapshot") return look;
     const asked = this.#asked.get(pool) ?? new Set();
@@ -158,7 +158,7 @@ export class ResponseCache {
     const began = clock.monotonic();
     const rendered = await this.#judge(snapshot, version);
     onRender?.(pool, version, rendered.verdict, clock.monotonic() - began);
-    // An answer that has been overtaken meanwhile goes only to requests that waited for it.
+    // An outdated answer goes only to requests that already waited for it.
     const now = this.#options.source.pool(pool);
     const bytes = rendered.verdict === "answer" ? rendered.identity.body.length + rendered.gzip.body.length : 0;
     if (now.verdict === "snapshot" && same(now.snapshot, snapshot) && bytes <= mostBytes)
@@ -238,7 +238,7 @@ async function render(
   version: ServedVersion,
   packs: boolean,
 ): Promise<Rendered> {
-  const served = composed.verdict === "invalid" ? composed : inVersion(composed, version);
+  const served = composed.verdict === "invalid" ? composed : inIgnitionVersion(composed, version);
   if (served.verdict === "cannotSay") return { verdict: "cannotSay", config, losses: served.losses };
   if (served.verdict === "invalid")
     return { verdict: "invalid", config, problem: sentenceOf(served.problems satisfies readonly Problem[]) };
@@ -254,7 +254,7 @@ async function render(
     vary: "Accept, Accept-Encoding, Authorization",
     "x-content-type-options": "nosniff",
   };
-  const of = (bytes: Buffer, etag: string, more: Readonly<Record<string, string>>): Representation => ({
+  const of = (bytes: Buffer, etag: string, more: Readonly<Record<string, string>>): PreparedBody => ({
     body: bytes,
     etag,
     headers: { ...common, etag, ...more },

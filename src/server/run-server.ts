@@ -1,16 +1,27 @@
 import { metricsText } from "../core/metrics/metrics.ts";
 import { journalFamilies } from "../core/metrics/section-meter.ts";
+import { serverUpLine } from "../core/operator/bootstrap-journal.ts";
 import type { TlsSettings } from "../core/certificates/tls-profile.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
+import { questionLimits } from "../kube/question-limits.ts";
 import { type Report, createReport } from "../kube/report.ts";
 import type { Files } from "../ports/files.ts";
 import type { Ports } from "../ports/index.ts";
-import type { ConfigListenLimits, Listen, ListenConfig, ListenPlain, TlsFiles } from "../ports/listener.ts";
+import { keepListening } from "../ports/keep-listening.ts";
+import type {
+  ConfigHandler,
+  ConfigListenLimits,
+  Listen,
+  ListenConfig,
+  ListenPlain,
+  TlsFiles,
+} from "../ports/listener.ts";
 import { answerRequest } from "./answer-request.ts";
+import { type DeliveryReason, deliverConfig, isDelivery } from "./deliver-config.ts";
 import { ResponseCache } from "./response-cache.ts";
-import type { ConfigSource, PlaceStore, TokenStore } from "./config-source.ts";
-import { type AccessMode, Credentials } from "./credentials.ts";
+import type { ConfigSource, MachineStore, PlaceStore, TokenStore } from "./config-source.ts";
+import { type AccessMode, AccessControl } from "./credentials.ts";
 import { sourceGroup } from "../core/join/source-group.ts";
 import { Limits, type RequestLimits, defaultLimits } from "./limits.ts";
 import { ServerMeter } from "./server-meter.ts";
@@ -26,6 +37,8 @@ export interface RunServerOptions extends Ports {
   readonly runSource: (signal: AbortSignal) => Promise<void>;
   readonly tokens: TokenStore | undefined;
   readonly places: PlaceStore | undefined;
+  /** How daemons get the configurations of their machines; absent: there is no cluster yet. */
+  readonly deliveries?: { readonly kube: KubeClient; readonly machines: MachineStore };
   readonly access: AccessMode;
   readonly files: Pick<Files, "readText">;
   readonly listen: ListenConfig;
@@ -72,7 +85,6 @@ export const defaultConnections: ConfigListenLimits = {
 };
 /** How long responses in progress may take when the process stops. */
 const defaultGraceMs = 10_000;
-const listenAgainMs = 5000;
 /** A certificate that expires sooner than this is reported once a day. */
 const expiringMs = 7 * 86_400_000;
 const dayMs = 86_400_000;
@@ -85,7 +97,14 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   const { clock, log, journal, source, identity, access, listen, files, tls } = options;
   const meter = new ServerMeter((pool) => source.pools().includes(pool));
   const answers = responseCache(options, meter);
-  const credentials = new Credentials({ mode: access, tokens: options.tokens, places: options.places, clock, log });
+  const credentials = new AccessControl({
+    mode: access,
+    tokens: options.tokens,
+    places: options.places,
+    clock,
+    log,
+    onGivenBack: (outcome) => meter.usesGivenBack(outcome),
+  });
   const limits = new Limits(clock, { ...defaultLimits, ...options.limits });
   const report = createReport({ journal, log });
   const life = new ServerLife(options, report);
@@ -106,23 +125,24 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   const material = { files, clock, log, paths: tls.paths };
   const first = await tlsMaterial(material, signal);
   certificate.shown = first;
+  const answer = answerRequest({
+    answers,
+    credentials,
+    limits,
+    clock,
+    log,
+    unready,
+    troubles: () => troubles(answers.unready(), source.pools().length),
+    onOutcome(outcome) {
+      meter.request(outcome);
+      requestReports.report(outcome);
+    },
+  });
   const listener = await listen(
     listenOptions(options, first, meter),
-    answerRequest({
-      answers,
-      credentials,
-      limits,
-      clock,
-      log,
-      unready,
-      troubles: () => troubles(answers.unready(), source.pools().length),
-      onOutcome(outcome) {
-        meter.request(outcome);
-        requestReports.tell(outcome);
-      },
-    }),
+    withDeliveries(answer, options, limits, meter, signal),
   );
-  life.started(listener.port);
+  life.started(listener.port, certificate.validity?.until);
   options.onListening?.({ port: listener.port, answers });
 
   const follow = followTlsMaterial(material, first, (fresh) => certificate.replaced(fresh, listener), signal);
@@ -149,11 +169,25 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
   await Promise.all([running, ...beside]);
 }
 
+/** Machines that join and machines that are in service ask at the same port. */
+function withDeliveries(
+  answer: ConfigHandler,
+  { deliveries, clock, log }: RunServerOptions,
+  limits: Limits,
+  meter: ServerMeter,
+  signal: AbortSignal,
+): ConfigHandler {
+  if (deliveries === undefined) return answer;
+  const onOutcome = (reason: DeliveryReason) => meter.delivery(reason);
+  const deliver = deliverConfig({ ...deliveries, limits, clock, log, onOutcome, signal });
+  return (request, until) => (isDelivery(request.target) ? deliver(request, until) : answer(request, until));
+}
+
 function warnOfInsecureAccess({ access, log }: RunServerOptions): void {
   if (access === "insecure")
     log.warn(
       { access },
-      "insecure access: configurations, with the secrets in them, are served to anybody who can reach this port",
+      "insecure access: configurations, with the secrets in them, are served to every client that can reach this port",
     );
 }
 
@@ -200,46 +234,40 @@ class ServerLife {
   readonly isCluster: boolean;
   readonly #options: RunServerOptions;
   readonly #report: Report;
-  readonly #of: { readonly book: "cluster"; readonly run: string };
 
   constructor(options: RunServerOptions, report: Report) {
     this.isCluster = options.source.mode === "cluster";
     this.#options = options;
     this.#report = report;
-    this.#of = { book: "cluster", run: options.identity };
   }
 
-  started(port: number): void {
+  started(port: number, certificateEnds: number | undefined): void {
     const { access, identity, version, host, tls, log } = this.#options;
     if (this.isCluster)
       this.#report({
-        ...this.#of,
+        book: "cluster",
+        run: this.#options.identity,
         chapter: "Server",
         path: "Start",
         mark: "begin",
         level: "boundary",
         reason: "Started",
         message: `${identity}, version ${version}, port ${port}, access ${access}`,
-        data: { access, port },
+        data: {
+          access,
+          port,
+          ...(certificateEnds === undefined ? {} : { until: new Date(certificateEnds).toISOString() }),
+        },
       });
-    else
-      this.#report({
-        ...this.#of,
-        chapter: "Bootstrap",
-        path: "ServerUp",
-        mark: "note",
-        level: "boundary",
-        reason: "ServerUp",
-        message: `the config server answers on port ${port}, access ${access}`,
-        data: { access, port },
-      });
+    else this.#report({ book: "cluster", ...serverUpLine(port, access) });
     const { ciphers, minVersion } = tls.settings;
     log.info({ host, port, access, ciphers: ciphers.length, minVersion }, "serving configurations");
   }
 
   certificate(reason: "CertificateRotated" | "CertExpiring", message: string, until: string): void {
     this.#report({
-      ...this.#of,
+      book: "cluster",
+      run: this.#options.identity,
       chapter: "Server",
       path: "Certificate",
       mark: "note",
@@ -253,7 +281,8 @@ class ServerLife {
   stopped(): void {
     if (this.isCluster)
       this.#report({
-        ...this.#of,
+        book: "cluster",
+        run: this.#options.identity,
         chapter: "Server",
         path: "Start",
         mark: "end",
@@ -316,11 +345,18 @@ class ShownCertificate {
 /** The listeners for metrics and for liveness, where they are wanted. */
 function listenBeside(options: RunServerOptions, text: () => string, signal: AbortSignal): readonly Promise<void>[] {
   const { clock, log, metrics, plain } = options;
-  const starts: ((until: AbortSignal) => Promise<unknown>)[] = [];
-  if (metrics !== undefined)
-    starts.push((until) => metrics.listen(metrics, metricsHandler({ kube: metrics.kube, clock, log, text }), until));
-  if (plain !== undefined) starts.push((until) => plain.listen(plain, answerPlain, until));
-  return starts.map((start) => retryListening(start, options, signal));
+  const limits = questionLimits;
+  const listening: Promise<void>[] = [];
+  if (metrics !== undefined) {
+    const handle = metricsHandler({ kube: metrics.kube, clock, log, text });
+    const listen = (until: AbortSignal) => metrics.listen({ ...metrics, limits }, handle, until);
+    listening.push(keepListening(listen, "answering readers of metrics", options, signal));
+  }
+  if (plain !== undefined) {
+    const listen = (until: AbortSignal) => plain.listen({ ...plain, limits }, answerPlain, until);
+    listening.push(keepListening(listen, "answering whether it is alive", options, signal));
+  }
+  return listening;
 }
 
 const answerPlain: Parameters<ListenPlain>[1] = ({ method, target }) =>
@@ -329,22 +365,6 @@ const answerPlain: Parameters<ListenPlain>[1] = ({ method, target }) =>
     headers: { "content-type": "text/plain" },
     body: "",
   });
-
-async function retryListening(
-  start: (until: AbortSignal) => Promise<unknown>,
-  { clock, log }: Pick<RunServerOptions, "clock" | "log">,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      await start(signal);
-      return;
-    } catch (error) {
-      log.warn({ error }, "cannot listen, trying again");
-      await clock.sleep(listenAgainMs, signal).catch(() => undefined);
-    }
-  }
-}
 
 /** A readiness probe must not reveal which pools exist. */
 function troubles(pools: ReadonlyMap<string, string>, all: number): readonly string[] {

@@ -23,8 +23,8 @@ const kubeconfigIn = (text: string) =>
   decodeURIComponent(fileIn(text, "/etc/kubernetes/kubeconfig")?.contents.source ?? "");
 const forAll = { pool: "worker", expiresAt: "2099-01-01T00:00:00Z" };
 
-describe("what is answered", () => {
-  test("a machine with a token is given the configuration of its pool, with a credential to join by [server-served-answers-5]", async () => {
+describe("the server answers", () => {
+  test("a machine with a token gets its pool's configuration, with a credential to join [server-served-answers-5]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     const token = await harness.token("one", "a", { maxUses: 1 });
@@ -63,7 +63,7 @@ describe("what is answered", () => {
     expect((JSON.parse(got.text) as Config).ignition.version).toBe(version);
   });
 
-  test("every status that there is, each with a body that says why [server-served-answers-1]", async () => {
+  test("every error status has a body with the reason [server-served-answers-1]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     const token = await harness.token("all", "a", forAll);
@@ -105,7 +105,7 @@ describe("what is answered", () => {
     expect((await server.get({ path: "/healthz" })).status).toBe(200);
   });
 
-  test("HEAD says what GET would, without a body, and uses nothing up [server-served-answers-2]", async () => {
+  test("HEAD equals GET without a body, and counts no use [server-served-answers-2]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     const token = await harness.token("head", "a", { maxUses: 1 });
@@ -120,7 +120,7 @@ describe("what is answered", () => {
       expect((await server.get({ path, method: "HEAD" })).body.length, path).toBe(0);
   });
 
-  test("what a client has already is not sent again, and uses nothing up [server-served-answers-3]", async () => {
+  test("an unchanged answer is not sent again, and counts no use [server-served-answers-3]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     const token = await harness.token("etag", "a", { maxUses: 2 });
@@ -153,7 +153,7 @@ describe("what is answered", () => {
   });
 });
 
-describe("what has changed is answered anew", () => {
+describe("the server answers again after a change", () => {
   test("another configuration of the pool, other settings, other authorities [server-served-answers-7]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start({ access: "insecure" });
@@ -177,7 +177,7 @@ describe("what has changed is answered anew", () => {
     expect(kubeconfigIn(last.text)).toContain(btoa("ca-2"));
   });
 
-  test("a pool that is new is served, and one that is gone is not [server-served-answers-8]", async () => {
+  test("a new pool is served, and a deleted one is not [server-served-answers-8]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start({ access: "insecure" });
     expect((await server.get({ path: "/config/infra" })).status).toBe(404);
@@ -187,7 +187,7 @@ describe("what has changed is answered anew", () => {
     await server.until({ path: "/config/infra" }, ({ status }) => status === 404);
   });
 
-  test("while a new configuration is on its way, the one before is served and nobody is turned away [server-served-answers-9]", async () => {
+  test("while a new configuration is pending, the previous one is served without refusals [server-served-answers-9]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start({ access: "insecure" });
     const before = new Set<number>();
@@ -199,7 +199,7 @@ describe("what has changed is answered anew", () => {
     expect([...before]).toEqual([200]);
   });
 
-  test("the credential in the kubeconfig is another one before twenty minutes have passed [server-served-answers-10]", async () => {
+  test("the credential in the kubeconfig changes within twenty minutes [server-served-answers-10]", async () => {
     const harness = await ServerHarness.make();
     const clock = heldClock();
     const server = await harness.start({ access: "insecure", clock });

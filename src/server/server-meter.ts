@@ -1,6 +1,8 @@
 import { Histogram } from "../core/metrics/histogram.ts";
 import type { MetricFamily } from "../core/metrics/metrics.ts";
 import type { RequestOutcome } from "./answer-request.ts";
+import { type GivenBack, givenBack } from "./credentials.ts";
+import { type DeliveryReason, deliveryReasons } from "./deliver-config.ts";
 
 /** The state at the time of a scrape. */
 export interface ServerGauges {
@@ -22,6 +24,9 @@ export class ServerMeter {
   readonly #isPool: (pool: string) => boolean;
   readonly #requests = new Map<string, { readonly labels: Readonly<Record<string, string>>; value: number }>();
   readonly #turnedAway = new Map<string, number>();
+  // From zero on: a counter that begins at its first increment shows no increase to Prometheus.
+  readonly #deliveries = new Map<DeliveryReason, number>(deliveryReasons.map((reason) => [reason, 0]));
+  readonly #givenBack = new Map<GivenBack, number>(givenBack.map((outcome) => [outcome, 0]));
   readonly #seconds = new Histogram(
     "mcs_request_duration_seconds",
     "From a request to the end of its answer.",
@@ -51,6 +56,14 @@ export class ServerMeter {
     if (is === "served") this.#bytes += sizeBytes;
   }
 
+  delivery(reason: DeliveryReason): void {
+    this.#deliveries.set(reason, (this.#deliveries.get(reason) ?? 0) + 1);
+  }
+
+  usesGivenBack(outcome: GivenBack): void {
+    this.#givenBack.set(outcome, (this.#givenBack.get(outcome) ?? 0) + 1);
+  }
+
   turnedAway(why: string): void {
     this.#turnedAway.set(why, (this.#turnedAway.get(why) ?? 0) + 1);
   }
@@ -76,6 +89,20 @@ export class ServerMeter {
         samples: [...this.#requests.values()],
       },
       {
+        name: "mcs_deliveries_total",
+        help: "Requests of daemons for configurations of their machines, by what became of them.",
+        type: "counter",
+        labels: ["reason"],
+        samples: [...this.#deliveries].map(([reason, value]) => ({ labels: { reason }, value })),
+      },
+      {
+        name: "mcs_uses_given_back_total",
+        help: "Uses of tokens whose answers were never begun: Returned to the token, or Refused because it had too many.",
+        type: "counter",
+        labels: ["outcome"],
+        samples: [...this.#givenBack].map(([outcome, value]) => ({ labels: { outcome }, value })),
+      },
+      {
         name: "mcs_turned_away_total",
         help: "Connections and messages that were turned away before they were requests.",
         type: "counter",
@@ -95,7 +122,11 @@ export class ServerMeter {
       gauge("mcs_cache_entries", "Answers that are kept ready.", now.cacheEntries),
       gauge("mcs_connections", "Connections that are open.", now.connections),
       gauge("mcs_answers_under_way", "Configurations that are being handed over.", now.answersUnderWay),
-      gauge("mcs_insecure_access", "1 while configurations are served to anybody who asks.", now.insecure ? 1 : 0),
+      gauge(
+        "mcs_insecure_access",
+        "1 while the server gives configurations to clients without a credential.",
+        now.insecure ? 1 : 0,
+      ),
       gauge(
         "mcs_ready",
         "1 while it has read everything, its certificate is good, and machines of some pool can be served.",

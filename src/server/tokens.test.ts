@@ -1,15 +1,61 @@
 import { connect } from "node:tls";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { JoinPlace } from "../api/kinds/join-place.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { systemClock } from "../ports/node/index.ts";
+import { placeFor } from "../core/join/join-places.ts";
 import { placeLifeMs } from "../core/join/judge-csr.ts";
 import { ServerHarness, type Got, problemOf, pullSecret, tokenText } from "../../test/support/server-harness.ts";
 
 const refusalOf = (got: Got) => [got.status, problemOf(got).reason, got.headers["www-authenticate"]];
 
+/** A server, and a client that breaks off while the server makes a place for its machine. */
+async function breakingOff() {
+  const harness = await ServerHarness.make();
+  let hold: { readonly held: () => void; readonly released: Promise<void> } | undefined;
+  const server = await harness.start({
+    intercept: (handler) => async (request, signal) => {
+      const answer = await handler(request, signal);
+      if (hold === undefined || request.method !== "POST" || !request.target.includes("joinplaces")) return answer;
+      const { held, released } = hold;
+      hold = undefined;
+      held();
+      await released;
+      return answer;
+    },
+  });
+  const breakOff = async (token: string, localAddress: string): Promise<void> => {
+    const [isHeld, isReleased] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    hold = { held: isHeld.resolve, released: isReleased.promise };
+    const to = { host: "127.0.0.1", port: server.port, localAddress, ca: harness.authority.certificate };
+    const socket = connect(to, () =>
+      socket.write(`GET /config/worker HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`),
+    );
+    const gone = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    await isHeld.promise;
+    socket.destroy();
+    await gone;
+    // The server answers a later connection only after it has seen the end of the first.
+    for (let rounds = 0; rounds < 3; rounds += 1) await server.get({ path: "/healthz" });
+    isReleased.resolve();
+  };
+  return { harness, server, breakOff };
+}
+
+/** How many names the approver admits for the places that there are. */
+async function admitted({ kube }: ServerHarness): Promise<number> {
+  const [{ items: places }, { items: tokens }] = [await kube.list(JoinPlace), await kube.list(ProvisioningToken)];
+  const taken = new Set<string>();
+  for (;;) {
+    const name = `w${taken.size}`;
+    const place = placeFor({ name, pool: "worker", places, tokens, bindings: [], taken, now: systemClock.now() });
+    if (place === undefined) return taken.size;
+    taken.add(place.metadata.name);
+  }
+}
+
 describe("who is served", () => {
-  test("nobody without a credential, and every wrong one is answered alike [server-tokens-2]", async () => {
+  test("no client without a credential, and all wrong credentials get the same answer [server-tokens-2]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     const token = await harness.token("right", "a", { maxUses: 5 });
@@ -27,7 +73,7 @@ describe("who is served", () => {
     expect((await server.get({ token })).status).toBe(200);
   });
 
-  test("a right secret is told why it opens nothing [server-tokens-3]", async () => {
+  test("a correct secret gets the reason why it gives no access [server-tokens-3]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     expect(
@@ -48,7 +94,7 @@ describe("who is served", () => {
     ).toEqual([401, "", "Bearer"]);
   });
 
-  test("a token that was revoked opens nothing from then on [server-tokens-4]", async () => {
+  test("a revoked token gives no access from then on [server-tokens-4]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     const token = await harness.token("gone", "a", { expiresAt: "2099-01-01T00:00:00Z" });
@@ -58,7 +104,7 @@ describe("who is served", () => {
     expect(refusalOf(await server.get({ token }))).toEqual([401, "Unauthorized", "Bearer"]);
   });
 
-  test("two servers never give more than there is, whoever is first [server-tokens-5]", async () => {
+  test("two servers never exceed a token's uses, in any order [server-tokens-5]", async () => {
     const harness = await ServerHarness.make();
     const [one, two] = [await harness.start(), await harness.start()];
     const token = await harness.token("race", "a", { maxUses: 3 });
@@ -71,7 +117,7 @@ describe("who is served", () => {
     expect(await harness.uses(token)).toBe(3);
   });
 
-  test("when a use cannot be stored nothing is served, and the machine is told to come again [server-tokens-7]", async () => {
+  test("if a use cannot be stored, nothing is served, and the machine is asked to retry [server-tokens-7]", async () => {
     const harness = await ServerHarness.make();
     let isAway = false;
     const server = await harness.start({
@@ -93,7 +139,7 @@ describe("who is served", () => {
     expect((await server.get({ token })).status).toBe(200);
   });
 
-  test("a token for one machine is read once, however late its reader breaks off [server-tokens-6]", async () => {
+  test("a one-use token is read once, even if the client disconnects late [server-tokens-6]", async () => {
     const harness = await ServerHarness.make();
     await harness.point("worker", await harness.render("worker", { "/etc/large": "x".repeat(900_000) }));
     const server = await harness.start();
@@ -122,42 +168,29 @@ describe("who is served", () => {
     expect((await harness.kube.list(JoinPlace)).items).toHaveLength(1);
   });
 
-  test("a use is given back, and its place, where the client was gone before the first byte [server-tokens-10]", async () => {
-    const harness = await ServerHarness.make();
-    let hold = false;
-    let held: () => void = () => undefined;
-    const isHeld = new Promise<void>((resolve) => (held = resolve));
-    let release: () => void = () => undefined;
-    const released = new Promise<void>((resolve) => (release = resolve));
-    const server = await harness.start({
-      intercept: (handler) => async (request, signal) => {
-        const answer = await handler(request, signal);
-        if (!hold || request.method !== "POST" || !request.target.includes("joinplaces")) return answer;
-        hold = false;
-        held();
-        await released;
-        return answer;
-      },
-    });
+  test("a use and its place are taken back if the client disconnects before the first byte [server-tokens-10]", async () => {
+    const { harness, server, breakOff } = await breakingOff();
     const token = await harness.token("unsent", "a", { maxUses: 1 });
-    hold = true;
-    const socket = connect({ host: "127.0.0.1", port: server.port, ca: harness.authority.certificate }, () =>
-      socket.write(`GET /config/worker HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`),
-    );
-    const gone = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-    await isHeld;
-    socket.destroy();
-    await gone;
-    // A connection that begins later is answered after the server has seen the end of the first.
-    for (let rounds = 0; rounds < 3; rounds += 1) await server.get({ path: "/healthz" });
-    release();
+    await breakOff(token, "127.0.0.1");
     const again = await server.until({ token }, ({ status }) => status !== 401);
     expect(again.status).toBe(200);
     expect(await harness.uses(token)).toBe(1);
-    expect((await harness.kube.list(JoinPlace)).items).toHaveLength(1);
+    expect(await admitted(harness)).toBe(1);
   });
 
-  test("each configuration that is served makes one place, with what its token says of the machine [server-tokens-11]", async () => {
+  test("a client that disconnects from one address after the other has room for one machine [attack-joining-26]", async () => {
+    const { harness, server, breakOff } = await breakingOff();
+    const token = await harness.token("unsent", "a", { maxUses: 1 });
+    for (const address of ["127.0.0.2", "127.0.0.3", "127.0.0.4"]) {
+      await breakOff(token, address);
+      await vi.waitFor(async () => expect(await harness.uses(token)).toBe(0), { timeout: 10_000, interval: 5 });
+      expect(await admitted(harness)).toBe(0);
+    }
+    expect((await server.get({ token })).status).toBe(200);
+    expect(await admitted(harness)).toBe(1);
+  });
+
+  test("each served configuration creates one place, with the token's facts about the machine [server-tokens-11]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start();
     const token = await harness.token("named", "a", { maxUses: 2, node: "worker-7", addresses: ["10.0.0.7"] });
@@ -176,7 +209,7 @@ describe("who is served", () => {
     expect(left).toBeLessThanOrEqual(placeLifeMs);
   });
 
-  test("guessed tokens take nobody's turn: beyond the budget of look-ups the answer is 503, and known tokens go on [server-tokens-12]", async () => {
+  test("guessed tokens delay no one: beyond the look-up limit they get 503, and known tokens still work [server-tokens-12]", async () => {
     const harness = await ServerHarness.make();
     // All of it happens in one second.
     const server = await harness.start({ clock: { ...systemClock, monotonic: () => 1_000_000 } });
@@ -190,7 +223,7 @@ describe("who is served", () => {
     expect((await server.get({ token })).status).toBe(200);
   });
 
-  test("a client certificate opens the pool that its organization names [server-tokens-8]", async () => {
+  test("a client certificate gives access to the pool that its organization names [server-tokens-8]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start({ clientCa: true });
     const worker = await harness.authority.client("a-machine", ["machineconfiguration.openshift.io:pool:worker"]);
@@ -212,7 +245,7 @@ describe("who is served", () => {
     expect(refusalOf(await server.get({ client: stranger }))).toEqual([401, "Unauthorized", "Bearer"]);
   });
 
-  test("in insecure mode everybody is served, and it says so [server-tokens-9]", async () => {
+  test("insecure mode serves every client, and reports it [server-tokens-9]", async () => {
     const harness = await ServerHarness.make();
     const server = await harness.start({ access: "insecure" });
     expect((await server.get()).text).toContain(pullSecret);
@@ -222,7 +255,7 @@ describe("who is served", () => {
   });
 });
 
-test("no secret is in a refusal, a log or a story [server-tokens-1]", async () => {
+test("no refusal, log or journal contains a secret [server-tokens-1]", async () => {
   const harness = await ServerHarness.make();
   const server = await harness.start();
   const token = await harness.token("quiet", "s", { maxUses: 1 });
@@ -231,7 +264,7 @@ test("no secret is in a refusal, a log or a story [server-tokens-1]", async () =
   const credential = /token%3A%20([\w.-]+)/.exec(served.text)?.[1] ?? "";
   expect(credential.length).toBeGreaterThan(100);
   const refused: Got[] = [];
-  // Whoever asks for a pool that is called like a token is not quoted to others.
+  // An answer for a pool name that looks like a token does not quote it to others.
   for (const path of [token, wrong.text]) await server.get({ token, path: `/config/${path}` });
   for (const shown of [undefined, wrong.text, token])
     for (const path of ["/config/worker", "/config/master", "/config/..", "/x", "/readyz"])

@@ -7,6 +7,7 @@ import { BookKeeper, type ChapterChange, healthWord, merged, oneLiner } from "..
 import { type Retention, pruneBook } from "../core/books/book-retention.ts";
 import { jsonBytes } from "../core/books/journal.ts";
 import { equalValues } from "../ignition/canonical.ts";
+import { type BucketLimits, SourceBuckets } from "../ports/source-buckets.ts";
 import type { BookIndex, BookStore } from "./book-store.ts";
 
 /** The index of a book that has changed is written so often at most. */
@@ -14,9 +15,13 @@ export const indexEveryMs = 600_000;
 /** A book without news is checked for expired chapters after this time. */
 const restMs = 6 * 3_600_000;
 /** Between the news that a book goes and its going, so that the news is stored first. */
-const farewellMs = 5000;
+const deletionDelayMs = 5000;
 /** Chapters that an index names. */
 const mostNamed = 20;
+/** Root on a machine reports as many chapters of its book as it likes: so many are stored at once, and one in so long. */
+const newChapters: BucketLimits = { burst: 100, perSecond: 1 / 30, sources: 20_000 };
+/** It also claims lines that nobody has read. The book of the cluster has better to report, and keeps its newest chapters. */
+const gapsOfMachine: BucketLimits = { burst: 3, perSecond: 1 / 86_400, sources: 20_000 };
 
 export interface Subject {
   /** `Node` */
@@ -25,7 +30,7 @@ export interface Subject {
   readonly uid?: string;
 }
 
-/** What is held of a chapter that is stored. */
+/** The facts kept of a stored chapter. */
 interface Kept {
   readonly summary: Pick<
     Chapter,
@@ -47,6 +52,8 @@ interface BookObjects {
   through: BookIndex["through"];
   /** Monotonic milliseconds at which the removal of the book was reported. */
   deleteAt: number | undefined;
+  /** Monotonic milliseconds at which it may have another chapter; 0: now. */
+  nextChapterAt: number;
 }
 
 /** What happens to books themselves. */
@@ -60,13 +67,13 @@ export interface BookIndexesOptions {
   /** Milliseconds since the epoch, and since an arbitrary start. */
   readonly clock: { now(): number; monotonic(): number };
   readonly retention: () => Readonly<Record<BookKind, Retention>>;
-  /** What happens to the library itself goes into the book of the cluster. */
-  readonly tell: (news: BookIndexesNews) => void;
+  /** Events of the book indexes themselves go into the cluster's book. */
+  readonly report: (news: BookIndexesNews) => void;
   readonly onClosed?: (chapter: Chapter) => void;
 }
 
 /** One reading of a book. */
-export interface Settled {
+export interface Persisted {
   /** When to check again without news, in milliseconds. */
   readonly againMs: number;
 }
@@ -85,18 +92,21 @@ const subjectOf = (book: string): Subject => ({
 });
 
 /**
- * The books of some kinds: takes lines, and stores what follows from them. What is written of a chapter, and when, its
- * keeper in core decides; here it is given numbers, an index, and an end.
+ * The books of some kinds: takes lines, and stores the chapters that follow from them. The book keeper in core decides
+ * what to write of a chapter, and when; this part assigns numbers, keeps the index, and removes old chapters.
  */
 export class BookIndexes {
   readonly #options: BookIndexesOptions;
   readonly #storedBooks = new Map<string, BookObjects>();
+  /** By book. */
+  readonly #newChapters = new SourceBuckets(newChapters);
+  readonly #gaps = new SourceBuckets(gapsOfMachine);
 
   private constructor(options: BookIndexesOptions) {
     this.#options = options;
   }
 
-  /** Reads what is stored. */
+  /** Reads the stored objects. */
   static async open(options: BookIndexesOptions, signal: AbortSignal): Promise<BookIndexes> {
     const bookIndexes = new BookIndexes(options);
     for (const kind of options.kinds) {
@@ -105,13 +115,13 @@ export class BookIndexes {
       for (const chapter of await options.store.list({ kind }, signal))
         chapters.set(chapter.book, [...(chapters.get(chapter.book) ?? []), chapter]);
       for (const book of new Set([...indexes.keys(), ...chapters.keys()]))
-        bookIndexes.#shelve(book, indexes.get(book), chapters.get(book) ?? []);
+        bookIndexes.#indexBook(book, indexes.get(book), chapters.get(book) ?? []);
     }
     return bookIndexes;
   }
 
-  #shelve(book: string, index: BookIndex | undefined, chapters: readonly Chapter[]): BookObjects {
-    // The index may be older than the last chapters: what it does not count yet is counted now.
+  #indexBook(book: string, index: BookIndex | undefined, chapters: readonly Chapter[]): BookObjects {
+    // The index may be older than the last chapters: count the missing ones now.
     const counters: Record<string, number> = { ...index?.counters };
     for (const { number, state, chapter, outcome } of chapters) {
       if (state !== "Closed" || number <= (index?.lastNumber ?? 0) - stillOpen(index, number)) continue;
@@ -129,13 +139,14 @@ export class BookIndexes {
       prunedThrough: index?.prunedThrough ?? 0,
       through,
       deleteAt: undefined,
+      nextChapterAt: 0,
     };
     this.#storedBooks.set(book, bookObjects);
     return bookObjects;
   }
 
-  #shelfOf(book: string): BookObjects {
-    return this.#storedBooks.get(book) ?? this.#shelve(book, undefined, []);
+  #bookObjectsOf(book: string): BookObjects {
+    return this.#storedBooks.get(book) ?? this.#indexBook(book, undefined, []);
   }
 
   get books(): readonly string[] {
@@ -149,14 +160,15 @@ export class BookIndexes {
   /** @returns whether any of the lines was new. */
   take(book: string, lines: readonly JournalLine[]): boolean {
     if (lines.length === 0 || !this.#options.kinds.includes(kindOf(book))) return false;
-    return this.#shelfOf(book).keeper.take(lines, this.#options.clock.now());
+    return this.#bookObjectsOf(book).keeper.take(lines, this.#options.clock.now());
   }
 
   /** Lines that are lost for good: the book reports it, and so does that of the cluster. */
   miss(book: string, lines: number, message: string): void {
     if (!this.#options.kinds.includes(kindOf(book))) return;
-    this.#shelfOf(book).keeper.miss(lines);
-    this.#options.tell({ is: "gap", book, lines, message });
+    this.#bookObjectsOf(book).keeper.miss(lines);
+    if (kindOf(book) === "node" && this.#gaps.take(book, this.#options.clock.monotonic()) > 0) return;
+    this.#options.report({ is: "gap", book, lines, message });
   }
 
   /** What the book is about is there. A new one of the same name makes the book its own. */
@@ -172,22 +184,27 @@ export class BookIndexes {
     bookObjects.subject = { ...subjectOf(book), ...(uid === undefined ? {} : { uid }) };
   }
 
-  /** What the book is about is gone. */
+  /** The subject of the book was deleted. */
   gone(book: string): void {
     const bookObjects = this.#storedBooks.get(book);
     if (bookObjects !== undefined) bookObjects.goneAt ??= timestampOf(this.#options.clock.now());
   }
 
-  /** Stores what has to be stored of a book now. */
-  async settle(book: string, pool: string | undefined, signal: AbortSignal): Promise<Settled> {
+  /** Stores a book's pending changes. */
+  async persist(book: string, pool: string | undefined, signal: AbortSignal): Promise<Persisted> {
     const bookObjects = this.#storedBooks.get(book);
     if (bookObjects === undefined) return { againMs: restMs };
     const { store, clock } = this.#options;
+    const waitsMs = bookObjects.nextChapterAt - clock.monotonic();
+    if (waitsMs > 0) return { againMs: waitsMs };
     try {
-      for (const change of bookObjects.keeper.look(clock.now(), pool))
+      for (const change of bookObjects.keeper.dueWrites(clock.now(), pool)) {
+        // Chapters have the numbers of their order.
+        if (change.isNew && !this.#mayHaveChapter(book, bookObjects)) break;
         await this.#write(book, bookObjects, change, signal);
+      }
     } catch (error) {
-      // Somebody else has closed it: what is stored counts.
+      // Another writer has closed it: the stored chapter counts.
       if (error instanceof McoError && error.code === "MCO_CHAPTER_CLOSED") await this.#reread(book, signal);
       throw error;
     }
@@ -198,10 +215,10 @@ export class BookIndexes {
       clock.now(),
       bookObjects.goneAt,
     );
-    if (pruning.prune === "book") return this.#farewell(book, bookObjects, signal);
+    if (pruning.prune === "book") return this.#deleteGoneBook(book, bookObjects, signal);
     const dueInMs = this.#dueInMs(bookObjects);
     if (pruning.numbers.length > 0 && dueInMs === 0) {
-      // The index remembers what was in them before they go.
+      // The index keeps their facts before they are deleted.
       for (const number of pruning.numbers)
         bookObjects.through = [...merged(bookObjects.through, bookObjects.chapters.get(number)?.through ?? [])];
       bookObjects.prunedThrough = Math.max(bookObjects.prunedThrough, ...pruning.numbers);
@@ -215,12 +232,24 @@ export class BookIndexes {
         restMs,
         indexInMs,
         pruning.numbers.length > 0 && dueInMs > 0 ? dueInMs : restMs,
-        bookObjects.keeper.nextLook(clock.now()) ?? restMs,
+        Math.max(
+          bookObjects.nextChapterAt - clock.monotonic(),
+          bookObjects.keeper.nextWriteInMs(clock.now()) ?? restMs,
+        ),
       ),
     };
   }
 
-  /** In how many milliseconds the book's index may be written again; what is thrown away goes with it. */
+  /** Whether the book may have another chapter now. */
+  #mayHaveChapter(book: string, bookObjects: BookObjects): boolean {
+    if (kindOf(book) !== "node") return true;
+    const { clock } = this.#options;
+    const seconds = this.#newChapters.take(book, clock.monotonic());
+    if (seconds > 0) bookObjects.nextChapterAt = clock.monotonic() + 1000 * seconds;
+    return seconds === 0;
+  }
+
+  /** In how many milliseconds the book's index may be written again; removals are written with it. */
   #dueInMs({ indexAt }: BookObjects): number {
     return indexAt === undefined ? 0 : Math.max(0, indexEveryMs - (this.#options.clock.monotonic() - indexAt));
   }
@@ -234,14 +263,14 @@ export class BookIndexes {
     await this.#options.store.append([{ write: "chapter", chapter: change.chapter }], signal);
     bookObjects.keeper.written(change);
     bookObjects.chapters.set(change.chapter.number, keptOf(change.chapter));
-    if (change.chapter.state === "Closed") this.#options.onClosed?.(change.chapter);
+    if (change.do === "close") this.#options.onClosed?.(change.chapter);
   }
 
   /** Writes the index where it is due. @returns in how many milliseconds it will be. */
   async #index(book: string, bookObjects: BookObjects, signal: AbortSignal): Promise<number> {
     if (equalValues(bookObjects.index, this.#indexOf(book, bookObjects))) return restMs;
     const dueInMs = this.#dueInMs(bookObjects);
-    // That what it is about came or went cannot be made again from chapters.
+    // Chapters cannot show that the subject appeared or was deleted.
     if (dueInMs > 0 && bookObjects.index?.subjectGoneAt === bookObjects.goneAt) return dueInMs;
     await this.#writeIndex(book, bookObjects, signal);
     return restMs;
@@ -271,10 +300,10 @@ export class BookIndexes {
   }
 
   /** A book whose subject has been gone for long enough is removed, after a report to the cluster's book. */
-  async #farewell(book: string, bookObjects: BookObjects, signal: AbortSignal): Promise<Settled> {
-    const { clock, store, tell } = this.#options;
+  async #deleteGoneBook(book: string, bookObjects: BookObjects, signal: AbortSignal): Promise<Persisted> {
+    const { clock, store, report } = this.#options;
     const { kind, name, uid } = bookObjects.subject;
-    tell({
+    report({
       is: "gone",
       book,
       uid: uid ?? "",
@@ -282,7 +311,7 @@ export class BookIndexes {
     });
     bookObjects.deleteAt ??= clock.monotonic();
     const waitedMs = clock.monotonic() - bookObjects.deleteAt;
-    if (waitedMs < farewellMs) return { againMs: farewellMs - waitedMs };
+    if (waitedMs < deletionDelayMs) return { againMs: deletionDelayMs - waitedMs };
     await store.prune(book, "all", signal);
     this.#storedBooks.delete(book);
     return { againMs: restMs };
@@ -291,7 +320,7 @@ export class BookIndexes {
   async #reread(book: string, signal: AbortSignal): Promise<void> {
     const { store } = this.#options;
     const indexes = await store.books(kindOf(book), signal);
-    this.#shelve(
+    this.#indexBook(
       book,
       indexes.find((index) => index.book === book),
       await store.list({ book }, signal),

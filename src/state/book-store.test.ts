@@ -52,7 +52,7 @@ describe("books in a folder", () => {
     ...(await store.list({})),
   ];
 
-  test("are there again after a restart, and a line that was cut off takes no later one with it", async () => {
+  test("survive a restart, and a truncated line damages no later one", async () => {
     const path = folder();
     const store = await FileBookStore.open(systemFiles, path);
     await store.append([
@@ -70,7 +70,7 @@ describe("books in a folder", () => {
     expect((await (await FileBookStore.open(systemFiles, path)).list({})).map(({ number }) => number)).toEqual([2, 3]);
   });
 
-  test("do not grow for ever, and are whole whether the index is there or not", async () => {
+  test("do not grow forever, and are complete with or without the index", async () => {
     const path = folder();
     const store = await FileBookStore.open(systemFiles, path);
     const long = "x".repeat(1000);

@@ -14,7 +14,7 @@ export type BookEntry =
   | { readonly write: "index"; readonly index: BookIndex }
   | { readonly write: "chapter"; readonly chapter: Chapter };
 
-/** Chapters that are asked for; what is absent is not asked about. */
+/** Conditions on the requested chapters; an absent field is no condition. */
 export interface ChapterFilter {
   readonly kind?: BookKind;
   readonly book?: string;
@@ -49,7 +49,7 @@ export interface BookStore {
   books(kind?: BookKind, signal?: AbortSignal): Promise<readonly BookIndex[]>;
   /** Chapters as they are written or thrown away from the call on, until `signal` aborts. */
   watch(filter: ChapterFilter, signal: AbortSignal): AsyncIterable<StoreChange>;
-  /** Throws chapters away; `all`: the book as well. Throwing away what is not there is not an error. */
+  /** Removes chapters; `all`: the book as well. Removing a missing chapter is not an error. */
   prune(book: string, numbers: readonly number[] | "all", signal?: AbortSignal): Promise<void>;
   /** Counted, in the order of kinds and states. */
   stats(signal?: AbortSignal): Promise<readonly StoreStats[]>;
@@ -58,7 +58,7 @@ export interface BookStore {
 const bookKindOfChapter = ({ book }: Pick<Chapter, "book">): BookKind =>
   book.includes("/") ? (book.slice(0, book.indexOf("/")) as BookKind) : "cluster";
 
-export const isAskedFor = (chapter: Chapter, { kind, book, chapter: is, state }: ChapterFilter): boolean =>
+export const matchesFilter = (chapter: Chapter, { kind, book, chapter: is, state }: ChapterFilter): boolean =>
   (kind === undefined || bookKindOfChapter(chapter) === kind) &&
   (book === undefined || chapter.book === book) &&
   (is === undefined || chapter.chapter === is) &&
@@ -84,7 +84,7 @@ export function mayStore(before: Chapter | undefined, chapter: Chapter): boolean
 }
 
 /** Counts chapters with their sizes. */
-export function countUp(
+export function countChapters(
   chapters: Iterable<{ readonly chapter: Pick<Chapter, "book" | "state">; readonly bytes: number }>,
 ): readonly StoreStats[] {
   const sums = new Map<string, { kind: BookKind; state: Chapter["state"]; chapters: number; bytes: number }>();

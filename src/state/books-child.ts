@@ -17,14 +17,14 @@ import {
   servedMachines,
 } from "../core/books/judge-joins.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
-import { type NodeSeen, seeNode } from "../core/pool/seen-lines.ts";
+import { type NodeSeen, linesFromNode } from "../core/pool/seen-lines.ts";
 import { relevantOfMachineConfigNode, relevantOfNode, trimNode } from "../core/pool/trim.ts";
 import type { StateChild } from "../core/operator/state-settings.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Watch, watching } from "../kube/controller.ts";
 import type { Selection } from "../kube/kube-client.ts";
 import { done } from "../kube/outcome.ts";
-import { type Child, type ChildContext, type ChildMetrics, runAsChild } from "./child.ts";
+import { type KeeperChild, type ChildContext, type ChildMetrics, runAsChild } from "./child.ts";
 import { JournalReader } from "./journal-reader.ts";
 import { BookIndexes } from "./book-indexes.ts";
 
@@ -32,7 +32,7 @@ const cluster = "cluster";
 const named = (name: string): Selection => ({ fieldSelector: `metadata.name=${name}` });
 const nameIn = (book: string) => book.slice(book.indexOf("/") + 1);
 
-/** What is particular to one of the children that keep books. */
+/** The part that differs between the children that keep books. */
 interface StoredBooks {
   readonly name: StateChild;
   readonly kinds: readonly BookKind[];
@@ -43,16 +43,16 @@ interface StoredBooks {
   readonly others: readonly Watch[];
   /** Books that lines of others concern. */
   readonly alsoConcerned?: (lines: readonly JournalLine[]) => readonly string[];
-  /** What is observed of a book's subject when a pass reads the book. */
-  readonly look: (book: string, world: World) => Seen;
+  /** Observations about a book's subject when a pass reads the book. */
+  readonly look: (book: string, world: ObservedCluster) => Seen;
 }
 
-interface World {
+interface ObservedCluster {
   readonly caches: Caches;
   readonly report: Report;
   readonly notify: ChildContext["notify"];
   readonly now: number;
-  /** Makes lines of what is seen. */
+  /** Makes lines from observed objects. */
   readonly seen: (line: Parameters<typeof lineOf>[0], at: number) => JournalLine;
 }
 
@@ -64,7 +64,7 @@ interface Seen {
   readonly againMs?: number;
 }
 
-class BooksChild implements Child {
+class BooksChild implements KeeperChild {
   readonly name: StateChild;
   readonly #storedBooks: StoredBooks;
   #bookIndexes: BookIndexes | undefined;
@@ -77,7 +77,7 @@ class BooksChild implements Child {
   async run(context: ChildContext, signal: AbortSignal): Promise<void> {
     const { kinds, others, missedIn, look } = this.#storedBooks;
     const { clock, version, log } = context;
-    // Numbers begin anew with each run.
+    // Numbers start again with each run.
     const life = context.random.uuid();
     const keepsCluster = kinds.includes(cluster);
     let ownSeq = 0;
@@ -94,7 +94,7 @@ class BooksChild implements Child {
         kinds,
         clock,
         retention: () => context.settings().retention,
-        tell: (news) => {
+        report: (news) => {
           const line = {
             book: cluster,
             chapter: "BookIndex",
@@ -104,7 +104,7 @@ class BooksChild implements Child {
           } as const;
           if (news.is === "gap") {
             context.notify({ is: "gap", of: news.book, message: news.message });
-            context.tell(
+            context.report(
               lineOf(
                 { ...line, path: "Gap", reason: "Gap", data: { book: news.book, lines: news.lines } },
                 stamp(clock.now()),
@@ -117,7 +117,7 @@ class BooksChild implements Child {
             { ...line, path: `Gone/${news.book}`, reason: "SubjectGone", data: { book: news.book } },
             stamp(clock.now()),
           );
-          context.tell({
+          context.report({
             ...made,
             writer: { component: "state", instance: news.book.slice(0, 253) },
             boot: news.uid === "" ? "-" : news.uid,
@@ -161,7 +161,7 @@ class BooksChild implements Child {
           if (foreign > 0) {
             log.warn(
               { journal: change.key, lines: foreign },
-              "a journal tells of what its writer has no part in; these lines are left out",
+              "a journal holds lines that are not its writer's to write; these lines are left out",
             );
             context.notify({ is: "foreign", component: writer ?? change.key, lines: foreign });
           }
@@ -230,7 +230,7 @@ class BooksChild implements Child {
             until.addEventListener("abort", stopSettings, { once: true });
             if (!keepsCluster) return;
             add(cluster);
-            const stop = context.onTold(() => add(cluster));
+            const stop = context.onReported(() => add(cluster));
             until.addEventListener("abort", stop, { once: true });
           },
           async reconcile(book, { caches, signal: until }) {
@@ -242,16 +242,16 @@ class BooksChild implements Child {
               notify: context.notify,
               seen: (line, at) => ({ ...lineOf(line, stamp(at)), via: "seen" }),
             });
-            // A journal may hold lines of what is long gone, whose book has had its time.
+            // A journal may hold lines about a subject that was deleted long ago, and whose book has expired.
             if (seen.subject?.is === "gone" && !bookIndexes.has(book)) return done();
             bookIndexes.take(book, [
               ...linesForBook(journalsOf(book, caches), book),
               ...seen.lines,
-              ...(book === cluster ? context.told() : []),
+              ...(book === cluster ? context.reported() : []),
             ]);
             if (seen.subject?.is === "there") bookIndexes.present(book, seen.subject.uid);
             if (seen.subject?.is === "gone") bookIndexes.gone(book);
-            const { againMs } = await bookIndexes.settle(book, seen.pool, until);
+            const { againMs } = await bookIndexes.persist(book, seen.pool, until);
             if (book === cluster) context.notify({ is: "bootstrap", facts: bootstrapFacts(caches) });
             return done(Math.min(againMs, seen.againMs ?? againMs) / 1000);
           },
@@ -284,7 +284,7 @@ class BooksChild implements Child {
  * Books of nodes: what their daemons report, what controllers report of them, and what is observed of them if nothing
  * is reported.
  */
-export function nodesChild(startedAt: number): Child {
+export function nodesChild(startedAt: number): KeeperChild {
   const known = new Map<string, NodeSeen>();
   const bookOf = ({ key }: { readonly key: string }) => [`node/${key}`];
   return new BooksChild({
@@ -319,7 +319,7 @@ export function nodesChild(startedAt: number): Child {
       const node: Node | undefined = caches.of(kubernetes.Node).get(name);
       const machineConfigNode = caches.of(MachineConfigNode).get(name);
       const pool = machineConfigNode?.spec.pool.name ?? known.get(name)?.pool ?? "";
-      const found = seeNode(known.get(name), node, machineConfigNode, pool, { now, since: startedAt });
+      const found = linesFromNode(known.get(name), node, machineConfigNode, pool, { now, since: startedAt });
       if (found.seen === undefined) known.delete(name);
       else known.set(name, found.seen);
       return {
@@ -340,7 +340,7 @@ const poolsOf = (nodes: readonly (Node | undefined)[], caches: Caches): readonly
   });
 
 /** Books of pools, and that of the cluster. */
-export function poolsChild(): Child {
+export function poolsChild(): KeeperChild {
   /** Machines that did not join and were reported as events. */
   const missed = new Set<string>();
   return new BooksChild({
@@ -407,7 +407,7 @@ export function poolsChild(): Child {
 }
 
 /** Books of builds: what the os-builder reports. */
-export function buildsChild(): Child {
+export function buildsChild(): KeeperChild {
   return new BooksChild({
     name: "builds",
     kinds: ["build"],

@@ -1,7 +1,7 @@
 import type { JournalLine } from "../api/books/journal-line.ts";
 import type { Chapter } from "../api/books/machine-state-chapter.ts";
 import { McoError } from "../api/errors.ts";
-import type { BootstrapFacts, Told } from "../core/operator/health.ts";
+import type { BootstrapFacts, ReportedCondition } from "../core/operator/health.ts";
 import type { StateChild, StateSettings } from "../core/operator/state-settings.ts";
 import { type Controller, type RunOptions, type Watch, runControllers } from "../kube/controller.ts";
 import type { EventRecorder } from "../kube/event-recorder.ts";
@@ -21,16 +21,16 @@ export interface ChildContext extends Ports {
    */
   readonly aliveAt: number;
   /** Adds a line to the cluster's book. */
-  readonly tell: (line: JournalLine) => void;
-  readonly told: () => readonly JournalLine[];
+  readonly report: (line: JournalLine) => void;
+  readonly reported: () => readonly JournalLine[];
   /** Called on each new line; returns a function that stops it. */
-  readonly onTold: (listener: () => void) => () => void;
+  readonly onReported: (listener: () => void) => () => void;
   /** Called when the settings have changed; returns the way to stop it. */
   readonly onSettings: (listener: () => void) => () => void;
   readonly up: () => void;
   readonly notify: (news: ChildNews) => void;
   /** Writes conditions of MachineConfiguration `cluster`. */
-  readonly writeHealth: (told: readonly Told[], signal: AbortSignal) => Promise<void>;
+  readonly writeHealth: (reported: readonly ReportedCondition[], signal: AbortSignal) => Promise<void>;
 }
 
 export type ChildNews =
@@ -56,7 +56,7 @@ export interface ChildMetrics {
 }
 
 /** A part of the state process that runs, fails and is switched on and off independently. */
-export interface Child {
+export interface KeeperChild {
   readonly name: StateChild;
   /** Runs until `signal` aborts. Rejects on a failure; the parent then starts a new one. */
   run(context: ChildContext, signal: AbortSignal): Promise<void>;

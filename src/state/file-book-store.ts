@@ -6,7 +6,7 @@ import { MemoryBookStore } from "./memory-book-store.ts";
 
 /** A segment that is larger is followed by a new one. */
 const segmentBytes = 1024 * 1024;
-/** Segments, beyond which what is outdated in them is left out. */
+/** Number of segments above which outdated entries are dropped. */
 const mostSegments = 8;
 
 const segmentName = (number: number) => `books-${String(number).padStart(6, "0")}.jsonl`;
@@ -64,7 +64,7 @@ export class FileBookStore implements BookStore {
         if (record.write === "pruned") await this.#memory.prune(record.book, record.numbers);
         else this.#memory.store(record);
       }
-      // What follows a line that was cut off would be lost with it.
+      // A line appended to a truncated line would be lost with it.
       if (text !== "" && !text.endsWith("\n")) await this.#files.append(`${this.#folder}/${segmentName(number)}`, "\n");
     }
   }

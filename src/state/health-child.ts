@@ -1,7 +1,6 @@
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import type { JournalLine } from "../api/books/journal-line.ts";
 import { type DaemonSet, type Lease, type Pod, kubernetes } from "../api/foreign/kubernetes.ts";
-import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
@@ -11,32 +10,34 @@ import { journals, namespace, objects } from "../api/names.ts";
 import { conditionOf } from "../api/schema/object.ts";
 import type { JournalEntryOf, ReportReason } from "../api/books/report-table.ts";
 import { factsAbout } from "../core/pool/pool-queries.ts";
+import { stuckBuild } from "../core/build/build-queue.ts";
 import { buildSettings } from "../core/build/build-settings.ts";
 import { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { daemonSetFacts, deploymentFacts } from "../core/pool/component-facts.ts";
 import {
-  type AwayDaemon,
+  type UnavailableDaemon,
   type Failing,
   type HealthFacts,
   type HealthType,
   type LeaderFacts,
-  type Told,
+  type ReportedCondition,
   healthConditions,
   healthReasonKey,
 } from "../core/operator/health.ts";
 import { lineOf } from "../core/books/journal.ts";
 import { poolStatusInputs } from "../core/pool/pool-status.ts";
-import { relevantOfMachineConfigNode, relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
+import { relevantOfNode, trimBuild, trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
 import type { Clock } from "../ports/clock.ts";
 import { done } from "../kube/outcome.ts";
-import { type Child, type ChildContext, runAsChild } from "./child.ts";
+import { watchMachineConfigNodes } from "../kube/watch-members.ts";
+import { type KeeperChild, type ChildContext, runAsChild } from "./child.ts";
 
 const one = "health";
 const named = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
 const ours = { namespace } as const;
-/** Everything is checked again after this time; a condition of which only the message changes waits for it. */
+/** Everything is checked again after this time; a condition whose message alone changes waits for it. */
 const passSeconds = 30;
 /** Names of leases: of the operator and of the controller, which are the reference's. */
 const leases = { operator: "machine-config", controller: objects.controller } as const;
@@ -59,7 +60,7 @@ const chapters = {
 /**
  * Observes the suite's parts, and reports their health: conditions now, and chapters of the cluster's book on changes.
  */
-export function healthChild(): Child {
+export function healthChild(): KeeperChild {
   return {
     name: "health",
     run: (context, signal) => runAsChild(() => healthController(context), context, signal),
@@ -73,7 +74,7 @@ interface HealthMemory {
   /** Since when a change waits for its owner to observe it, in milliseconds since the epoch. */
   readonly unseenSince: Map<string, number>;
   readonly transitions: TransitionWriter;
-  /** When the conditions were last written (monotonic milliseconds), and what they said apart from messages. */
+  /** When the conditions were last written (monotonic milliseconds), and their content except messages. */
   written: { readonly at: number; readonly verdicts: string } | undefined;
 }
 
@@ -140,19 +141,7 @@ const membersWatches = (members: ClusterMembers, clock: Clock): [Watch, ...Watch
     concerns: ({ key, before, after }) =>
       members.putMachineOSBuild(key, after, before, clock.now()).length > 0 ? [one] : [],
   }),
-  watching({
-    resource: MachineConfigNode,
-    concerns: ({ key, before, after }) => {
-      if (
-        before !== undefined &&
-        after !== undefined &&
-        equalValues(relevantOfMachineConfigNode(before), relevantOfMachineConfigNode(after))
-      )
-        return [];
-      members.putMachineConfigNode(key, after, clock.now());
-      return [one];
-    },
-  }),
+  watchMachineConfigNodes(members, () => clock.now(), [one]),
   watching({
     resource: kubernetes.Node,
     keep: trimNode,
@@ -205,7 +194,6 @@ async function observeHealth(
   const operator = deployment(objects.operator);
   const server = daemonSetFacts(daemonSet(optionalParts.server), version);
   const builder = deployment(optionalParts.builder);
-  const certificateEnds = () => lastOf(journal(journals.server), "Server", "Certificate")?.data?.["ends"];
   return {
     version,
     cluster,
@@ -222,13 +210,14 @@ async function observeHealth(
     },
     daemons: {
       daemonSet: daemonSetFacts(daemons, version),
-      away: hasGap(daemons) ? await awayDaemons(members, kube, signal) : [],
+      away: hasGap(daemons) ? await unavailableDaemons(members, kube, signal) : [],
     },
-    server: server === undefined ? undefined : { daemonSet: server, certificateEnds: certificateEnds() },
-    builder:
-      builder === undefined
+    server:
+      server === undefined
         ? undefined
-        : { deployment: builder, queuedSince: queuedSince(journal(journals.osBuilder)) },
+        : { daemonSet: server, certificateEnds: certificateEnd(journal(journals.server)) },
+    builder:
+      builder === undefined ? undefined : { deployment: builder, stuck: stuckBuild(caches.of(MachineOSBuild).list()) },
     unseen: unseen(caches, unseenSince, now),
   };
 }
@@ -249,11 +238,11 @@ const hasGap = (daemonSet: DaemonSet | undefined): boolean =>
   (daemonSet?.status?.numberReady ?? 0) < (daemonSet?.status?.desiredNumberScheduled ?? 0);
 
 /** Daemons that are not ready on machines whose kubelets are. */
-async function awayDaemons(
+async function unavailableDaemons(
   members: ClusterMembers,
   kube: Context["kube"],
   signal: AbortSignal,
-): Promise<readonly AwayDaemon[]> {
+): Promise<readonly UnavailableDaemon[]> {
   const { items } = await kube.list(
     kubernetes.Pod,
     { namespace, labelSelector: `k8s-app=${objects.daemon}` },
@@ -282,14 +271,13 @@ async function awayDaemons(
   });
 }
 
-const lastOf = (lines: readonly JournalLine[], chapter: string, path: string) =>
-  lines.findLast((line) => line.chapter === chapter && line.path === path);
-
-/** Since when the builder reports a waiting build, RFC 3339. */
-function queuedSince(lines: readonly JournalLine[]): string | undefined {
-  const last = lastOf(lines, "OsBuilder", "Queue");
-  return last?.mark === "begin" ? new Date(last.at).toISOString() : undefined;
-}
+/** When the certificate of the config server ends, as its newest process that named it says, RFC 3339. */
+const certificateEnd = (lines: readonly JournalLine[]): string | undefined => {
+  const until = lines.findLast(({ chapter, data }) => chapter === "Server" && data?.["until"] !== undefined)?.data?.[
+    "until"
+  ];
+  return until === undefined ? undefined : String(until);
+};
 
 /** Parts of a component that its newest process reported as failing, and not as recovered since. */
 function failingParts(lines: readonly JournalLine[], chapter: string, prefix: string): readonly Failing[] {
@@ -304,13 +292,13 @@ function failingParts(lines: readonly JournalLine[], chapter: string, prefix: st
     )
       last.set(line.path.slice(prefix.length), line);
   return [...last].flatMap(([part, { mark, reason, msg }]) =>
-    mark === "fail"
+    mark !== "end"
       ? [{ part, how: reason === "ChildStalled" ? ("stalled" as const) : ("failing" as const), message: msg }]
       : [],
   );
 }
 
-/** What its owner has not observed yet, by generation. */
+/** Objects whose owner has not observed their generation yet. */
 function unseen(caches: Caches, since: Map<string, number>, now: number): HealthFacts["unseen"] {
   const waiting = [
     ...caches
@@ -344,7 +332,7 @@ class TransitionWriter {
     this.#life = context.random.uuid();
   }
 
-  take(conditions: readonly Told<HealthType>[]): void {
+  take(conditions: readonly ReportedCondition<HealthType>[]): void {
     for (const { type, status, reason, message } of conditions) {
       if (type === "UpdateProgressing" || status === "Unknown") continue;
       const { chapter, reasons } = chapters[type];
@@ -368,7 +356,7 @@ class TransitionWriter {
     readonly reason: string;
     readonly message: string;
   }): void {
-    const { clock, version, tell } = this.#context;
+    const { clock, version, report } = this.#context;
     const at = clock.now();
     const stamp = {
       writer: { component: "state", instance: one, version },
@@ -378,7 +366,7 @@ class TransitionWriter {
       mono: clock.monotonic(),
     };
     // Chapter and reason come from one row of the table above; a test compares it with the table of reports.
-    tell({
+    report({
       ...lineOf({ book: "cluster", level: "boundary", ...line } as JournalEntryOf<"cluster">, stamp),
       via: "seen",
     });

@@ -14,20 +14,20 @@ const served = (requester: string): JournalEntry => ({
   data: { requester, config: "rendered-worker-1" },
 });
 
-test("a machine that was served and does not join is overdue after half an hour: once in its pool's book, once as an event, and as a figure until it has joined [state-joins-1]", async () => {
+test("a served machine is overdue after half an hour: once in the book and as an event, in metrics until it joins [state-joins-1]", async () => {
   const harness = await StateHarness.make();
   let running = harness.start();
   await harness.pass(5000);
   const server = harness.component("server");
-  await harness.act(() => server.tell(served("10.0.0.7"), served("10.0.0.8")));
+  await harness.act(() => server.report(served("10.0.0.7"), served("10.0.0.8")));
   await harness.act(() => harness.node("worker-0"));
   await harness.pass(25 * 60_000);
-  const told = async () => (await harness.chapters("pool/worker")).filter(({ chapter }) => chapter === "Join");
-  expect(await told()).toEqual([]);
+  const joins = async () => (await harness.chapters("pool/worker")).filter(({ chapter }) => chapter === "Join");
+  expect(await joins()).toEqual([]);
 
   await harness.pass(10 * 60_000);
-  const [join, ...more] = await told();
-  // One of the two is the node that came, though no address says which.
+  const [join, ...more] = await joins();
+  // One of the two is the node that joined, though no address shows which.
   expect(more).toEqual([]);
   expect(join).toMatchObject({
     state: "Closed",
@@ -45,11 +45,11 @@ test("a machine that was served and does not join is overdue after half an hour:
   expect(await events()).toEqual(["Warning MachineConfigPool/worker 1"]);
   expect(running.controller.metrics()).toContain('mco_join_overdue{pool="worker"} 1');
 
-  // A state process that starts anew finds that it has been told of.
+  // A restarted state process finds that the join was already reported.
   running.kill();
   running = harness.start("state-1");
   await harness.pass(60_000);
-  expect(await told()).toHaveLength(1);
+  expect(await joins()).toHaveLength(1);
   await harness.act(() => harness.node("worker-1"));
   await harness.act(() =>
     harness.kube.patch(
@@ -61,5 +61,5 @@ test("a machine that was served and does not join is overdue after half an hour:
   );
   await harness.pass(60_000);
   expect(running.controller.metrics()).toContain('mco_join_overdue{pool="worker"} 0');
-  expect(await told()).toHaveLength(1);
+  expect(await joins()).toHaveLength(1);
 });

@@ -1,9 +1,9 @@
 import type { JournalLine, JournalMark } from "../api/books/journal-line.ts";
 import type { MachineStateJournal } from "../api/books/machine-state-journal.ts";
 import { admittedLines, bookOfJournal, isKnown } from "../core/books/journal.ts";
-import type { Change } from "../kube/watch-cache.ts";
+import type { ObjectChange } from "../kube/watch-cache.ts";
 
-/** What is new in a journal. */
+/** New lines of a journal. */
 export interface JournalNews {
   /** Lines that were not there before, in the journal's order. */
   readonly lines: readonly JournalLine[];
@@ -27,7 +27,7 @@ export class JournalReader {
   }
 
   /** @param known the last lines in books, for the first read of a journal. */
-  read({ key, before, after }: Change<MachineStateJournal>, known: readonly JournalMark[]): JournalNews {
+  read({ key, before, after }: ObjectChange<MachineStateJournal>, known: readonly JournalMark[]): JournalNews {
     if (after === undefined) {
       this.#started.delete(key);
       return { lines: [], foreign: 0, missed: 0 };
@@ -38,18 +38,18 @@ export class JournalReader {
     // On the first read everything is new: the books know which lines they have already.
     const fresh = isFirst ? after.spec.lines : after.spec.lines.filter((line) => !isKnown(marks, line));
     const { lines, foreign } = admittedLines({ metadata: after.metadata, spec: { ...after.spec, lines: fresh } });
-    return { lines, foreign, missed: this.#missed(after, marks, isFirst && bookOfJournal(key) === undefined) };
+    const all = admittedLines(after).lines;
+    return { lines, foreign, missed: this.#missed(all, marks, isFirst && bookOfJournal(key) === undefined) };
   }
 
   /**
-   * Lines between what is known of a writer and its oldest line that is there.
+   * Lines between the last known line of a writer and the oldest one in its journal.
    *
-   * @param isShared its lines are in books that others keep as well, so that what is known of it is not all that was
-   * read.
+   * @param isShared other books also hold its lines, so that the marks do not cover everything that was read.
    */
-  #missed({ spec }: MachineStateJournal, marks: readonly JournalMark[], isShared: boolean): number {
+  #missed(lines: readonly JournalLine[], marks: readonly JournalMark[], isShared: boolean): number {
     const oldest = new Map<string, JournalLine>();
-    for (const line of spec.lines) {
+    for (const line of lines) {
       const writer = `${line.writer.component}/${line.writer.instance}/${line.boot}`;
       if (!oldest.has(writer)) oldest.set(writer, line);
     }

@@ -2,6 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { bootstrapReports } from "../../test/support/bootstrap-reports.ts";
 import type { JournalEntry } from "../api/books/report-table.ts";
 import { lineOf } from "../core/books/journal.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -21,22 +22,23 @@ function folders() {
 }
 
 const at = Date.now() - 60_000;
-const bootstrap = (path: "ManifestsRendered" | "ServerUp" | "HandedOver"): JournalEntry =>
-  ({
-    book: "cluster",
-    chapter: "Bootstrap",
-    mark: "end",
-    level: "boundary",
-    message: path,
-    ...(path === "ServerUp"
-      ? { path, reason: "ServerUp" }
-      : path === "HandedOver"
-        ? { path, reason: "HandedOver" }
-        : { path, reason: "ManifestsRendered" }),
-  }) as JournalEntry;
+const reports = bootstrapReports();
 let seq = 0;
-const text = (component: string, line: JournalEntry) =>
-  `${JSON.stringify(lineOf(line, { writer: { component, instance: "bootstrap" }, boot: "b", number: { seq: (seq += 1) }, at: at + seq * 1000, mono: seq * 1000 }))}\n`;
+/** The lines that a program of the bootstrap writes into its file. */
+const text = (component: string, lines: readonly JournalEntry[]) =>
+  lines
+    .map((line) =>
+      lineOf(line, {
+        writer: { component, instance: "bootstrap" },
+        boot: "b",
+        number: { seq: (seq += 1) },
+        at: at + seq * 1000,
+        mono: seq * 1000,
+      }),
+    )
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join("");
+const served = reports.server.filter(({ book }) => book === "cluster");
 const options = (given: { readonly from: string; readonly to: string }) => ({
   ...given,
   files: systemFiles,
@@ -51,27 +53,27 @@ const chaptersIn = async (to: string) =>
   );
 
 describe("books of a folder", () => {
-  test("are made from the lines that lie there, the same however often it is read", async () => {
+  test("are made from the folder's lines, equally on every read", async () => {
     const { from, to } = folders();
-    writeFileSync(join(from, "operator-b.jsonl"), text("operator", bootstrap("ManifestsRendered")));
-    writeFileSync(join(from, "controller-b.jsonl"), `${text("server", bootstrap("ServerUp"))}this is no line\n`);
-    expect(await keepFolder(options({ from, to }), new AbortController().signal)).toBe(2);
-    expect(await chaptersIn(to)).toEqual(["1 Bootstrap Open ManifestsRendered,ServerUp"]);
-    appendFileSync(join(from, "controller-b.jsonl"), text("controller", bootstrap("HandedOver")));
+    writeFileSync(join(from, "operator-b.jsonl"), text("operator", reports.operator));
+    writeFileSync(join(from, "server-b.jsonl"), `${text("server", served)}this is no line\n`);
+    expect(await keepFolder(options({ from, to }), new AbortController().signal)).toBe(3);
+    expect(await chaptersIn(to)).toEqual(["1 Bootstrap Open ManifestsRendered,ServerUp,Served"]);
+    writeFileSync(join(from, "state-b.jsonl"), text("state", reports.handOver));
     await keepFolder(options({ from, to }), new AbortController().signal);
     await keepFolder(options({ from, to }), new AbortController().signal);
-    expect(await chaptersIn(to)).toEqual(["1 Bootstrap Closed ManifestsRendered,ServerUp,HandedOver"]);
+    expect(await chaptersIn(to)).toEqual(["1 Bootstrap Closed ManifestsRendered,ServerUp,Served,HandedOver"]);
   });
 
-  test("are followed while they are written: a line counts once it is whole", async () => {
+  test("follow the lines as they are written: a line counts once it is complete", async () => {
     const { from, to } = folders();
     const stop = new AbortController();
-    const whole = text("operator", bootstrap("ManifestsRendered"));
+    const whole = text("operator", reports.operator);
     const seen: string[] = [];
     const steps = [
       () => writeFileSync(join(from, "operator-b.jsonl"), whole.slice(0, 40)),
       () => appendFileSync(join(from, "operator-b.jsonl"), whole.slice(40)),
-      () => writeFileSync(join(from, "server-b.jsonl"), text("server", bootstrap("HandedOver"))),
+      () => writeFileSync(join(from, "state-b.jsonl"), text("state", reports.handOver)),
       () => stop.abort(),
     ];
     const clock = {

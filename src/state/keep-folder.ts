@@ -41,7 +41,7 @@ export async function keepFolder(
       kinds: bookKinds,
       clock,
       retention: () => defaultRetention,
-      tell: (news) => {
+      report: (news) => {
         if (news.is === "gap")
           waiting.push(
             lineOf(
@@ -89,7 +89,7 @@ export async function keepFolder(
         book,
         fresh.filter((line) => line.book === book),
       );
-      await bookIndexes.settle(book, undefined, signal);
+      await bookIndexes.persist(book, undefined, signal);
     }
     if (everyMs === undefined || signal.aborted) return count;
     await clock.sleep(everyMs, signal).catch(() => undefined);

@@ -14,13 +14,16 @@ import {
   type StoreChange,
   byPlace,
   chapterClosed,
-  countUp,
-  isAskedFor,
+  countChapters,
+  matchesFilter,
 } from "./book-store.ts";
 
 const owner = fieldManagers.books;
-/** A value of a label is at most so long. */
-const labelLength = 63;
+/**
+ * A value that a label may have. A writer may report any pool, and a label that the API server refuses keeps the whole
+ * chapter out.
+ */
+const labelValue = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 /** Books as objects of the API server: one for each book, one for each chapter, which goes with its book. */
 export class KubernetesBookStore implements BookStore {
@@ -61,7 +64,7 @@ export class KubernetesBookStore implements BookStore {
       [bookLabels.chapter]: chapter.chapter,
       [bookLabels.state]: chapter.state,
       ...(chapter.outcome === undefined ? {} : { [bookLabels.outcome]: chapter.outcome }),
-      ...(chapter.pool === undefined || chapter.pool.length > labelLength ? {} : { [bookLabels.pool]: chapter.pool }),
+      ...(chapter.pool !== undefined && labelValue.test(chapter.pool) ? { [bookLabels.pool]: chapter.pool } : {}),
     };
     const ownerReferences =
       uid === undefined
@@ -89,7 +92,7 @@ export class KubernetesBookStore implements BookStore {
     const { items } = await this.#kube.list(MachineStateChapter, selecting(filter), { signal });
     return items
       .map(({ spec }) => spec)
-      .filter((chapter) => isAskedFor(chapter, filter))
+      .filter((chapter) => matchesFilter(chapter, filter))
       .sort(byPlace);
   }
 
@@ -123,7 +126,7 @@ export class KubernetesBookStore implements BookStore {
           from = event.object.metadata.resourceVersion ?? from;
           if (event.type === "BOOKMARK") continue;
           const { spec } = event.object;
-          if (!isAskedFor(spec, { ...filter, ...(event.type === "DELETED" ? { state: spec.state } : {}) })) continue;
+          if (!matchesFilter(spec, { ...filter, ...(event.type === "DELETED" ? { state: spec.state } : {}) })) continue;
           yield event.type === "DELETED"
             ? { is: "pruned", book: spec.book, number: spec.number }
             : { is: "written", chapter: spec };
@@ -151,7 +154,7 @@ export class KubernetesBookStore implements BookStore {
 
   async stats(signal?: AbortSignal): ReturnType<BookStore["stats"]> {
     const { items } = await this.#kube.list(MachineStateChapter, {}, { signal });
-    return countUp(items.map(({ spec }) => ({ chapter: spec, bytes: jsonBytes(spec) })));
+    return countChapters(items.map(({ spec }) => ({ chapter: spec, bytes: jsonBytes(spec) })));
   }
 }
 

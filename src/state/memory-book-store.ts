@@ -6,8 +6,8 @@ import {
   type ChapterFilter,
   type StoreChange,
   byPlace,
-  countUp,
-  isAskedFor,
+  countChapters,
+  matchesFilter,
   mayStore,
 } from "./book-store.ts";
 import { StoreListeners } from "./store-listeners.ts";
@@ -36,7 +36,7 @@ export class MemoryBookStore implements BookStore {
     const key = keyOf(chapter.book, chapter.number);
     if (!mayStore(this.#chapters.get(key), chapter)) return false;
     this.#chapters.set(key, chapter);
-    this.#listeners.tell({ is: "written", chapter }, chapter);
+    this.#listeners.notify({ is: "written", chapter }, chapter);
     return true;
   }
 
@@ -45,7 +45,9 @@ export class MemoryBookStore implements BookStore {
   }
 
   list(filter: ChapterFilter): Promise<readonly Chapter[]> {
-    return Promise.resolve([...this.#chapters.values()].filter((chapter) => isAskedFor(chapter, filter)).sort(byPlace));
+    return Promise.resolve(
+      [...this.#chapters.values()].filter((chapter) => matchesFilter(chapter, filter)).sort(byPlace),
+    );
   }
 
   books(kind?: BookIndex["kind"]): Promise<readonly BookIndex[]> {
@@ -64,7 +66,7 @@ export class MemoryBookStore implements BookStore {
     for (const [key, chapter] of this.#chapters) {
       if (chapter.book !== book || (numbers !== "all" && !numbers.includes(chapter.number))) continue;
       this.#chapters.delete(key);
-      this.#listeners.tell({ is: "pruned", book, number: chapter.number }, chapter);
+      this.#listeners.notify({ is: "pruned", book, number: chapter.number }, chapter);
     }
     if (numbers === "all") this.#indexes.delete(book);
     return Promise.resolve();
@@ -72,7 +74,7 @@ export class MemoryBookStore implements BookStore {
 
   stats(): ReturnType<BookStore["stats"]> {
     return Promise.resolve(
-      countUp([...this.#chapters.values()].map((chapter) => ({ chapter, bytes: jsonBytes(chapter) }))),
+      countChapters([...this.#chapters.values()].map((chapter) => ({ chapter, bytes: jsonBytes(chapter) }))),
     );
   }
 }

@@ -14,7 +14,7 @@ import { type Harness, updatedPool } from "../../test/support/control-plane-harn
 
 const machines = ["a", "b", "c"];
 
-/** Whoever asks may read figures. */
+/** Every caller may read metrics. */
 const anybodyReads =
   (handler: HttpHandler): HttpHandler =>
   (request, signal) => {
@@ -49,7 +49,7 @@ function keepBooks(harness: Harness): () => void {
   return () => stopping.abort(new Error("over"));
 }
 
-/** What the controllers told becomes lines of their journal, as their own scribe would make it. */
+/** The controllers' reports become lines of their journal, as in their own process. */
 async function sendJournal(harness: Harness): Promise<void> {
   const lines = harness.journal.lines.map((line, index) =>
     lineOf(line, {
@@ -73,18 +73,16 @@ async function sendJournal(harness: Harness): Promise<void> {
 }
 
 /**
- * A roll-out to three machines, each drained and back, with or without somebody who keeps books; what the controller's
- * figures are then.
+ * A roll-out to three machines, each drained and uncordoned, with or without the state process; returns the
+ * controller's metrics.
  */
 async function metrics(keeps: boolean): Promise<{ readonly text: string; readonly chapters: number }> {
   let handler: ServerHandler | undefined;
-  const listen: NonNullable<ControllerOptions["admission"]>["listen"] = (_where, given) => {
+  const admission: NonNullable<ControllerOptions["admission"]> = (given) => {
     handler = given;
-    return Promise.resolve({ port: 9443 });
+    return Promise.resolve();
   };
-  const { harness } = await updatedPool(machines, {
-    admission: { listen, host: "127.0.0.1", port: 9443, tls: { certificate: "", key: "" } },
-  });
+  const { harness } = await updatedPool(machines, { admission });
   harness.intercept = anybodyReads;
   await harness.act(() =>
     harness.kube.create(MachineStateJournal, {
@@ -135,12 +133,12 @@ const samplesOf = (text: string) =>
       ),
   );
 /**
- * Moments, times that something took, and looks, of which several changes at once make one: a network on which one more
- * process talks takes its own time for each request.
+ * Times, durations, and passes, several changes of which may become one: with one more process on the network, requests
+ * take different times.
  */
 const isTime = (sample: string) => /^mcc_|_running_seconds|_seconds_sum/.test(sample);
 
-test("every figure of the controller is the same whether somebody keeps books or not [state-metrics-beside-1]", async () => {
+test("every metric of the controller is the same with and without a state process [state-metrics-beside-1]", async () => {
   const [off, on] = [await metrics(false), await metrics(true)];
   const [without, beside] = [samplesOf(off.text), samplesOf(on.text)];
   // The books were kept, and there was something to measure.

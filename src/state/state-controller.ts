@@ -8,10 +8,12 @@ import {
   type ChildState,
   type KeepingGap,
   type KeepingType,
-  type Told,
+  type ReportedCondition,
   bootstrapComplete,
   healthTypes,
   keepingTypes,
+  overallHealth,
+  overallType,
   stateKeeping,
   switchedOff,
   withTransitions,
@@ -25,13 +27,16 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { isConflict } from "../kube/kube-error.ts";
 import { whileLeader } from "../kube/leader.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
+import { questionLimits } from "../kube/question-limits.ts";
 import { WatchCache } from "../kube/watch-cache.ts";
 import type { Ports } from "../ports/index.ts";
+import { keepListening } from "../ports/keep-listening.ts";
 import type { Listen, TlsFiles } from "../ports/listener.ts";
+import { linkedSignal } from "../ports/linked-signal.ts";
 import { backedOff } from "../ports/random.ts";
 import type { BookStore } from "./book-store.ts";
 import { buildsChild, nodesChild, poolsChild } from "./books-child.ts";
-import type { Child, ChildContext, ChildNews } from "./child.ts";
+import type { KeeperChild, ChildContext, ChildNews } from "./child.ts";
 import { healthChild } from "./health-child.ts";
 import { KubernetesBookStore } from "./kubernetes-book-store.ts";
 
@@ -43,7 +48,7 @@ export interface StateControllerOptions extends Ports {
   readonly version: string;
   readonly store?: (kube: KubeClient) => BookStore;
   /** Makes a child in place of its own; for tests. */
-  readonly plant?: (name: StateChild, own: () => Child) => Child;
+  readonly plant?: (name: StateChild, own: () => KeeperChild) => KeeperChild;
   /** Where metrics are served; nowhere when absent. */
   readonly metrics?: {
     readonly listen: Listen;
@@ -66,15 +71,14 @@ const lookMs = 30_000;
 /** Of an orderly stop, for its last words. */
 const lastWordsMs = 2000;
 /** Lines for the book of the cluster that are held until its keeper has stored them. */
-const mostTold = 500;
-const listenAgainMs = 5000;
+const mostReports = 500;
 const named = (name: string) => ({ fieldSelector: `metadata.name=${name}` });
 
 /** A child with its switch. */
 interface Supervised {
   readonly name: StateChild;
   state: ChildState;
-  child: Child | undefined;
+  child: KeeperChild | undefined;
   /** Ends it; `undefined`: it is switched off. */
   stop: (() => Promise<void>) | undefined;
   /** Milliseconds since the epoch of when it last stopped working; `undefined`: it never worked. */
@@ -90,15 +94,15 @@ export class StateController {
   readonly #options: StateControllerOptions;
   readonly #children: readonly Supervised[];
   readonly #meter = new StateMeter();
-  readonly #told: JournalLine[] = [];
-  readonly #toldKeys = new Set<string>();
+  readonly #reported: JournalLine[] = [];
+  readonly #reportedKeys = new Set<string>();
   readonly #listeners = new Set<() => void>();
   readonly #settingsListeners = new Set<() => void>();
   #gaps: KeepingGap[] = [];
   #bootstrap: BootstrapFacts = { journal: "missing" };
   #hasBootstrapNews = false;
-  #health: readonly Told[] = [];
-  #keeping: readonly Told<KeepingType>[] = [];
+  #health: readonly ReportedCondition[] = [];
+  #keeping: readonly ReportedCondition<KeepingType>[] = [];
   #wake: () => void = () => undefined;
 
   constructor(options: StateControllerOptions) {
@@ -156,16 +160,8 @@ export class StateController {
     const { kube, clock, log, metrics } = this.#options;
     if (metrics === undefined) return;
     const handle = metricsHandler({ kube, clock, log, text: () => this.metrics() });
-    while (!signal.aborted) {
-      try {
-        const { port } = await metrics.listen(metrics, handle, signal);
-        log.info({ host: metrics.host, port }, "showing figures");
-        return;
-      } catch (error) {
-        log.warn({ error, host: metrics.host, port: metrics.port }, "cannot listen, trying again");
-        await clock.sleep(listenAgainMs, signal).catch(() => undefined);
-      }
-    }
+    const listen = (until: AbortSignal) => metrics.listen({ ...metrics, limits: questionLimits }, handle, until);
+    await keepListening(listen, "answering readers of metrics", { clock, log }, signal);
   }
 
   async #lead(term: AbortSignal, signal: AbortSignal): Promise<void> {
@@ -206,10 +202,11 @@ export class StateController {
             ? switchedOff(keepingTypes)
             : [
                 stateKeeping(this.children, this.#gaps, clock.now()),
-                ...this.#bootstrapTold(settingsOf.get(objects.machineConfiguration)),
+                ...this.#bootstrapReport(settingsOf.get(objects.machineConfiguration)),
               ];
         await writer
           .write(fieldManagers.state, this.#keeping, term)
+          .then(() => this.#writeOverall(writer, term))
           .catch((error: unknown) => this.#notWritten(error, term));
         await this.#next(term);
       }
@@ -222,7 +219,7 @@ export class StateController {
   }
 
   /** Nothing is reported of the bootstrap's journal before it was searched for. */
-  #bootstrapTold(before: MachineConfiguration | undefined): readonly Told<KeepingType>[] {
+  #bootstrapReport(before: MachineConfiguration | undefined): readonly ReportedCondition<KeepingType>[] {
     if (this.#children.find(({ name }) => name === "pools")?.state.is === "off")
       return switchedOff(["BootstrapComplete"]);
     if (this.#hasBootstrapNews) return [bootstrapComplete(this.#bootstrap)];
@@ -230,6 +227,12 @@ export class StateController {
     return (before?.status?.conditions ?? []).flatMap(({ type, status, reason, message }) =>
       type === "BootstrapComplete" ? [{ type: "BootstrapComplete" as const, status, reason, message }] : [],
     );
+  }
+
+  /** The health child and the parent report at different times: their summary has an owner of its own. */
+  async #writeOverall(writer: ConditionWriter, signal: AbortSignal): Promise<void> {
+    const overall = this.#health.length === 0 ? undefined : overallHealth([...this.#health, ...this.#keeping]);
+    if (overall !== undefined) await writer.write(fieldManagers.overall, [overall], signal);
   }
 
   #notWritten(error: unknown, term: AbortSignal): void {
@@ -243,6 +246,7 @@ export class StateController {
     try {
       await writer.write(fieldManagers.health, switchedOff(healthTypes), deadline.signal);
       await writer.write(fieldManagers.state, switchedOff(keepingTypes), deadline.signal);
+      await writer.write(fieldManagers.overall, switchedOff([overallType]), deadline.signal);
     } catch (error) {
       this.#options.log.debug({ error }, "last words not written");
     } finally {
@@ -252,9 +256,10 @@ export class StateController {
 
   /** Waits until something happened, or for a while. */
   async #next(term: AbortSignal): Promise<void> {
-    const rest = new AbortController();
-    this.#wake = () => rest.abort();
-    await this.#options.clock.sleep(lookMs, AbortSignal.any([term, rest.signal])).catch(() => undefined);
+    const rest = linkedSignal(term);
+    this.#wake = () => rest.abort(new Error("something happened"));
+    await this.#options.clock.sleep(lookMs, rest.signal).catch(() => undefined);
+    rest.release();
     this.#wake = () => undefined;
   }
 
@@ -272,9 +277,8 @@ export class StateController {
     const { log, clock } = this.#options;
     log.info({ child: one.name, on: isOn }, "switched");
     if (isOn) {
-      const stopping = new AbortController();
-      const signal = AbortSignal.any([given.term, stopping.signal]);
-      const running = this.#keep(one, given, signal);
+      const stopping = linkedSignal(given.term);
+      const running = this.#keep(one, given, stopping.signal).finally(stopping.release);
       one.stop = async () => {
         stopping.abort(new Error("switched off"));
         await running;
@@ -323,9 +327,9 @@ export class StateController {
         version,
         settings,
         aliveAt,
-        tell: (line) => this.#tell(line),
-        told: () => this.#told,
-        onTold: (listener) => {
+        report: (line) => this.#report(line),
+        reported: () => this.#reported,
+        onReported: (listener) => {
           this.#listeners.add(listener);
           return () => this.#listeners.delete(listener);
         },
@@ -346,9 +350,10 @@ export class StateController {
           this.#wake();
         },
         notify: (news) => this.#hear(one, news),
-        writeHealth: async (told, until) => {
-          this.#health = told;
-          await writer.write(fieldManagers.health, told, until);
+        writeHealth: async (reported, until) => {
+          this.#health = reported;
+          await writer.write(fieldManagers.health, reported, until);
+          await this.#writeOverall(writer, until);
         },
       };
       one.child = make();
@@ -371,18 +376,18 @@ export class StateController {
     }
   }
 
-  #own(name: StateChild): () => Child {
+  #own(name: StateChild): () => KeeperChild {
     const startedAt = this.#options.clock.now();
     return { nodes: () => nodesChild(startedAt), pools: poolsChild, builds: buildsChild, health: healthChild }[name];
   }
 
-  #tell(line: JournalLine): void {
+  #report(line: JournalLine): void {
     const key = lineKey(line);
-    if (this.#toldKeys.has(key)) return;
-    this.#toldKeys.add(key);
-    this.#told.push(line);
-    const oldest = this.#told.length > mostTold ? this.#told.shift() : undefined;
-    if (oldest !== undefined) this.#toldKeys.delete(lineKey(oldest));
+    if (this.#reportedKeys.has(key)) return;
+    this.#reportedKeys.add(key);
+    this.#reported.push(line);
+    const oldest = this.#reported.length > mostReports ? this.#reported.shift() : undefined;
+    if (oldest !== undefined) this.#reportedKeys.delete(lineKey(oldest));
     for (const listener of this.#listeners) listener();
   }
 
@@ -430,13 +435,17 @@ class ConditionWriter {
     this.#cache = cache;
   }
 
-  /** Nothing is sent when they are there already, or where there is no such object yet. */
-  async write(owner: string, told: readonly Told[], signal: AbortSignal): Promise<void> {
+  /** Sends nothing if they are already set, or if the object does not exist yet. */
+  async write(owner: string, reported: readonly ReportedCondition[], signal: AbortSignal): Promise<void> {
     const { kube, clock } = this.#options;
     const name = objects.machineConfiguration;
     const before = this.#cache.get(name);
-    if (before === undefined || told.length === 0) return;
-    const conditions = withTransitions(told, (before.status?.conditions ?? []) as readonly Condition[], clock.now());
+    if (before === undefined || reported.length === 0) return;
+    const conditions = withTransitions(
+      reported,
+      (before.status?.conditions ?? []) as readonly Condition[],
+      clock.now(),
+    );
     if (conditions === undefined) return;
     await kube.apply(
       MachineConfiguration,

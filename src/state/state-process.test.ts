@@ -9,8 +9,9 @@ import { type JournalEntry, bookSections } from "../api/books/report-table.ts";
 import { healthTypes, keepingTypes } from "../core/operator/health.ts";
 import { machineConfigurationStatus } from "../core/operator/machine-configuration-status.ts";
 import { stateChildren } from "../core/operator/state-settings.ts";
-import type { Child } from "./child.ts";
+import type { KeeperChild } from "./child.ts";
 import { healthChapters } from "./health-child.ts";
+import { bootstrapReports } from "../../test/support/bootstrap-reports.ts";
 import { Kernel } from "../../test/simulation/kernel.ts";
 import { StateHarness, patientLease, updateLines } from "../../test/support/state-harness.ts";
 
@@ -45,7 +46,7 @@ async function update(harness: StateHarness, node: string, target: string, pause
   daemon.boot = `boot of ${target}`;
   const { begun, rest } = updateLines(node, target);
   for (const line of [...begun, ...rest]) {
-    await harness.act(() => daemon.tell(line));
+    await harness.act(() => daemon.report(line));
     await harness.pass(pauseMs);
   }
 }
@@ -57,13 +58,13 @@ describe("the books of nodes", () => {
     harness.start();
     await harness.pass(30_000);
     const { begun, rest } = updateLines("worker-0", "rendered-worker-2");
-    await harness.act(() => daemon.tell(...begun));
+    await harness.act(() => daemon.report(...begun));
     await harness.pass(5000);
     expect(await harness.chapters("node/worker-0")).toMatchObject([
       { number: 1, chapter: "Update", run: "rendered-worker-2", state: "Open", pool: "worker", confidence: "Told" },
     ]);
     for (const line of rest) {
-      await harness.act(() => daemon.tell(line));
+      await harness.act(() => daemon.report(line));
       await harness.pass(20_000);
     }
     await harness.pass(60_000);
@@ -97,7 +98,7 @@ describe("the books of nodes", () => {
           if (chance.chance(0.5)) await harness.pass(chance.between(100, 60_000));
           running = harness.start(`state-${(life += 1)}`);
         }
-        // A moment is too short for what was told to be stored; a lease that nobody gave back takes a while.
+        // Long enough to store the reports; an unreleased lease takes a while to expire.
         await harness.pass(chance.chance(0.5) ? chance.between(0, 400) : chance.between(10_000, 60_000));
       };
       const daemon = harness.daemon("worker-0");
@@ -107,7 +108,7 @@ describe("the books of nodes", () => {
         return [...begun, ...rest, ...(target === "b" ? drift("worker-0") : [])];
       });
       for (const line of all) {
-        await harness.act(() => daemon.tell(line));
+        await harness.act(() => daemon.report(line));
         await shake();
       }
       await harness.pass(120_000);
@@ -128,14 +129,14 @@ describe("the books of nodes", () => {
     },
   );
 
-  test("take from a node's journal only what is about that node; the rest is left out and counted [state-process-10]", async () => {
+  test("take from a node's journal only lines about that node, and count the others [state-process-10]", async () => {
     const harness = await StateHarness.make();
     const daemon = await harness.act(() => harness.node("worker-0"));
     await harness.act(() => harness.node("worker-1"));
     const { controller } = harness.start();
     await harness.pass(30_000);
     await harness.act(() =>
-      daemon.tell(
+      daemon.report(
         ...drift("worker-1"),
         {
           book: "cluster",
@@ -156,7 +157,7 @@ describe("the books of nodes", () => {
     expect(controller.metrics()).toContain('mco_journal_foreign_lines_total{component="daemon"} 3');
   });
 
-  test("tell of an update that nobody tells of, as far as it is seen [state-process-7]", async () => {
+  test("contain an unreported update as far as it is observed [state-process-7]", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.node("worker-0"));
     harness.start();
@@ -187,8 +188,8 @@ describe("the books of nodes", () => {
   });
 });
 
-describe("what was missed", () => {
-  /** Lines of which a journal holds the newest alone, as when its ring went round. */
+describe("missed lines", () => {
+  /** Lines of which a journal holds only the newest, as after its ring overflowed. */
   async function overflown(harness: StateHarness, lines: number, held: number): Promise<void> {
     const daemon = harness.daemon("worker-0");
     const all = daemon.lines(Array.from({ length: lines }, (_, index) => drift("worker-0")[index % 2] as JournalEntry));
@@ -202,7 +203,7 @@ describe("what was missed", () => {
     );
   }
 
-  test("while the process was away is a gap with its count, in the book, in the cluster's and in StateKeeping [state-process-15]", async () => {
+  test("while the process was down are a gap with a count, in the book, in the cluster's and in StateKeeping [state-process-15]", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.node("worker-0"));
     await overflown(harness, 30, 4);
@@ -219,13 +220,13 @@ describe("what was missed", () => {
     expect(await harness.condition("StateKeeping")).toMatchObject({ status: "True", reason: "AsExpected" });
   });
 
-  test("is nothing while the process was there, however often it was started anew [state-process-16]", async () => {
+  test("do not occur while the process runs, regardless of its restarts [state-process-16]", async () => {
     const harness = await StateHarness.make();
     const daemon = await harness.act(() => harness.node("worker-0"));
     const first = harness.start("state-1");
     await harness.pass(30_000);
     for (let turn = 0; turn < 3; turn += 1) {
-      await harness.act(() => daemon.tell(...drift("worker-0")));
+      await harness.act(() => daemon.report(...drift("worker-0")));
       await harness.pass(20_000);
     }
     await first.stop();
@@ -249,15 +250,15 @@ describe("what was missed", () => {
   });
 });
 
-test("lines of an open chapter that a killed process had read and that left the journal since are a gap", async () => {
+test("of an open chapter, read by a killed process and then dropped from the journal, are a gap", async () => {
   const harness = await StateHarness.make();
   const daemon = await harness.act(() => harness.node("worker-0"));
   const first = harness.start("state-1");
   await harness.pass(30_000);
   const { begun, rest } = updateLines("worker-0", "rendered-worker-2");
-  await harness.act(() => daemon.tell(...begun));
+  await harness.act(() => daemon.report(...begun));
   await harness.pass(5000);
-  await harness.act(() => daemon.tell(...rest.slice(0, 5)));
+  await harness.act(() => daemon.report(...rest.slice(0, 5)));
   await harness.pass(5000);
   first.kill();
   await harness.act(() =>
@@ -269,7 +270,7 @@ test("lines of an open chapter that a killed process had read and that left the 
   );
   harness.start("state-2");
   await harness.pass(60_000);
-  await harness.act(() => daemon.tell(...rest.slice(5)));
+  await harness.act(() => daemon.report(...rest.slice(5)));
   await harness.pass(60_000);
   expect(await harness.chapters("node/worker-0")).toMatchObject([{ state: "Closed", outcome: "Succeeded", missed: 3 }]);
   expect((await harness.chapters("cluster")).filter(({ reason }) => reason === "Gap")).toHaveLength(1);
@@ -277,7 +278,7 @@ test("lines of an open chapter that a killed process had read and that left the 
 
 describe("a child", () => {
   /** The child, but that it breaks whenever it has run for a while. */
-  const brittle = (own: Child, afterMs: number, harness: StateHarness): Child => ({
+  const brittle = (own: KeeperChild, afterMs: number, harness: StateHarness): KeeperChild => ({
     name: own.name,
     metrics: () => own.metrics?.() ?? { kept: [] },
     async run(context, signal) {
@@ -291,12 +292,12 @@ describe("a child", () => {
   });
 
   test.for(stateChildren)(
-    "%s that ends again and again takes no other with it, and StateKeeping names it [state-process-1]",
+    "%s that fails repeatedly stops no other, and StateKeeping names it [state-process-1]",
     async (broken) => {
       const harness = await StateHarness.make();
       await harness.act(() => harness.well());
       await harness.act(() => harness.node("worker-0"));
-      harness.plant = { [broken]: (own: () => Child) => brittle(own(), 0, harness) };
+      harness.plant = { [broken]: (own: () => KeeperChild) => brittle(own(), 0, harness) };
       const { controller } = harness.start("state-0", patientLease);
       await harness.pass(120_000);
       expect(
@@ -308,15 +309,15 @@ describe("a child", () => {
         message: expect.stringContaining("a planted bug") as string,
       });
 
-      const tell = async () => {
+      const report = async () => {
         await harness.act(() => harness.daemon("worker-0").append([]));
         const daemon = harness.daemon("worker-0");
         daemon.boot = `boot at ${harness.kernel.now}`;
-        await harness.act(() => daemon.tell(...drift("worker-0")));
+        await harness.act(() => daemon.report(...drift("worker-0")));
         const controllers = harness.component("controller");
         controllers.boot = daemon.boot;
         await harness.act(() =>
-          controllers.tell({
+          controllers.report({
             book: "pool/worker",
             chapter: "Render",
             path: "Rendered",
@@ -329,7 +330,7 @@ describe("a child", () => {
         const builder = harness.component("os-builder");
         builder.boot = daemon.boot;
         await harness.act(() =>
-          builder.tell({
+          builder.report({
             book: "build/image-1",
             chapter: "Planned",
             path: "Planned",
@@ -341,13 +342,13 @@ describe("a child", () => {
         );
         await harness.pass(30_000);
       };
-      await tell();
+      await report();
       const keeps = { nodes: "node/worker-0", pools: "pool/worker", builds: "build/image-1" } as const;
       for (const name of ["nodes", "pools", "builds"] as const)
         expect(await harness.chapters(keeps[name]), name).toHaveLength(name === broken ? 0 : 1);
       if (broken !== "health") expect(await harness.condition("DaemonsHealthy")).toMatchObject({ status: "True" });
 
-      // When it is mended it goes on, and what it did not see is said.
+      // After the repair it continues, and reports the lines that it missed.
       harness.plant = {};
       await harness.pass(400_000);
       expect(controller.children[broken].is).toBe("running");
@@ -363,7 +364,7 @@ describe("a child", () => {
     },
   );
 
-  test("is switched by itself, while the process runs [state-process-2]", async () => {
+  test("is switched separately, while the process runs [state-process-2]", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.well());
     const daemon = await harness.act(() => harness.node("worker-0"));
@@ -382,9 +383,14 @@ describe("a child", () => {
       reason: "Off",
       message: "switched off: nodes, health",
     });
+    expect(await harness.condition("Healthy")).toMatchObject({
+      status: "False",
+      reason: "Off",
+      message: "StateKeeping: switched off: nodes, health",
+    });
     for (const type of healthTypes)
       expect(await harness.condition(type)).toMatchObject({ status: "Unknown", reason: "Off" });
-    await harness.act(() => daemon.tell(...drift("worker-0")));
+    await harness.act(() => daemon.report(...drift("worker-0")));
     await harness.pass(60_000);
     expect(await harness.chapters("node/worker-0")).toEqual([]);
     await harness.act(() => harness.settings({}));
@@ -392,17 +398,18 @@ describe("a child", () => {
     expect((await harness.chapters("node/worker-0")).map(inShort)).toEqual(["1 Drift  Closed Succeeded"]);
     expect(await harness.condition("OperatorHealthy")).toMatchObject({ status: "True" });
     expect(await harness.condition("StateKeeping")).toMatchObject({ status: "True" });
+    expect(await harness.condition("Healthy")).toMatchObject({ status: "True", reason: "AsExpected", message: "" });
   });
 });
 
 describe("the switch", () => {
-  test("off in the middle of an update loses nothing that the journals hold: switched on again, the chapter is whole [state-process-3]", async () => {
+  test("off during an update loses no journal lines: switched on again, the chapter is complete [state-process-3]", async () => {
     const harness = await StateHarness.make();
     const daemon = await harness.act(() => harness.node("worker-0"));
     const { controller } = harness.start();
     await harness.pass(30_000);
     const { begun, rest } = updateLines("worker-0", "rendered-worker-2");
-    await harness.act(() => daemon.tell(...begun));
+    await harness.act(() => daemon.report(...begun));
     await harness.pass(30_000);
     await harness.act(() => harness.settings({ mode: "off" }));
     await harness.pass(10_000);
@@ -411,7 +418,7 @@ describe("the switch", () => {
       expect(await harness.condition(type), type).toMatchObject({ status: "Unknown", reason: "Off" });
     const writes = harness.writes.length;
     for (const line of rest) {
-      await harness.act(() => daemon.tell(line));
+      await harness.act(() => daemon.report(line));
       await harness.pass(60_000);
     }
     expect(harness.writes).toHaveLength(writes);
@@ -423,7 +430,7 @@ describe("the switch", () => {
     expect(chapter?.entries.map(({ seq }) => seq)).toEqual([...begun, ...rest].map((_, index) => index + 1));
   });
 
-  test("an orderly stop says Off in every condition of its own, and in no other; a kill says nothing [state-process-4]", async () => {
+  test("on an orderly stop sets Off in each of its own conditions; a kill sets nothing [state-process-4]", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.well());
     const first = harness.start("state-1");
@@ -446,66 +453,20 @@ describe("the switch", () => {
     const second = harness.start("state-2");
     await harness.pass(60_000);
     await second.stop();
-    for (const type of [...healthTypes, ...keepingTypes])
+    for (const type of [...healthTypes, ...keepingTypes, "Healthy"])
       expect(await harness.condition(type), type).toMatchObject({ status: "Unknown", reason: "Off" });
     expect(await harness.condition("BootImageUpdateDegraded")).toMatchObject({ status: "False", reason: "NA" });
   });
 });
 
-describe("what happened before the cluster", () => {
+describe("the bootstrap", () => {
   const bootstrap = (harness: StateHarness) => harness.component("bootstrap");
-  const lines: readonly JournalEntry[] = [
-    {
-      book: "cluster",
-      chapter: "Bootstrap",
-      path: "ManifestsRendered",
-      mark: "end",
-      level: "boundary",
-      reason: "ManifestsRendered",
-      message: "12 manifests",
-    },
-    {
-      book: "cluster",
-      chapter: "Bootstrap",
-      path: "ControllerRendered/worker",
-      mark: "end",
-      level: "boundary",
-      reason: "PoolRendered",
-      message: "rendered-worker-1",
-    },
-    {
-      book: "node/master-0",
-      chapter: "Bootstrap",
-      path: "Served",
-      mark: "end",
-      level: "boundary",
-      reason: "Served",
-      message: "master-0 got its configuration",
-    },
-    {
-      book: "cluster",
-      chapter: "Bootstrap",
-      path: "Served/master",
-      mark: "end",
-      level: "boundary",
-      reason: "Served",
-      message: "one machine",
-    },
-    {
-      book: "cluster",
-      chapter: "Bootstrap",
-      path: "HandedOver",
-      mark: "end",
-      level: "boundary",
-      reason: "HandedOver",
-      message: "the cluster is up",
-    },
-  ];
+  const { operator, controller, server, handOver } = bootstrapReports();
+  const lines = [...operator, ...controller, ...server, ...handOver];
 
-  test("is in the book of the cluster and of the control plane's nodes once, however often the process starts [state-process-5]", async () => {
+  test("is in the book of the cluster once, however often the process starts [state-process-5]", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.journal("bootstrap"));
-    await harness.act(() => harness.node("master-0", "master"));
     const writer = bootstrap(harness);
     // Long before the process ran for the first time.
     await harness.act(() => writer.append(writer.lines(lines, 50_000)));
@@ -519,11 +480,12 @@ describe("what happened before the cluster", () => {
     expect(chapters).toMatchObject([{ state: "Closed", outcome: "Succeeded" }]);
     expect(chapters[0]?.sections.map(({ path }) => path)).toEqual([
       "ManifestsRendered",
+      "ControllerRendered/master",
       "ControllerRendered/worker",
+      "ServerUp",
       "Served/master",
       "HandedOver",
     ]);
-    expect(await harness.chapters("node/master-0")).toHaveLength(1);
   });
 
   test.for([
@@ -563,12 +525,12 @@ describe("what happened before the cluster", () => {
       title: "without an end",
       prepare: async (harness: StateHarness) => {
         await harness.journal("bootstrap");
-        await bootstrap(harness).tell(...lines.slice(0, 2));
+        await bootstrap(harness).report(...lines.slice(0, 2));
       },
       says: { status: "False", reason: "InProgress" },
     },
   ])(
-    "is told as not known when its journal is $title, and everything else goes on [state-process-6]",
+    "is reported as unknown when its journal is $title, and everything else works [state-process-6]",
     async ({ prepare, says }) => {
       const harness = await StateHarness.make();
       await harness.act(async () => prepare(harness) as Promise<unknown>);
@@ -582,15 +544,15 @@ describe("what happened before the cluster", () => {
         "running",
         "running",
       ]);
-      await harness.act(() => daemon.tell(...drift("worker-0")));
+      await harness.act(() => daemon.report(...drift("worker-0")));
       await harness.pass(60_000);
       expect(await harness.chapters("node/worker-0")).toHaveLength(1);
     },
   );
 });
 
-describe("what is written", () => {
-  test("in an idle cluster of 50 machines is less than one object a minute, and at rest nothing [state-process-18]", async () => {
+describe("the load of writes", () => {
+  test("of an idle cluster of 50 machines is less than one object a minute, and zero without changes [state-process-18]", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.well());
     for (let index = 0; index < 50; index += 1) await harness.act(() => harness.node(`worker-${index}`));
@@ -608,7 +570,7 @@ describe("what is written", () => {
     harness.start("state-0", patientLease);
     await harness.pass(30_000);
     for (let turn = 0; turn < 40; turn += 1) {
-      await harness.act(() => daemon.tell(...drift("worker-0")));
+      await harness.act(() => daemon.report(...drift("worker-0")));
       await harness.pass(60_000);
     }
     const indexes = harness.writes
@@ -620,7 +582,7 @@ describe("what is written", () => {
     for (const [place, at] of indexes.entries())
       if (place > 1) expect(at - (indexes[place - 1] ?? 0)).toBeGreaterThanOrEqual(600_000);
     await harness.pass(660_000);
-    // What goes, goes with the index that remembers it.
+    // Removals are written with the index that records them.
     expect(
       harness.writes.filter(({ method, kind }) => method === "DELETE" && kind === "machinestatechapters"),
     ).toHaveLength(40 - 5);
@@ -628,13 +590,13 @@ describe("what is written", () => {
     expect((await harness.index("node.worker-0"))?.prunedThrough).toBe(35);
   });
 
-  test("says the counters of a book upwards only, over kills and pruning [state-process-17]", async () => {
+  test("never decreases the counters of a book, despite kills and pruning [state-process-17]", async () => {
     const harness = await StateHarness.make();
     const daemon = await harness.act(() => harness.node("worker-0"));
     let running = harness.start("state-0");
     let before = 0;
     for (let turn = 1; turn <= 12; turn += 1) {
-      await harness.act(() => daemon.tell(...drift("worker-0")));
+      await harness.act(() => daemon.report(...drift("worker-0")));
       await harness.pass(40_000);
       if (turn % 3 === 0) {
         running.kill();
@@ -651,7 +613,7 @@ describe("what is written", () => {
 });
 
 describe("the end of a book", () => {
-  test("comes some days after that of its subject, with one line in the book of the cluster; a new one of its name takes it over before", async () => {
+  test("comes days after its subject's end, with a line in the cluster's book; a new subject of that name adopts it", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.settings({ "retention.pool.days-after-end": "1", "children.health": "off" }));
     const controllers = harness.component("controller");
@@ -667,7 +629,7 @@ describe("the end of a book", () => {
       message: "rendered-infra-1",
     };
     await harness.act(() => harness.pool("infra"));
-    await harness.act(() => controllers.tell(rendered));
+    await harness.act(() => controllers.report(rendered));
     await harness.pass(30_000);
     const remove = () => harness.act(() => harness.kube.delete(MachineConfigPool, { name: "infra" }));
     await remove();
@@ -692,7 +654,7 @@ describe("the end of a book", () => {
 });
 
 describe("health", () => {
-  test("of a component that stops being well is a condition at once and a chapter of the cluster's book [state-process-12]", async () => {
+  test("of a failing component becomes a condition at once and a chapter of the cluster's book [state-process-12]", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.well());
     const { controller } = harness.start();
@@ -721,7 +683,7 @@ describe("health", () => {
     expect(controller.metrics()).toContain('mco_health{component="Controller"} 1');
   });
 
-  test("is owned item by item: the operator's conditions and those of the state process have an owner each [state-process-13]", async () => {
+  test("is owned by condition: the operator and the state process each own theirs [state-process-13]", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.well());
     harness.start();
@@ -735,10 +697,11 @@ describe("health", () => {
         );
     expect(owned("mco-health").toSorted()).toEqual([...healthTypes].toSorted());
     expect(owned("mco-state").toSorted()).toEqual([...keepingTypes].toSorted());
+    expect(owned("mco-overall")).toEqual(["Healthy"]);
     expect(conditionOf(settings?.status?.conditions, "BootstrapComplete")?.status).toBe("False");
   });
 
-  test("tells of a component only what the tables of the cluster's book have [state-process-14]", () => {
+  test("reports only component lines that the tables of the cluster's book contain [state-process-14]", () => {
     for (const { chapter, reasons } of Object.values(healthChapters)) {
       const allowed: readonly string[] = bookSections.cluster[chapter].Degraded;
       for (const reason of [...reasons, "Recovered"]) expect(allowed, `${chapter} ${reason}`).toContain(reason);
@@ -747,7 +710,7 @@ describe("health", () => {
 });
 
 describe("figures", () => {
-  test("count chapters as they close, and show what is stored and open [state-process-11]", async () => {
+  test("count closing chapters, and show the stored and the open ones [state-process-11]", async () => {
     const harness = await StateHarness.make();
     await harness.act(() => harness.well());
     const daemon = await harness.act(() => harness.node("worker-0"));
@@ -756,7 +719,7 @@ describe("figures", () => {
     await update(harness, "worker-0", "rendered-worker-2");
     const { begun } = updateLines("worker-0", "rendered-worker-3");
     daemon.boot = "another";
-    await harness.act(() => daemon.tell(...begun));
+    await harness.act(() => daemon.report(...begun));
     await harness.pass(100_000);
     const text = controller.metrics();
     expect(text).toContain(

@@ -1,11 +1,11 @@
 import type { Chapter } from "../api/books/machine-state-chapter.ts";
-import { type ChapterFilter, type StoreChange, isAskedFor } from "./book-store.ts";
+import { type ChapterFilter, type StoreChange, matchesFilter } from "./book-store.ts";
 
 /** Those who follow a store of this process. */
 export class StoreListeners {
   readonly #listeners = new Set<(change: StoreChange, chapter: Chapter) => void>();
 
-  tell(change: StoreChange, chapter: Chapter): void {
+  notify(change: StoreChange, chapter: Chapter): void {
     for (const listener of this.#listeners) listener(change, chapter);
   }
 
@@ -14,7 +14,7 @@ export class StoreListeners {
     const waiting: StoreChange[] = [];
     let wake: () => void = () => undefined;
     const listener = (change: StoreChange, chapter: Chapter) => {
-      if (!isAskedFor(chapter, filter)) return;
+      if (!matchesFilter(chapter, filter)) return;
       waiting.push(change);
       wake();
     };

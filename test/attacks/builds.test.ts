@@ -1,18 +1,23 @@
 import { describe, expect, test } from "vitest";
 import { type Job, type Secret, kubernetes } from "../../src/api/foreign/kubernetes.ts";
-import { buildNamespace, namespace, objects } from "../../src/api/names.ts";
+import { MachineOSConfig } from "../../src/api/kinds/machine-os-config.ts";
+import { annotations, buildNamespace, namespace, objects } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/schema/object.ts";
 import { isForbidden } from "../../src/kube/kube-error.ts";
 import { suiteRights } from "../../src/operator/rights.ts";
 import { startOperator } from "../support/operator-harness.ts";
-import { buildJob } from "../support/pod-templates.ts";
+import { readBuildContext } from "../../src/build-image/build-context.ts";
+import type { Files } from "../../src/ports/files.ts";
+import { systemFiles } from "../../src/ports/node/index.ts";
+import { buildJob, objectsOfBuild } from "../support/pod-templates.ts";
+import { untilSeen } from "../support/until-seen.ts";
 
 interface Binding extends KubeObject {
   readonly subjects?: readonly { readonly kind: string; readonly name: string; readonly namespace?: string }[];
 }
 
-describe("who controls the builder, or a step of a build, meets no Secret of a component", () => {
-  test("the builder makes no pod and no Secret in the suite's namespace, and reads none of other namespaces [attack-builds-1]", async () => {
+describe("an attacker with the builder or a build step reaches no Secret of a component", () => {
+  test("the builder can create no pod or Secret in the suite's namespace, and read none in other namespaces [attack-builds-1]", async () => {
     const { kube, as } = await startOperator();
     const builder = as({ name: `system:serviceaccount:${namespace}:${objects.osBuilder}`, groups: [] });
     const secret = (name: string, where: string): Secret => ({
@@ -48,6 +53,58 @@ describe("who controls the builder, or a step of a build, meets no Secret of a c
     await builder.create<Job>(kubernetes.Job, job);
   });
 
+  test("the builder reads no Secret of the suite's namespace, not even by naming one in a MachineOSConfig [attack-builds-4]", async () => {
+    const { kube, as } = await startOperator();
+    const builder = as({ name: `system:serviceaccount:${namespace}:${objects.osBuilder}`, groups: [] });
+    const registry: Secret = {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: "push", namespace },
+      type: "kubernetes.io/dockerconfigjson",
+      data: { ".dockerconfigjson": btoa('{"auths":{}}') },
+    };
+    await kube.create<Secret>(kubernetes.Secret, registry);
+    const authority = await untilSeen(
+      "the operator's own authority",
+      () => kube.get(kubernetes.Secret, { name: objects.configServerCa, namespace }),
+      (secret) => secret !== undefined,
+    );
+    expect(authority?.data).toHaveProperty("tls.key");
+    for (const attack of [
+      () => builder.get(kubernetes.Secret, { name: objects.configServerCa, namespace }),
+      () => builder.get(kubernetes.Secret, { name: "push", namespace }),
+      () => builder.list(kubernetes.Secret, { namespace }),
+      () => builder.list(kubernetes.Secret, { namespace, fieldSelector: `metadata.name=${objects.configServerCa}` }),
+    ])
+      await expect(attack()).rejects.toSatisfy(isForbidden);
+
+    // It may write MachineOSConfigs, and the operator copies what these name.
+    await builder.create(MachineOSConfig, {
+      apiVersion: MachineOSConfig.apiVersion,
+      kind: MachineOSConfig.kind,
+      metadata: { name: "worker" },
+      spec: {
+        machineConfigPool: { name: "worker" },
+        imageBuilder: { imageBuilderType: "Job" },
+        baseImagePullSecret: { name: objects.configServerCa },
+        renderedImagePushSecret: { name: "push" },
+        renderedImagePushSpec: "registry.example.com/os:latest",
+      },
+    });
+    const copy = (name: string) =>
+      untilSeen(
+        `the copy of ${name}`,
+        () => builder.get(kubernetes.Secret, { name, namespace: buildNamespace }),
+        (secret): secret is Secret => secret !== undefined,
+      );
+    expect((await copy("push")).data).toEqual(registry.data);
+    const stolen = await copy(objects.configServerCa);
+    expect([stolen.data ?? {}, stolen.metadata.annotations]).toEqual([
+      {},
+      { [annotations.secretType]: "kubernetes.io/tls" },
+    ]);
+  });
+
   test("a build's pod runs as an account that no binding names, and has no token [attack-builds-2]", async () => {
     const spec = buildJob().spec?.template.spec;
     expect([spec?.serviceAccountName, spec?.automountServiceAccountToken]).toEqual([objects.buildAccount, false]);
@@ -61,7 +118,7 @@ describe("who controls the builder, or a step of a build, meets no Secret of a c
     expect(account?.automountServiceAccountToken).toBe(false);
   });
 
-  test("a build's pod mounts what was copied for this build alone, and the cache of its pool alone [attack-builds-3]", () => {
+  test("a build's pod mounts only the copies for this build and the cache of its pool [attack-builds-3]", () => {
     const { metadata, spec } = buildJob();
     expect(metadata.namespace).toBe(buildNamespace);
     const [, build = ""] = /^build-(.*)-1$/.exec(metadata.name) ?? [];
@@ -69,6 +126,30 @@ describe("who controls the builder, or a step of a build, meets no Secret of a c
       const name = secret?.secretName ?? configMap?.name;
       if (name !== undefined) expect(name).toMatch(new RegExp(`-${build}$`));
       if (hostPath !== undefined) expect(hostPath.path).toMatch(/\/worker$/);
+    }
+  });
+
+  test("the password of the cluster's proxy is in no object of a build but a Secret, and the build reads it there [attack-builds-7]", async () => {
+    const proxy = { httpsProxy: "http://user:proxy-pa55word@proxy.example.com:3128", noProxy: ".svc" };
+    const { configMaps, secrets, job } = objectsOfBuild({ proxy });
+    expect(JSON.stringify([configMaps, job])).not.toContain("proxy-pa55word");
+    const { spec } = job.spec?.template ?? {};
+    for (const container of [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]) {
+      const mounted = new Map<string, Uint8Array>();
+      for (const { name, mountPath } of container.volumeMounts ?? []) {
+        const { secret, configMap } = spec?.volumes?.find((volume) => volume.name === name) ?? {};
+        const map = configMaps.find(({ metadata }) => metadata.name === configMap?.name);
+        for (const [key, text] of Object.entries(map?.data ?? {}))
+          mounted.set(`${mountPath}/${key}`, Buffer.from(text));
+        const held = secrets.find(({ metadata }) => metadata.name === secret?.secretName)?.data ?? {};
+        for (const [key, text] of Object.entries(held)) mounted.set(`${mountPath}/${key}`, Buffer.from(text, "base64"));
+      }
+      const files: Files = {
+        ...systemFiles,
+        read: async (path) => mounted.get(path),
+        readText: async (path) => (mounted.has(path) ? Buffer.from(mounted.get(path) ?? []).toString() : undefined),
+      };
+      expect((await readBuildContext(files, (path) => path)).proxy).toEqual(proxy);
     }
   });
 });

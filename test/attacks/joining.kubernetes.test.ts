@@ -11,7 +11,7 @@ import {
   kubernetes,
 } from "../../src/api/index.ts";
 import type { Resource } from "../../src/api/schema/object.ts";
-import { joinNamespace, labels, nodeIdentity, objects, signers } from "../../src/api/names.ts";
+import { annotations, joinNamespace, labels, nodeIdentity, objects, signers } from "../../src/api/names.ts";
 import { connect } from "../../src/cli/connect.ts";
 import { bindingController, placeController } from "../../src/controller/binding-controller.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
@@ -47,8 +47,8 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
   const requestFor = (node: string) =>
     requestCertificate({ commonName: `${nodeIdentity.userPrefix}${node}`, organizations: [nodeIdentity.group] });
 
-  async function ask(name: string, text: string): Promise<void> {
-    await attacker.create(kubernetes.CertificateSigningRequest, {
+  async function ask(name: string, text: string, who = attacker): Promise<void> {
+    await who.create(kubernetes.CertificateSigningRequest, {
       apiVersion: "certificates.k8s.io/v1",
       kind: "CertificateSigningRequest",
       metadata: { name },
@@ -69,13 +69,40 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
     const request = await seen(name, (one) => (one?.status?.certificate ?? "") !== "");
     return new X509Certificate(Buffer.from(request?.status?.certificate ?? "", "base64")).subject;
   };
-  const serve = () =>
+  /** A configuration was served. @param node the machine that its token names. */
+  const serve = (node?: string) =>
     admin.kube.create(JoinPlace, {
       apiVersion: JoinPlace.apiVersion,
       kind: JoinPlace.kind,
       metadata: { name: `${prefix}-${systemRandom.uuid()}` },
-      spec: { pool: "worker", expiresAt: new Date(Date.now() + 3_600_000).toISOString() },
+      spec: {
+        pool: "worker",
+        expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+        ...(node === undefined ? {} : { node }),
+      },
     });
+
+  /** A client with a certificate of its own. */
+  function clientWith(certificate: string, key: string): KubeClient {
+    const transport = httpsTransport({
+      connection: { ...admin.connection, certificate, key },
+      reread: undefined,
+      clock: systemClock,
+      files: systemFiles,
+      processes: systemProcesses,
+      environment: {},
+    });
+    closing.push(() => transport.close());
+    return createKubeClient({ ...ports, transport: transport.exchange, userAgent: prefix });
+  }
+
+  /** Resolves once the controller reports that a request waits. */
+  const waits = (name: string, reason: string) =>
+    untilSeen(
+      `${name} waits`,
+      () => admin.kube.list(kubernetes.Event, { fieldSelector: `involvedObject.name=${name}` }),
+      ({ items }) => items.some((event) => event.reason === reason),
+    );
 
   beforeAll(async () => {
     const controlPlane = inject("controlPlane");
@@ -123,16 +150,7 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
     } as never);
     const authority = await authorityOf(controlPlane);
     const identity = await authority.issue({ commonName: account, usage: "client" });
-    const transport = httpsTransport({
-      connection: { ...admin.connection, certificate: identity.certificate, key: identity.key },
-      reread: undefined,
-      clock: systemClock,
-      files: systemFiles,
-      processes: systemProcesses,
-      environment: {},
-    });
-    closing.push(() => transport.close());
-    attacker = createKubeClient({ ...ports, transport: transport.exchange, userAgent: prefix });
+    attacker = clientWith(identity.certificate, identity.key);
     const ending = new AbortController();
     const running = runControllers(
       [joinController(), bindingController(), placeController()],
@@ -158,7 +176,7 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
     await closing[0]?.();
   });
 
-  test("gets the certificate that its one block asks for, from the real signer [attacks-joining-1]", async () => {
+  test("gets the certificate that its one block requests, from the real signer [attacks-joining-1]", async () => {
     await serve();
     await ask(`${prefix}-good`, (await requestFor(`${prefix}-w1`)).request);
     expect(await decided(`${prefix}-good`)).toMatchObject({ type: "Approved", reason: "NodeJoins" });
@@ -211,12 +229,6 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
     await ask(`${prefix}-first`, (await requestFor(`${prefix}-w3`)).request);
     await decided(`${prefix}-first`);
     await serve();
-    const waits = (name: string, reason: string) =>
-      untilSeen(
-        `${name} waits`,
-        () => admin.kube.list(kubernetes.Event, { fieldSelector: `involvedObject.name=${name}` }),
-        ({ items }) => items.some((event) => event.reason === reason),
-      );
     await ask(`${prefix}-second`, (await requestFor(`${prefix}-w3`)).request);
     await waits(`${prefix}-second`, "NameBound");
     // The place that is left is for one name more, and for no other after it.
@@ -231,5 +243,36 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       expect(
         (await admin.kube.get(kubernetes.CertificateSigningRequest, { name: `${prefix}-${name}` }))?.status?.conditions,
       ).toBeUndefined();
+  });
+
+  test("renews no certificate of a name that another machine took [attacks-joining-4]", async () => {
+    const { kube } = admin;
+    const node = `${prefix}-w4`;
+    const metadata = { name: node, annotations: { [annotations.joinedPool]: "worker" } };
+    const register = () => kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata });
+    const binding = (is: (binding: NodeBinding | undefined) => boolean) =>
+      untilSeen("the binding", () => kube.get(NodeBinding, { name: node }), is);
+    const joins = async (name: string) => {
+      await serve(node);
+      const { request, key } = await requestFor(node);
+      await ask(name, request);
+      const issued = await seen(name, (one) => (one?.status?.certificate ?? "") !== "");
+      await register();
+      await binding((one) => one?.spec.nodeUID !== undefined);
+      return clientWith(Buffer.from(issued?.status?.certificate ?? "", "base64").toString(), key);
+    };
+    const former = await joins(`${prefix}-former`);
+    await kube.delete(kubernetes.Node, { name: node });
+    await binding((one) => one?.spec.releasedAt !== undefined);
+    const holder = await joins(`${prefix}-holder`);
+    try {
+      await ask(`${prefix}-stolen`, (await requestFor(node)).request, former);
+      await waits(`${prefix}-stolen`, "NameRevoked");
+      await ask(`${prefix}-renewal`, (await requestFor(node)).request, holder);
+      expect(await decided(`${prefix}-renewal`)).toMatchObject({ type: "Approved", reason: "NodeRenews" });
+      await binding((one) => one?.spec.certificates?.length === 2);
+    } finally {
+      await kube.delete(kubernetes.Node, { name: node });
+    }
   });
 });

@@ -24,7 +24,7 @@ const account = (name: string) => ({
   groups: ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"],
 });
 
-describe("who controls a component gives nobody more rights than the component has", () => {
+describe("a compromised component cannot grant rights that it does not have", () => {
   test("no component may escalate, bind, impersonate, or write roles and bindings [attack-rights-1]", () => {
     const beyond = rules.filter(
       ({ apiGroups, verbs }) =>
@@ -78,7 +78,7 @@ describe("who controls a component gives nobody more rights than the component h
       await expect(attack()).rejects.toSatisfy(isForbidden);
   });
 
-  test("rights that are not this version's are reported with what mends them, and the report ends with them [attack-rights-3]", async () => {
+  test("rights of another version are reported with the remedy, and the report ends when they are fixed [attack-rights-3]", async () => {
     const name = objects.controller;
     const { kube } = await startOperator(async (admin) => {
       const role = await admin.get(kubernetes.ClusterRole, { name });

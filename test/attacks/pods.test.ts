@@ -6,7 +6,7 @@ import { exceptions, templateOf, workloads } from "../support/pod-templates.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-describe("pods, whose container an attacker has taken over", () => {
+describe("pods with a compromised container", () => {
   describe.for(Object.entries(workloads()))("%s", ([name, workload]) => {
     const { spec } = templateOf(workload);
     if (spec === undefined) throw new Error(`the pod of ${name} has no spec`);
@@ -26,7 +26,7 @@ describe("pods, whose container an attacker has taken over", () => {
     expect(explained).toEqual(Object.keys(exceptions));
   });
 
-  test("no source of the suite writes a pod template that this suite does not hold to the profile [attack-pods-4]", () => {
+  test("no source of the suite contains a pod template that these tests do not check [attack-pods-4]", () => {
     const sources = ["operator", "os-builder"].flatMap((folder) =>
       readdirSync(join(root, "src", folder), { recursive: true, encoding: "utf8" })
         .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))

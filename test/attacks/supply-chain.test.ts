@@ -56,8 +56,8 @@ describe("the bill of materials", () => {
   });
 });
 
-describe("a package that was taken over", () => {
-  test("runs no code while it is installed [attack-supply-3]", () => {
+describe("a compromised package", () => {
+  test("runs no code during installation [attack-supply-3]", () => {
     const settings = readFileSync(join(import.meta.dirname, "../../.npmrc"), "utf8").split("\n");
     expect(settings).toContain("ignore-scripts=true");
     const scripted = Object.entries(lock.packages).filter(

@@ -26,8 +26,8 @@ describe("rules and their tests", () => {
     { title: "without a test or a reason", change: { shown: [] }, says: "has no test and no reason" },
     { title: "with an empty reason", change: { shown: [], skipped: " " }, says: "is skipped without a reason" },
     { title: "with a test and a reason", change: { skipped: "it is late" }, says: "is skipped and has a test" },
-    { title: "with a test that is not there", change: { shown: ["a-3"] }, says: "does not exist: a-3" },
-    { title: "that says nothing", change: { does: "" }, says: "does not say what happens" },
+    { title: "with a missing test", change: { shown: ["a-3"] }, says: "does not exist: a-3" },
+    { title: "with an empty text", change: { does: "" }, says: "does not say what happens" },
   ])("a rule $title is found", ({ change, says }) => {
     expect(problemsOf(row(change), known)).toEqual([expect.stringContaining(says)]);
   });
@@ -36,7 +36,7 @@ describe("rules and their tests", () => {
     expect(problemsOf([...row({}), ...row({})], known)).toEqual(["row 1 a: is there twice"]);
   });
 
-  test("a test that did not pass, or was never run, proves nothing", () => {
+  test("a test that failed or never ran proves nothing", () => {
     expect(unproven(row({}), passed)).toEqual([]);
     expect(unproven(row({}), { "a-1": "skipped" })).toEqual(["row 1 a: a-1: skipped"]);
     expect(unproven(row({ shown: ["a-1", "a-2"] }), { "a-1": "passed" })).toEqual(["row 1 a: a-2: never run"]);
@@ -89,7 +89,7 @@ describe("rules and their tests", () => {
     expect(Object.keys(weaknesses).filter((weakness) => !removed.has(`ours (${weakness})`))).toEqual([]);
   });
 
-  test("few rules are omitted", () => {
+  test("only few rules are omitted", () => {
     const all = sections.flatMap(({ rows }) => rows);
     expect(all.filter(({ skipped }) => skipped !== undefined).length / all.length).toBeLessThan(0.12);
   });

@@ -8,14 +8,14 @@ export const configServer: readonly Section[] = [
       better(
         "N1",
         "server 2 plain",
-        "Nothing but TLS is spoken: the reference serves everything on a plain port as well.",
+        "The server speaks only TLS; the reference also serves everything on a plain port.",
         tests("server-listener-1"),
       ),
-      same("server 2 HTTP", "HTTP/1.1 alone is spoken.", tests("server-listener-2")),
+      same("server 2 HTTP", "The server speaks only HTTP/1.1.", tests("server-listener-2")),
       better(
         "N14",
         "server 2 profile",
-        "The cluster's TLS profile is followed by explicit tables; nothing below 1.2, and an empty list is refused with the reason.",
+        "The server follows the cluster's TLS profile by explicit tables; nothing below 1.2, and an empty list is refused with the reason.",
         tests(
           "certificates-tls-profile-1",
           "certificates-tls-profile-2",
@@ -27,14 +27,14 @@ export const configServer: readonly Section[] = [
       ),
       same(
         "server 2 swap",
-        "A certificate that is replaced on the disk is shown without a restart; connections go on.",
+        "A certificate replaced on disk is used without a restart; connections stay open.",
         tests("server-hardening-1"),
         tests("server-listener-4", "server-listener-5"),
       ),
       better(
         "N11",
         "server 2 limits",
-        "Time, bytes and number of what reaches the port are bounded, and stopping lets answers end.",
+        "Time, bytes and number of requests are limited, and a shutdown lets running answers finish.",
         tests(
           "server-listener-6",
           "server-listener-7",
@@ -51,12 +51,12 @@ export const configServer: readonly Section[] = [
       ),
       ours(
         "server 2 authority",
-        "The server's authority has its successor believed in long before that signs.",
+        "Machines trust the next authority of the server long before it signs.",
         tests("certificates-authority-rotation-1", "certificates-authority-rotation-2"),
       ),
       ours(
         "server 2 names",
-        "Its certificate holds every name and address that machines are told.",
+        "Its certificate contains every name and address that machines get.",
         tests("join-config-server-1"),
       ),
     ],
@@ -82,20 +82,20 @@ export const configServer: readonly Section[] = [
       better(
         "N10",
         "server 3 ready",
-        "Ready is who has read everything, can make every pool's answer, and has a good certificate.",
+        "The server is ready once it has read everything, can answer for every pool, and has a valid certificate.",
         tests("server-served-answers-1"),
         tests("server-hardening-7"),
         tests("server-bootstrap-2"),
       ),
       ours(
         "server 3 again",
-        "What a client has is not sent again; compressed where it takes that.",
+        "An unchanged answer is not sent again; answers are compressed if the client accepts it.",
         tests("server-served-answers-3", "server-served-answers-4"),
       ),
       better(
         "N13",
         "server 3 told",
-        "Each answer is a line in the journal: whom, what, which version, how large, how long.",
+        "Each answer is a journal line: client, pool, version, size, duration.",
         tests("server-tell-requests-1", "server-tell-requests-2"),
       ),
     ],
@@ -106,7 +106,7 @@ export const configServer: readonly Section[] = [
     rows: [
       same(
         "server 4 table",
-        "What an Accept header gets, line by line.",
+        "The answer to each Accept header, line by line.",
         tests(
           "join-negotiate-version-1",
           "join-negotiate-version-2",
@@ -139,18 +139,18 @@ export const configServer: readonly Section[] = [
   },
   {
     id: "server 5",
-    title: "The config server: which configuration",
+    title: "The config server: the served configuration",
     rows: [
       better(
         "N7",
         "server 5 chosen",
-        "The newest configuration once a machine has proven it, by a count that belongs to it; else the one before.",
+        "The newest configuration once a machine has verified it, by a count for that target; otherwise the previous one.",
         tests("join-choose-served-1", "join-choose-served-2", "join-choose-served-3"),
       ),
       better(
         "N15",
         "server 5 image",
-        "The pool's image at the first boot, if it is proven, of this configuration, and in reach of a machine that has not joined.",
+        "The pool's image at the first boot, if it is verified, of this configuration, and reachable for a machine that has not joined.",
         tests(
           "join-choose-served-4",
           "join-choose-served-5",
@@ -164,12 +164,12 @@ export const configServer: readonly Section[] = [
       better(
         "N2",
         "server 5 pure",
-        "Nothing that was read is changed by an answer.",
+        "An answer does not modify its inputs.",
         tests("join-served-config-4", "join-served-config-5"),
       ),
       ours(
         "server 5 changes",
-        "A change is in the next answer; nobody is turned away while it is made.",
+        "A change is in the next answer; no client is refused while it is prepared.",
         tests(
           "server-served-answers-7",
           "server-served-answers-8",
@@ -181,7 +181,7 @@ export const configServer: readonly Section[] = [
       better(
         "N6",
         "server 5 ready",
-        "Answers are made before anybody asks, once, and stay within their bytes.",
+        "Answers are prepared once, before the first request, within a memory limit.",
         tests(
           "server-answers-2",
           "server-answers-3",
@@ -203,17 +203,17 @@ export const configServer: readonly Section[] = [
   },
   {
     id: "server 6",
-    title: "The config server: what is added",
+    title: "The config server: added files",
     rows: [
       same(
         "server 6 files",
-        "The annotations, the kubeconfig, the whole MachineConfig and the one of the first boot.",
+        "The annotations, the kubeconfig, the complete MachineConfig and the first-boot one.",
         tests("join-served-config-6", "join-served-config-7", "join-served-config-8", "join-served-config-9"),
       ),
       better(
         "N8",
         "server 6 paths",
-        "A path that the config has already is replaced as a whole, compression and hash too.",
+        "An existing path of the config is replaced completely, with compression and hash.",
         tests(
           "join-served-config-10",
           "join-served-config-11",
@@ -222,11 +222,11 @@ export const configServer: readonly Section[] = [
           "join-served-config-14",
         ),
       ),
-      better("N9", "server 6 modes", "Files with secrets are root's alone.", tests("join-served-config-6")),
+      better("N9", "server 6 modes", "Only root can read files with secrets.", tests("join-served-config-6")),
       better(
         "N1",
         "server 6 token",
-        "The credential in the kubeconfig lasts an hour, and is another one before twenty minutes have passed.",
+        "The kubeconfig's credential is valid for an hour, and is renewed within twenty minutes.",
         tests("server-served-answers-10"),
         tests("server-answers-4"),
       ),
@@ -234,17 +234,17 @@ export const configServer: readonly Section[] = [
   },
   {
     id: "server 7",
-    title: "The config server: before there is a cluster",
+    title: "The config server: bootstrap",
     rows: [
       same(
         "server 7 folder",
-        "Pools, configurations and settings come from a folder; only machines of the control plane are served.",
+        "Pools, configurations and settings come from a folder; only control-plane machines are served.",
         tests("server-bootstrap-3", "server-bootstrap-4"),
         tests("server-bootstrap-5"),
       ),
       same(
         "server 7 registries",
-        "Certificates of registries go with it.",
+        "Registry certificates are included.",
         tests("server-bootstrap-6"),
         tests("join-served-config-15"),
       ),
@@ -257,7 +257,7 @@ export const configServer: readonly Section[] = [
       better(
         "N5",
         "server 8 losses",
-        "What a version cannot say is refused by name, with the lowest version that can; nothing is dropped.",
+        "Content that a version cannot express is refused by name, with the lowest version that can; nothing is dropped.",
         tests(
           "convert-ignition-1",
           "convert-ignition-2",
@@ -278,12 +278,12 @@ export const configServer: readonly Section[] = [
   },
   {
     id: "server join",
-    title: "Machines that join",
+    title: "Joining machines",
     rows: [
       better(
         "N1",
         "join token",
-        "A token opens one pool, for a time or a number of machines, and can be taken back; only its hash is kept.",
+        "A token grants one pool, for a time or a number of machines, and can be revoked; only its hash is stored.",
         tests("server-tokens-2", "server-tokens-3", "server-tokens-4"),
         tests(
           "join-provisioning-token-1",
@@ -313,7 +313,7 @@ export const configServer: readonly Section[] = [
       ),
       ours(
         "join replay",
-        "A token is never used more often than it may be, whoever is asked and whatever breaks.",
+        "A token is never used more often than allowed, with several servers and any failure.",
         tests("server-tokens-5", "server-tokens-6", "server-tokens-7"),
         tests(
           "server-credentials-1",
@@ -327,24 +327,24 @@ export const configServer: readonly Section[] = [
       ),
       ours(
         "join certificate",
-        "A client certificate opens the pool that its organization names.",
+        "A client certificate grants the pool that its organization names.",
         tests("server-tokens-8"),
       ),
       ours(
         "join insecure",
-        "Compatibility is named insecure wherever it shows.",
+        "The compatible mode is called insecure everywhere.",
         tests("server-tokens-9"),
         tests("join-config-server-2"),
       ),
       ours(
         "join approval",
-        "A machine gets its certificate by rule, with the reason; nobody else's request is touched.",
+        "A machine gets its certificate by rule, with the reason; other requests are ignored.",
         tests("join-judge-csr-1", "join-judge-csr-2"),
         tests("join-controller-1", "join-controller-2", "join-controller-3", "join-controller-4", "join-controller-5"),
       ),
       skip(
         "server 12",
-        "What release 4.16 did otherwise.",
+        "Differences of release 4.16.",
         "its differences are faults that later releases mended, and which this suite has never had",
       ),
     ],

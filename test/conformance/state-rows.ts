@@ -6,28 +6,28 @@ const informational = "it informs, and asks for nothing that a test could show";
 export const stateKeeping: readonly Section[] = [
   {
     id: "R690",
-    title: "The state controller: what MCO-690 asks for",
+    title: "The state controller: requirements of MCO-690",
     rows: [
       ours(
         "R690-1",
-        "Status reporting is a compartment of its own: a process with four parts, of which each runs, fails and is switched by itself.",
+        "Status reporting is separate: a process with four children that run, fail and are switched independently.",
         tests("state-process-1", "state-process-2"),
       ),
       skip("R690-2", "An untethered reporter is a valuable asset.", informational),
       ours(
         "R690-3",
-        "There is one way to tell a story and one to tell the present state: the books are folded from journals, and nothing wraps the code that works.",
+        "There is one way to report events and one to report state: books are folded from journals, and no wrapper surrounds working code.",
         tests("guards-yes-no-helpers-1", "guards-yes-no-helpers-2"),
         tests("books-fold-book-1", "books-fold-book-2", "books-fold-book-3", "books-fold-book-4", "books-fold-book-5"),
       ),
       skip(
         "R690-4",
-        "It could be a binary of its own, or be fed by controller and daemon.",
+        "It could be a separate binary, or be fed by controller and daemon.",
         "both: it is a process, and what it keeps is told by those who do it",
       ),
       ours(
         "R690-5",
-        "MachineConfigNodes tell where each node is, with all conditions, their parents and children.",
+        "MachineConfigNodes show the position of each node, with all parent and child conditions.",
         tests("simulation-write-budget-1"),
         tests(
           "books-update-conditions-1",
@@ -43,7 +43,7 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "R690-6",
-        "A parent makes, starts, watches and restarts its children by one configuration, and has an on switch.",
+        "A parent creates, starts, watches and restarts its children from one configuration, and can be switched on.",
         tests("state-process-1", "state-process-2"),
         tests("state-process-3", "state-process-4"),
         tests("operator-state-settings-1", "operator-state-settings-2", "operator-state-settings-3"),
@@ -51,53 +51,53 @@ export const stateKeeping: readonly Section[] = [
       skip("R690-7", "A part of the controller would be more discreet and see less.", "rejected there, and here"),
       ours(
         "R690-8",
-        "It needs no controller: what happened before there was one, and what happens while there is none, is in the books.",
+        "It needs no controller: the books include what happened before and while no controller ran.",
         tests("state-process-5", "state-process-6"),
         tests("state-process-7"),
       ),
       ours(
         "R690-9",
-        "Everything that was told is in the books, exactly once, whatever happens to those who tell and to the one who keeps them.",
+        "Every report is in the books exactly once, whatever happens to the reporters and to the state process.",
         tests("state-process-8", "state-process-9", "state-process-10", "state-process-7"),
         tests("books-book-keeper-1"),
         tests("pool-seen-lines-1", "pool-seen-lines-2", "pool-seen-lines-3"),
       ),
       ours(
         "R690-10",
-        "It can be switched off and on while the cluster lives, or never started; what was told meanwhile is there when it comes.",
+        "It can be switched off and on in a running cluster, or never started; reports made meanwhile are read when it starts.",
         tests("state-process-3", "state-process-4"),
         tests("operator-14"),
         tests("scenario-books-1"),
       ),
       ours(
         "R690-11",
-        "Books have a chapter for each stage of life, each with its sections, and every chapter has a rule of how it ends.",
+        "Books have a chapter for each stage of life, each with its sections, and every chapter has a rule for its end.",
         tests("books-fold-book-6", "books-fold-book-7"),
         tests("books-stories-1", "books-stories-2", "books-stories-3", "books-stories-4"),
       ),
       ours(
         "R690-12",
-        "What happened at the bootstrap and at a first boot is told where it happens, before there is a network.",
+        "The bootstrap and a first boot report where they run, before there is a network.",
         tests("daemon-story-1"),
         tests("state-process-5", "state-process-6"),
-        tests("cli-bootstrap-10", "cli-bootstrap-11", "cli-bootstrap-12"),
+        tests("cli-bootstrap-10", "cli-bootstrap-11", "cli-bootstrap-12", "cli-bootstrap-13"),
         tests("daemon-first-boot-3", "daemon-first-boot-6"),
       ),
       ours(
         "R690-13",
-        "A bootstrap and a first boot are read afterwards as chapters.",
+        "A bootstrap and a first boot can be read later as chapters.",
         tests("books-book-text-1", "books-book-text-2"),
         tests("state-process-5"),
       ),
       skip("R690-14", "Verbosity and appearance are not limited.", informational),
       ours(
         "R690-15",
-        "No component asks a condition of a pool: typed answers with reasons took the place of all such questions.",
+        "No component queries a pool condition: typed answers with reasons replace such questions.",
         tests("guards-yes-no-helpers-1", "guards-yes-no-helpers-2"),
       ),
       ours(
         "R690-16",
-        "UpgradeProgression: where every machine is in its update, in MachineConfigNodes.",
+        "UpgradeProgression: MachineConfigNodes show the progress of every machine's update.",
         tests("simulation-write-budget-1"),
         tests(
           "books-update-conditions-1",
@@ -113,29 +113,30 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "R690-17",
-        "OperatorHealth: whether every task of the operator works, with the task that does not.",
+        "OperatorHealth: whether every operator task works, and which does not.",
         tests("operator-health-1", "operator-health-2", "operator-health-3", "operator-health-4"),
         tests("operator-15"),
       ),
       ours(
         "R690-18",
-        "MCC-Health: whether the controller leads, looks and renders, with what does not.",
+        "MCC-Health: whether the controller leads, reconciles and renders, and what does not work.",
         tests("operator-health-1", "operator-health-2", "operator-health-3", "operator-health-4"),
       ),
       ours(
         "R690-19",
-        "MCD-Health: whether every daemon is there and of this version, with the nodes where none is.",
+        "MCD-Health: whether every daemon runs in this version, and the nodes without one.",
         tests("operator-health-1", "operator-health-2", "operator-health-3", "operator-health-4"),
       ),
       ours(
         "R690-20",
-        "Bootstrap progression: the bootstrap hands its story over, which is imported once; a condition says whether.",
+        "Bootstrap progression: the bootstrap's journal is imported once; a condition reports whether.",
         tests("state-process-5", "state-process-6"),
         tests("operator-health-5"),
+        tests("scenario-books-9", "cluster-up-1"),
       ),
       ours(
         "R690-21",
-        "Metrics are figures of those who do the work; the books feed none.",
+        "Metrics come from the working processes; the books feed none.",
         tests(
           "metrics-section-meter-1",
           "metrics-section-meter-2",
@@ -154,13 +155,13 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "R690-22",
-        "All five reports are there.",
+        "All five reports exist.",
         tests("operator-health-1", "operator-health-2", "operator-health-3", "operator-health-4"),
         tests("scenario-books-2"),
       ),
       same(
         "R690-23",
-        "Only upgrade health lives in MachineConfigNodes.",
+        "Only upgrade health is in MachineConfigNodes.",
         tests(
           "books-update-conditions-1",
           "books-update-conditions-2",
@@ -175,36 +176,36 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "R690-24",
-        "Other health lives in the conditions of MachineConfiguration cluster, item by item.",
+        "Other health is in the conditions of MachineConfiguration cluster, item by item.",
         tests("state-process-12", "state-process-13", "state-process-14"),
         tests("scenario-books-2"),
       ),
       same(
         "R690-25",
-        "The MVP of pull request 3970, MachineConfigNodes that walk through an update, is there with its conditions, parents and children.",
+        "The MVP of pull request 3970 exists: MachineConfigNodes follow an update through parent and child conditions.",
         tests("simulation-write-budget-1"),
         tests("books-update-conditions-2"),
       ),
       ours(
         "R690-26",
-        "Questions with many answers have typed answers, with reason, evidence and freshness.",
+        "Questions with several possible answers have typed answers, with reason, evidence and freshness.",
         tests("preview-explain-11"),
         tests("preview-explain-5", "preview-explain-6", "preview-explain-7"),
       ),
       ours(
         "R690-27",
-        "No helper answers yes or no about pools, and none may be written.",
+        "No helper answers yes or no about pools, and a guard refuses new ones.",
         tests("guards-yes-no-helpers-1", "guards-yes-no-helpers-2"),
       ),
       ours(
         "R690-28",
-        "Decisions rest on what is kept of members, from one fold; annotations and MachineConfigNodes that disagree are told.",
+        "Decisions use one fold of member facts; disagreements of annotations and MachineConfigNodes are reported.",
         tests("preview-explain-3"),
         tests("pool-status-3"),
       ),
       ours(
         "R690-29",
-        "Where a node belongs follows from its labels; a move between pools is a chapter, and a node that several pools claim is named.",
+        "Labels determine a node's pool; a move between pools is a chapter, and a node that several pools claim is reported.",
         tests("pool-seen-lines-4"),
         tests("preview-explain-1"),
       ),
@@ -217,21 +218,21 @@ export const stateKeeping: readonly Section[] = [
     rows: [
       ours(
         "i.1 chapter",
-        "The chapter of an update has every section, each with both ends, together no longer than the whole; it is written twice.",
+        "The chapter of an update has every section with begin and end, together no longer than the chapter; it is written twice.",
         tests("daemon-story-2"),
         tests("state-process-8"),
         tests("books-fold-book-1", "books-fold-book-2", "books-fold-book-3", "books-fold-book-4", "books-fold-book-5"),
       ),
-      ours("i.2 story", "An update without reboot says what was done in its place.", tests("daemon-story-3")),
+      ours("i.2 story", "The chapter of an update without reboot lists the actions instead.", tests("daemon-story-3")),
       ours(
         "i.3",
-        "An API server that is away during an update costs no boundary line; all come in one write, with their own times.",
+        "An API server outage during an update loses no boundary line; all arrive in one write, with their original times.",
         tests("kube-story-scribe-1"),
         tests("daemon-story-4"),
       ),
       ours(
         "i.4",
-        "A daemon that is killed or loses power anywhere loses no boundary line and brings none twice; what it was in the middle of was interrupted.",
+        "A daemon killed or cut from power anywhere loses and repeats no boundary line; the running section ends as interrupted.",
         tests("daemon-story-5"),
         tests("daemon-story-6", "daemon-story-7"),
         tests("crash-story-1"),
@@ -239,20 +240,20 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "i.5",
-        "A new target in the middle of an update ends its chapter as superseded, begins another, and leaves nothing True of the first.",
+        "A new target during an update ends its chapter as superseded, begins another, and leaves no condition of the first True.",
         tests("daemon-story-8"),
         tests("books-update-conditions-8"),
       ),
       ours(
         "i.9",
-        "A daemon writes no MachineConfigNode and no journal but its own; lines about others in its journal are left out and counted.",
+        "A daemon writes only its own MachineConfigNode and journal; lines about others in its journal are dropped and counted.",
         tests("operator-13"),
         tests("state-process-10"),
         tests("books-journal-1"),
       ),
       ours(
         "i.10",
-        "Without the state process everything goes on, and books are read from journals; switched on, it keeps what the rings hold, and a ring that overflowed is a gap with its count.",
+        "Without the state process everything works, and books are read from journals; when switched on, it stores what the rings hold, and an overflowed ring is a counted gap.",
         tests("scenario-books-1"),
         tests("state-process-3", "state-process-4"),
         tests("state-process-15", "state-process-16"),
@@ -268,13 +269,13 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "i.11",
-        "The bootstrap's story is imported once, and a journal of it that is missing or unreadable is a reason, not a crash.",
+        "The bootstrap's journal is imported once; a missing or unreadable one is a reason, not a crash.",
         tests("state-process-5", "state-process-6"),
         tests("operator-health-5"),
       ),
       ours(
         "i.12",
-        "A machine that was served and has not joined after half an hour is overdue: in the book of its pool, as an event, in mco explain, and as a figure.",
+        "A served machine that has not joined after half an hour is overdue: in its pool's book, as an event, in mco explain, and as a metric.",
         tests("state-joins-1"),
         tests(
           "books-judge-joins-1",
@@ -287,7 +288,7 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "i.13",
-        "Retention keeps number and age, open chapters and the newest failure; a closed chapter cannot be changed; ten thousand lines are one object.",
+        "Retention goes by number and age, and keeps open chapters and the newest failure; closed chapters are immutable; ten thousand lines fit one object.",
         tests("books-book-retention-1", "books-book-retention-2", "books-book-retention-3"),
         tests("scenario-books-3"),
         tests("books-fold-book-8"),
@@ -301,7 +302,7 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "i.15",
-        "Figures are of the processes that do the work, and the same whether the state process runs or not.",
+        "Metrics come from the working processes, and are the same with and without the state process.",
         tests("state-metrics-beside-1"),
         tests(
           "metrics-section-meter-1",
@@ -329,7 +330,7 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "i.18",
-        "A pool is explained in every state that it can be in, with cause and next action, with chapters and without.",
+        "A pool is explained in every possible state, with cause and next action, with and without chapters.",
         tests("preview-explain-15", "preview-explain-14", "preview-explain-16"),
         tests(
           "preview-explain-17",
@@ -341,17 +342,17 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "i.19",
-        "A clock that jumps makes no duration negative and no order wrong, and is told of.",
+        "A clock jump makes no duration negative and no order wrong, and is reported.",
         tests("books-fold-book-9", "books-fold-book-10"),
       ),
       ours(
         "i.20",
-        "A child that crashes again and again takes no other with it, and is named.",
+        "A child that crashes repeatedly affects no other child, and is named.",
         tests("state-process-1", "state-process-2"),
       ),
       ours(
         "golden",
-        "A bootstrap, a first boot, an update with a blocked drain, a drift, a superseded update and a machine that went back read as they should, word for word.",
+        "The texts of a bootstrap, a first boot, a blocked drain, a drift, a superseded update and a roll-back match their golden files.",
         tests(
           "books-book-text-1",
           "books-book-text-2",
@@ -366,7 +367,7 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "readers",
-        "What is kept and what journals hold beyond it are one story, whoever reads it.",
+        "Stored chapters and newer journal lines read as one book, for every reader.",
         tests(
           "books-book-text-10",
           "books-book-text-11",
@@ -387,7 +388,7 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "past",
-        "Estimates rest on the finished updates of the pool, with their spread, and are not made without them; what changed is named, with who and when.",
+        "Estimates use the pool's finished updates with their spread, and need them; changes are listed with author and time.",
         tests("books-past-1", "books-past-2", "books-past-3", "books-past-4"),
         tests("books-past-5", "books-past-6", "books-past-7", "books-past-8"),
         tests("books-past-9", "books-past-10", "books-past-11", "books-past-12", "books-past-13"),
@@ -395,7 +396,7 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "chart",
-        "A timeline shows where the time went, for three machines and for five hundred, with trouble always seen.",
+        "A timeline shows where the time went, for three machines and for five hundred, and always shows problems.",
         tests(
           "books-timeline-1",
           "books-timeline-2",
@@ -408,7 +409,7 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "told",
-        "Controllers tell each thing once: targets with their cause, drains, roll-outs, pauses, refusals to render, machines that fail.",
+        "Controllers report each event once: targets with their cause, drains, roll-outs, pauses, render refusals, failing machines.",
         tests(
           "controller-stories-1",
           "controller-stories-2",
@@ -419,13 +420,13 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "ring",
-        "A journal holds the newest 200 boundary lines in at most 128 KiB; what is sent is what is new.",
+        "A journal holds the newest 200 boundary lines in at most 128 KiB; only new lines are sent.",
         tests("books-journal-2", "books-journal-3", "books-journal-4"),
         tests("kube-story-scribe-3", "kube-story-scribe-4", "kube-story-scribe-5"),
       ),
       ours(
         "scenario",
-        "In a whole cluster a roll-out with a blocked drain, a drift, a killed and a switched-off state process can be read afterwards.",
+        "In a whole cluster, the books later show a blocked drain, a drift, and a killed and a switched-off state process.",
         tests(
           "scenario-books-2",
           "scenario-books-4",
@@ -439,7 +440,7 @@ export const stateKeeping: readonly Section[] = [
       ),
       ours(
         "sim story",
-        "Whatever happens in whatever order, no settled line is lost or there twice, and every machine's update ends as a chapter.",
+        "Whatever happens, no persisted line is lost or repeated, and every machine's update ends as a chapter.",
         seeds,
       ),
     ],

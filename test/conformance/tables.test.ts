@@ -98,7 +98,7 @@ describe("a drop-in that is a plain file", () => {
   });
 });
 
-describe("what users may not write as a policy", () => {
+describe("what users cannot write as a policy", () => {
   const crio = { serviceName: "crio.service" };
   const many = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ path: `/etc/${index}`, actions: [{ type: "None" }] }));
@@ -169,7 +169,7 @@ describe("the rules before policies, which this suite only compares with", () =>
       ],
       action: "restart crio",
     },
-    { title: "what lies deeper", paths: ["/etc/containers/registries.d/a/b"], action: "reboot" },
+    { title: "deeper paths", paths: ["/etc/containers/registries.d/a/b"], action: "reboot" },
     { title: "anything else", paths: ["/etc/containers/policy.json", "/etc/motd"], action: "reboot" },
   ])("$title [conformance-tables-6]", ({ paths, action }) => {
     expect(legacyActionOf(paths)).toBe(action);

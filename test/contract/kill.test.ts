@@ -38,7 +38,7 @@ function killedWriter(file: string, enough: number): Promise<readonly Acknowledg
 }
 
 describe("an SQLite store whose process was killed", () => {
-  test("has every acknowledged write, goes on counting, and still knows what happened", async () => {
+  test("has every acknowledged write, continues its counter, and still has its events", async () => {
     const file = join(folder, "store.db");
     let last = 1;
     for (const enough of [1, 150, 40, 900]) {

@@ -142,7 +142,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     expect(await ok(["get", "ns", n])).toMatch(/Active/);
   });
 
-  test("get says what is not there", async () => {
+  test("get reports missing objects", async () => {
     const missing = await kubectl(["get", "configmap", "ghost"]);
     expect(missing).toMatchObject({ code: 1, err: 'Error from server (NotFound): configmaps "ghost" not found\n' });
     const unknown = await kubectl(["get", "nonsense"]);
@@ -243,7 +243,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     );
   });
 
-  test("a List is applied item by item, and checked as strictly", async () => {
+  test("a List is applied item by item, and validated as strictly", async () => {
     const n = await namespace();
     const list = (field: string) =>
       `apiVersion: v1\nkind: List\nitems:\n- ${yaml.deployment("d").trim().replaceAll("\n", "\n  ").replace("replicas", field)}\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: c}\n`;
@@ -553,7 +553,7 @@ describe.skipIf(!existsSync(kubectlPath))("kubectl", () => {
     expect(await rollout).toContain("successfully rolled out");
   });
 
-  test("get -w prints changes as they come", async () => {
+  test("get -w prints changes as they happen", async () => {
     const n = await namespace();
     await ok(["-n", n, "create", "configmap", "a"]);
     const { promise: listed, resolve } = Promise.withResolvers<void>();

@@ -22,6 +22,7 @@ import { machineFixture, fullName } from "./machine-fixture.ts";
 import { type Content, nodeConfig } from "./contents.ts";
 import { type Invariant, Keeper, type Past } from "./invariants.ts";
 import type { MakeSubject, Subject } from "./subjects.ts";
+import { clusterConfigs } from "../support/cluster-configs.ts";
 
 /** What can go wrong at one effect of the daemon: a change of its machine, or a mutating request. */
 export const hostFaults = ["before", "after", "replyLost", "refused", "powerCut"] as const;
@@ -129,7 +130,8 @@ const looking = new Set([
   "books.read",
 ]);
 
-const never = new Promise<never>(() => undefined);
+/** A new promise each time: one that all dead processes waited for would keep every run in memory. */
+const never = () => new Promise<never>(() => undefined);
 /** Thrown through the harness when the daemon has died: the daemon's own code never sees it. */
 const dead = new Error("the daemon is dead");
 /** A run that takes longer in virtual time has not converged. */
@@ -142,8 +144,8 @@ const hasteLimit = { effects: 400, ms: 5 * 60_000 };
 class PatientKernel extends Kernel {
   busy = 0;
 
-  override async settle(): Promise<void> {
-    do await super.settle();
+  override async untilIdle(): Promise<void> {
+    do await super.untilIdle();
     while (this.busy > 0);
   }
 }
@@ -449,7 +451,7 @@ export class CrashHarness {
     // This work needs no virtual time.
     for (let turns = 0; outcome === undefined; turns += 1) {
       if (turns > 1_000_000) throw new Error(`bug: ${this.scenario.title} waits for time to pass`);
-      await this.kernel.settle();
+      await this.kernel.untilIdle();
     }
     if ("error" in outcome) throw outcome.error;
     return outcome.value;
@@ -580,7 +582,7 @@ export class CrashHarness {
     try {
       return await life.guard(work);
     } catch (error) {
-      if (!life.alive) return never;
+      if (!life.alive) return never();
       throw error;
     }
   }
@@ -615,11 +617,11 @@ export class CrashHarness {
     void (async () => {
       const { journal, past, stop } =
         this.#options.books === undefined
-          ? this.#scribeInMemory()
-          : await this.#scribeOnDisk({ ...ports, host, kube }, life);
+          ? this.#journalInMemory()
+          : await this.#journalOnDisk({ ...ports, host, kube }, life);
       life.signal.addEventListener("abort", stop, { once: true });
       await runControllers(
-        [daemonController({ host, nodeName: this.nodeName, past })],
+        [daemonController({ host, nodeName: this.nodeName, configs: clusterConfigs, past })],
         { ...ports, journal, kube, events, coalesceMs: 50 },
         life.signal,
       );
@@ -628,13 +630,13 @@ export class CrashHarness {
     });
   }
 
-  #scribeInMemory(): { readonly journal: Journal; readonly past: readonly JournalLine[]; readonly stop: () => void } {
+  #journalInMemory(): { readonly journal: Journal; readonly past: readonly JournalLine[]; readonly stop: () => void } {
     const journal = memoryJournal(500);
     this.#journals.push(journal);
     return { journal, past: [], stop: () => undefined };
   }
 
-  async #scribeOnDisk(options: Omit<Parameters<typeof openNodeJournal>[0], "nodeName">, life: Life) {
+  async #journalOnDisk(options: Omit<Parameters<typeof openNodeJournal>[0], "nodeName">, life: Life) {
     const made = await openNodeJournal({ ...options, nodeName: this.nodeName }, life.signal);
     return { ...made, stop: () => made.journal.stop() };
   }
@@ -722,7 +724,7 @@ export class CrashHarness {
       (group: string, name: string, bound: (...args: unknown[]) => unknown) =>
       (...args: unknown[]) => {
         const effect = `${group}.${name}`;
-        if (!life.alive) return never;
+        if (!life.alive) return never();
         // Virtual time cannot wait for notifications of a real disk: the next full pass finds drift.
         if (effect === "files.watch") return host.driver === "memory" ? bound(...args) : () => undefined;
         return this.#whileAlive(life, () =>

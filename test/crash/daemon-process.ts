@@ -13,6 +13,7 @@ import { createKubeClient } from "../../src/kube/kube-client.ts";
 import { httpsTransport } from "../../src/kube/node/https-transport.ts";
 import { jsonLogger, systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { treePath } from "./subjects.ts";
+import { clusterConfigs } from "../support/cluster-configs.ts";
 
 const [server = "", directory = "", nodeName = "", images = ""] = process.argv.slice(2);
 const ending = new AbortController();
@@ -42,7 +43,7 @@ const host = directoryHost({
 });
 const { journal, past } = await openNodeJournal({ ...ports, host, nodeName, kube }, ending.signal);
 await runControllers(
-  [daemonController({ host, nodeName, past })],
+  [daemonController({ host, nodeName, configs: clusterConfigs, past })],
   { ...ports, journal, kube, events, coalesceMs: 5 },
   ending.signal,
 );

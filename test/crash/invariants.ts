@@ -258,7 +258,7 @@ export class Keeper {
       const has = tree.get(path);
       const shipped = Object.values(images).map(({ etc }) => (path in etc ? `644 0:0 ${etc[path]}` : undefined));
       if ([this.#base.get(path), ...shipped].includes(has)) continue;
-      if (!allowed.some((config) => isAsWanted(has, config.entries.get(path))))
+      if (!allowed.some((config) => matchesWanted(has, config.entries.get(path))))
         this.violated(
           "named",
           `${path} is ${has ?? "absent"}, which neither ${previous?.metadata.name ?? "nothing"} nor ${[...this.#inFlight].join(" nor ")} says`,
@@ -298,7 +298,7 @@ export class Keeper {
       )
         continue;
       const [has, wanted] = [tree.get(path), config.entries.get(path)];
-      if (wanted === undefined ? has !== base.get(path) : !isAsWanted(has, wanted))
+      if (wanted === undefined ? has !== base.get(path) : !matchesWanted(has, wanted))
         return `${path} is ${has ?? "absent"}`;
     }
     const links = this.#linksOf(tree, config);
@@ -534,7 +534,7 @@ const ids: Readonly<Record<string, number>> = { root: 0, core: 1000 };
 const idOf = (owner: { readonly id?: number; readonly name?: string }) => owner.id ?? ids[owner.name ?? "root"] ?? 0;
 
 /** An absent path matches only absent content. */
-function isAsWanted(has: string | undefined, wanted: WantedEntry | undefined): boolean {
+function matchesWanted(has: string | undefined, wanted: WantedEntry | undefined): boolean {
   switch (wanted?.kind) {
     case undefined:
       return has === undefined;

@@ -399,7 +399,7 @@ export class KilledMachine implements Watched {
    * Once the journal reports the end of the way to `target`, the machine's content must equal what the machine
    * recorded, whatever was killed and when.
    */
-  async told(target: string): Promise<void> {
+  async untilReported(target: string): Promise<void> {
     const isEnd = ({ path, run, chapter }: JournalLine) =>
       (path === "Updated" && run === target) || (chapter === "Degraded" && path === "Failed");
     await this.until(

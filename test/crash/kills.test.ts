@@ -6,7 +6,7 @@ import type { Violation } from "./invariants.ts";
 import { KilledMachine } from "./killed-machine.ts";
 
 /** `KILLS=n`: the number of kills; `SEED=n`: other points in time. */
-const kills = Number(process.env["KILLS"] ?? 40);
+const kills = Number(process.env["KILLS"] ?? (process.env["MCO_LONG"] === undefined ? 15 : 40));
 const seed = Number(process.env["SEED"] ?? 1);
 
 /** Contents of many files, and in turn something that reloads, restarts, or reboots. */
@@ -49,7 +49,7 @@ test(
       }
       const last = await machine.target(contentOf(9999));
       await machine.converged(last);
-      await machine.told(last);
+      await machine.untilReported(last);
       await machine.keeper.after();
       mixed.push(...machine.keeper.violations);
       // The check finds a machine between two configurations.

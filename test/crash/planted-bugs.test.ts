@@ -390,7 +390,7 @@ async function* believing(source: AsyncIterable<string | Uint8Array>): AsyncIter
 describe("a planted bug is found", () => {
   test.for(bugs)(
     "$invariant: $bug [crash-planted-bugs-1]",
-    { timeout: 120_000 },
+    { timeout: 600_000 },
     async ({ invariant, scenario: part, crash, plant }) => {
       const scenario = titled(part);
       const { start, expectation, harness } = await rehearse(scenario, inMemory);

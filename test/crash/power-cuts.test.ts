@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
+import { choiceOf, wantsAll } from "../support/how-much.ts";
 import { type CutTally, cutEverywhere, newCutTally } from "./power-cuts.ts";
 import { workOnFilesAtOnce } from "./quick-files.ts";
 import type { Scenario } from "./crash-harness.ts";
@@ -28,9 +29,9 @@ const named = (part: string): Scenario => {
   return found;
 };
 
-describe("a machine in a folder whose power goes between any two changes of its disk", () => {
+describe("a machine in a folder that loses power between any two changes of its disk", () => {
   const tally: CutTally = newCutTally();
-  const list = wanted === undefined ? telling.map(named) : able;
+  const list = wanted === undefined ? choiceOf(telling, 2).map(named) : able;
   test.for(list)("$title", { timeout: 3_600_000 }, async (scenario) => {
     const before = tally.found.length;
     await cutEverywhere({ scenario, perPoint: wanted === undefined ? 8 : 64, atMost: wanted ?? 60 }, tally);
@@ -49,7 +50,7 @@ describe("a forgotten flush is found", () => {
     path.includes("machine-config-daemon/") || path.endsWith("/machine-config-daemon");
   // A file that is flushed has a temporary name.
   const isFile = (path: string) => (path.split("/").at(-1) ?? "").startsWith(".mco-");
-  test.for([
+  const bugs = [
     {
       bug: "files are renamed before their contents are flushed",
       scenario: "many files of all kinds",
@@ -70,7 +71,8 @@ describe("a forgotten flush is found", () => {
       scenario: "a changed file drains",
       forgets: (path: string) => !isFile(path) && isOfLedger(path),
     },
-  ])("$bug", { timeout: 240_000 }, async ({ scenario, forgets }) => {
+  ];
+  test.for(choiceOf(bugs, 2))("$bug", { timeout: 900_000 }, async ({ scenario, forgets }) => {
     const tally = newCutTally();
     await cutEverywhere({ scenario: named(scenario), perPoint: 12, atMost: 400, forgets, until: "any" }, tally);
     expect(tally.found).not.toEqual([]);
@@ -79,7 +81,7 @@ describe("a forgotten flush is found", () => {
 
 describe("a machine in a folder", () => {
   const tally = newTally();
-  const list = process.env["FAULTS"] === "all" ? scenarios : [named("a unit is rewritten")];
+  const list = wantsAll ? scenarios : [named("a unit is rewritten")];
   test.for(list)("$title", { timeout: 600_000 }, async (scenario) => {
     const machines = await directorySubjects();
     const before = tally.found.length;

@@ -29,7 +29,7 @@ export interface CutOptions {
   readonly until?: Invariant | "any";
 }
 
-interface Moment {
+interface CutPoint {
   readonly operation: DiskOperation;
   readonly annotations: Start["annotations"];
   readonly status: Start["status"];
@@ -49,7 +49,7 @@ export async function cutEverywhere(
 ): Promise<void> {
   let directory = "";
   let playing: CrashHarness | undefined;
-  const points: Moment[] = [];
+  const points: CutPoint[] = [];
   const record = (operation: DiskOperation) => {
     if (playing === undefined || (operation.do === "sync" && forgets?.(operation.path) === true)) return;
     points.push({

@@ -6,6 +6,7 @@ import { copyTree } from "../../src/host/directory/durable-writes.ts";
 import type { Host } from "../../src/host/host.ts";
 import { type FakeState, fakeSystem, passwordDay } from "../support/hosts/fake-rpm-ostree.ts";
 import { rpmOstreeHost } from "../../src/host/rpm-ostree/rpm-ostree-host.ts";
+import { wantsAll } from "../support/how-much.ts";
 import { systemClock } from "../../src/ports/node/index.ts";
 import { firstImage, images } from "./contents.ts";
 import { count, describeTally, newTally, rehearse } from "./run-effects.ts";
@@ -111,11 +112,11 @@ const onFakeSystem =
 
 const total = newTally();
 
-/** Every command reads many files: `make test` takes some of the scenarios, `make soak` all. */
-const some = process.env["FAULTS"] === "all" ? scenarios : scenarios.filter((_, index) => index % 3 === 0);
+/** Every command reads many files: `make test` takes some of the scenarios, `make test-long` all. */
+const some = wantsAll ? scenarios : scenarios.filter((_, index) => index % 3 === 0);
 
 // The fake changes the owner of files, as root does on a real machine.
-test.runIf(process.geteuid?.() === 0).for(some)("$title", { timeout: 60_000 }, async (scenario) => {
+test.runIf(process.geteuid?.() === 0).for(some)("$title", { timeout: 300_000 }, async (scenario) => {
   const { harness } = await rehearse(scenario, onFakeSystem());
   total.scenarios += 1;
   total.effects += harness.effects.length;

@@ -10,6 +10,7 @@ import {
   apiFaults,
   hostFaults,
 } from "./crash-harness.ts";
+import { wantsAll } from "../support/how-much.ts";
 import type { MakeSubject } from "./subjects.ts";
 
 /** Kinds that do not depend on where a crash happened; `make test` takes one of them at every third effect, in turn. */
@@ -19,9 +20,8 @@ const others = new Set<Fault["kind"]>(["refused", "conflict", "powerCut"]);
  * turn.
  */
 const done = ["after", "replyLost"] as const;
-const all = process.env["FAULTS"] === "all";
 /** Whether effects-even takes all of its scenarios. `make test` takes a quarter of them. */
-export const everyEvenScenario = all || process.env["MCO_LONG"] !== undefined;
+export const everyEvenScenario = wantsAll || process.env["MCO_LONG"] !== undefined;
 
 /** Every fault of an effect: of a request, or of the machine. */
 export const kindsOf = (effect: string): readonly Fault["kind"][] => (/^[A-Z]+ /.test(effect) ? apiFaults : hostFaults);
@@ -29,7 +29,7 @@ export const kindsOf = (effect: string): readonly Fault["kind"][] => (/^[A-Z]+ /
 /** The faults of an effect, each in its own run. */
 export function faultsAt(at: number, effect: string): readonly Fault["kind"][] {
   const kinds = kindsOf(effect);
-  if (all) return kinds;
+  if (wantsAll) return kinds;
   const seldom = kinds.filter((kind) => others.has(kind));
   return kinds.filter(
     (kind) =>
@@ -93,7 +93,7 @@ export async function rehearse(
 }
 
 /** The journal is kept in every so many runs: it costs as much as the update that it reports. `FAULTS=all`: always. */
-const keptEvery = all ? 1 : 8;
+const keptEvery = wantsAll ? 1 : 8;
 
 /** Every fault at every effect of a scenario, each in a run of its own. */
 export async function everyFault(scenario: Scenario, subject: MakeSubject, tally: Tally): Promise<void> {

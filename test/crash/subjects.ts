@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { directoryHost, directoryMachine } from "../../src/host/directory/directory-host.ts";
 import { type Disk, systemDisk } from "../../src/host/directory/disk.ts";
-import type { Host, HostEntry, Link, Machine, PlainFile } from "../../src/host/host.ts";
+import type { Host, HostEntry, Link, HostMachine, PlainFile } from "../../src/host/host.ts";
 import { type MemoryHost, memoryHost } from "../support/hosts/memory-host.ts";
 import { unitFolder } from "../../src/core/config/install-links.ts";
 import { configurationOf } from "../../src/host/unit-model.ts";
@@ -17,7 +17,7 @@ import { DiskModel, layDown } from "./recording-disk.ts";
 /** A machine under test, with views that only a test has. */
 export interface Subject {
   readonly host: Host;
-  readonly machine: Machine;
+  readonly machine: HostMachine;
   /**
    * Files, links and passwords of the machine but not of /usr and /run: path → `mode uid:gid text` or `→ target`;
    * folders, where the driver knows them, end in `/`.

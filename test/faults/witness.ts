@@ -53,7 +53,7 @@ export class Witness {
 
   async start(): Promise<void> {
     await Promise.all([
-      this.#watch(kubernetes.Node, (node) => this.#seeNode(node)),
+      this.#watch(kubernetes.Node, (node) => this.#linesFromNode(node)),
       this.#watch(MachineConfigPool, ({ metadata, status }) => {
         for (const type of ["Degraded", "NodeDegraded", "RenderDegraded"])
           this.#mustNotBeTrue(`pool ${metadata.name}`, status?.conditions, type);
@@ -84,7 +84,7 @@ export class Witness {
     await cache.synced;
   }
 
-  #seeNode(node: Node): void {
+  #linesFromNode(node: Node): void {
     const { name } = node.metadata;
     if (annotation(node, annotations.state) === "Degraded")
       this.wrongs.push(`${name} is degraded: ${annotation(node, annotations.reason)}`);

@@ -27,7 +27,7 @@ const anchorsOf = (text: string) =>
   );
 
 describe("documents", () => {
-  test.for(pages)("%s: its links lead somewhere", (page) => {
+  test.for(pages)("%s: its links have targets", (page) => {
     for (const [, target = ""] of textOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^[a-z]+:/.test(target)) continue;
       const [path = "", anchor] = target.split("#", 2);
@@ -37,13 +37,13 @@ describe("documents", () => {
     }
   });
 
-  test.for(pages)("%s: its commands are ones that there are", (page) => {
+  test.for(pages)("%s: its commands exist", (page) => {
     for (const [, verb = ""] of textOf(page).matchAll(/^(?:\$ )?(?:bin\/)?mco ([a-z-]+)/gm))
       expect(Object.keys(commands), `${page}: mco ${verb}`).toContain(verb);
   });
 
   test.for(["docs/machineconfiguration.md", "docs/os-updates.md", "docs/joining.md", "docs/faq.md"])(
-    "%s: its annotations are ones that somebody reads",
+    "%s: some code reads each of its annotations",
     (page) => {
       const known = Object.values<string>(annotations);
       const labelsAndNames = [

@@ -36,7 +36,7 @@ const driverFolders = [
   "src/apiserver/node/",
 ];
 
-test("imports point down the layers, and components do not know each other [guards-imports-1]", () => {
+test("imports point down the layers, and components do not import each other [guards-imports-1]", () => {
   const offences = sourceFiles().flatMap((file) => {
     const layer = layerOf(file.path);
     const allowed = mayImport[layer];
@@ -50,7 +50,7 @@ test("imports point down the layers, and components do not know each other [guar
   expect(offences).toEqual([]);
 });
 
-test("drivers are chosen by the composition root alone", () => {
+test("only the composition root chooses drivers", () => {
   const offences = sourceFiles().flatMap((file) =>
     file.imports
       .filter(({ resolved }) => driverFolders.some((folder) => resolved.startsWith(folder)))
@@ -60,7 +60,7 @@ test("drivers are chosen by the composition root alone", () => {
   expect(offences).toEqual([]);
 });
 
-test("the daemon carries neither certificates' libraries nor the API server", () => {
+test("the daemon imports neither certificate libraries nor the API server", () => {
   const files = new Map(sourceFiles().map((file) => [file.path, file]));
   const reached = new Set<string>();
   const visit = (path: string) => {

@@ -65,7 +65,7 @@ describe("the packed library", () => {
     ]);
   });
 
-  test("carries types that a strict compiler accepts", () => {
+  test("has types that a strict compiler accepts", () => {
     writeFileSync(
       join(folder, "use.ts"),
       'import { diffConfigs, renderPool, type RenderResult } from "machine-config-operator";\nimport type { MachineConfig } from "machine-config-operator/api";\nexport const name = (result: RenderResult): string => (result.verdict === "rendered" ? result.config.metadata.name : "");\nexport const count = (a: MachineConfig, b: MachineConfig): number => diffConfigs(a, b).length;\nexport { renderPool };\n',

@@ -14,6 +14,15 @@ interface Rule {
 
 const rules: readonly Rule[] = [
   {
+    title:
+      "lists of what tenants and kubelets make name what is kept of each object: a page of them may fill the memory",
+    forbids: /\.list\(kubernetes\.(Pod|PodDisruptionBudget),(?!.*\bkeep:)/,
+    // Commands, tests' parts and the one-machine cluster read what their user made.
+    except: ["src/cli/", "src/cluster/"],
+    finds: ["(await kube.list(kubernetes.Pod, { fieldSelector: `spec.nodeName=${name}` }, { signal })).items;"],
+    leaves: ["await kube.list(kubernetes.Pod, { namespace }, { signal, keep: trimPod })"],
+  },
+  {
     title: "what a rendered name is, and whether a MachineConfig is rendered, core/config/is-rendered.ts decides",
     forbids: /startsWith\(["'`]rendered|\^rendered-/,
     // It shortens names for display.
@@ -42,6 +51,14 @@ const rules: readonly Rule[] = [
       'since: tells ? condition.lastTransitionTime : "",',
       "pod.lastTransitionTime ?? pod.metadata.creationTimestamp",
     ],
+  },
+  {
+    title:
+      "how a signal follows another one, ports/linked-signal.ts decides: a composite with listeners is never freed",
+    forbids: /AbortSignal\.any\(/,
+    except: [],
+    finds: ["const until = AbortSignal.any([signal, stopping.signal]);"],
+    leaves: ["const stopping = linkedSignal(signal);"],
   },
   {
     title: "what a terminal is given to print, cli/io.ts decides: text of objects is escaped there",

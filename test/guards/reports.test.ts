@@ -39,7 +39,7 @@ const isReason = (reason: string) =>
 const isNotice = (notice: string) =>
   spoken.some(({ text, isDecision }) => text.includes(`"${notice}"`) && (isDecision || /\bnotice:/.test(text)));
 
-test("what happens is reported: no Event and no journal line is made by hand", () => {
+test("no Event and no journal line is made by hand", () => {
   const found = sourceFiles()
     .filter(({ path }) => !exempt.some((folder) => path.startsWith(folder)))
     .flatMap(({ path, code }) =>
@@ -81,7 +81,7 @@ describe("the tables of reports", () => {
     expect(isReason("NobodyReportsThis")).toBe(false);
   });
 
-  test("every notice is given", () => {
+  test("every notice is used", () => {
     expect(Object.keys(notices).filter((notice) => !isNotice(notice))).toEqual([]);
     expect(isNotice("NobodyGivesThis")).toBe(false);
   });

@@ -21,7 +21,7 @@ test("the lockfile pins packages and names no registry", () => {
     expect(`${name} ${range}`).toMatch(/ \d+\.\d+\.\d+/);
 });
 
-test("every folder of src has a page that says what it holds", () => {
+test("every folder of src has a page that describes it", () => {
   const folders = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
   expect(folders.map(({ name }) => name).filter((name) => !existsSync(join(root, "src", name, "README.md")))).toEqual(
     [],

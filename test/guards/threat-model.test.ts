@@ -5,7 +5,7 @@ import { root } from "./source-files.ts";
 
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
-test("every test that the threat model names is there [guards-threat-model-1]", () => {
+test("every test that the threat model names exists [guards-threat-model-1]", () => {
   const model = read("docs/threat-model.md");
   const named = [...model.matchAll(/[[`]([a-z]+(?:-[a-z0-9]+)*-\d+)[\]`]/g)].map(([, id = ""]) => id);
   const titles = globSync("{src,test}/**/*.test.ts", { cwd: root }).map(read).join("\n");

@@ -42,7 +42,7 @@ const rules: readonly Rule[] = [
       "export const mayUpgradeCluster = (facts: Facts): boolean =>",
     ],
     leaves: [
-      "export function poolMayRollOut(facts: Facts, pool: string): Answer<MayOrNot> | undefined {",
+      "export function poolMayRollOut(facts: Facts, pool: string): Answer<Clearance> | undefined {",
       "const isReady = (node: Node): boolean =>",
     ],
   },

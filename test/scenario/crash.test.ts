@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MachineConfig, MachineConfigPool, names } from "../../src/api/index.ts";
+import { MachineConfig, MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
+import { version } from "../../src/cli/version.ts";
+import { pauseImage } from "../../src/cluster/host/pod-worker.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { endScenario } from "../support/end-scenario.ts";
 
@@ -53,7 +55,7 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
 
   afterAll(() => endScenario(cluster));
 
-  test("kill -9 of the daemon: it comes back and finishes", async () => {
+  test("a killed daemon restarts and finishes", async () => {
     const { text, before } = await change();
     const worker = await untilSomeoneWorks(before);
     expect(await cluster.kill("SIGKILL", "daemon", "start")).toBeGreaterThan(0);
@@ -62,7 +64,7 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
     expect(worker).toMatch(/^worker-/);
   });
 
-  test("kill -9 of the controller: another leads and the roll-out goes on", async () => {
+  test("a killed controller loses the lead, and the roll-out continues under another", async () => {
     const { text, before } = await change();
     await untilSomeoneWorks(before);
     expect(await cluster.kill("SIGKILL", "controller", "start")).toBe(1);
@@ -70,7 +72,7 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
     await expectAll(text);
   });
 
-  test("kill -9 of the API server: nothing acknowledged is lost, and everybody resumes", async () => {
+  test("a killed API server loses no acknowledged write, and every client resumes", async () => {
     const { text, before } = await change();
     await untilSomeoneWorks(before);
     const pool = await cluster.kube.get(MachineConfigPool, { name: "worker" });
@@ -81,7 +83,7 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
     await expectAll(text);
   });
 
-  test("a power cut of a machine: it is wholly on the old or the new configuration, and then on the new one", async () => {
+  test("a machine that loses power has wholly the old or the new configuration, and reaches the new one", async () => {
     const { text, before } = await change();
     const worker = await untilSomeoneWorks(before);
     expect((await cluster.mco(["host", "power-cut", worker])).code).toBe(0);
@@ -89,7 +91,111 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
     await expectAll(text);
   });
 
-  test("a machine that is added joins its pool and gets its configuration", async () => {
+  test("a machine that a bad configuration took down is repaired first, and no other is disrupted [scenario-roll-out-5]", async () => {
+    // A pod on each machine that no drain may take away: the machine that is chosen stays in its update until it goes
+    // down.
+    const labels = { app: "held" };
+    const affinity = {
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          { labelSelector: { matchLabels: labels }, topologyKey: "kubernetes.io/hostname" },
+        ],
+      },
+    };
+    const items = [
+      {
+        apiVersion: "apps/v1",
+        kind: "Deployment",
+        metadata: { name: "held", namespace: "default" },
+        spec: {
+          replicas: 2,
+          selector: { matchLabels: labels },
+          template: {
+            metadata: { labels },
+            spec: { containers: [{ name: "c", image: pauseImage(version) }], affinity },
+          },
+        },
+      },
+      {
+        apiVersion: "policy/v1",
+        kind: "PodDisruptionBudget",
+        metadata: { name: "held", namespace: "default" },
+        spec: { maxUnavailable: 0, selector: { matchLabels: labels } },
+      },
+    ];
+    await cluster.kubectl(["apply", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items }) });
+    expect((await cluster.kubectl(["rollout", "status", "deployment/held", "--timeout=60s"])).code).toBe(0);
+    await cluster.until(
+      kubernetes.PodDisruptionBudget,
+      "held",
+      ({ status }) => status?.currentHealthy === 2,
+      "the budget counts two pods",
+      { namespace: "default" },
+    );
+    const before = await cluster.target("worker");
+    const boots = new Map(workers.map((worker) => [worker, cluster.machineState(worker).bootId]));
+    await cluster.kube.create(MachineConfig, machineConfig("99-worker-bad", { "/etc/bad.conf": "x" }) as never);
+    const { spec } = await cluster.until(
+      MachineConfigPool,
+      "worker",
+      (pool) => (pool.spec.configuration?.name ?? before) !== before,
+      "the bad target",
+    );
+    const bad = spec.configuration?.name ?? "";
+    const { metadata } = await Promise.any(
+      workers.map((worker) =>
+        cluster.untilNode(
+          worker,
+          (node) => annotation(node, annotations.desiredConfig) === bad,
+          `${worker} is given it`,
+        ),
+      ),
+    );
+    const first = metadata.name;
+    expect((await cluster.mco(["host", "fail", first])).code).toBe(0);
+    const isDown = (node: Node) => node.status?.conditions?.find(({ type }) => type === "Ready")?.status !== "True";
+    await cluster.untilNode(first, isDown, `${first} is down`);
+    const others = workers.filter((worker) => worker !== first);
+    for (const other of others)
+      expect(
+        annotation(
+          (await cluster.kube.get(kubernetes.Node, { name: other })) ?? expect.fail(),
+          annotations.desiredConfig,
+        ),
+      ).toBe(before);
+    const told = await cluster.mco(["explain", "pool/worker", `node/${first}`]);
+    expect(told.stdout).toContain(`Out of reach:\n  ${first}: Lost`);
+    expect(told.stdout).toContain(`bring ${first} back, or delete its Node`);
+
+    await cluster.kube.delete(MachineConfig, { name: "99-worker-bad" });
+    const fixed = await cluster.untilNode(
+      first,
+      (node) => annotation(node, annotations.desiredConfig) === before,
+      "the fix",
+    );
+    expect(isDown(fixed)).toBe(true);
+    expect((await cluster.mco(["host", "recover", first])).code).toBe(0);
+    await cluster.untilNode(
+      first,
+      (node) =>
+        !isDown(node) &&
+        annotation(node, annotations.currentConfig) === before &&
+        annotation(node, annotations.state) === "Done" &&
+        node.spec?.unschedulable !== true,
+      "it is back in service",
+    );
+    await cluster.until(
+      MachineConfigPool,
+      "worker",
+      ({ status }) => status?.updatedMachineCount === workers.length && status.unavailableMachineCount === 0,
+      "the pool is well again",
+    );
+    expect(cluster.hostFile(first, "/etc/bad.conf")).toBeUndefined();
+    for (const other of others) expect(cluster.machineState(other).bootId).toBe(boots.get(other));
+    await cluster.kubectl(["delete", "deployment/held", "pdb/held", "-n", "default", "--wait=false"]);
+  }, 240_000);
+
+  test("an added machine joins its pool and gets its configuration", async () => {
     const target = await cluster.target("worker");
     const { stdout, code } = await cluster.mco(["host", "add", "worker", "--json"]);
     expect(code).toBe(0);
@@ -108,7 +214,7 @@ describe.skipIf(!hasApiServer)("in the middle of an update", () => {
     expect(list.hosts.map((host) => `${host.name} ${host.power}`)).toContain("worker-2 on");
   });
 
-  test("a machine that fails is no longer ready, and recovers", { timeout: 180_000 }, async () => {
+  test("a failing machine becomes not ready, and recovers", { timeout: 180_000 }, async () => {
     expect((await cluster.mco(["host", "fail", "worker-2"])).code).toBe(0);
     const isReady = (status: string) => (node: { status?: { conditions?: { type: string; status: string }[] } }) =>
       node.status?.conditions?.find(({ type }) => type === "Ready")?.status === status;

@@ -18,6 +18,7 @@ import { TestCluster, annotation, hasApiServer, hasKubectl, machineConfig } from
 import { stateOfBuild } from "../../src/core/config/build-phase.ts";
 import { untilSeen } from "../support/until-seen.ts";
 import { endScenario } from "../support/end-scenario.ts";
+import { metricsTexts } from "../support/canary-sinks.ts";
 
 const { annotations, namespace, objects } = names;
 const hasBuildah = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "buildah")));
@@ -30,6 +31,13 @@ const poolNotes = (notes: Readonly<Record<string, string | null>>) =>
     { name: "worker" },
     { type: "merge", body: { metadata: { annotations: notes } } },
   );
+const labelPool = (value: string | null) =>
+  cluster.kube.patch(
+    MachineConfigPool,
+    { name: "worker" },
+    { type: "merge", body: { metadata: { labels: { [annotations.layeringEnabled]: value } } } },
+  );
+const runsRegistry = () => cluster.record().processes.some(({ name }) => name === "registry");
 const builds = async () => (await cluster.kube.list(MachineOSBuild)).items;
 const target = () => cluster.target("worker");
 const notesOf = async (name: string) => (await cluster.kube.get(kubernetes.Node, { name }))?.metadata.annotations ?? {};
@@ -109,7 +117,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   let registry: string;
 
   beforeAll(async () => {
-    cluster = await TestCluster.start({ workers: 2, imageMode: true });
+    cluster = await TestCluster.start({ workers: 2 });
     registry = `${addressesOf(cluster.record().network).registry}:${ports.registry}`;
     await cluster.kube.apply(MachineConfig, machineConfig("50-before", { "/etc/before.conf": "1\n" }) as never, {
       owner: "test",
@@ -123,10 +131,11 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   afterAll(() => endScenario(cluster));
 
   test(
-    "opting in starts the builder in a pod of its own, and every machine boots the image with the files of its configuration [scenario-images-1]",
+    "opting in starts the builder's pod, and every machine boots the image with its configuration's files [scenario-images-1]",
     { timeout: 240_000 },
     async () => {
       expect(await builderPods()).toEqual([]);
+      expect(runsRegistry()).toBe(false);
       await cluster.kube.apply(
         MachineOSConfig,
         {
@@ -141,9 +150,14 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
         { owner: "test" },
       );
       const image = await untilBooted("the first image booted");
+      expect(runsRegistry()).toBe(true);
       expect((await builderPods()).map(({ status }) => status?.phase)).toEqual(["Running"]);
       const [build] = await builds();
       expect(build?.metadata.annotations?.[annotations.buildStrategy]).toBe("append");
+      const metrics = (await metricsTexts(cluster)).find(({ where }) => where.includes(objects.osBuilder))?.text ?? "";
+      expect(metrics).toContain(
+        `ocl_build_state{pool="worker",build="${build?.metadata.name}",state="Succeeded",strategy="append"} 1`,
+      );
       for (const name of machines) {
         expect((await notesOf(name))[annotations.desiredImageContent]).toBe("full");
         expect(cluster.hostFile(name, "/etc/before.conf")).toBe("1\n");
@@ -157,7 +171,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   );
 
   test(
-    "another file is one layer more and a reboot, kernel arguments are no build at all [scenario-images-5]",
+    "another file costs one layer and a reboot; kernel arguments cost no build [scenario-images-5]",
     { timeout: 240_000 },
     async () => {
       const known = (await builds()).length;
@@ -191,7 +205,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   );
 
   test(
-    "a push that is refused fails with its reason and touches no machine; a rebuild by annotation succeeds, and the annotation goes [scenario-images-3]",
+    "a refused push fails with its reason and touches no machine; a rebuild by annotation succeeds [scenario-images-3]",
     { timeout: 240_000 },
     async () => {
       const refusal = join(cluster.directory, "registry", "refuse-pushes");
@@ -240,7 +254,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   );
 
   test.skipIf(!hasBuildah)(
-    "a Containerfile of the pool's own is built by a Job with buildah, its log can be read, and nothing secret is in what it says [scenario-images-4]",
+    "a Job with buildah builds the pool's Containerfile, with a readable log that holds no secret [scenario-images-4]",
     { timeout: 240_000 },
     async () => {
       const old = booted("worker-0");
@@ -280,7 +294,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   );
 
   test(
-    "opting out brings every machine back to the stock OS and to what it was, and the builder's pod goes [scenario-images-2]",
+    "opting out returns every machine to the stock OS and removes the builder's pod [scenario-images-2]",
     { timeout: 240_000 },
     async () => {
       for (const name of ["60-file", "61-kargs"]) await cluster.kube.delete(MachineConfig, { name });
@@ -329,10 +343,9 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
   );
 
   test(
-    "the pool's annotation alone opts in by what a ConfigMap says; with the annotation the MachineOSConfig goes, and the builder",
+    "the pool's label alone opts in, with nothing written by hand; with the label the MachineOSConfig goes, and the builder [scenario-images-6]",
     { timeout: 240_000 },
     async () => {
-      // Whoever opted out may also clear away.
       await cluster.kube.delete(MachineOSConfig, { name: "worker" });
       await untilSeen(
         "the MachineOSConfig is gone",
@@ -340,24 +353,14 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
         (config) => config === undefined,
         { seconds: 60 },
       );
-      await cluster.kube.apply(
-        kubernetes.ConfigMap,
-        {
-          metadata: { name: objects.buildConfig, namespace },
-          data: {
-            baseImagePullSecretName: pushSecretName,
-            finalImagePushSecretName: pushSecretName,
-            finalImagePullspec: `${registry}/os/by-annotation:latest`,
-          },
-        },
-        { owner: "test" },
-      );
-      await poolNotes({ [annotations.layeringEnabled]: "true" });
-      const image = await untilBooted("the image by annotation booted");
-      expect(image).toContain("/os/by-annotation@");
+      await poolNotes({ [annotations.layeringEnabled]: null });
+      await labelPool("");
+      const image = await untilBooted("the image by label booted");
+      expect(image).toContain(`${registry}/os/images@`);
       expect(
         (await cluster.kube.get(MachineOSConfig, { name: "worker" }))?.metadata.annotations?.[annotations.optInSource],
       ).toBe("PoolLabel");
+      await labelPool(null);
       await poolNotes({ [annotations.layeringEnabled]: null });
       for (const name of machines)
         await cluster.untilNode(
@@ -370,7 +373,7 @@ describe.skipIf(!hasApiServer)("a pool that boots images built on its cluster", 
           150,
         );
       await untilSeen(
-        "the MachineOSConfig is gone with its annotation",
+        "the MachineOSConfig is gone with its label",
         () => cluster.kube.get(MachineOSConfig, { name: "worker" }),
         (config) => config === undefined,
         { seconds: 60 },

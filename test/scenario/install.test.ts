@@ -88,38 +88,34 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
 
   afterAll(() => endScenario(cluster));
 
-  test(
-    "brings the operator up on the machines, and the operator brings up the rest",
-    { timeout: 180_000 },
-    async () => {
-      expect((await cluster.kube.list(kubernetes.Pod)).items).toEqual([]);
-      await kubectl(`apply -k ${join(root, "install")}`);
-      for (const pool of ["master", "worker"]) await updated(pool);
-      await cluster.until(
-        ClusterOperator,
-        objects.clusterOperator,
-        ({ status }) => conditionOf(status?.conditions, "Available")?.status === "True",
-        "the operator is available",
-      );
-      const pods = (await cluster.kube.list(kubernetes.Pod, { namespace })).items;
-      expect(pods.map(({ spec }) => spec?.serviceAccountName).sort()).toEqual(
-        [
-          objects.configServer,
-          objects.controller,
-          objects.daemon,
-          objects.daemon,
-          objects.operator,
-          objects.state,
-        ].sort(),
-      );
-      // Components run from the image of the operator's own pod.
-      expect([...new Set(pods.flatMap(({ spec }) => spec?.containers.map(({ image }) => image)))]).toEqual([
-        suiteImage(version),
-      ]);
-    },
-  );
+  test("starts the operator, and the operator starts the other components", { timeout: 180_000 }, async () => {
+    expect((await cluster.kube.list(kubernetes.Pod)).items).toEqual([]);
+    await kubectl(`apply -k ${join(root, "install")}`);
+    for (const pool of ["master", "worker"]) await updated(pool);
+    await cluster.until(
+      ClusterOperator,
+      objects.clusterOperator,
+      ({ status }) => conditionOf(status?.conditions, "Available")?.status === "True",
+      "the operator is available",
+    );
+    const pods = (await cluster.kube.list(kubernetes.Pod, { namespace })).items;
+    expect(pods.map(({ spec }) => spec?.serviceAccountName).sort()).toEqual(
+      [
+        objects.configServer,
+        objects.controller,
+        objects.daemon,
+        objects.daemon,
+        objects.operator,
+        objects.state,
+      ].sort(),
+    );
+    // Components run from the image of the operator's own pod.
+    expect([...new Set(pods.flatMap(({ spec }) => spec?.containers.map(({ image }) => image)))]).toEqual([
+      suiteImage(version),
+    ]);
+  });
 
-  test("every manifest is understood by the API server to the last field", async () => {
+  test("passes the API server's strict validation with every manifest", async () => {
     const inputs = {
       image: suiteImage(version),
       builderImage: suiteImage(version),
@@ -171,7 +167,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
     expect(wrong.stderr).toContain('unknown field "spec.template.spec.serviceAccount_Name"');
   });
 
-  test("who may get /metrics reads them, and nobody else; what the Prometheus operator is told names metrics that are there [scenario-install-2]", async () => {
+  test("opens /metrics to authorized clients only, with Prometheus objects that name existing metrics [scenario-install-2]", async () => {
     const definition = (kind: string, plural: string) => ({
       apiVersion: "apiextensions.k8s.io/v1",
       kind: "CustomResourceDefinition",
@@ -256,7 +252,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
   });
 
   test(
-    "kubectl delete -k leaves the machines as they are and takes everything of the suite, and it can be installed again [scenario-install-1]",
+    "is undone by kubectl delete -k without a change on machines, and can be repeated [scenario-install-1]",
     { timeout: 240_000 },
     async () => {
       const before = await cluster.target("worker");
@@ -310,6 +306,8 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl apply -k install/", () =>
       );
       expect(cluster.hostFile("worker-0", "/etc/kept.conf")).toBeUndefined();
       expect(cluster.machineState("master-0").bootId).toBe(boots[0]);
+      // Last, since the configurations before and after are compared.
+      await cluster.plantCanaries();
     },
   );
 });

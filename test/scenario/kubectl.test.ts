@@ -63,6 +63,52 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     }
   });
 
+  test.for([
+    {
+      kind: "KubeletConfig",
+      good: { kubeletConfig: { maxPods: 500 } },
+      bad: { kubeletConfig: { maxPods: -1 } },
+      field: "spec.kubeletConfig.maxPods",
+      made: "99-worker-generated-kubelet",
+    },
+    {
+      kind: "ContainerRuntimeConfig",
+      good: { containerRuntimeConfig: { pidsLimit: 2048 } },
+      bad: { containerRuntimeConfig: { pidsLimit: 3 } },
+      field: "spec.containerRuntimeConfig.pidsLimit",
+      made: "99-worker-generated-containerruntime",
+    },
+  ])(
+    "a $kind is forecast, judged, applied and deleted",
+    { timeout: 240_000 },
+    async ({ kind, good, bad, field, made }) => {
+      const machineConfigPoolSelector = {
+        matchLabels: { "pools.operator.machineconfiguration.openshift.io/worker": "" },
+      };
+      const apply = (spec: object) => {
+        const manifest = {
+          apiVersion: "machineconfiguration.openshift.io/v1",
+          kind,
+          metadata: { name: "a" },
+          spec: { machineConfigPoolSelector, ...spec },
+        };
+        return cluster.kubectl(["apply", "-f", "-"], { input: JSON.stringify(manifest) });
+      };
+      const refused = await apply(bad);
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(field)]);
+      const before = await cluster.target("worker");
+      const { code, stderr } = await apply(good);
+      expect([code, stderr]).toEqual([0, expect.stringMatching(/^Warning: .*worker/)]);
+      await kubectl(`wait ${kind}/a --for=condition=Accepted=True --timeout=30s`);
+      await cluster.untilRolledOut("worker", before);
+      const changed = await cluster.target("worker");
+      expect(await kubectl(`get mc ${made} -o jsonpath={.metadata.ownerReferences[*].kind}`)).toBe(kind);
+      await kubectl(`delete ${kind} a`);
+      expect((await cluster.kubectl(["get", "mc", made])).stderr).toContain("NotFound");
+      await cluster.untilRolledOut("worker", changed);
+    },
+  );
+
   test("the columns of pools, MachineConfigNodes and ClusterOperators are the reference's", async () => {
     const head = async (args: string) => (await kubectl(args)).split("\n")[0]?.trim().split(/ {2,}/);
     expect(await head("get mcp")).toEqual([
@@ -86,6 +132,10 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
       "UPDATED",
       "AGE",
     ]);
+    const health = "NAME HEALTHY OPERATOR CONTROLLER DAEMONS STATEKEEPING REASON SINCE ERROR".split(" ");
+    expect(await head("get machineconfiguration")).toEqual(health);
+    await kubectl("wait machineconfiguration/cluster --for=condition=Healthy=True --timeout=60s");
+    expect(await kubectl("get machineconfiguration")).toMatch(/^cluster +(True +){5}AsExpected +\d\S* *$/m);
     const wide = await kubectl("get machineconfignodes -o wide");
     for (const column of [
       "UPDATEPREPARED",
@@ -131,7 +181,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
       expect(text).toMatch(line);
   });
 
-  test("apply, wait and edit: a config is written, rolled out, changed in an editor and rolled out again", async () => {
+  test("apply, wait and edit write a config, roll it out, and roll its change out", async () => {
     const [, boot] = [await cluster.target("worker"), cluster.machineState("worker-0").bootId];
     expect(await kubectl("apply -f -", machineConfig("99-worker-kubectl", { "/etc/kubectl.conf": "one\n" }))).toBe(
       `${mc}/99-worker-kubectl created\n`,
@@ -157,7 +207,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     expect(await kubectl(`edit mc 99-worker-kubectl`, undefined, { EDITOR: "true", KUBE_EDITOR: "true" })).toBe("");
   }, 300_000);
 
-  test("apply --server-side makes a config and changes it, and does not take another's field without being told", async () => {
+  test("apply --server-side creates and changes a config, and takes another owner's field only with force", async () => {
     const paused = { spec: { paused: true } };
     await cluster.kube.patch(MachineConfigPool, { name: "worker" }, { type: "merge", body: paused });
     const config = (text: string) => machineConfig("99-worker-server-side", {}, { more: { kernelArguments: [text] } });
@@ -186,7 +236,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     await kubectl("wait mcp/worker --for=condition=Updated=True --timeout=120s");
   }, 180_000);
 
-  test("diff shows what a manifest would change and ends with 1, and with 0 when it would change nothing", async () => {
+  test("diff shows a manifest's changes and exits with 1, and with 0 without changes", async () => {
     const same = await refused("diff -f -", machineConfig("99-worker-kubectl", { "/etc/kubectl.conf": "two\n" }));
     expect(same.code, same.stderr).toBe(0);
     const { code, stdout, stderr } = await refused(
@@ -202,7 +252,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     expect(changed).toContain(`+ source: ${source("three\n")}`);
   });
 
-  test("explain tells of the fields of a config", async () => {
+  test("explain documents the fields of a config", async () => {
     const text = await kubectl("explain mc.spec");
     for (const line of [
       /^GROUP: +machineconfiguration\.openshift\.io$/m,
@@ -216,7 +266,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
       expect(text).toMatch(line);
   });
 
-  test("logs shows what the controller wrote, and -f goes on until it is ended", async () => {
+  test("logs shows the controller's output, and -f follows it until the end", async () => {
     const pod = await podNamed("machine-config-controller");
     const lines = (await kubectl(`logs -n ${namespace} ${pod}`)).trimEnd().split("\n");
     expect(lines.length).toBeGreaterThan(3);
@@ -257,7 +307,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     await cluster.untilRolledOut("worker", before);
   }, 120_000);
 
-  test("drain empties a machine and keeps it so until uncordon", async () => {
+  test("drain empties a machine and keeps it empty until uncordon", async () => {
     const image = pauseImage(version);
     await kubectl("apply -f -", {
       apiVersion: "apps/v1",
@@ -293,7 +343,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     await kubectl("delete deployment web --wait=false");
   }, 180_000);
 
-  test("an invalid config is refused when it is applied, with the field and the reason", async () => {
+  test("apply refuses an invalid config with field and reason", async () => {
     const path = await refused("apply -f -", machineConfig("99-worker-invalid", { "relative/path": "x" }));
     expect(path.code).toBe(1);
     expect(path.stderr).toMatch(
@@ -308,7 +358,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
     expect((await cluster.kubectl(["get", "mc", "99-worker-invalid"])).stderr).toContain("NotFound");
   });
 
-  test("a field that nobody knows is refused, and a value of the wrong type", async () => {
+  test("apply refuses an unknown field and a value of the wrong type", async () => {
     const unknown = await refused(
       "apply -f -",
       machineConfig("99-worker-unknown", {}, { more: { kernelArgs: ["a"] } }),
@@ -490,7 +540,7 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
       },
     );
 
-    test("what cannot be applied is refused with field and reason, and what no pool selects is warned of", async () => {
+    test("an invalid change is refused with field and reason; a config that no pool selects gets a warning", async () => {
       const invalid = await cluster.mco([
         "plan",
         "-f",
@@ -517,13 +567,13 @@ describe.skipIf(!hasKubectl || !hasApiServer)("kubectl on a cluster of one machi
       expect(irreconcilable.code, irreconcilable.stdout).toBe(1);
     });
 
-    test("a deletion can be planned too", async () => {
+    test("a deletion gets a plan", async () => {
       const { code, stdout } = await cluster.mco(["plan", "--delete", "99-worker-plan-file"]);
       expect([code, stdout]).toEqual([2, expect.stringMatching(/^ {2}- \/etc\/plan\.conf$/m)]);
     });
   });
 
-  test("after all of it, every condition is sound, and none is written while nothing happens", async () => {
+  test("conditions are valid at the end, and an idle cluster writes none", async () => {
     await kubectl("wait mcp --all --for=condition=Updated=True --timeout=60s");
     for (const worker of workers)
       await cluster.until(

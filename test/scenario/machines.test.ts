@@ -100,7 +100,7 @@ describe.skipIf(!hasApiServer)("a machine", () => {
   afterAll(() => endScenario(cluster));
 
   test(
-    "holds everything that a MachineConfig can say, and is byte for byte what it was when that goes again",
+    "applies every field of a MachineConfig, and is restored byte for byte without it",
     { timeout: 120_000 },
     async () => {
       const start = await cluster.target("worker");
@@ -184,36 +184,32 @@ describe.skipIf(!hasApiServer)("a machine", () => {
     },
   );
 
-  test(
-    "boots an image from a registry that was built on the stock OS, and its own again",
-    { timeout: 120_000 },
-    async () => {
-      const layer = gzippedLayer(
-        { path: "etc/", type: "5" },
-        { path: "etc/from-the-image.conf", contents: "built\n" },
-        { path: "usr/", type: "5" },
-        { path: "usr/lib/", type: "5" },
-        { path: "usr/lib/built", contents: "built\n" },
-      );
-      const digest = registry.addImage("os/built", [
-        { bytes: packedStockOs.layer.bytes, plain: gunzipSync(packedStockOs.layer.bytes) },
-        layer,
-      ]);
-      const image = `${registry.host}/os/built@${digest}`;
-      registry.plan("blobs", { do: "cut", afterBytes: 100 }, { do: "status", status: 503 });
-      const target = await apply("99-worker-image", {}, { more: { osImageURL: image } });
-      await cluster.untilNode(worker, isDone(target), "on the image");
-      expect(booted()?.image).toBe(image);
-      expect(cluster.hostFile(worker, "/etc/from-the-image.conf")).toBe("built\n");
-      expect(cluster.hostFile(worker, "/usr/lib/built")).toBe("built\n");
-      await cluster.untilNode(worker, isDone(await remove("99-worker-image")), "on the stock image");
-      expect(booted()?.image).toBe(stockOsImage);
-      expect(cluster.hostFile(worker, "/etc/from-the-image.conf")).toBeUndefined();
-    },
-  );
+  test("boots an image from a registry, and its stock OS again", { timeout: 120_000 }, async () => {
+    const layer = gzippedLayer(
+      { path: "etc/", type: "5" },
+      { path: "etc/from-the-image.conf", contents: "built\n" },
+      { path: "usr/", type: "5" },
+      { path: "usr/lib/", type: "5" },
+      { path: "usr/lib/built", contents: "built\n" },
+    );
+    const digest = registry.addImage("os/built", [
+      { bytes: packedStockOs.layer.bytes, plain: gunzipSync(packedStockOs.layer.bytes) },
+      layer,
+    ]);
+    const image = `${registry.host}/os/built@${digest}`;
+    registry.plan("blobs", { do: "cut", afterBytes: 100 }, { do: "status", status: 503 });
+    const target = await apply("99-worker-image", {}, { more: { osImageURL: image } });
+    await cluster.untilNode(worker, isDone(target), "on the image");
+    expect(booted()?.image).toBe(image);
+    expect(cluster.hostFile(worker, "/etc/from-the-image.conf")).toBe("built\n");
+    expect(cluster.hostFile(worker, "/usr/lib/built")).toBe("built\n");
+    await cluster.untilNode(worker, isDone(await remove("99-worker-image")), "on the stock image");
+    expect(booted()?.image).toBe(cluster.stockOsImage);
+    expect(cluster.hostFile(worker, "/etc/from-the-image.conf")).toBeUndefined();
+  });
 
   test(
-    "is not drained for an image that policy.json refuses, and says which rule did",
+    "is not drained for an image that policy.json refuses, and names the refusing rule",
     { timeout: 120_000 },
     async () => {
       const digest = registry.addImage("os/refused", [
@@ -242,7 +238,7 @@ describe.skipIf(!hasApiServer)("a machine", () => {
   );
 
   test(
-    "whose new system does not boot goes back by itself, config and system together, and takes the next target",
+    "whose new system does not boot rolls back config and system automatically, and takes the next target",
     { timeout: 150_000 },
     async () => {
       const before = await cluster.target("worker");
@@ -281,7 +277,7 @@ describe.skipIf(!hasApiServer)("a machine", () => {
       expect(annotation(node, annotations.state)).toBe("Degraded");
       expect(annotation(node, annotations.reason)).toContain("the boot partition is full");
       expect(annotation(node, annotations.currentConfig)).toBe(before);
-      expect(booted()?.image).toBe(stockOsImage);
+      expect(booted()?.image).toBe(cluster.stockOsImage);
       expect(cluster.hostFile(worker, "/etc/never-either.conf")).toBeUndefined();
       const object = await cluster.until(
         MachineConfigNode,
@@ -314,7 +310,7 @@ describe.skipIf(!hasApiServer)("a machine", () => {
     },
   );
 
-  test("that is changed behind its back says what differs, and applies it again when it is told to", async () => {
+  test("that is edited by hand reports the difference, and applies its target again on request", async () => {
     const target = await apply("99-worker-drift", { "/etc/drift.conf": "ours\n" });
     await cluster.untilNode(worker, isDone(target), "with the file");
     cluster.writeHostFile(worker, "/etc/drift.conf", "theirs\n");
@@ -339,7 +335,7 @@ describe.skipIf(!hasApiServer)("a machine", () => {
     expect(cluster.hostFile(worker, hostPaths.force)).toBeUndefined();
   });
 
-  test("shows its figures and its readiness on its own loopback address", async () => {
+  test("serves metrics and readiness on its own loopback address", async () => {
     const record = cluster.record();
     const index = record.hosts.find(({ name }) => name === worker)?.index ?? 0;
     const get = (path: string) =>

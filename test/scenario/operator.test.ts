@@ -29,7 +29,7 @@ describe.skipIf(!hasApiServer)("the operator of a cluster", () => {
       what,
     );
 
-  test("gives its pools their labels back, and leaves their spec to the administrator [scenario-operator-2]", async () => {
+  test("restores its pools' labels, and leaves their spec to the administrator [scenario-operator-2]", async () => {
     await cluster.kube.patch(
       MachineConfigPool,
       { name: "worker" },
@@ -44,7 +44,7 @@ describe.skipIf(!hasApiServer)("the operator of a cluster", () => {
     expect(pool.spec.maxUnavailable).toBe(2);
   });
 
-  test("removes a MachineConfigNode that no machine stands behind [scenario-operator-1]", async () => {
+  test("removes a MachineConfigNode without a Node [scenario-operator-1]", async () => {
     await cluster.kube.create(MachineConfigNode, {
       apiVersion: MachineConfigNode.apiVersion,
       kind: MachineConfigNode.kind,
@@ -62,7 +62,7 @@ describe.skipIf(!hasApiServer)("the operator of a cluster", () => {
       .toBeUndefined();
   });
 
-  test("is degraded, with the reason, for as long as nobody says what OS machines run; a second time is counted in the event [scenario-operator-3]", async () => {
+  test("is Degraded while the OS image is unknown, and counts repetitions in the Event [scenario-operator-3]", async () => {
     const images = { name: objects.osImageConfigMap, namespace };
     const before = await cluster.kube.get(kubernetes.ConfigMap, images);
     for (const _ of ["once", "again"]) {

@@ -8,17 +8,19 @@ import {
   ControllerConfig,
   MachineConfig,
   MachineConfigPool,
+  OSImageStream,
   kubernetes,
   names,
 } from "../../src/api/index.ts";
 import { version } from "../../src/cli/version.ts";
-import { packedStockOs, stockOsImage } from "../../src/cluster/stock-os.ts";
+import { packedStockOs } from "../../src/cluster/stock-os.ts";
 import { gzippedLayer } from "../support/registry/tar-builder.ts";
 import { type TestRegistry, startTestRegistry } from "../support/registry/test-registry.ts";
 import { TestCluster, annotation, hasApiServer, machineConfig } from "../support/test-cluster.ts";
 import { endScenario } from "../support/end-scenario.ts";
+import { untilSeen } from "../support/until-seen.ts";
 
-const { annotations, namespace, objects } = names;
+const { annotations, imageLabels, namespace, objects } = names;
 const pools = ["master", "worker"];
 const machines = ["master-0", "worker-0", "worker-1"];
 const release = { name: objects.osImageConfigMap, namespace };
@@ -33,13 +35,13 @@ const targets = async () =>
   Object.fromEntries(await Promise.all(pools.map(async (pool) => [pool, await cluster.target(pool)] as const)));
 
 /** An image that is the stock OS and one file more. */
-function newOs(text: string): string {
+function newOs(text: string, labels: Readonly<Record<string, string>> = {}): string {
   const layer = gzippedLayer(
     { path: "usr/", type: "5" },
     { path: "usr/lib/", type: "5" },
     { path: "usr/lib/release", contents: text },
   );
-  return `${registry.host}/os/release@${registry.addImage("os/release", [{ bytes: packedStockOs.layer.bytes, plain: gunzipSync(packedStockOs.layer.bytes) }, layer])}`;
+  return `${registry.host}/os/release@${registry.addImage("os/release", [{ bytes: packedStockOs.layer.bytes, plain: gunzipSync(packedStockOs.layer.bytes) }, layer], { labels })}`;
 }
 
 describe.skipIf(!hasApiServer)("a new release", () => {
@@ -51,7 +53,7 @@ describe.skipIf(!hasApiServer)("a new release", () => {
   afterAll(() => endScenario(cluster));
 
   test(
-    "moves the OS image of every pool and rolls every node, as mco plan said it would, as an entry like any other [scenario-release-2]",
+    "changes every pool's OS image and rolls every node, exactly as mco plan predicts [scenario-release-2]",
     { timeout: 240_000 },
     async () => {
       const before = await targets();
@@ -92,7 +94,7 @@ describe.skipIf(!hasApiServer)("a new release", () => {
         const { stdout } = await cluster.mco(["diff", before[pool] ?? "", after[pool] ?? "", "--json"]);
         const { comparisons } = JSON.parse(stdout) as { comparisons: { changes: unknown[] }[] };
         expect(comparisons.flatMap(({ changes }) => changes)).toEqual([
-          expect.objectContaining({ kind: "osImage", from: stockOsImage, to: image }),
+          expect.objectContaining({ kind: "osImage", from: cluster.stockOsImage, to: image }),
         ]);
       }
       expect(Object.fromEntries(forecast.pools.map(({ pool, to }) => [pool, to]))).toEqual(after);
@@ -108,7 +110,7 @@ describe.skipIf(!hasApiServer)("a new release", () => {
   );
 
   test(
-    "reaches a pool that keeps an OS image of its own only once it lets go of it, and a paused one once it goes on [scenario-release-3]",
+    "reaches a pool with its own OS image once the pool gives it up, and a paused pool once it is resumed [scenario-release-3]",
     { timeout: 240_000 },
     async () => {
       const own = booted("worker-0") ?? "";
@@ -126,13 +128,13 @@ describe.skipIf(!hasApiServer)("a new release", () => {
 
       await cluster.kube.patch(kubernetes.ConfigMap, release, {
         type: "merge",
-        body: { data: { baseOSContainerImage: stockOsImage } },
+        body: { data: { baseOSContainerImage: cluster.stockOsImage } },
       });
       await cluster.until(
         ControllerConfig,
         objects.controllerConfig,
         ({ spec, status, metadata }) =>
-          spec.baseOSContainerImage === stockOsImage && status?.observedGeneration === metadata.generation,
+          spec.baseOSContainerImage === cluster.stockOsImage && status?.observedGeneration === metadata.generation,
         "the release is read",
       );
       const rendered = await cluster.until(
@@ -143,7 +145,7 @@ describe.skipIf(!hasApiServer)("a new release", () => {
       );
       expect(
         (await cluster.kube.get(MachineConfig, { name: rendered.spec.configuration?.name ?? "" }))?.spec.osImageURL,
-      ).toBe(stockOsImage);
+      ).toBe(cluster.stockOsImage);
       const kept = await cluster.kube.get(MachineConfig, { name: await cluster.target("worker") });
       expect(kept?.spec.osImageURL).toBe(own);
       expect(booted("master-0")).toBe(own);
@@ -155,12 +157,12 @@ describe.skipIf(!hasApiServer)("a new release", () => {
       );
       await cluster.kube.delete(MachineConfig, { name: "99-worker-own-os" });
       await Promise.all([cluster.untilRolledOut("master", master, 200), cluster.untilRolledOut("worker", start, 200)]);
-      for (const machine of machines) expect(booted(machine), machine).toBe(stockOsImage);
+      for (const machine of machines) expect(booted(machine), machine).toBe(cluster.stockOsImage);
     },
   );
 
   test(
-    "whose operator does not run yet moves nothing, and is told of [scenario-release-1]",
+    "is reported and changes nothing before its operator runs [scenario-release-1]",
     { timeout: 120_000 },
     async () => {
       const before = await targets();
@@ -181,7 +183,7 @@ describe.skipIf(!hasApiServer)("a new release", () => {
       expect(await targets()).toEqual(before);
       await cluster.kube.patch(kubernetes.ConfigMap, release, {
         type: "merge",
-        body: { data: { releaseVersion: version, baseOSContainerImage: stockOsImage } },
+        body: { data: { releaseVersion: version, baseOSContainerImage: cluster.stockOsImage } },
       });
       await cluster.until(
         ClusterOperator,
@@ -193,6 +195,79 @@ describe.skipIf(!hasApiServer)("a new release", () => {
       expect(await targets()).toEqual(before);
       for (const machine of machines)
         expect(annotation(await cluster.untilNode(machine, () => true, "there"), annotations.state)).toBe("Done");
+    },
+  );
+
+  test(
+    "brings streams, which pools follow by name or by default; one that does not exist is refused [scenario-release-4]",
+    { timeout: 240_000 },
+    async () => {
+      const before = await targets();
+      const stream = (name: string) => {
+        const labels = { [imageLabels.streamClass]: name, [imageLabels.bootc]: "1" };
+        const os = newOs(`${name}\n`, labels);
+        return { os, extensions: newOs(`extensions of ${name}\n`, { ...labels, [imageLabels.osExtensions]: "true" }) };
+      };
+      const streams = { "rhel-9": stream("rhel-9"), "rhel-10": stream("rhel-10") };
+      const from = (name: string) => ({ kind: "DockerImage", name });
+      const tags = Object.entries(streams).flatMap(([name, { os, extensions }]) => [
+        { name: `${name}-coreos`, from: from(os) },
+        { name: `${name}-coreos-extensions`, from: from(extensions) },
+      ]);
+      // The master pool waits, so that its machine keeps its system until the streams are chosen.
+      const pause = (paused: boolean) =>
+        cluster.kube.patch(MachineConfigPool, { name: "master" }, { type: "merge", body: { spec: { paused } } });
+      await pause(true);
+      await cluster.kube.patch(kubernetes.ConfigMap, release, {
+        type: "merge",
+        body: { data: { imageStream: JSON.stringify({ spec: { tags } }) } },
+      });
+      const { status } = await cluster.until(
+        OSImageStream,
+        "cluster",
+        (object) => object.status?.availableStreams.length === 2,
+        "the streams are named",
+      );
+      expect(status?.availableStreams.map(({ name, osImage }) => [name, osImage])).toEqual([
+        ["rhel-10", streams["rhel-10"].os],
+        ["rhel-9", streams["rhel-9"].os],
+      ]);
+
+      const follow = (name: string, ...flags: readonly string[]) =>
+        cluster.kubectl([
+          ...flags,
+          "patch",
+          "mcp",
+          "worker",
+          "--type=merge",
+          "-p",
+          JSON.stringify({ spec: { osImageStream: { name } } }),
+        ]);
+      // The API server's policy reads its own copy of the streams, which it may see a moment after the test.
+      const refused = await untilSeen(
+        "a stream that does not exist is refused",
+        () => follow("rhel-8", "--dry-run=server"),
+        ({ code }) => code === 1,
+      );
+      expect(refused.stderr).toContain("OSImageStream/cluster has no stream rhel-8; it has rhel-10, rhel-9");
+      const other = status?.defaultStream === "rhel-9" ? "rhel-10" : "rhel-9";
+      expect((await follow(other)).code).toBe(0);
+      await cluster.until(
+        MachineConfigPool,
+        "worker",
+        (pool) => pool.status?.osImageStream?.name === other && pool.status.updatedMachineCount === 2,
+        "the pool runs its stream",
+        { seconds: 200 },
+      );
+      expect(cluster.hostFile("worker-1", "/usr/lib/release")).toBe(`${other}\n`);
+      expect(booted("worker-0")).toBe(streams[other].os);
+      const told = await cluster.mco(["explain", "osimagestream/cluster"]);
+      expect([told.code, told.stdout]).toEqual([0, expect.stringContaining(other)]);
+
+      // The default is what a pool without a name of its own follows.
+      await pause(false);
+      await cluster.untilRolledOut("master", before["master"] ?? "", 200);
+      expect(booted("master-0")).toBe(streams[other === "rhel-9" ? "rhel-10" : "rhel-9"].os);
     },
   );
 });

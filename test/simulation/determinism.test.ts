@@ -3,7 +3,7 @@ import { simulate } from "./simulation.ts";
 
 test(
   "the same seed gives the same run, event for event, and another seed gives another run [simulation-determinism-1]",
-  { timeout: 120_000 },
+  { timeout: 600_000 },
   async () => {
     const [first, again, other] = [
       await simulate({ seed: 42, stormMs: 300_000 }),

@@ -27,7 +27,6 @@ export async function inProcessCluster(
   const client = (via: HttpHandler, clock = ports.clock) =>
     createKubeClient({ transport: via, clock, random: ports.random, userAgent: "test" });
   const kube = client(transport);
-  for (const resource of definedResources)
-    await kube.apply(kubernetes.CustomResourceDefinition, resource.crd(), { owner: "test" });
+  for (const resource of definedResources) await kube.create(kubernetes.CustomResourceDefinition, resource.crd());
   return { server, kube, transport, client };
 }

@@ -18,9 +18,11 @@ import { withPhases } from "../../src/core/books/update-conditions.ts";
 import { equalValues } from "../../src/ignition/canonical.ts";
 import { ignitionOf } from "../../src/core/config/validate-machine-config.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
+import { AgreementKeeper } from "./agreement-keeper.ts";
+import { EffectsKeeper } from "./effects-keeper.ts";
 import type { Kernel } from "./kernel.ts";
 import type { SimulatedMachine } from "./machines.ts";
-import type { Blindness } from "./network.ts";
+import { type Blindness, stormy } from "./network.ts";
 
 /** Numbers of the watched invariants, each with what it states. */
 export const invariants = {
@@ -38,7 +40,9 @@ export const invariants = {
   21: "a story line that a machine has settled comes to its journal once, in its writer's order, and as it was written down",
   22: "the story of a machine's last update ends when the update does, and well",
   23: "of an update nothing is told twice, however often a daemon looks and whatever starts it again",
+  24: "everything that users see of pools and machines describes one state, but for the time that it may lag behind",
   25: "of a MachineConfigNode no condition is lost, goes back in time, or contradicts the phases that it is made of, in any version",
+  26: "what a chapter or a phase says that succeeded has happened, and what a daemon did to its machine is told",
 } as const;
 
 export interface Violation {
@@ -51,6 +55,8 @@ export interface Violation {
 
 /** A failure younger than this does not count against a choice: the report of it may still be on its way. */
 const newsMs = 15_000;
+/** How long an answer of the API server is under way at most: what happens meanwhile, its reader cannot know. */
+const answerMs = Math.max(stormy.slowMs[1], stormy.delayMs[1]);
 
 /** A message may be lost and sent again within this time. */
 const cureMs = 30_000;
@@ -148,6 +154,16 @@ const timeless = (status: Status | undefined) => ({
     .toSorted((a, b) => ((a.type ?? "") < (b.type ?? "") ? -1 : 1)),
 });
 
+/** People write anything into an annotation. */
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Watches a simulated cluster from outside and records every breach. */
 export class InvariantKeeper {
   readonly violations: Violation[] = [];
@@ -161,6 +177,8 @@ export class InvariantKeeper {
   readonly #machines: ReadonlyMap<string, SimulatedMachine>;
   readonly #unavailableSince = new Map<string, number>();
   readonly #changedAt = new Map<string, number>();
+  /** When a cordon was removed. */
+  readonly #uncordonedAt = new Map<string, number>();
   /** Earlier versions of pools, and until when they held. */
   readonly #earlier: { readonly pool: string; readonly requests: ArgumentRequests; readonly until: number }[] = [];
   /** When the processes that choose machines saw less than the whole cluster. */
@@ -170,11 +188,13 @@ export class InvariantKeeper {
    * Journal → every line that it ever held, by writer, boot and number; and the number of the last line of each writer.
    */
   readonly told = new Map<string, Map<string, JournalLine>>();
-  readonly #lastTold = new Map<string, number>();
+  readonly #lastReported = new Map<string, number>();
+  readonly agreement: AgreementKeeper;
+  readonly effects: EffectsKeeper;
   /**
    * How often each check had something to judge: choices of machines (also in a quarantine, with a machine excluded, in
-   * a pause, and of a machine that was out of service), reboots, evictions, claims, pool statuses, versions of conditions, journal lines, and
-   * update chapters. A check with nothing to judge proves nothing.
+   * a pause, and of a machine that was out of service), reboots, evictions, claims, pool statuses, versions of conditions, journal lines,
+   * update chapters, moments at which everything had to agree, successes that were said, and effects on machines. A check with nothing to judge proves nothing.
    */
   readonly checks = {
     choices: 0,
@@ -189,6 +209,9 @@ export class InvariantKeeper {
     conditions: 0,
     lines: 0,
     updates: 0,
+    agreements: 0,
+    successes: 0,
+    effects: 0,
   };
 
   /** How many processes that choose machines have run, so that a change of process is noticed. */
@@ -203,6 +226,12 @@ export class InvariantKeeper {
     this.#machines = machines;
     this.#blindness = controllers.blindness;
     this.#controllersSoFar = controllers.soFar;
+    this.agreement = new AgreementKeeper(kernel, this);
+    this.effects = new EffectsKeeper(
+      () => kernel.clock.now(),
+      (what) => this.violated(26, what),
+      this.checks,
+    );
     this.pools = new Mirror(MachineConfigPool, (before, after) => this.#poolChanged(before, after));
     this.machineConfigNodes = new Mirror(MachineConfigNode, (before, after) => this.#conditionsChanged(before, after));
     this.journals = new Mirror(MachineStateJournal, (_before, after) => this.#journalChanged(after));
@@ -276,7 +305,8 @@ export class InvariantKeeper {
 
   /** 9: a quarantine of the controllers names two machines, unless the pool has no second one. */
   #checkWitnesses(pool: MachineConfigPool): void {
-    const entries: unknown = JSON.parse(pool.metadata.annotations?.[annotations.quarantined] ?? "[]");
+    const text = pool.metadata.annotations?.[annotations.quarantined] ?? "[]";
+    const entries: unknown = isJson(text) ? JSON.parse(text) : [];
     for (const entry of Array.isArray(entries) ? (entries as readonly { readonly nodes?: readonly string[] }[]) : [])
       if (entry.nodes?.length === 1 && this.membersOf(pool).length > 1)
         this.violated(9, `pool ${pool.metadata.name} has a quarantine that rests on ${entry.nodes.join()} alone`);
@@ -301,10 +331,11 @@ export class InvariantKeeper {
       now.add(key);
       if (told.has(key)) continue;
       this.checks.lines += 1;
-      const last = this.#lastTold.get(`${name} ${writer}`) ?? 0;
+      const last = this.#lastReported.get(`${name} ${writer}`) ?? 0;
       if (line.seq <= last) this.violated(21, `${name}: ${key} comes after ${last}`);
-      this.#lastTold.set(`${name} ${writer}`, line.seq);
+      this.#lastReported.set(`${name} ${writer}`, line.seq);
       told.set(key, line);
+      this.agreement.reported(line);
     }
   }
 
@@ -332,6 +363,7 @@ export class InvariantKeeper {
           );
       }
       this.#checkRepetitions(machine.name, settled);
+      this.effects.checkEnd(machine.name, all);
       const node = this.nodes.objects.get(machine.name);
       const last = foldBook(
         book,
@@ -377,6 +409,7 @@ export class InvariantKeeper {
     const conditions = after?.status?.conditions ?? [];
     if (after === undefined || conditions.length === 0) return;
     this.checks.conditions += 1;
+    this.effects.machineConfigNodeChanged(before, after);
     const refuses = (object: MachineConfigNode | undefined) =>
       object?.metadata.annotations?.[annotations.refusedTargets] !== undefined;
     if (refuses(after) && !refuses(before)) this.checks.exclusions += 1;
@@ -407,6 +440,9 @@ export class InvariantKeeper {
   #nodeChanged(before: Node | undefined, after: Node | undefined): void {
     const name = (after ?? before)?.metadata.name ?? "";
     if (after === undefined) return;
+    if (before?.spec?.unschedulable === true && after.spec?.unschedulable !== true)
+      this.#uncordonedAt.set(name, this.#kernel.now);
+    this.effects.nodeChanged(before, after, this.#runningOn(name).length);
     if (isReady(after) && after.spec?.unschedulable !== true) this.#unavailableSince.delete(name);
     else if (!this.#unavailableSince.has(name)) this.#unavailableSince.set(name, this.#kernel.now);
     if (
@@ -546,23 +582,29 @@ export class InvariantKeeper {
     const exempt = annotation(node, annotations.controlPlaneTopology) === "SingleReplica" && isControlPlane(node);
     if (joining || exempt) return;
     const request = annotation(node, annotations.desiredDrain);
-    if (
-      !request.startsWith("drain-") ||
-      annotation(node, annotations.lastAppliedDrain) !== request ||
-      node.spec?.unschedulable !== true
-    )
+    const done = annotation(node, annotations.lastAppliedDrain);
+    if (!request.startsWith("drain-") || done !== request)
+      this.violated(6, `${machine.name} reboots to ${desired} without its drain (asked ${request}, done ${done})`);
+    if (node.spec?.unschedulable !== true) {
+      // An administrator removed the cordon after the daemon's last question: no reboot can be told apart from it.
+      const since = this.#kernel.now - (this.#uncordonedAt.get(machine.name) ?? Number.NEGATIVE_INFINITY);
+      if (since <= answerMs) return;
       this.violated(
         6,
-        `${machine.name} reboots to ${desired} without its drain (asked ${request}, done ${annotation(node, annotations.lastAppliedDrain)})`,
+        `${machine.name} reboots to ${desired}, and has been back in service for ${Math.round(since)} ms`,
       );
-    const left = [...this.pods.objects.values()].filter(
-      (pod) =>
-        pod.spec?.nodeName === machine.name &&
-        pod.metadata.deletionTimestamp === undefined &&
-        pod.status?.phase === "Running",
+    }
+    const left = this.#runningOn(machine.name);
+    if (left.length > 0) this.violated(6, `${machine.name} reboots with ${left.join(", ")} on it`);
+  }
+
+  /** Names of the pods that run on a node and are not leaving it. */
+  #runningOn(node: string): readonly string[] {
+    return [...this.pods.objects.values()].flatMap(({ metadata, spec, status }) =>
+      spec?.nodeName === node && metadata.deletionTimestamp === undefined && status?.phase === "Running"
+        ? [metadata.name]
+        : [],
     );
-    if (left.length > 0)
-      this.violated(6, `${machine.name} reboots with ${left.map((pod) => pod.metadata.name).join(", ")} on it`);
   }
 
   /** 3: the pods of the guarded application may not fall below its budget. */

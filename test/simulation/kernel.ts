@@ -49,6 +49,7 @@ export class Kernel {
   #serial = 0;
   #events = 0;
   #hash = 2166136261;
+  #watch: { readonly everyMs: number; readonly look: () => void; next: number } | undefined;
   /** The last labels, for the report of a failure. */
   readonly recent: string[] = [];
 
@@ -97,6 +98,20 @@ export class Kernel {
     };
   }
 
+  /** Looks every so often, between events: it is no event itself, and so changes no run. `look` must change nothing. */
+  watch(everyMs: number, look: () => void): void {
+    this.#watch = { everyMs, look, next: this.#now };
+  }
+
+  #passTo(at: number): void {
+    const watch = this.#watch;
+    for (; watch !== undefined && watch.next <= at; watch.next += watch.everyMs) {
+      this.#now = Math.max(this.#now, watch.next);
+      watch.look();
+    }
+    this.#now = Math.max(this.#now, at);
+  }
+
   /** A number of milliseconds between `least` and `most`. */
   between(least: number, most: number): number {
     return least + (most - least) * this.random.next();
@@ -115,7 +130,7 @@ export class Kernel {
   }): Promise<"done" | "idle" | "outOfTime"> {
     const end = this.#now + options.maxMs;
     const lastEvent = this.#events + (options.maxEvents ?? Infinity);
-    await this.settle();
+    await this.untilIdle();
     while (!options.until()) {
       const event = this.#pop();
       if (event === undefined) return "idle";
@@ -124,11 +139,11 @@ export class Kernel {
         this.#push(event);
         return "outOfTime";
       }
-      this.#now = Math.max(this.#now, event.at);
+      this.#passTo(event.at);
       this.#events += 1;
       this.note(event.label);
       event.run();
-      await this.settle();
+      await this.untilIdle();
       options.afterEach?.();
     }
     return "done";
@@ -155,7 +170,7 @@ export class Kernel {
   }
 
   /** Runs every promise that can run. The event loop comes round only when no microtask is left. */
-  settle(): Promise<void> {
+  untilIdle(): Promise<void> {
     return new Promise((resolve) => setImmediate(resolve));
   }
 

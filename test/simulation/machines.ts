@@ -2,13 +2,14 @@ import { type Node, kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { daemonController } from "../../src/daemon/daemon-controller.ts";
 import { openNodeJournal } from "../../src/daemon/machine-books.ts";
 import type { Host } from "../../src/host/host.ts";
-import { type MemoryHost, memoryHost } from "../support/hosts/memory-host.ts";
+import { type HostEffect, type MemoryHost, memoryHost } from "../support/hosts/memory-host.ts";
 import { runControllers } from "../../src/kube/controller.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { type KubeClient, updateObject } from "../../src/kube/kube-client.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
 import type { Kernel } from "./kernel.ts";
 import { Life } from "./process.ts";
+import { ownConfigs } from "../support/cluster-configs.ts";
 
 export const stockImage = "os/stock@sha256:0";
 /** The image that people sometimes choose instead of the stock image. */
@@ -33,6 +34,8 @@ export interface MachineOptions {
   /** For planted bugs: replaces the daemon's host. */
   readonly tamper?: (host: Host, machine: SimulatedMachine) => Host;
   readonly onFailure: (error: unknown) => void;
+  /** Something happened to the machine's host. */
+  readonly onEffect: (machine: string, effect: HostEffect) => void;
 }
 
 /** One machine: a memory host, a kubelet that reports, and a daemon that can die at any time and comes back. */
@@ -56,6 +59,7 @@ export class SimulatedMachine {
       kernelArguments: ["root=x"],
       random: options.kernel.random,
       onReboot: (because) => this.#reboot(because),
+      onEffect: (effect) => options.onEffect(options.name, effect),
     });
   }
 
@@ -153,6 +157,7 @@ export class SimulatedMachine {
   #startDaemon(): void {
     if (this.#life?.alive === true || this.#power !== "on") return;
     const { kernel, name, connect, client, crashAtEffect, tamper, onFailure } = this.#options;
+    const configs = ownConfigs(name, this.#options.kube, onFailure);
     const life = new Life(kernel, `daemon/${name}`);
     this.#life = life;
     const kube = client(connect(life), life);
@@ -167,7 +172,7 @@ export class SimulatedMachine {
       const { journal, past } = await openNodeJournal({ ...life.ports, host, nodeName: name, kube }, life.signal);
       life.signal.addEventListener("abort", () => journal.stop(), { once: true });
       await runControllers(
-        [daemonController({ host, nodeName: name, past })],
+        [daemonController({ host, nodeName: name, configs, past })],
         { ...life.ports, journal, kube, events, coalesceMs: 50 },
         life.signal,
       );

@@ -5,7 +5,8 @@ import { memoryJournal } from "../../src/ports/journal.ts";
 import type { Kernel } from "./kernel.ts";
 import type { Blindness } from "./network.ts";
 
-const never = new Promise<never>(() => undefined);
+/** A new promise each time: one that all dead processes waited for would keep every simulation in memory. */
+const never = () => new Promise<never>(() => undefined);
 
 /**
  * One life of a process. Killing it is as sudden as a power cut: none of its code affects anything any more, whatever
@@ -53,9 +54,9 @@ export class Life {
 
   /** The result of `work` while the process lives; a dead process waits without end. */
   async guard<T>(work: () => Promise<T>): Promise<T> {
-    if (!this.#alive) return never;
+    if (!this.#alive) return never();
     const result = await work();
-    return this.#alive ? result : never;
+    return this.#alive ? result : never();
   }
 
   /** An object whose methods do nothing once the process is dead; calls `point` before and after each of them. */
@@ -66,10 +67,10 @@ export class Life {
         if (typeof value === "object" && value !== null) return this.wrap(value, `${path}.${String(property)}`, point);
         if (typeof value !== "function") return value;
         return (...args: unknown[]): unknown => {
-          if (!this.#alive) return never;
+          if (!this.#alive) return never();
           const effect = `${path}.${String(property)}`;
           point(effect, "before");
-          if (!this.#alive) return never;
+          if (!this.#alive) return never();
           const result: unknown = (value as (...rest: unknown[]) => unknown).apply(object, args);
           if (!(result instanceof Promise)) return result;
           return this.guard(async () => {

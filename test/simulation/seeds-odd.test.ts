@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { describeReport, enoughSeeds, neverHappened, runSeeds, wanted } from "./run-seeds.ts";
+import { agreementsOfSeed, describeReport, enoughSeeds, neverHappened, runSeeds, wanted } from "./run-seeds.ts";
 
 test(
   "no order of events breaks an invariant (odd seeds) [simulation-seeds-odd-1]",
@@ -9,6 +9,7 @@ test(
     process.stdout.write(`simulation: ${describeReport(report)}\n`);
     if (wanted.one !== undefined) process.stdout.write(`${report.histories.join("\n")}\n`);
     else expect(report.histories).toEqual([]);
+    if (report.seeds >= 6) expect(report.checks["agreements"]).toBeGreaterThanOrEqual(agreementsOfSeed * report.seeds);
     if (report.seeds >= enoughSeeds) expect(neverHappened(report)).toEqual([]);
   },
 );

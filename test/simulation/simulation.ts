@@ -36,6 +36,8 @@ export interface SimulationOptions {
   readonly workers?: number;
   /** How long, in virtual time, people and accidents act. */
   readonly stormMs?: number;
+  /** People want again, and soon, what a pool had before. */
+  readonly changesMind?: boolean;
   readonly faults?: boolean;
   /** Planted bugs, which an invariant must find. */
   readonly plant?: Plant;
@@ -240,6 +242,7 @@ export class Simulation {
         } as unknown as ControllerConfig);
         await this.#makeJournal(names.journals.controller);
         this.keeper.follow(kube);
+        this.keeper.agreement.start();
         for (const role of ["master", "worker"])
           await kube.create(MachineConfig, this.#config(`50-${role}`, role, { "/etc/test/base": role }));
       })(),
@@ -302,6 +305,7 @@ export class Simulation {
       crashAtEffect: () => this.#crashAtEffect,
       onReboot: (subject) => this.keeper.rebooting(subject),
       onFailure: (error) => this.failures.push(error),
+      onEffect: (subject, { kind, what }) => this.keeper.effects.happened(subject, kind, what),
       tamper: (host, subject) => this.#options.plant?.host?.(host, subject, this) ?? host,
     });
     this.machines.set(name, machine);
@@ -495,7 +499,9 @@ export class Simulation {
     const { kernel, kube } = this;
     const role = kernel.chance(0.25) ? "master" : "worker";
     const roll = kernel.random.next();
-    const text = `v${(this.#serial += 1)}`;
+    this.#serial += 1;
+    const text =
+      this.#options.changesMind === true && kernel.chance(0.3) ? `either ${this.#serial % 2}` : `v${this.#serial}`;
     this.kernel.note(`people: ${roll.toFixed(3)} ${role} ${text}`);
     if (roll < 0.55) {
       const path =
@@ -508,7 +514,7 @@ export class Simulation {
           `60-${role}-${path.split("/").at(-1)}`,
           role,
           { [path]: text },
-          kernel.chance(0.3) ? [`a=${text}`] : [],
+          kernel.chance(0.3) ? [`a=${text.replace(" ", "-")}`] : [],
           kernel.chance(0.1) ? otherImage : undefined,
         ),
         { owner: "people", force: true },
@@ -616,7 +622,9 @@ export class Simulation {
     const people = () => {
       if (kernel.now > end) return;
       void this.#peopleAct().catch(() => undefined);
-      kernel.schedule(kernel.between(5_000, 90_000), "people", people);
+      const isHasty = this.#options.changesMind === true && kernel.chance(0.2);
+      const pause = isHasty ? kernel.between(500, 6_000) : kernel.between(5_000, 90_000);
+      kernel.schedule(pause, "people", people);
     };
     const accidents = () => {
       if (kernel.now > end) return;

@@ -94,6 +94,18 @@ export function bookStoreSuite(make: () => Promise<BookStore>): void {
     expect(await store.list({})).toEqual([chapter("node/a", 1), open("node/a", 2), chapter("node/a", 3)]);
   });
 
+  test.for(["-", "-worker", "a pool", "x".repeat(64)])(
+    "stores a chapter whose pool is called %j, which no label can hold [book-store-1]",
+    async (pool) => {
+      const store = await make();
+      await store.append([
+        { write: "index", index: index("cluster") },
+        { write: "chapter", chapter: chapter("cluster", 1, { pool }) },
+      ]);
+      expect((await store.list({ book: "cluster" })).map((each) => each.pool)).toEqual([pool]);
+    },
+  );
+
   test("deletes chapters and whole books, once or twice", async () => {
     const store = await withBooks("node/a", "node/b");
     await put(store, chapter("node/a", 1), chapter("node/a", 2), chapter("node/b", 1));

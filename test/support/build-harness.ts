@@ -1,5 +1,4 @@
-import { createReadStream } from "node:fs";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type BuildImageOptions, buildImage } from "../../src/build-image/build-image.ts";
 import { packStockOsWithShell, packedStockOs } from "../../src/cluster/stock-os.ts";
@@ -9,11 +8,12 @@ import { hostPaths } from "../../src/api/names.ts";
 import {
   type BuildFile,
   type BuildOutcome,
+  type BuildPart,
   buildFiles,
   buildPaths,
   printBuildFile,
 } from "../../src/core/build/image-build.ts";
-import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
+import { readBelow, systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { parentFrom } from "../../src/registry/compose-image.ts";
 import { type ImageStore, imageStore } from "../../src/registry/image-store.ts";
 import { httpsWire } from "../../src/registry/node/https-wire.ts";
@@ -61,6 +61,8 @@ export interface BuildGiven {
   /** A cache other than the harness's. */
   readonly cache?: string;
   readonly options?: Partial<BuildImageOptions>;
+  /** Called before each container of the pod begins, with the way from paths of a container to its files. */
+  readonly before?: (part: BuildPart, at: (path: string) => string) => Promise<void>;
 }
 
 export interface BuildHarness {
@@ -120,14 +122,11 @@ export async function buildHarness(): Promise<BuildHarness> {
       signal = never,
       cache = join(folder, "cache"),
       options,
+      before = async () => undefined,
     }) {
       const pod = join(folder, `pod-${(pods += 1)}`);
-      const at = (path: string) =>
-        path.startsWith(buildPaths.cache) ? `${cache}${path.slice(buildPaths.cache.length)}` : join(pod, path);
-      const put = async (path: string, contents: string | Uint8Array) => {
-        await mkdir(dirname(at(path)), { recursive: true });
-        await writeFile(at(path), contents);
-      };
+      // One folder for each container, which has the credentials that the container mounts, and no other.
+      const parts: readonly BuildPart[] = custom === undefined ? ["push"] : ["pull", "steps", "push"];
       const from = request.base ?? base;
       const told: BuildFile = {
         v: 1,
@@ -148,53 +147,81 @@ export async function buildHarness(): Promise<BuildHarness> {
         labels: {},
         ...request,
       };
-      await put(`${buildPaths.context}/${buildFiles.request}`, printBuildFile(told));
-      if (custom !== undefined)
-        await put(
-          `${buildPaths.context}/${buildFiles.containerfile}`,
-          renderContainerfile({
-            base: from,
-            extensions: [],
-            kernelType: "default",
-            custom,
-            configsHoldConfiguration: seesConfiguration,
-            hasTrust: false,
-          }),
-        );
-      for (const [i, contents] of Object.values(files).entries())
-        await put(`${buildPaths.context}/context-${i}`, contents);
-      if (layer !== undefined) await put(`${buildPaths.content}/${buildFiles.configLayer}`, layer.bytes);
-      if (visible !== undefined)
-        await put(`${buildPaths.content}/${buildFiles.buildVisible}`, packLayer(visible, 7).bytes);
-      for (const [kind, contents] of Object.entries(mounts))
-        for (const [name, text] of Object.entries(contents)) await put(`${buildPaths.mounts}/${kind}/${name}`, text);
-      await put(`${buildPaths.pull}/${buildFiles.auth}`, authJson(host, "puller", pullPassword));
-      await put(`${buildPaths.push}/${buildFiles.auth}`, authJson(host, "builder", password));
+      const mounted = async (part: BuildPart, at: (path: string) => string) => {
+        const put = async (path: string, contents: string | Uint8Array) => {
+          await mkdir(dirname(at(path)), { recursive: true });
+          await writeFile(at(path), contents);
+        };
+        await put(`${buildPaths.context}/${buildFiles.request}`, printBuildFile(told));
+        if (custom !== undefined)
+          await put(
+            `${buildPaths.context}/${buildFiles.containerfile}`,
+            renderContainerfile({
+              base: from,
+              extensions: [],
+              kernelType: "default",
+              custom,
+              configsHoldConfiguration: seesConfiguration,
+              hasTrust: false,
+            }),
+          );
+        for (const [i, contents] of Object.values(files).entries())
+          await put(`${buildPaths.context}/context-${i}`, contents);
+        if (layer !== undefined) await put(`${buildPaths.content}/${buildFiles.configLayer}`, layer.bytes);
+        if (visible !== undefined)
+          await put(`${buildPaths.content}/${buildFiles.buildVisible}`, packLayer(visible, 7).bytes);
+        for (const [kind, contents] of Object.entries(mounts)) {
+          const volume = `${buildPaths.mounts}/${kind}`;
+          // As a kubelet lays it down, so that all keys change at once.
+          for (const [name, text] of Object.entries(contents)) {
+            await put(`${volume}/..1/${name}`, text);
+            await symlink(`..data/${name}`, at(`${volume}/${name}`));
+          }
+          await symlink("..1", at(`${volume}/..data`));
+        }
+        if (part !== "steps")
+          await put(`${buildPaths.pull}/${buildFiles.auth}`, authJson(host, "puller", pullPassword));
+        if (part === "push") await put(`${buildPaths.push}/${buildFiles.auth}`, authJson(host, "builder", password));
+      };
       const log: string[] = [];
       const wire = httpsWire();
       try {
-        const outcome = await buildImage(
-          {
-            files: systemFiles,
-            processes: systemProcesses,
-            clock: systemClock,
-            openFile: (path) => createReadStream(path),
-            environment: { PATH: process.env["PATH"] },
-            at,
-            print: (line) => log.push(line),
-            storeFor: (settings) =>
-              imageStore({
-                ...settings,
-                policy: undefined,
-                wire: wire.send,
-                clock: systemClock,
-                random: { ...systemRandom, next: () => 0 },
-              }),
-            ...options,
-          },
-          signal,
-        );
-        return { outcome, log };
+        for (const part of parts) {
+          const at = (path: string) =>
+            path.startsWith(buildPaths.cache)
+              ? `${cache}${path.slice(buildPaths.cache.length)}`
+              : path.startsWith(buildPaths.result)
+                ? join(pod, "result", path.slice(buildPaths.result.length))
+                : join(pod, part, path);
+          await mkdir(at(buildPaths.result), { recursive: true });
+          await mounted(part, at);
+          await before(part, at);
+          const outcome = await buildImage(
+            {
+              files: systemFiles,
+              processes: systemProcesses,
+              clock: systemClock,
+              readBelow,
+              environment: { PATH: process.env["PATH"] },
+              at,
+              print: (line) => log.push(line),
+              storeFor: (settings) =>
+                imageStore({
+                  ...settings,
+                  policy: undefined,
+                  wire: wire.send,
+                  clock: systemClock,
+                  random: { ...systemRandom, next: () => 0 },
+                }),
+              ...options,
+            },
+            part,
+            signal,
+          );
+          await rm(join(pod, part), { recursive: true, force: true });
+          if (!("done" in outcome)) return { outcome, log };
+        }
+        throw new Error("the last container made no image and named no failure");
       } finally {
         wire.close();
         await rm(pod, { recursive: true, force: true });

@@ -1,13 +1,14 @@
 import { ControllerConfig } from "../../src/api/kinds/controller-config.ts";
-import { kubernetes } from "../../src/api/foreign/kubernetes.ts";
+import { type Secret, kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../../src/api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../../src/api/kinds/machine-os-config.ts";
-import { annotations, imageLabels, labels, namespace, objects } from "../../src/api/names.ts";
+import { annotations, buildNamespace, imageLabels, labels, namespace, objects } from "../../src/api/names.ts";
 import { conditionOf } from "../../src/api/schema/object.ts";
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
+import { WatchCache } from "../../src/kube/watch-cache.ts";
 import type { BuildRequest } from "../../src/os-builder/backend.ts";
 import { FakeBackend } from "./fake-backend.ts";
 import type { ImageAccess, Images } from "../../src/os-builder/images.ts";
@@ -25,6 +26,9 @@ export const repository = "r.example.com/team/os";
 export const baseImage = (letter: string) => `b.example.com/os@sha256:${letter.repeat(64)}`;
 const credentials = (host: string) => btoa(JSON.stringify({ auths: { [host]: { auth: btoa("u:p") } } }));
 
+const taggedName = (image: string, letter: string) =>
+  `${image.slice(0, image.lastIndexOf(":"))}@sha256:${letter.repeat(64)}`;
+
 /** Images of a registry that does not exist, as the test defines them. */
 export class FakeRegistry implements Images {
   /** Pullspec → labels. */
@@ -37,8 +41,18 @@ export class FakeRegistry implements Images {
   architecture = "amd64";
   deletes: "deleted" | "denied" = "deleted";
 
+  /** The letter of the digest that a tag means to whoever asks with these rules. */
+  tagged: (access: ImageAccess) => string = () => "f";
+
   resolve(image: string): Promise<string> {
-    return Promise.resolve(`${image.slice(0, image.lastIndexOf(":"))}@sha256:${"f".repeat(64)}`);
+    return Promise.resolve(taggedName(image, "f"));
+  }
+
+  /** The registry as it answers whoever asks with these rules. */
+  as(access: ImageAccess): Images {
+    const view = Object.create(this) as FakeRegistry;
+    view.resolve = (image) => Promise.resolve(taggedName(image, this.tagged(access)));
+    return view;
   }
 
   inspect(image: string): ReturnType<Images["inspect"]> {
@@ -108,7 +122,8 @@ export class BuilderHarness extends VirtualHarness {
     const harness: BuilderHarness = new BuilderHarness(kernel, await kernel.complete(inProcessCluster(kernel), 60_000));
     await harness.act(async () => {
       const { kube } = harness;
-      await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+      for (const name of [namespace, buildNamespace])
+        await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
       await kube.create(ControllerConfig, {
         apiVersion: ControllerConfig.apiVersion,
         kind: "ControllerConfig",
@@ -129,6 +144,7 @@ export class BuilderHarness extends VirtualHarness {
           ipFamilies: "IPv4",
         },
       });
+      harness.copySecrets();
       await harness.secret("push", "r.example.com");
       await harness.secret(objects.globalPullSecret, "b.example.com");
       for (const pool of pools) {
@@ -148,6 +164,41 @@ export class BuilderHarness extends VirtualHarness {
     // Virtual time passes from event to event: schedule one at its end.
     this.kernel.schedule(ms, "passed", () => undefined);
     return super.pass(ms);
+  }
+
+  /** In place of the operator: copies each Secret for the builder. */
+  copySecrets(): void {
+    const { kube } = this;
+    const { clock, random } = this.kernel;
+    const copies = new WatchCache<Secret>({
+      kube,
+      clock,
+      random,
+      log: silentLogger,
+      resource: kubernetes.Secret,
+      selection: { namespace },
+      keep: (secret) => secret,
+    });
+    copies.onChange(({ before, after }) => {
+      const key = { name: (after ?? before)?.metadata.name ?? "", namespace: buildNamespace };
+      void (async () => {
+        if (after === undefined) return kube.delete(kubernetes.Secret, key);
+        const metadata = { ...key, labels: { [labels.buildCredential]: "" } };
+        const { type, data } = after;
+        await kube.apply<Secret>(
+          kubernetes.Secret,
+          {
+            apiVersion: "v1",
+            kind: "Secret",
+            metadata,
+            ...(type === undefined ? {} : { type }),
+            ...(data === undefined ? {} : { data }),
+          },
+          { owner: "operator", force: true },
+        );
+      })().catch(() => undefined);
+    });
+    void copies.run(new AbortController().signal).catch(() => undefined);
   }
 
   secret(name: string, host: string) {
@@ -317,7 +368,7 @@ export class BuilderHarness extends VirtualHarness {
         identity,
         version: "1.0.0",
         backends: () => [this.backend],
-        images: (access) => (this.accesses.push(access), this.registry),
+        images: (access) => (this.accesses.push(access), this.registry.as(access)),
         lease: { leaseSeconds: 150, renewSeconds: 100, retrySeconds: 20 },
       },
       stopping.signal,

@@ -59,7 +59,7 @@ export class Harness extends VirtualHarness {
     return this.kube.create(MachineConfigPool, {
       apiVersion: MachineConfigPool.apiVersion,
       kind: "MachineConfigPool",
-      metadata: { name },
+      metadata: { name, labels: { [`${labels.poolPrefix}${name}`]: "" } },
       spec: {
         machineConfigSelector: { matchLabels: { [labels.role]: name } },
         nodeSelector: { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } },
@@ -141,7 +141,7 @@ export class Harness extends VirtualHarness {
   }
 
   /** Starts the controllers; a second start is a second process, which leads once the first is stopped. */
-  start(identity = "test", more: Partial<Pick<ControllerOptions, "admission">> = {}): AbortController {
+  start(identity = "test", more: Partial<Pick<ControllerOptions, "admission" | "images">> = {}): AbortController {
     const stopping = new AbortController();
     const kube = this.cluster.client((request, signal) => this.intercept(this.cluster.transport)(request, signal));
     const ports = { clock: this.kernel.clock, random: this.kernel.random, log: silentLogger, journal: this.journal };

@@ -1,5 +1,6 @@
+import { canonicalJson } from "../../src/core/text/canonical-json.ts";
 import type { BuildFailure } from "../../src/core/build/build-failures.ts";
-import { canonicalJson, sha256Hex } from "../../src/core/build/build-key.ts";
+import { sha256Hex } from "../../src/core/build/build-key.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { BuildBackend, BuildProblem, BuildRequest, RunRef, RunState } from "../../src/os-builder/backend.ts";
 
@@ -87,14 +88,14 @@ export class FakeBackend implements BuildBackend {
       this.objects.set(ref.build, "secrets");
       let after = 0;
       for (const moment of script) {
-        this.#clock.after(after, () => this.#tell(ref.build));
+        this.#clock.after(after, () => this.#notify(ref.build));
         after += "forMs" in moment ? moment.forMs : 0;
       }
     }
     return Promise.resolve(ref);
   }
 
-  #tell(build: string): void {
+  #notify(build: string): void {
     for (const listener of this.#listeners) listener(build);
   }
 
@@ -171,7 +172,7 @@ export class FakeBackend implements BuildBackend {
     const run = this.#runs.get(id);
     if (run === undefined) return;
     run.ended = "deleted";
-    this.#tell(run.request.build.metadata.name);
+    this.#notify(run.request.build.metadata.name);
   }
 }
 

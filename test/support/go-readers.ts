@@ -2,7 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** What Go's standard library reads; `hack/go-readers/main.go` says what each field is. Bytes are base64. */
+/** What Go's libraries read; `hack/go-readers/main.go` says what each field is. Bytes are base64. */
 export interface GoAnswer {
   readonly error?: string;
   readonly blocks?: readonly { readonly label: string; readonly headers: number; readonly der: string }[];
@@ -31,11 +31,43 @@ export interface GoAnswer {
   }[];
   readonly bytes?: string;
   readonly json?: unknown;
-  readonly url?: Readonly<Record<string, unknown>>;
+  readonly url?: { readonly scheme: string; readonly opaque: string; readonly query: string; readonly text: string };
+  /** What strict validation of fields finds. */
+  readonly strict?: readonly string[];
+  readonly requests?: readonly {
+    readonly method: string;
+    readonly target: string;
+    readonly host: string;
+    readonly headers: Readonly<Record<string, readonly string[]>>;
+    readonly hasBody: boolean;
+  }[];
+  readonly reference?: { readonly name: string; readonly tag: string; readonly digest: string };
+  readonly sections?: readonly string[];
+  /** Of Go itself. */
+  readonly version?: string;
 }
 
+export type GoReader =
+  | "pem"
+  | "bundle"
+  | "request"
+  | "tar"
+  | "gzip"
+  | "json"
+  | "kubeJson"
+  | "kubeYaml"
+  | "manifests"
+  | "kubeconfig"
+  | "url"
+  | "http"
+  | "reference"
+  | "image"
+  | "unit"
+  | "ignition"
+  | "version";
+
 export interface GoReaders {
-  ask(reader: "pem" | "bundle" | "request" | "tar" | "gzip" | "json" | "url", bytes: Uint8Array): Promise<GoAnswer>;
+  ask(reader: GoReader, bytes: Uint8Array | string): Promise<GoAnswer>;
   close(): Promise<void>;
 }
 
@@ -49,7 +81,9 @@ export function goReadersProgram(): string | undefined {
 }
 
 export function startGoReaders(program: string): GoReaders {
-  const child = spawn(program, { stdio: ["pipe", "pipe", "inherit"] });
+  // The module names an older Go, and so would read hosts with several colons, as Go before 1.26.
+  const env = { ...process.env, GODEBUG: "urlstrictcolons=1" };
+  const child = spawn(program, { stdio: ["pipe", "pipe", "inherit"], env });
   const waiting: { resolve(answer: GoAnswer): void; reject(error: Error): void }[] = [];
   const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   createInterface({ input: child.stdout }).on("line", (line) => waiting.shift()?.resolve(JSON.parse(line) as GoAnswer));

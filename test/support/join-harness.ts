@@ -13,7 +13,7 @@ import { annotations, hostPaths, joinNamespace, namespace, objects } from "../..
 import { runClusterControllers } from "../../src/cluster/controllers/run-cluster-controllers.ts";
 import { enterCluster, renewCertificates, servingCertificate } from "../../src/cluster/host/enter-cluster.ts";
 import { forgetInstallation, installMachine, pointerPath } from "../../src/cluster/host/install-machine.ts";
-import { type Tell, runHost } from "../../src/cluster/host/run-host.ts";
+import { type ReportState, runHost } from "../../src/cluster/host/run-host.ts";
 import { addressesOf, networkFor } from "../../src/cluster/layout.ts";
 import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
@@ -66,8 +66,8 @@ export interface JoinHarness {
   readonly pointers: () => number;
   /** Reads a file of the machine. */
   file(path: string): string;
-  /** `onTell` is called with each state, `onChange` before each change of the disk. */
-  live(hear?: { readonly onTell?: (state: string) => void; readonly onChange?: () => void }): HostLife;
+  /** `onReport` is called with each state, `onChange` before each change of the disk. */
+  live(hear?: { readonly onReport?: (state: string) => void; readonly onChange?: () => void }): HostLife;
 }
 
 export async function joinHarness(options: { readonly ignition: "real" | "ours" }): Promise<JoinHarness> {
@@ -285,7 +285,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
   const programs = ignitions.filter(({ path }) => canRun(path)).map(({ path }) => path);
 
   function live({
-    onTell = () => undefined,
+    onReport = () => undefined,
     onChange = () => undefined,
   }: Parameters<JoinHarness["live"]>[0] = {}): HostLife {
     const life = new AbortController();
@@ -309,11 +309,11 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
     let control: ControlHandler = () => Promise.reject(new Error("not yet"));
     const machine = directoryMachine({ directory, images, disk });
     const noting =
-      (tell: Tell): Tell =>
+      (report: ReportState): ReportState =>
       (state, reason) => {
-        tell(state, reason);
+        report(state, reason);
         told.push(`${state}: ${reason}`);
-        onTell(state);
+        onReport(state);
       };
     const at = (path: string) =>
       path.startsWith("/var/") ? `${directory}/sysroot${path}` : `${directory}/rootfs${path}`;
@@ -340,7 +340,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
         files: ownFiles,
         processes: systemProcesses,
         machine,
-        install: async (tell, signal) => {
+        install: async (report, signal) => {
           const ignition =
             options.ignition === "real"
               ? await findIgnition(programs.toReversed(), { files: systemFiles, processes: systemProcesses }, signal)
@@ -358,7 +358,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
               version: "test",
               newPointer,
             },
-            noting(tell),
+            noting(report),
             signal,
           );
         },
@@ -371,8 +371,8 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
           });
           await completeFirstBoot({ ...ports, host, file: hostPaths.encapsulated }, signal);
         },
-        async enter(tell, signal) {
-          const entered = await enterCluster(entering, noting(tell), signal);
+        async enter(report, signal) {
+          const entered = await enterCluster(entering, noting(report), signal);
           if (entered === "lost") await forgetInstallation(systemFiles, directory);
           else own = entered;
           return entered;

@@ -1,6 +1,6 @@
 import type { JournalLine } from "../../src/api/books/journal-line.ts";
 import type { BookKind, JournalEntry } from "../../src/api/books/report-table.ts";
-import { type JournalWriter, type LineNumber, lineOf, numberAfter } from "../../src/core/books/journal.ts";
+import { type WriterIdentity, type LineNumber, lineOf, numberAfter } from "../../src/core/books/journal.ts";
 
 /** 2026-01-02T10:00:00Z */
 export const morning = Date.UTC(2026, 0, 2, 10);
@@ -8,7 +8,7 @@ export const morning = Date.UTC(2026, 0, 2, 10);
 /** Writes lines as a process would, with a clock that the test moves. */
 export class LineWriter {
   readonly lines: JournalLine[] = [];
-  readonly #writer: JournalWriter;
+  readonly #writer: WriterIdentity;
   #boot: string;
   #number: LineNumber = { seq: 0 };
   /** How many milliseconds the wall clock is ahead. */
@@ -54,7 +54,7 @@ export class LineWriter {
  * A whole update of worker-0 with drain and reboot: the lines of the node controller, the drain controller and the
  * daemon.
  */
-export function toldUpdate(
+export function reportedUpdate(
   options: {
     readonly run?: string;
     readonly startSeconds?: number;

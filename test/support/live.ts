@@ -4,14 +4,14 @@ import { documentStore } from "../../src/daemon/machine-documents.ts";
 import { observeHost } from "../../src/daemon/observe-host.ts";
 import { type StepContext, performStep } from "../../src/daemon/perform-step.ts";
 import { type Wanted, readTarget } from "../../src/core/machine/read-config.ts";
-import type { Host, Machine } from "../../src/host/host.ts";
+import type { Host, HostMachine } from "../../src/host/host.ts";
 import { systemClock } from "../../src/ports/node/index.ts";
 
 const { signal } = new AbortController();
 
 /** One life of a daemon: it observes and acts until the machine is in sync, or is killed after `survives` steps. */
 export async function live(
-  { host, machine }: { readonly host: Host; readonly machine: Machine },
+  { host, machine }: { readonly host: Host; readonly machine: HostMachine },
   wanted: Wanted,
   survives: number,
 ): Promise<NodePlan | undefined> {

@@ -18,6 +18,7 @@ import { type MemoryHost, type MemoryHostOptions, memoryHost } from "./hosts/mem
 import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { runControllers } from "../../src/kube/controller.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
+import type { ConfigReader } from "../../src/daemon/delivered-configs.ts";
 import { type Settled, applyImageContent } from "../../src/daemon/apply-image-content.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
 import { completeFirstBoot } from "../../src/daemon/first-boot.ts";
@@ -28,6 +29,7 @@ import { Kernel } from "../simulation/kernel.ts";
 import { Life } from "../simulation/process.ts";
 import { notWithin } from "./not-within.ts";
 import { VirtualHarness } from "./virtual-harness.ts";
+import { clusterConfigs } from "./cluster-configs.ts";
 
 export const images = {
   "os@sha256:1": {
@@ -99,10 +101,12 @@ export class MachineHarness extends VirtualHarness {
   facts: DaemonFacts = newDaemonFacts();
   /** `false`: the machine stays up when it is asked to reboot. */
   goesDown = true;
+  /** Where the daemon gets configurations from. */
+  configs: ConfigReader = clusterConfigs;
   /** Wraps the host that the daemon sees. */
   tamper: (host: Host) => Host = (host) => host;
   /** Wraps the host that applies the image's content. */
-  settleOn: (host: Host) => Host = (host) => host;
+  contentHost: (host: Host) => Host = (host) => host;
   /** The result of each application of the image's content. */
   readonly settlings: Settled[] = [];
   /** Intercepts requests of the daemon to the API server. */
@@ -122,7 +126,7 @@ export class MachineHarness extends VirtualHarness {
       image: "os@sha256:1",
       kernelArguments: ["root=x"],
       random: kernel.random,
-      settle: (host) => this.settle(host),
+      applyImageContent: (host) => this.applyContent(host),
       ...options,
       onReboot: (because) => this.#reboot(because),
     });
@@ -377,6 +381,7 @@ export class MachineHarness extends VirtualHarness {
           daemonController({
             host,
             nodeName: this.name,
+            configs: (...asked) => this.configs(...asked),
             facts: this.facts,
             past,
             refreshCredentials: async () => void this.effects.push("credentials"),
@@ -414,9 +419,9 @@ export class MachineHarness extends VirtualHarness {
   }
 
   /** What the unit that applies the image's content does. */
-  async settle(host: Host): Promise<void> {
+  async applyContent(host: Host): Promise<void> {
     const { ports } = new Life(this.kernel, "settle");
-    this.settlings.push(await applyImageContent({ ...ports, host: this.settleOn(host) }, never));
+    this.settlings.push(await applyImageContent({ ...ports, host: this.contentHost(host) }, never));
     const last = this.settlings.at(-1);
     if (last?.verdict === "failed") throw new Error(last.cause);
   }

@@ -78,7 +78,7 @@ export async function startOperator(
         version,
         image,
         apiServer: "https://127.9.9.1:6443",
-        authoritiesSettleMs: 1000,
+        authoritiesWaitMs: 1000,
         setLogLevel: (level) => (logLevel = level),
       },
       stopping.signal,

@@ -16,7 +16,7 @@ import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
-import type { ConfigListenLimits } from "../../src/ports/listener.ts";
+import type { ConfigListenLimits, Listen } from "../../src/ports/listener.ts";
 import type { Logger } from "../../src/ports/logger.ts";
 import { configListen, systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
@@ -82,6 +82,8 @@ export interface ServerOptions {
   readonly graceMs?: number;
   readonly mostCacheBytes?: number;
   readonly clock?: Clock;
+  /** Serves its metrics; absent: nothing does. */
+  readonly metrics?: Listen;
   /** Intercepts requests of this server to the API server. */
   readonly intercept?: (handler: HttpHandler) => HttpHandler;
 }
@@ -313,6 +315,9 @@ export class ServerHarness {
             ...(options.limits === undefined ? {} : { limits: options.limits }),
             ...(options.connections === undefined ? {} : { connections: options.connections }),
             ...(options.mostCacheBytes === undefined ? {} : { mostCacheBytes: options.mostCacheBytes }),
+            ...(options.metrics === undefined
+              ? {}
+              : { metrics: { kube, listen: options.metrics, host: "127.0.0.1", port: 0, network: true, tls: shown } }),
             graceMs: options.graceMs ?? 200,
             onListening: resolve,
           },

@@ -15,7 +15,7 @@ import type { StateChild } from "../../src/core/operator/state-settings.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
-import type { Child } from "../../src/state/child.ts";
+import type { KeeperChild } from "../../src/state/child.ts";
 import { StateController } from "../../src/state/state-controller.ts";
 import { inProcessCluster } from "../simulation/in-process-cluster.ts";
 import { Kernel } from "../simulation/kernel.ts";
@@ -64,7 +64,7 @@ export class TestWriter {
   }
 
   /** Puts lines into the journal, as a component does. */
-  async tell(...lines: readonly JournalEntry[]): Promise<void> {
+  async report(...lines: readonly JournalEntry[]): Promise<void> {
     await this.append(this.lines(lines));
   }
 
@@ -89,7 +89,7 @@ export class StateHarness extends VirtualHarness {
   readonly writes: Write[] = [];
   controller: StateController | undefined;
   /** Replaces children. */
-  plant: Partial<Record<StateChild, (own: () => Child) => Child>> = {};
+  plant: Partial<Record<StateChild, (own: () => KeeperChild) => KeeperChild>> = {};
   /** The answer to requests of the state process; `undefined`: the server answers. */
   refuse: ((target: string, method: string) => boolean) | undefined;
 

@@ -3,14 +3,19 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { MachineConfigPool, type Node, kubernetes, names } from "../../src/api/index.ts";
 import type { KubeObject, Resource } from "../../src/api/schema/object.ts";
-import type { ApiServerKind, ClusterRecord } from "../../src/cluster/layout.ts";
+import { type ApiServerKind, type ClusterRecord, addressesOf, ports } from "../../src/cluster/layout.ts";
+import { stockOsImageAt } from "../../src/cluster/stock-os.ts";
 import { connect } from "../../src/cli/connect.ts";
-import type { Deployment } from "../../src/host/host.ts";
+import type { ObservedDeployment } from "../../src/host/host.ts";
 import type { KubeClient } from "../../src/kube/kube-client.ts";
 import { isExpired } from "../../src/kube/kube-error.ts";
 import { hasKubernetes } from "./kubernetes/control-plane.ts";
+import type { Sink } from "./canary.ts";
+import { searchCluster } from "./canary-sinks.ts";
 import { type McoUp, mcoUp } from "./mco-up.ts";
 import { notWithin } from "./not-within.ts";
+import { type Planted, plantCanaries } from "./plant-canaries.ts";
+import { ClusterAgreement } from "./watch-agreement.ts";
 import { keepRightsUsed } from "./kubernetes/rights-used.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -49,8 +54,6 @@ export interface ClusterOptions {
   readonly controlPlane?: number;
   /** `false`: machines only, for tests that install the operator themselves. */
   readonly operator?: boolean;
-  /** With its own registry, and credentials for it. */
-  readonly imageMode?: boolean;
   /** Puts something into the cluster's folder before it starts: credentials that are there already are used. */
   readonly prepare?: (directory: string) => Promise<void>;
 }
@@ -64,6 +67,10 @@ export const hasApiServer = apiServer === "embedded" || hasKubernetes;
 /** `false` where there is no kubectl on the path. */
 export const hasKubectl = (process.env["PATH"] ?? "").split(":").some((folder) => existsSync(join(folder, "kubectl")));
 
+/** Commands whose output is a secret: a token, a pointer with one, a whole configuration. */
+const printsSecrets = (verb: string, [what]: readonly string[]): boolean =>
+  verb === "render" || (verb === "token" && what === "create");
+
 /** A whole cluster of real processes, made by `mco up` in a folder of its own. */
 export class TestCluster {
   readonly directory: string;
@@ -72,24 +79,22 @@ export class TestCluster {
   readonly secondsToUp: number;
   readonly #up: McoUp;
   readonly #close: () => void;
+  readonly #printed: Sink[] = [];
+  #planted: Planted | undefined;
   #refusalsAreExpected = false;
+  readonly #agreement: ClusterAgreement;
 
   private constructor(up: McoUp, connected: Awaited<ReturnType<typeof connect>>) {
     this.directory = up.directory;
     this.kubeconfig = join(up.directory, "kubeconfig");
     this.kube = connected.kube;
+    this.#agreement = new ClusterAgreement(connected.kube);
     this.#close = () => connected.close();
     this.#up = up;
     this.secondsToUp = up.secondsToUp;
   }
 
-  static async start({
-    workers,
-    controlPlane = 1,
-    operator = true,
-    imageMode = false,
-    prepare,
-  }: ClusterOptions): Promise<TestCluster> {
+  static async start({ workers, controlPlane = 1, operator = true, prepare }: ClusterOptions): Promise<TestCluster> {
     const up = await mcoUp(
       "mco-cluster-",
       [
@@ -100,15 +105,53 @@ export class TestCluster {
         "--control-plane",
         String(controlPlane),
         ...(operator ? [] : ["--without-operator"]),
-        ...(imageMode ? ["--image-mode"] : []),
       ],
       prepare,
     );
-    return new TestCluster(up, await connect({ kubeconfig: join(up.directory, "kubeconfig"), component: "test" }));
+    const cluster = new TestCluster(
+      up,
+      await connect({ kubeconfig: join(up.directory, "kubeconfig"), component: "test" }),
+    );
+    if (!operator) return cluster;
+    try {
+      await cluster.plantCanaries();
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+    return cluster;
+  }
+
+  /**
+   * Gives the machines secrets, which no sink may show when the scenario ends. A cluster with an operator begins with
+   * them; scenarios that install the suite themselves call this once it runs.
+   */
+  async plantCanaries(): Promise<void> {
+    this.#planted = await plantCanaries(this);
+  }
+
+  /** What commands of this scenario printed, but for those that are asked for secrets. */
+  get printed(): readonly Sink[] {
+    return this.#printed;
+  }
+
+  /** The secrets that are found where they do not belong, as sentences. */
+  leaks(): Promise<readonly string[]> {
+    if (this.#planted === undefined) throw new Error("this scenario has planted no secrets: call plantCanaries()");
+    return searchCluster(this, this.#planted);
+  }
+
+  /**
+   * What said different things of one subject for longer than it may, at a moment of this scenario, and what still does
+   * so now, as sentences.
+   */
+  disagreements(): Promise<readonly string[]> {
+    return this.#agreement.end();
   }
 
   /** Stops the cluster and removes its folder. */
   async stop(): Promise<void> {
+    this.#agreement.stop();
     this.#close();
     await this.#up.end();
     keepRightsUsed(this.directory, { refusals: !this.#refusalsAreExpected });
@@ -130,13 +173,21 @@ export class TestCluster {
     });
   }
 
-  mco(args: readonly string[], options: { readonly input?: string } = {}): Promise<CommandResult> {
+  async mco(args: readonly string[], options: { readonly input?: string } = {}): Promise<CommandResult> {
     const [verb = "", ...rest] = args;
-    return run(join(root, "bin/mco"), [verb, ...rest, "--dir", this.directory], options);
+    const result = await run(join(root, "bin/mco"), [verb, ...rest, "--dir", this.directory], options);
+    if (!printsSecrets(verb, rest))
+      this.#printed.push({ where: `the output of mco ${args.join(" ")}`, text: `${result.stdout}\n${result.stderr}` });
+    return result;
   }
 
   record(): ClusterRecord {
     return JSON.parse(readFileSync(join(this.directory, "cluster.json"), "utf8")) as ClusterRecord;
+  }
+
+  /** The stock OS by the name that its machines were given: that in the cluster's registry. */
+  get stockOsImage(): string {
+    return stockOsImageAt(`${addressesOf(this.record().network).registry}:${ports.registry}`);
   }
 
   /** Process ids whose command line has all of `words` and this cluster's folder. */
@@ -182,7 +233,7 @@ export class TestCluster {
     writeFileSync(path.startsWith("/run/") ? join(host, "sysroot", path) : join(host, "rootfs", path), text);
   }
 
-  machineState(node: string): { bootId: string; deployments: Record<string, Deployment>; booted: string } {
+  machineState(node: string): { bootId: string; deployments: Record<string, ObservedDeployment>; booted: string } {
     return JSON.parse(readFileSync(join(this.directory, "hosts", node, "state.json"), "utf8")) as ReturnType<
       TestCluster["machineState"]
     >;

@@ -3,6 +3,7 @@ import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { convertIgnition } from "../../src/ignition/convert-ignition.ts";
 import { type ReferenceAnswer, type ReferenceCase, answerCase, comparable } from "./answer-case.ts";
+import { type ConfigAnswer, type ConfigCase, answerConfigCase, comparableConfig } from "./answer-config-case.ts";
 
 const linesOf = <T>(name: string): readonly T[] =>
   gunzipSync(readFileSync(new URL(name, import.meta.url)))
@@ -34,7 +35,7 @@ describe("the answers of the reference", () => {
   });
 
   test.for(Object.entries(refusedHere))(
-    "what the reference loses in case %s is refused, field by field [vectors-3]",
+    "fields that the reference drops in case %s are refused, one by one [vectors-3]",
     ([id, paths]) => {
       const one = cases.find((candidate) => candidate.id === id);
       expect(expected.find(({ ID }) => ID === id)?.Error).toBeUndefined();
@@ -55,6 +56,35 @@ describe("the answers of the reference", () => {
         if (one.op !== op || want === undefined || refusedHere[one.id] !== undefined) return [];
         try {
           expect(comparable(answerCase(one))).toEqual(comparable(want));
+          return [];
+        } catch (error) {
+          return [`${one.id}: ${error instanceof Error ? error.message.slice(0, 2000) : ""}`];
+        }
+      });
+      expect(wrong).toEqual([]);
+    },
+  );
+});
+
+describe("the answers of the reference, and of kubelet 1.34, about configurations", () => {
+  const configCases = linesOf<ConfigCase>("config-cases.jsonl.gz");
+  const wanted = linesOf<ConfigAnswer>("config-expected.jsonl.gz");
+
+  test("the file holds 600 cases, each with its answer [vectors-4]", () => {
+    expect(configCases.length).toBe(600);
+    expect(configCases.map(({ id }) => id)).toEqual(wanted.map(({ ID }) => ID));
+  });
+
+  test.for(["kubelet", "crio", "registries", "validate-kubelet"] as const)(
+    "every case of kind %s is answered as they do [vectors-5]",
+    (op) => {
+      const wrong = configCases.flatMap((one, i) => {
+        const want = wanted[i];
+        if (one.op !== op || want === undefined) return [];
+        const isFree =
+          want.Free === true || op === "registries" || op === "validate-kubelet" || want.Suffix === undefined;
+        try {
+          expect(comparableConfig(answerConfigCase(one), isFree)).toEqual(comparableConfig(want, isFree));
           return [];
         } catch (error) {
           return [`${one.id}: ${error instanceof Error ? error.message.slice(0, 2000) : ""}`];

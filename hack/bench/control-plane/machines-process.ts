@@ -13,6 +13,7 @@ import { createEventRecorder } from "../../../src/kube/event-recorder.ts";
 import { jsonLogger, systemClock, systemRandom } from "../../../src/ports/node/index.ts";
 import { memoryJournal } from "../../../src/ports/journal.ts";
 import { machineName, osImage } from "./cluster.ts";
+import { clusterConfigs } from "../../../test/support/cluster-configs.ts";
 
 const [kubeconfig = "", count = ""] = process.argv.slice(2);
 const daemons = await connect({ kubeconfig, component: "daemon" });
@@ -63,7 +64,7 @@ function machine(name: string): void {
     const ports = { clock: systemClock, random: systemRandom, log, journal: memoryJournal(20) };
     const events = createEventRecorder({ ...ports, kube, component: "machineconfigdaemon", host: name });
     void runControllers(
-      [daemonController({ host, nodeName: name })],
+      [daemonController({ host, nodeName: name, configs: clusterConfigs })],
       { ...ports, kube: kube.within(process.signal), events, coalesceMs: 50 },
       process.signal,
     ).catch((error: unknown) => log.error({ error, name }, "a daemon ended"));

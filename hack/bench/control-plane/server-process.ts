@@ -31,12 +31,14 @@ const listener = await listen({
       counter.count(request, response.status);
       return response;
     },
+    callerOf: (request, peer) => server.callerOf(request, peer),
     close: () => server.close(),
   },
   host: "127.0.0.1",
   port: 0,
   tls: { certificate: text("server.crt"), key: text("server.key") },
   clientCA: text("ca.crt"),
+  clock: systemClock,
 });
 const say = (value: { readonly url: string } | Counts) => process.stdout.write(`${JSON.stringify(value)}\n`);
 say({ url: listener.url });

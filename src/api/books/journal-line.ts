@@ -36,7 +36,7 @@ export const lineFields = () => ({
   sub: Type.Optional(
     Type.Integer({
       minimum: 1,
-      description: "Number of a line that is none of the boundary since the last one that is.",
+      description: "Number of a progress or debug line since the last boundary line.",
     }),
   ),
   at: Type.Integer({ description: "Milliseconds since the epoch, by the writer's clock.", format: "int64" }),
@@ -66,7 +66,9 @@ export const lineFields = () => ({
       { maxItems: 16 },
     ),
   ),
-  via: oneOf(["told", "seen"], { description: "told: by who did it; seen: by who watches." }),
+  via: oneOf(["told", "seen"], {
+    description: "told: reported by the process that did it; seen: derived by an observer.",
+  }),
 });
 
 export const journalLine = () =>

@@ -27,7 +27,7 @@ export const MachineStateBook = defineResource({
       { description: "What the book is about." },
     ),
     /** RFC 3339: when the subject disappeared. */
-    subjectGoneAt: Type.Optional(dateTime({ description: "When the subject was gone; absent: it is there." })),
+    subjectGoneAt: Type.Optional(dateTime({ description: "When the subject was deleted; absent: it exists." })),
     chapters: atomicList(
       Type.Object({
         number: Type.Integer({ minimum: 1, description: "Its number." }),

@@ -27,9 +27,9 @@ const section = () =>
     reason: Type.Optional(Type.String({ maxLength: 63, description: "The last reason given." })),
     message: Type.Optional(Type.String({ maxLength: 1024, description: "The same for people." })),
     attempts: Type.Integer({ minimum: 0, description: "How often it was begun." }),
-    inferred: Type.Optional(Type.Boolean({ description: "Nobody told of its end: it follows from what came later." })),
+    inferred: Type.Optional(Type.Boolean({ description: "Its end was not reported: it follows from later lines." })),
     details: Type.Optional(
-      mapOf(Type.String({ maxLength: 1024 }), { description: "What its lines told beside their messages." }),
+      mapOf(Type.String({ maxLength: 1024 }), { description: "Data of its lines, beside their messages." }),
     ),
   });
 /** A step of a chapter. */
@@ -55,7 +55,7 @@ const chapterSpec = () =>
     chapter: Type.String({
       minLength: 1,
       maxLength: 63,
-      description: "Which stage of life it tells of: Update, Drift, Rollout, …",
+      description: "The stage that it records: Update, Drift, Rollout, …",
     }),
     run: Type.String({
       maxLength: 253,
@@ -81,17 +81,17 @@ const chapterSpec = () =>
       Type.Integer({ minimum: 0, format: "int64", description: "How long the machine took no pods for it." }),
     ),
     state: oneOf(["Open", "Closed", "Abandoned"], {
-      description: "Abandoned: whoever wrote it is away for more than an hour, and it has no end.",
+      description: "Abandoned: its writer has not reported for more than an hour, and it has no end.",
     }),
     outcome: Type.Optional(oneOf(sectionOutcomes, { description: "How it ended." })),
     reason: Type.Optional(Type.String({ maxLength: 63, description: "Of the last section that failed or ended." })),
     message: Type.Optional(Type.String({ maxLength: 1024, description: "The same for people." })),
     next: Type.Optional(Type.String({ maxLength: 512, description: "What a person does about it; absent: nothing." })),
-    confidence: oneOf(["Told", "Observed"], { description: "Observed: nobody told of it, it was seen from outside." }),
+    confidence: oneOf(["Told", "Observed"], { description: "Observed: it was not reported, but seen from outside." }),
     skew: Type.Optional(Type.Boolean({ description: "Clocks of its writers did not fit together." })),
     missed: Type.Optional(Type.Integer({ minimum: 0, description: "Lines that are known to be missing." })),
     sections: atomicList(section(), { maxItems: 1000, description: "Its steps, in the order in which they happen." }),
-    entries: atomicList(entry(), { maxItems: 256, description: "What was told." }),
+    entries: atomicList(entry(), { maxItems: 256, description: "Its reports." }),
     folded: Type.Optional(
       atomicList(
         Type.Object({
@@ -127,13 +127,13 @@ export const MachineStateChapter = defineResource({
     },
     {
       rule: "oldSelf.spec.state == 'Closed' || self.spec.state != 'Open' || size(self.spec.entries) + self.spec.dropped >= size(oldSelf.spec.entries) + oldSelf.spec.dropped",
-      message: "what an open chapter has told stays told",
+      message: "an open chapter keeps its entries",
     },
   ],
   columns: [
     { name: "Book", type: "string", jsonPath: ".spec.book", description: "Book that it is in." },
     { name: "No.", type: "integer", jsonPath: ".spec.number", description: "Its number." },
-    { name: "Chapter", type: "string", jsonPath: ".spec.chapter", description: "Which stage of life it tells of." },
+    { name: "Chapter", type: "string", jsonPath: ".spec.chapter", description: "The stage that it records." },
     { name: "Started", type: "date", jsonPath: ".spec.startedAt", description: "When it began." },
     { name: "Duration", type: "string", jsonPath: ".spec.duration", description: "How long it took." },
     { name: "Outcome", type: "string", jsonPath: ".spec.outcome", description: "How it ended." },

@@ -8,7 +8,7 @@ export const MachineStateJournal = defineResource({
   plural: "machinestatejournals",
   version: "v1alpha1",
   scope: "Cluster",
-  description: "The newest story lines of one writer, a ring: what it did, and why. The books are made from them.",
+  description: "The newest lines of one writer, in a ring: what it did, and why. The books are made from them.",
   spec: Type.Object({
     lines: atomicList(journalLine(), {
       maxItems: 256,

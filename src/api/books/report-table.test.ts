@@ -15,7 +15,7 @@ const entries = Object.entries(
 );
 
 describe("the closed list of reasons", () => {
-  test("explains every reason that some section or condition may give, and no other [books-stories-1]", () => {
+  test("explains exactly the reasons that a section or condition may have [books-stories-1]", () => {
     expect(Object.keys(reportReasons).toSorted()).toEqual([...listed()].toSorted());
   });
 
@@ -28,7 +28,7 @@ describe("the closed list of reasons", () => {
     },
   );
 
-  test("has something to do for whatever has a trouble's name [books-stories-3]", () => {
+  test("has a remedy for every reason that names a problem [books-stories-3]", () => {
     const troubles = entries.filter(([reason]) =>
       /(Failed|Failing|Refused|Blocked|Exceeded|Stalled|Down|Missing|Degraded|Silent|Drift|Overdue|Quarantined|Reached|Stuck|Irreconcilable|Crash|Crashed|CrashLoop|OldVersion|Skew|Expiring|WentBack|Mismatch)$/.test(
         reason,
@@ -38,7 +38,7 @@ describe("the closed list of reasons", () => {
     expect(troubles.filter(([, { next }]) => next === "").map(([reason]) => reason)).toEqual([]);
   });
 
-  test("says nothing to do where it went as it should [books-stories-4]", () => {
+  test("has no remedy for reasons of success [books-stories-4]", () => {
     const good = entries.filter(([reason]) =>
       /(Succeeded|Updated|Drained|Cordoned|Uncordoned|Planned|Pulled|Staged|Written|Rebooted|Resumed|Recovered|AsExpected|NotRequired)$/.test(
         reason,

@@ -40,7 +40,7 @@ export const reportReasons = {
   // a node's update
   TargetSet: nothing("The node controller chose this machine and gave it a new target."),
   TargetSeen: nothing("The daemon has seen its new target."),
-  Checking: nothing("The daemon compares what the machine has with what it should have."),
+  Checking: nothing("The daemon compares the machine with its target."),
   Planned: nothing("The daemon knows what has to be done, and why."),
   Irreconcilable: asks(
     "The target cannot be applied to a machine that runs.",
@@ -51,38 +51,37 @@ export const reportReasons = {
     "Nothing, if it passes; otherwise look at the operator: mco explain co/machine-config.",
   ),
   TargetRefused: asks(
-    "The machine went back from this target once and does not try it again by itself.",
+    "The machine went back from this target once and does not retry it on its own.",
     "Mend or revert the MachineConfig; or remove the annotation refusedTargets of its MachineConfigNode to have it tried again.",
   ),
   Pulling: nothing("The machine fetches an image."),
   Pulled: nothing("The image is on the machine, verified."),
-  AlreadyPresent: nothing("What was needed was there already."),
   PullFailed: asks(
     "An image could not be fetched or verified.",
     "Read the message: the registry, the pull secret, the signature policy or the free space of the disk.",
   ),
-  DrainRequested: nothing("The daemon asked for the machine to be taken out of service."),
+  DrainRequested: nothing("The daemon requested that the machine be taken out of service."),
   Cordoned: nothing("The machine takes no new pods."),
   CordonedAgain: asks(
-    "Somebody put the machine back into service while its drain was still needed; it was cordoned again.",
+    "The machine was uncordoned while its drain was still needed; it was cordoned again.",
     "Leave it cordoned until its update is over, or pause its pool.",
   ),
-  Draining: nothing("Pods are asked to leave the machine."),
-  DrainForecast: nothing("What the drain will meet was looked at before the machine was cordoned."),
+  Draining: nothing("Pods are being evicted from the machine."),
+  DrainForecast: nothing("The drain was checked in advance, before the machine was cordoned."),
   PodsBlocked: asks(
     "Pods do not leave: a disruption budget or an admission rule holds them, or they do not end.",
     "Give the application that is named room: more replicas, a budget that lets one go, or machines that can take its pods.",
   ),
   DrainDeadlineExceeded: asks(
     "The drain takes longer than its pool gives it.",
-    "Look at the pods that are named; the pool's drain policy says what happens by itself.",
+    "Look at the named pods; the pool's drain policy decides what happens automatically.",
   ),
   DrainForced: asks(
     "The pool's policy had a pod deleted that would not leave.",
     "Check that the application that is named has recovered.",
   ),
   DrainSkipped: asks(
-    "The drain was given up for now; the machine serves with what it has and is tried again later.",
+    "The drain was given up for now; the machine stays in service and is tried again later.",
     "Give the pods that are named room before it is tried again.",
   ),
   Drained: nothing("All pods that had to leave have left."),
@@ -101,14 +100,14 @@ export const reportReasons = {
   RebootRequested: nothing("The machine was asked to reboot."),
   Rebooted: nothing("The machine is up with a new boot id."),
   RebootFailed: asks(
-    "The machine was asked to reboot and stays up.",
-    "Look on the machine what keeps it from going down (systemctl list-jobs), or reboot it by hand.",
+    "A reboot was requested, but the machine stays up.",
+    "Find the job that keeps the machine up (systemctl list-jobs), or reboot it by hand.",
   ),
   Acting: nothing("Services are put in order without a reboot."),
   ServiceReloaded: nothing("Services read their configuration again."),
-  ServiceRestarted: nothing("Services were started anew."),
+  ServiceRestarted: nothing("Services were restarted."),
   DaemonReloaded: nothing("The service manager read its units again."),
-  None: nothing("Nothing had to be done: what changed takes effect by itself."),
+  None: nothing("No action was needed: the change takes effect without one."),
   ServiceFailed: asks(
     "A service did not start or reload with its new configuration.",
     "Read the service's log on the machine (journalctl -u NAME), then mend or revert the MachineConfig.",
@@ -119,30 +118,33 @@ export const reportReasons = {
     "The machine could not be made equal to its image.",
     "Read the message, and the systemd journal of machine-config-settle on the machine.",
   ),
-  Proving: nothing("The machine has to prove itself with what it was given."),
   Proven: nothing("The machine has proven itself."),
   ProofFailed: asks(
-    "The machine did not come up as it should with what it was given.",
-    "Mend or revert the MachineConfig; the machine goes back by itself.",
+    "The machine did not come up as it should with its new target.",
+    "Fix or revert the MachineConfig; the machine goes back on its own.",
   ),
   Resumed: nothing("The daemon found the machine in normal operation."),
-  UncordonRequested: nothing("The daemon asked for the machine to be put back into service."),
+  UncordonRequested: nothing("The daemon requested that the machine be put back into service."),
   Uncordoned: nothing("The machine is back in service."),
   CordonStays: asks(
-    "The update is over, and the machine stays out of service because somebody else cordoned it.",
+    "The update is over, and the machine stays out of service because of a cordon that is not the controller's.",
     "Uncordon the machine when it may serve again.",
   ),
-  Succeeded: nothing("It came to its end as it should."),
+  Succeeded: nothing("It succeeded."),
   UpdateFailed: asks(
     "A step failed; it is tried again with growing delays.",
     "Read the message; a new target is tried at once.",
   ),
-  Interrupted: nothing("The daemon ended in the middle of this and went on when it came back."),
+  ConfigNotDelivered: asks(
+    "The daemon could not get a configuration of its machine from the config server for a minute; it keeps trying.",
+    "Read the message: it names each server and its answer. Look at the pods of machine-config-server, and at firewalls for port 22623 of the control plane.",
+  ),
+  Interrupted: nothing("The daemon ended in the middle of this and continued after its restart."),
   Superseded: nothing("A newer target came first."),
   NotRequired: nothing("It was not needed."),
   // other chapters of a node
   BootFailed: asks(
-    "The machine does not boot what it was given.",
+    "The machine does not boot its target.",
     "Mend or revert the MachineConfig; look at the machine's console.",
   ),
   RevertFailed: asks(
@@ -151,18 +153,18 @@ export const reportReasons = {
   ),
   ConflictingImageAnnotations: asks(
     "The annotations of a Node ask for two different images.",
-    "Make desiredImage and desiredOSimage the same; the node controller does by itself when nobody else writes them.",
+    "Make desiredImage and desiredOSimage equal; the node controller does so unless another client writes them.",
   ),
   ImageNotDigest: asks(
     "A Node is to boot an image that is not named by its digest.",
-    "Name the image as repository@sha256:…; the node controller does by itself when nobody else writes the annotation.",
+    "Name the image as repository@sha256:…; the node controller does so unless another client writes the annotation.",
   ),
   ImageContentMismatch: asks(
-    "An image does not hold what the Node's annotation says that it holds.",
+    "An image does not have the content that the Node's annotation states.",
     "Have the image built again, or correct the annotation desiredImageContent.",
   ),
   WentBack: asks(
-    "The machine went back to what it had before.",
+    "The machine went back to its previous configuration.",
     "Mend or revert the MachineConfig; no other healthy machine is given the same target.",
   ),
   FinaliseFailed: asks(
@@ -170,14 +172,14 @@ export const reportReasons = {
     "Read the message; most often the boot partition is full.",
   ),
   ConfigDrift: asks(
-    "Files on the machine are not what was applied.",
+    "Files on the machine differ from the applied configuration.",
     "Undo the change on the machine, or create /run/machine-config-daemon-force on it to have the configuration applied again.",
   ),
-  DriftGone: nothing("The machine is again what was applied to it."),
-  DriftForced: nothing("Somebody asked for the configuration to be applied over what is there."),
+  DriftGone: nothing("The machine matches the applied configuration again."),
+  DriftForced: nothing("An administrator requested that the configuration be applied over local changes."),
   CurrentConfigMissing: asks(
-    "What the machine is said to have is neither on its disk nor in the cluster.",
-    "Bring the MachineConfig back, or create /run/machine-config-daemon-force on the machine to apply its target over what is there.",
+    "The configuration that the machine's annotations name is neither on its disk nor in the cluster.",
+    "Bring the MachineConfig back, or create /run/machine-config-daemon-force on the machine to apply its target over local changes.",
   ),
   ImagePullFailed: asks(
     "An image could not be fetched.",
@@ -188,17 +190,21 @@ export const reportReasons = {
     "Bring the daemon to that version, or newer.",
   ),
   Recovered: nothing("What was wrong is over."),
-  Adopted: nothing("The daemon knows what the machine has and looks after it."),
+  Adopted: nothing("The daemon knows the state of the machine and manages it."),
   Registered: nothing("The machine's Node appeared."),
-  Validated: nothing("The machine has what it should have."),
+  Validated: nothing("The machine has its desired configuration."),
   Read: nothing("The configuration of the first boot was read."),
-  Fetched: nothing("Ignition fetched the machine's configuration."),
   Applied: nothing("What was fetched was applied."),
   Refused: asks(
     "The first boot could not be completed: the configuration cannot be carried out on this machine.",
     "Read the message; mend the MachineConfig and install the machine again.",
   ),
   Up: nothing("It is up and works."),
+  ImagesPinned: nothing("The images of its pool's PinnedImageSets are on the machine, and stay there."),
+  PrefetchFailed: asks(
+    "Images of PinnedImageSets could not be fetched; what the machine runs is not affected.",
+    "Read the message: the registry, the pull secret, the signature policy or the free space of the disk; correct the PinnedImageSet if it names a wrong image.",
+  ),
   CertificatesWritten: nothing("Certificates on the machine were renewed."),
   CertificatesFailed: asks(
     "Certificates on the machine could not be renewed.",
@@ -207,15 +213,10 @@ export const reportReasons = {
   PoolChanged: nothing("The machine belongs to another pool now."),
   KubeletSilent: asks(
     "The kubelet stopped reporting, and no reboot was announced.",
-    "Look at the machine's console and its kubelet; if it is gone for good, delete its Node.",
+    "Look at the machine's console and its kubelet; if it will not return, delete its Node.",
   ),
   KubeletBack: nothing("The kubelet reports again."),
   NodeDeleted: nothing("The Node was deleted."),
-  PinnedImagesPulled: nothing("Pinned images are on the machine."),
-  PinnedImagesFailed: asks(
-    "Pinned images could not be fetched.",
-    "Read the message: the registry, the pull secret, or the free space of the disk.",
-  ),
   // pools
   PoolCreated: nothing("The pool was made."),
   PoolDeleted: nothing("The pool was deleted."),
@@ -225,17 +226,20 @@ export const reportReasons = {
     "The pool's MachineConfigs cannot be rendered together.",
     "Mend or delete the MachineConfig that is named.",
   ),
+  RegistriesRefused: asks(
+    "A mirror set, an image policy or the Image config cannot be written for the pool's machines; they keep what they have.",
+    "Mend the object and field that are named.",
+  ),
   TargetChanged: nothing("The pool's machines go to a new target."),
-  NodeTargeted: nothing("A machine was given the target."),
   NodeUpdated: nothing("A machine has the target."),
-  NodeFailed: asks("A machine cannot go on without help.", "mco explain node/NAME says what is wrong with it."),
+  NodeFailed: asks("A machine cannot continue without help.", "mco explain node/NAME says what is wrong with it."),
   AllUpdated: nothing("Every machine of the pool has the target."),
-  Canary: nothing("One machine goes first; the others wait for it."),
+  Canary: nothing("One machine updates first; the others wait for it."),
   PoolPaused: asks(
     "The pool is paused: none of its machines gets a new target.",
     "Set spec.paused of the pool to false when it may go on.",
   ),
-  PoolResumed: nothing("The pool goes on."),
+  PoolResumed: nothing("The pool continues."),
   TargetQuarantined: asks(
     "Two machines, or the only one of the pool, went back from the target, and no other healthy machine is given it.",
     "Mend or revert the MachineConfig: a new target ends the quarantine.",
@@ -250,18 +254,18 @@ export const reportReasons = {
     "mco explain pool/NAME names them and what to do.",
   ),
   StateMismatch: asks(
-    "A node's annotations and its MachineConfigNode say different things.",
+    "A node's annotations and its MachineConfigNode disagree.",
     "Nothing, if it passes; otherwise look at the daemon's pod of that node.",
   ),
   JoinOverdue: asks(
     "A machine was served its configuration and has not joined.",
-    "Look at the machine's console: Ignition's log says how far it came.",
+    "Look at the machine's console: Ignition's log shows how far it got.",
   ),
   OptedIn: nothing("The pool's machines get OS images that are built on the cluster."),
   OptedOut: nothing("The pool's machines go back to the stock OS."),
   // builds
   BuildPlanned: nothing("It was decided how the image is made."),
-  BuildPrepared: nothing("Everything that the build needs is there."),
+  BuildPrepared: nothing("The build has all of its inputs."),
   BuildStarted: nothing("The build runs."),
   BuildStepDone: nothing("A step of the build is done."),
   BuildStepFailed: asks("A step of the build failed.", "Read its last lines: mco build logs."),
@@ -284,17 +288,17 @@ export const reportReasons = {
   BuildQueued: nothing("A build waits for its turn."),
   // the suite itself
   Started: nothing("The process started."),
-  Stopped: nothing("The process ended as it was asked to."),
+  Stopped: nothing("The process stopped as requested."),
   Leading: nothing("The process leads."),
   LeadLost: asks(
     "The process does not lead any more.",
     "Nothing, if another one leads; otherwise look at its log and at the API server.",
   ),
-  SyncFailed: asks("A task of the operator fails.", "Read the message; the operator tries again by itself."),
+  SyncFailed: asks("A task of the operator fails.", "Read the message; the operator retries on its own."),
   SyncMended: nothing("A task of the operator that failed works again."),
   InstallBegan: nothing("The suite is being installed."),
   InstallDone: nothing("Every component runs and every pool is at its first configuration."),
-  UpgradeBegan: nothing("The suite goes to another release."),
+  UpgradeBegan: nothing("The suite is being upgraded to another release."),
   UpgradeDone: nothing("Every component and every required pool is at the release."),
   ManifestsRendered: nothing("Manifests of the bootstrap were written."),
   ManifestsRefused: asks(
@@ -306,16 +310,14 @@ export const reportReasons = {
   Served: nothing("A machine was given its configuration."),
   ServeRefused: asks(
     "A request for a configuration was refused.",
-    "Read the message: the pool, the version or the credential that was asked with.",
+    "Read the message: the pool, the version or the credential of the request.",
   ),
-  ControlPlaneUp: nothing("The control plane answers."),
   HandedOver: nothing("What happened before there was a cluster was handed to it."),
   CertificateRotated: nothing("A certificate was renewed."),
-  DaemonCrashed: asks("A daemon's pod ends again and again.", "Look at the pod's previous log: kubectl logs -p."),
-  SubjectGone: nothing("What the book is about is gone; the book is kept for a while."),
+  SubjectGone: nothing("The subject of the book was deleted; the book is kept for a while."),
   Gap: asks(
     "Lines were missed: the journal's ring overflowed, or the state process was away.",
-    "Nothing: what is left is as it was told; the files on the machine hold all lines.",
+    "Nothing: the remaining lines are correct; the files on the machine hold all lines.",
   ),
   // health
   AsExpected: nothing("Everything is as it should be."),
@@ -331,7 +333,7 @@ export const reportReasons = {
   SyncFailing: asks("A task of the operator keeps failing.", "Read the message; mco explain co/machine-config."),
   VersionSkew: asks(
     "Components are not all of one version.",
-    "Nothing while the suite is being upgraded; otherwise look at the pods that are named.",
+    "Nothing while the suite is being upgraded; otherwise mco explain co/machine-config names what is late.",
   ),
   NoLeader: asks("No process leads.", "Look at the component's pods and at its lease."),
   ChildStalled: asks(
@@ -345,7 +347,7 @@ export const reportReasons = {
     "Look at its pods: kubectl get pods -n openshift-machine-config-operator.",
   ),
   DaemonSilent: asks(
-    "A daemon's pod is not ready though its kubelet works: nobody looks after the machine.",
+    "A daemon's pod is not ready though its kubelet works: the machine is not managed.",
     "Look at the daemon's pod on the node that is named.",
   ),
   DaemonCrashLoop: asks("A daemon's pod ends again and again.", "Look at the pod's previous log: kubectl logs -p."),
@@ -357,22 +359,22 @@ export const reportReasons = {
     "The config server does not answer: machines cannot join.",
     "Look at the pods of machine-config-server.",
   ),
-  CertExpiring: asks("A certificate ends soon.", "Look at the operator: it renews certificates by itself."),
+  CertExpiring: asks("A certificate ends soon.", "Look at the operator: it renews certificates automatically."),
   BuilderDown: asks("The OS builder is needed and does not run.", "Look at the pod of machine-os-builder."),
-  BuildQueueStuck: asks("A build waits for too long.", "mco build status says what it waits for."),
+  BuildQueueStuck: asks("A build has waited too long.", "mco build status shows what it waits for."),
   ChildDown: asks(
     "A part of the state process does not run; its books stand still.",
-    "Look at the log of machine-state-controller; it starts the part again by itself.",
+    "Look at the log of machine-state-controller; it restarts the part on its own.",
   ),
   Off: asks(
-    "The state process is switched off: history is not kept, everything else goes on.",
-    "Set mode: on in the ConfigMap machine-state-controller-config, if that was not meant.",
+    "The state process is switched off: no history is kept, everything else continues.",
+    "If that was not meant, set mode and each children.NAME to on in the ConfigMap machine-state-controller-config.",
   ),
   BootstrapJournalMissing: asks(
     "No journal of the bootstrap was handed over.",
-    "Nothing: what happened before the cluster is not known here.",
+    "Nothing: what happened before the cluster is not known here. `mco state hand-over --journal-dir FOLDER` adds it where the bootstrap's journal folder still exists.",
   ),
-  InProgress: nothing("It is under way."),
+  InProgress: nothing("It is in progress."),
   PoolsUpdating: nothing("Machines are being updated."),
 } as const satisfies Readonly<Record<string, ReasonText>>;
 export type ReportReason = keyof typeof reportReasons;
@@ -386,16 +388,13 @@ type Sections = Readonly<Record<string, readonly ReportReason[]>>;
  */
 export const bookSections = {
   node: {
-    Bootstrap: { Served: ["Served"], Joined: ["Registered"] },
+    Bootstrap: { Served: ["Served"] },
     Firstboot: {
-      IgnitionFetched: ["Fetched"],
-      IgnitionApplied: ["Applied"],
       EncapsulatedConfigRead: ["Read"],
       OSUpdated: ["Staging", "Staged", "StageFailed", "NotRequired"],
       Extensions: ["Applied", "NotRequired"],
       Kargs: ["Applied", "NotRequired"],
       Reboot: ["RebootRequested", "Rebooted", "NotRequired"],
-      KubeletUp: ["Up"],
       Registered: ["Registered"],
       DaemonUp: ["Up"],
       AnnotationsInitialised: ["Applied"],
@@ -405,7 +404,7 @@ export const bookSections = {
     Update: {
       Requested: ["TargetSet", "TargetSeen"],
       Prepared: ["Checking", "Planned", "Irreconcilable", "PoliciesNotMerged", "TargetRefused", ...interruptions],
-      "Executed/ImagePulled": ["Pulling", "Pulled", "PullFailed", "AlreadyPresent", ...interruptions],
+      "Executed/ImagePulled": ["Pulling", "Pulled", "PullFailed", ...interruptions],
       "Executed/Cordoned": ["DrainRequested", "Cordoned", "CordonedAgain", "NotRequired"],
       "Executed/Drained": [
         "Draining",
@@ -430,7 +429,6 @@ export const bookSections = {
         ...interruptions,
       ],
       "PostAction/Settled": ["Settling", "Settled", "SettleFailed", ...interruptions],
-      "PostAction/Proven": ["Proving", "Proven", "ProofFailed", ...interruptions],
       Resumed: ["Resumed", ...interruptions],
       "Complete/Uncordoned": ["UncordonRequested", "Uncordoned", "CordonStays"],
       Updated: ["Succeeded", "Superseded", "WentBack", ...interruptions],
@@ -440,6 +438,7 @@ export const bookSections = {
       Failed: [
         "UpdateFailed",
         "ServiceFailed",
+        "ConfigNotDelivered",
         "ImagePullFailed",
         "BootFailed",
         "SettleFailed",
@@ -455,10 +454,9 @@ export const bookSections = {
       ],
       Ended: ["Recovered"],
     },
-    PinnedImages: { Pulled: ["Pulling", "PinnedImagesPulled", "PinnedImagesFailed"] },
     Certificates: { Written: ["CertificatesWritten", "CertificatesFailed"] },
+    PinnedImages: { Fetched: ["ImagesPinned", "PrefetchFailed"] },
     PoolMove: { Moved: ["PoolChanged"] },
-    Revert: { Decided: ["ProofFailed"], Done: ["WentBack"] },
     Rollback: { Decided: ["BootFailed", "SettleFailed"], Done: ["WentBack"] },
     Lost: { Silent: ["KubeletSilent"], Back: ["KubeletBack"] },
     Leave: { Deleted: ["NodeDeleted"] },
@@ -469,13 +467,14 @@ export const bookSections = {
       Rendered: ["RenderedConfigGenerated"],
       Changed: ["RenderedConfigChanged"],
       Refused: ["RenderRefused", "Recovered"],
+      Registries: ["RegistriesRefused", "Recovered"],
     },
     OptIn: { Asked: ["OptedIn"] },
     Build: { Built: ["BuildStarted", "ImageBuilt", "BuildFailed"] },
     Rollout: {
       Begun: ["TargetChanged"],
       Canary: ["Canary", "Proven", "ProofFailed"],
-      "Node/*": ["NodeTargeted", "NodeUpdated", "NodeFailed", "WentBack"],
+      "Node/*": ["NodeUpdated", "NodeFailed", "WentBack"],
       Paused: ["PoolPaused", "PoolResumed"],
       "Blocked/*": ["TargetQuarantined", "QuarantineLifted"],
       "Excluded/*": ["MachineExcluded"],
@@ -506,7 +505,6 @@ export const bookSections = {
       "ControllerRendered/*": ["PoolRendered", "RenderRefused"],
       ServerUp: ["ServerUp"],
       "Served/*": ["Served"],
-      ControlPlaneUp: ["ControlPlaneUp"],
       HandedOver: ["HandedOver"],
     },
     Install: { Begun: ["InstallBegan"], "Pool/*": ["AllUpdated"], Finished: ["InstallDone"] },
@@ -523,7 +521,7 @@ export const bookSections = {
       Degraded: ["NoLeader", "RenderFailing", "NotAvailable", "Recovered"],
     },
     Daemons: {
-      "Node/*": ["DaemonSilent", "DaemonCrashed", "DaemonOldVersion", "Recovered"],
+      "Node/*": ["DaemonSilent", "DaemonOldVersion", "Recovered"],
       Degraded: ["DaemonSilent", "DaemonCrashLoop", "DaemonOldVersion", "NotAvailable", "Recovered"],
     },
     Server: {
@@ -555,6 +553,7 @@ export const healthReasons = {
     "VersionSkew",
     "SyncFailing",
     "SyncStalled",
+    "Off",
   ],
   ControllerHealthy: [
     "AsExpected",
@@ -566,6 +565,7 @@ export const healthReasons = {
     "ChildFailing",
     "ChildStalled",
     "RenderFailing",
+    "Off",
   ],
   DaemonsHealthy: [
     "AsExpected",
@@ -575,6 +575,7 @@ export const healthReasons = {
     "DaemonSilent",
     "DaemonCrashLoop",
     "DaemonOldVersion",
+    "Off",
   ],
   ServerHealthy: [
     "AsExpected",
@@ -585,6 +586,7 @@ export const healthReasons = {
     "VersionSkew",
     "ServerDown",
     "CertExpiring",
+    "Off",
   ],
   BuilderHealthy: [
     "AsExpected",
@@ -595,8 +597,9 @@ export const healthReasons = {
     "VersionSkew",
     "BuilderDown",
     "BuildQueueStuck",
+    "Off",
   ],
-  StateKeeping: ["AsExpected", "NotKnown", "ChildDown", "Gap", "Off"],
+  StateKeeping: ["AsExpected", "NotKnown", "InProgress", "ChildDown", "Gap", "Off"],
   BootstrapComplete: ["AsExpected", "NotKnown", "InProgress", "BootstrapJournalMissing", "Off"],
   UpdateProgressing: ["AsExpected", "NotKnown", "PoolsUpdating", "Off"],
 } as const satisfies Readonly<Record<string, readonly ReportReason[]>>;
@@ -657,21 +660,28 @@ export type JournalEntryOf<B extends BookKind> = { readonly book: BookNameOf<B> 
  */
 export type JournalEntry = { [B in BookKind]: JournalEntryOf<B> }[BookKind];
 
+/**
+ * What a table has under a word that root on a machine may have written; `undefined` for the names that every object
+ * has.
+ */
+export const inTable = <T>(table: Readonly<Record<string, T>>, word: string): T | undefined =>
+  Object.hasOwn(table, word) ? table[word] : undefined;
+
 /** The key of `sections` that matches a path, or `undefined`. */
 export function sectionKeyOf(book: BookKind, chapter: string, path: string): string | undefined {
-  const sections = (bookSections[book] as Readonly<Record<string, Sections>>)[chapter];
+  const sections = inTable<Sections>(bookSections[book], chapter);
   if (sections === undefined) return undefined;
-  if (sections[path] !== undefined) return path;
+  if (Object.hasOwn(sections, path)) return path;
   const open = `${path.slice(0, path.lastIndexOf("/"))}/*`;
   // The part behind the first word is free text.
-  return sections[open] !== undefined
+  return Object.hasOwn(sections, open)
     ? open
     : Object.keys(sections).find((key) => key.endsWith("/*") && path.startsWith(key.slice(0, -1)));
 }
 
 /** Sections of a chapter in the order in which they happen; empty for a chapter that the tables lack. */
 export const sectionsOf = (book: BookKind, chapter: string): readonly string[] =>
-  Object.keys((bookSections[book] as Readonly<Record<string, Sections>>)[chapter] ?? {});
+  Object.keys(inTable<Sections>(bookSections[book], chapter) ?? {});
 
 /** The kind of a book, from its name; `undefined` if the name is not a book's. */
 export function bookKindOf(book: string): BookKind | undefined {
@@ -683,4 +693,4 @@ export function bookKindOf(book: string): BookKind | undefined {
 
 /** Explanation and default next action of a reason; a reason of a newer version explains itself by its name. */
 export const reasonText = (reason: string): ReasonText =>
-  (reportReasons as Readonly<Record<string, ReasonText>>)[reason] ?? { means: reason, next: "" };
+  inTable<ReasonText>(reportReasons, reason) ?? { means: reason, next: "" };

@@ -62,6 +62,7 @@ export const eventForms = {
   ConfigDrift: { ...warning("ConfigDriftDetected"), in: "node" },
   UpdateFailed: trouble("UpdateFailed"),
   ServiceFailed: trouble("ServiceFailed"),
+  ConfigNotDelivered: trouble("ConfigNotDelivered"),
   ImagePullFailed: trouble("ImagePullFailed"),
   BootFailed: trouble("BootFailed"),
   SettleFailed: trouble("SettleFailed"),
@@ -79,13 +80,20 @@ export const eventForms = {
 export const notices = {
   // controller
   SelectingAll: "Warning",
+  SettingsApplied: "Normal",
+  SettingsRefused: "Warning",
   SeveralPools: "Warning",
   Updating: "Normal",
   Completed: "Normal",
   SetDesiredConfig: "Normal",
   DeferringOperatorNodeUpdate: "Normal",
   DrainForecast: "Normal",
+  MachineNotWritten: "Warning",
+  OSImageStreamsNotRead: "Warning",
+  PinnedImageSetWithoutPool: "Warning",
   PoolAnnotationIgnored: "Warning",
+  RegistriesRefused: "Warning",
+  ReleaseAtRisk: "Warning",
   RenderedConfigChanged: "Normal",
   RenderedConfigGenerated: "Normal",
   RenderedConfigsRemoved: "Normal",
@@ -103,9 +111,12 @@ export const notices = {
   AddressUnknown: "Warning",
   NodeNotOurs: "Warning",
   NameBound: "Warning",
+  NameOfService: "Warning",
+  NameRevoked: "Warning",
   NameReserved: "Warning",
   NoPlace: "Warning",
   NameReleased: "Normal",
+  NodeReturned: "Normal",
   // operator
   OperatorDegraded: "Warning",
   OperatorVersionChanged: "Normal",
@@ -200,4 +211,4 @@ export interface ReportedNotice {
 }
 
 /** One report; the runtime derives the journal line, the Event and the log line from it. */
-export type Happening = ReportedLine | ReportedNotice;
+export type ReportInput = ReportedLine | ReportedNotice;

@@ -33,7 +33,7 @@ export const MachineConfigPool = defineResource({
     machineConfigSelector: Type.Optional(labelSelector("Which MachineConfigs are merged for this pool.")),
     nodeSelector: Type.Optional(labelSelector("Which nodes belong to this pool.")),
     paused: Type.Optional(
-      Type.Boolean({ description: "Stops disruption: machines keep what they have, the pool still renders." }),
+      Type.Boolean({ description: "Stops disruption: machines keep their configuration, the pool still renders." }),
     ),
     maxUnavailable: Type.Optional(
       intOrString({

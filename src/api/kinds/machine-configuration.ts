@@ -54,6 +54,20 @@ const operatorSpec: Record<"managementState" | "logLevel" | "operatorLogLevel", 
   operatorLogLevel: Type.Optional(oneOf(["", "Normal", "Debug", "Trace", "TraceAll"], { default: "Normal" })),
 };
 
+/** A column for one field of the condition of a type; `wide`: only with `-o wide`. */
+const conditionColumn = (
+  name: string,
+  type: string,
+  description: string,
+  { field = "status", wide = false }: { readonly field?: string; readonly wide?: boolean } = {},
+) => ({
+  name,
+  type: field === "lastTransitionTime" ? ("date" as const) : ("string" as const),
+  jsonPath: `.status.conditions[?(@.type=="${type}")].${field}`,
+  description,
+  ...(wide ? { priority: 1 } : {}),
+});
+
 export const MachineConfiguration = defineResource({
   kind: "MachineConfiguration",
   plural: "machineconfigurations",
@@ -83,6 +97,25 @@ export const MachineConfiguration = defineResource({
     managedBootImagesStatus: Type.Optional(anyObject()),
     bootImageSkewEnforcementStatus: Type.Optional(anyObject()),
   }),
+  columns: [
+    conditionColumn("Healthy", "Healthy", "Whether every part of the suite is well."),
+    conditionColumn("Operator", "OperatorHealthy", "Whether the operator is well."),
+    conditionColumn("Controller", "ControllerHealthy", "Whether the controller is well."),
+    conditionColumn("Daemons", "DaemonsHealthy", "Whether the daemons of all machines are well."),
+    conditionColumn("Server", "ServerHealthy", "Whether the config server is well.", { wide: true }),
+    conditionColumn("Builder", "BuilderHealthy", "Whether the builder of images is well.", { wide: true }),
+    conditionColumn("StateKeeping", "StateKeeping", "Whether the books are kept."),
+    conditionColumn("Reason", "Healthy", "Reason of the worst part.", { field: "reason" }),
+    conditionColumn("Since", "Healthy", "Time since the suite became well or unwell.", { field: "lastTransitionTime" }),
+    conditionColumn("Error", "Healthy", "What is wrong with the worst part; empty: nothing.", { field: "message" }),
+    {
+      name: "Age",
+      type: "date",
+      jsonPath: ".metadata.creationTimestamp",
+      description: "Time since creation.",
+      priority: 1,
+    },
+  ],
   rules: [{ rule: "self.metadata.name == 'cluster'", message: "the one MachineConfiguration is called cluster" }],
 });
 export type MachineConfiguration = ResourceOf<typeof MachineConfiguration>;

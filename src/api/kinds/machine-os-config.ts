@@ -95,7 +95,7 @@ export const MachineOSConfig = defineResource({
       name: "Inputs",
       type: "string",
       jsonPath: '.status.conditions[?(@.type=="InputsValid")].status',
-      description: "Whether an image can be made from what was given.",
+      description: "Whether an image can be made from the inputs.",
     },
     {
       name: "Image",

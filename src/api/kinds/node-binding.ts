@@ -5,6 +5,9 @@ import { atomicList, dateTime, dnsName } from "../schema/schema.ts";
 /** Addresses of one machine; more are a mistake, or an attempt to collect those of others. */
 export const maxMachineAddresses = 16;
 
+/** Certificates of one machine: it uses one, and another one while it renews it. */
+export const mostCertificates = 8;
+
 export const NodeBinding = defineResource({
   kind: "NodeBinding",
   plural: "nodebindings",
@@ -12,17 +15,50 @@ export const NodeBinding = defineResource({
   scope: "Cluster",
   shortNames: ["nb"],
   description:
-    "Binds the name of a node to one public key and one pool while a certificate for it is good. The controller writes it when it approves a certificate; kubelets and joining accounts cannot. Deleting it frees the name, and so does deleting the Node.",
+    "Binds the name of a node to one public key and one pool while a certificate for it is good. The controller writes it when it approves a certificate; kubelets and joining accounts cannot. Deleting it frees the name, and so does deleting the Node; after that the machine of the key may still come back. Setting revoked frees the name for good.",
   spec: Type.Object({
     pool: dnsName({ description: "Pool that the machine joined." }),
     publicKey: Type.String({
       pattern: "^[0-9a-f]{64}$",
       description: "SHA-256 of the public key (SubjectPublicKeyInfo) that the name belongs to, in hexadecimal digits.",
     }),
-    expiresAt: dateTime({ description: "When the last certificate for that key ends." }),
+    expiresAt: dateTime({
+      description: "When the last certificate ends of the machine that has the name, whichever of its keys it is for.",
+    }),
+    certificates: Type.Optional(
+      atomicList(Type.String({ pattern: "^[0-9a-f]{64}$" }), {
+        maxItems: mostCertificates,
+        description:
+          "SHA-256 of the last client certificates that were issued for that key, and for its keys before, in hexadecimal digits.",
+      }),
+    ),
+    formerExpiresAt: Type.Optional(
+      dateTime({
+        description:
+          "When the last certificate ends of another machine that had this name before. Until then, requests of the Node wait unless they are sent with one of the listed certificates. Removing it ends this.",
+      }),
+    ),
     place: Type.Optional(dnsName({ description: "JoinPlace that the machine took." })),
     nodeUID: Type.Optional(
       Type.String({ maxLength: 64, description: "UID of the machine's Node, once it has registered." }),
+    ),
+    lastPool: Type.Optional(
+      Type.String({
+        maxLength: 253,
+        description: "Pool that the Node was last seen in; empty: its labels were taken away, and it is in none.",
+      }),
+    ),
+    releasedAt: Type.Optional(
+      dateTime({
+        description:
+          "When the Node was deleted. From then on the name is free, and the machine of this key may register by it again.",
+      }),
+    ),
+    revoked: Type.Optional(
+      Type.Boolean({
+        description:
+          "An administrator released the name (mco node release). It is free, and requests of the Node by the certificate of this key wait. Another machine that takes the name ends this.",
+      }),
     ),
     addresses: Type.Optional(
       atomicList(Type.String({ maxLength: 64 }), {

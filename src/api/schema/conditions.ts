@@ -8,7 +8,7 @@ interface AnyCondition {
 }
 
 /** A condition as its writer gives it; the transition time follows from the previous condition. */
-export type Worded<C extends AnyCondition> = Omit<C, "lastTransitionTime">;
+export type ConditionInput<C extends AnyCondition> = Omit<C, "lastTransitionTime">;
 
 /**
  * A condition that replaces the previous one of its type and keeps its transition time while the status is the same.
@@ -18,7 +18,7 @@ export type Worded<C extends AnyCondition> = Omit<C, "lastTransitionTime">;
  */
 export function withTransition<C extends AnyCondition>(
   before: C | undefined,
-  next: Worded<C>,
+  next: ConditionInput<C>,
   now: number,
 ): C & { lastTransitionTime: string } {
   const { status } = next as AnyCondition;
@@ -34,7 +34,7 @@ export function withTransition<C extends AnyCondition>(
  */
 export function setCondition<C extends AnyCondition>(
   conditions: readonly C[] | undefined,
-  next: Worded<C>,
+  next: ConditionInput<C>,
   now: number,
 ): C[] {
   const list = [...(conditions ?? [])];

@@ -17,6 +17,8 @@ export interface Rule {
   /** CEL over `self` (and `oldSelf`), at the root of the object. */
   readonly rule: string;
   readonly message: string;
+  /** CEL that makes the message; `message` is what clients see where it cannot be evaluated. */
+  readonly messageExpression?: string;
 }
 
 export interface ResourceOptions<Spec extends TSchema, Status extends TSchema> {

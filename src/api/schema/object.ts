@@ -16,6 +16,9 @@ export interface ObjectMeta {
   managedFields?: unknown[];
 }
 
+/** Characters of an object's name: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ */
+export const longestObjectName = 253;
+
 export interface OwnerReference {
   apiVersion: string;
   kind: string;

@@ -41,14 +41,18 @@ export const dateTime = (options: { description?: string } = {}) =>
 export const bytes = (options: { description?: string; nullable?: boolean } = {}) =>
   Type.Unsafe<string>({ type: "string", format: "byte", ...options });
 
+const dnsNameRule = {
+  minLength: 1,
+  maxLength: 253,
+  pattern: "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)(\\.([a-z0-9]([-a-z0-9]*[a-z0-9])?))*$",
+} as const;
+const dnsNamePattern = new RegExp(dnsNameRule.pattern);
+
 /** A DNS-1123 subdomain. */
-export const dnsName = (options: { description?: string } = {}) =>
-  Type.String({
-    minLength: 1,
-    maxLength: 253,
-    pattern: "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)(\\.([a-z0-9]([-a-z0-9]*[a-z0-9])?))*$",
-    ...options,
-  });
+export const dnsName = (options: { description?: string } = {}) => Type.String({ ...dnsNameRule, ...options });
+
+/** Whether a text is a DNS-1123 subdomain, as `dnsName` has it. */
+export const isDnsName = (text: string): boolean => text.length <= dnsNameRule.maxLength && dnsNamePattern.test(text);
 
 export const labelSelector = (description: string) =>
   Type.Object(

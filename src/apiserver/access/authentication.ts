@@ -32,7 +32,11 @@ export interface AuthenticationOptions {
 }
 
 /** Authenticates the caller: by certificate, then by bearer token, else as anonymous. */
-export function authenticate(request: HttpRequest, peer: Peer, options: AuthenticationOptions): UserInfo | Refusal {
+export function authenticate(
+  request: Pick<HttpRequest, "headers">,
+  peer: Peer,
+  options: AuthenticationOptions,
+): UserInfo | Refusal {
   if (peer.user !== undefined) return withGroup(peer.user);
   if (peer.certificate !== undefined && peer.certificate !== "untrusted" && peer.certificate.commonName !== "") {
     const { commonName, organizations, sha256 } = peer.certificate;
@@ -48,7 +52,7 @@ export function authenticate(request: HttpRequest, peer: Peer, options: Authenti
   return anonymous;
 }
 
-/** The user that a token stands for; `undefined` for none that is known here. */
+/** The user of a token; `undefined` if the token is unknown. */
 export function userOfToken(
   token: string,
   audiences: readonly string[],
@@ -65,7 +69,7 @@ function withGroup(user: UserInfo): UserInfo {
   return { ...user, groups: [...user.groups, authenticated] };
 }
 
-/** Whom the caller wants to be (`kubectl --as`): each attribute that it names needs a permission of its own. */
+/** The user that the caller impersonates (`kubectl --as`): each attribute needs its own permission. */
 export interface Impersonation {
   /** The user with all that follows from the name. */
   readonly user: UserInfo;

@@ -151,7 +151,7 @@ export const defaultRoles: readonly KubeObject[] = [
     { apiGroups: ["*"], resources: ["*"], verbs: ["*"] },
     { nonResourceURLs: ["*"], verbs: ["*"] },
   ]),
-  // What the aggregating roles hold stands in their parts; `rules` of the whole is worked out when it is asked for.
+  // The rules of aggregating roles are in their parts; `rules` of the whole is computed on demand.
   clusterRole("admin", [...adminRules, ...editRules, ...viewRules], { aggregates: "admin", labels: {} }),
   clusterRole("edit", [...editRules, ...viewRules], {
     aggregates: "edit",

@@ -42,15 +42,26 @@ export function nodeAuthorizer(live: LiveObjects): NodeAuthorizer {
     else put(object);
   });
 
+  /** Of each pod read once: a node may have many large ones. A pod that changes is another object. */
+  const known = { configMap: new WeakMap(), secret: new WeakMap(), serviceAccount: new WeakMap() } as Readonly<
+    Record<Needed, WeakMap<KubeObject, ReadonlySet<string>>>
+  >;
+  function needsOf(pod: KubeObject, kind: Needed): ReadonlySet<string> {
+    let names = known[kind].get(pod);
+    if (names === undefined) known[kind].set(pod, (names = needs(pod, kind)));
+    return names;
+  }
   function needed(node: string, kind: Needed, namespace: string, name: string): boolean {
     for (const pod of podsOf.get(node)?.values() ?? []) {
-      if (pod.metadata.namespace === namespace && needs(pod, kind).has(name)) return true;
+      if (pod.metadata.namespace === namespace && needsOf(pod, kind).has(name)) return true;
     }
     return false;
   }
 
   return {
     allows(node, { verb, group, resource, subresource, namespace, name }, fieldSelectorNode) {
+      // What is asked about without a name would be its own.
+      if (node === "") return false;
       const what = `${group}/${resource}${subresource === "" ? "" : `/${subresource}`}`;
       const reads = verb === "get" || verb === "list" || verb === "watch";
       const changes = verb === "update" || verb === "patch";
@@ -107,8 +118,8 @@ export function nodeAuthorizer(live: LiveObjects): NodeAuthorizer {
 }
 
 /**
- * Why a kubelet was refused what is decided object by object, in the words of the real authorizer
- * (`k8s.io/kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go (v1.34)`); empty for everything else.
+ * Why a kubelet was refused an object, for decisions by object, in the words of the real authorizer (`k8s.io/kubernetes
+ * plugin/pkg/auth/authorizer/node/node_authorizer.go (v1.34)`); empty for everything else.
  */
 export function nodeRefusal(
   node: string,
@@ -167,7 +178,7 @@ export function boundTo(pod: KubeObject): string | undefined {
 }
 
 /** Names that a pod refers to. */
-function needs(pod: KubeObject, kind: Needed): ReadonlySet<string> {
+export function needs(pod: KubeObject, kind: Needed): ReadonlySet<string> {
   const names = new Set<string>();
   const spec = isObject(pod["spec"]) ? pod["spec"] : {};
   const add = (name: unknown) => {
@@ -185,7 +196,7 @@ function needs(pod: KubeObject, kind: Needed): ReadonlySet<string> {
   ]);
   for (const source of sources) {
     const reference = source[kind];
-    // A volume says `secretName`, a projected source says `name`.
+    // A volume has the field `secretName`, a projected source has `name`.
     if (isObject(reference)) for (const field of ["name", "secretName"]) add(reference[field]);
   }
   for (const container of [...list(spec["containers"]), ...list(spec["initContainers"])]) {

@@ -15,7 +15,7 @@ export interface TokenKeys {
   verify(data: Uint8Array, signature: Uint8Array): boolean;
 }
 
-/** Keys without a key pair: for tests and the simulation, where nobody else checks the tokens. */
+/** Keys without a key pair: for tests and the simulation, where nothing else verifies the tokens. */
 export function sharedSecretKeys(secret: Uint8Array): TokenKeys {
   const sign = (data: Uint8Array) => hmac(sha256, secret, data);
   return {
@@ -46,7 +46,7 @@ export interface TokenRequestOptions {
   readonly expirationSeconds: number;
   readonly pod: KubeObject | undefined;
   readonly secret: KubeObject | undefined;
-  /** What the token is bound to alone, without a pod. */
+  /** The object that the token is bound to without a pod. */
   readonly node?: KubeObject | undefined;
 }
 
@@ -58,7 +58,7 @@ export type TokenCheck =
 export interface TokenIssuer {
   readonly audiences: readonly string[];
   issue(request: TokenRequestOptions): { readonly token: string; readonly expiresAtMs: number };
-  /** `audiences`: one of them must be meant; empty stands for the server's own. */
+  /** `audiences`: the token must be for one of them; empty means the server's own. */
   check(token: string, audiences: readonly string[]): TokenCheck;
 }
 
@@ -67,6 +67,8 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
   // The signature of a token does not change; most requests bring the same few tokens.
   const checked = new Map<string, Readonly<Record<string, unknown>>>();
   const checkedLimit = 2_000;
+  /** No header holds a longer token; one with many audiences, which is reviewed, may have millions of characters. */
+  const keptCharacters = 16 * 1024;
 
   function claimsOf(token: string): Readonly<Record<string, unknown>> | string {
     const known = checked.get(token);
@@ -79,6 +81,7 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
     if (!keys.verify(bytes(`${head}.${body}`), signed)) return "signature does not match";
     const claims = json(body);
     if (claims === undefined || claims["iss"] !== issuer) return "issued by another server";
+    if (token.length > keptCharacters) return claims;
     if (checked.size >= checkedLimit) checked.clear();
     checked.set(token, claims);
     return claims;
@@ -133,9 +136,9 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
       if (typeof claims["exp"] !== "number" || claims["exp"] <= now) return refuse("token has expired");
       // A minute for clocks that differ.
       if (typeof claims["nbf"] === "number" && claims["nbf"] > now + 60) return refuse("token is not valid yet");
-      const meant: readonly unknown[] = Array.isArray(claims["aud"]) ? claims["aud"] : [claims["aud"]];
+      const meant = new Set<unknown>(Array.isArray(claims["aud"]) ? claims["aud"] : [claims["aud"]]);
       const asked = wanted.length > 0 ? wanted : own;
-      const audiences = asked.filter((audience) => meant.includes(audience));
+      const audiences = asked.filter((audience) => meant.has(audience));
       if (audiences.length === 0) return refuse("token audiences do not include any of the wanted ones");
 
       const bound = claims["kubernetes.io"];
@@ -147,7 +150,7 @@ export function tokenIssuer({ keys, issuer, audiences: own, live, clock, random 
       if (pod === "gone") return refuse("the pod that the token is bound to is gone");
       const secret = find("secrets", namespace, bound["secret"]);
       if (secret === "gone") return refuse("the secret that the token is bound to is gone");
-      // A pod's token names its node; one that is bound to the node alone goes with it.
+      // A pod's token names its node; a token that is bound to the node alone becomes invalid with it.
       const node = bound["node"];
       if (pod === "notNamed" && isObject(node) && find("nodes", "", node) === "gone")
         return refuse("the node that the token is bound to is gone");

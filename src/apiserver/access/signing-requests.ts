@@ -12,7 +12,7 @@ export const signingRequests = "certificatesigningrequests.certificates.k8s.io";
 /** Signers of kubelets' certificates. */
 export const kubeletSigners: ReadonlySet<string> = new Set([signers.kubeletClient, signers.kubeletServing]);
 
-/** What a request asks for; `undefined` where it cannot be read, which its rules refuse. */
+/** The content of a certificate request; `undefined` if it cannot be read, which admission refuses. */
 export function askedBy(object: KubeObject | undefined): CertificateRequestFacts | undefined {
   const reading = readCertificateRequest(textAt(object, "spec", "request"));
   return reading.verdict === "read" ? reading.facts : undefined;

@@ -2,7 +2,12 @@ import { anyRuleMatches, describeRequest, selectorsMatch } from "./admission-mat
 import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
 import { type Catalog, splitApiVersion } from "../schema/kinds/catalog.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
-import { compileAdmissionPolicy, type CompiledPolicy } from "../schema/validation/cel.ts";
+import {
+  compileAdmissionPolicy,
+  policyRequest,
+  type CompiledPolicy,
+  type PolicyRequest,
+} from "../schema/validation/cel.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import { labelSelectorMatches } from "../schema/selectors.ts";
@@ -29,7 +34,7 @@ interface Binding {
 /**
  * ValidatingAdmissionPolicies and their bindings: `k8s.io/apiserver pkg/admission/plugin/policy/validating (master)`.
  */
-export function admissionPolicies(live: LiveObjects, catalog: () => Catalog): AdmissionPlugin {
+export function admissionPolicyPlugin(live: LiveObjects, catalog: () => Catalog): AdmissionPlugin {
   let policies: readonly Policy[] | undefined;
   const changed = () => {
     policies = undefined;
@@ -41,12 +46,13 @@ export function admissionPolicies(live: LiveObjects, catalog: () => Catalog): Ad
     validate(request, exchange) {
       policies ??= readPolicies(live);
       if (policies.length === 0 || request.served.definition.group === "admissionregistration.k8s.io") return undefined;
+      const asked = onceRead(request, exchange, live);
       for (const policy of policies) {
         if (!constraintsMatch(policy.constraints, request, live)) continue;
         for (const binding of policy.bindings) {
           const match = binding.spec["matchResources"];
           if (isObject(match) && !bindingMatches(match, request, live)) continue;
-          const refusal = decide(policy, binding, request, exchange, live, catalog());
+          const refusal = decide(policy, binding, request, exchange, { asked, live, catalog: catalog() });
           if (refusal !== undefined) return refusal;
         }
       }
@@ -114,13 +120,31 @@ function bindingMatches(
   return selectorsMatch(match, request, live);
 }
 
+/** The request as expressions see it, read when the first policy judges it: an object may be large. */
+function onceRead(request: AdmissionRequest, { user }: Exchange, live: LiveObjects): () => PolicyRequest {
+  let known: PolicyRequest | undefined;
+  return () =>
+    (known ??= policyRequest({
+      object: request.object,
+      oldObject: request.before,
+      request: describeRequest(request, user, ""),
+      namespaceObject:
+        request.namespace === ""
+          ? null
+          : live.get({ resource: "namespaces", namespace: "", name: request.namespace })?.object,
+    }));
+}
+
 function decide(
   policy: Policy,
   binding: Binding,
   request: AdmissionRequest,
   exchange: Exchange,
-  live: LiveObjects,
-  catalog: Catalog,
+  {
+    asked,
+    live,
+    catalog,
+  }: { readonly asked: () => PolicyRequest; readonly live: LiveObjects; readonly catalog: Catalog },
 ): Refusal | undefined {
   const { compiled } = policy;
   const refuse = (message: string, reason = "Invalid"): Refusal | undefined => {
@@ -147,19 +171,8 @@ function decide(
     return fail(
       `failed to configure binding: no params found for policy binding with \`Deny\` parameterNotFoundAction`,
     );
-  const namespaceObject =
-    request.namespace === ""
-      ? null
-      : (live.get({ resource: "namespaces", namespace: "", name: request.namespace })?.object ?? null);
-  const described = describeRequest(request, exchange.user, "");
   for (const param of params) {
-    const decision = compiled.decide({
-      object: request.object ?? null,
-      oldObject: request.before ?? null,
-      request: described,
-      params: param,
-      namespaceObject,
-    });
+    const decision = compiled.decide(asked(), param);
     if (decision.verdict === "denied") {
       const refusal = refuse(decision.message, decision.reason);
       if (refusal !== undefined) return refusal;

@@ -3,9 +3,14 @@ import type { Logger } from "../../ports/logger.ts";
 import type { Random } from "../../ports/random.ts";
 import { anyRuleMatches, describeRequest, selectorsMatch } from "./admission-match.ts";
 import type { AdmissionPlugin, AdmissionRequest } from "./admission.ts";
-import { decodeBase64 } from "../http/base64url.ts";
+import { decodeBase64Text } from "../http/base64url.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
-import { compileAdmissionPolicy, type CompiledPolicy } from "../schema/validation/cel.ts";
+import {
+  compileAdmissionPolicy,
+  policyRequest,
+  type CompiledPolicy,
+  type PolicyRequest,
+} from "../schema/validation/cel.ts";
 import type { KubeObject } from "../schema/contract.ts";
 import { isObject } from "../schema/json-values.ts";
 import { jsonPatch } from "../schema/merge/patches.ts";
@@ -41,7 +46,7 @@ interface Hook {
   readonly conditions: CompiledPolicy | "none" | "broken";
 }
 
-/** Webhooks may not stand in the way of their own repair. */
+/** Webhooks must not block their own repair. */
 const exemptGroup = "admissionregistration.k8s.io";
 const defaultTimeoutSeconds = 10;
 
@@ -101,7 +106,7 @@ function readHook(hook: Record<string, unknown>): Hook {
   return {
     name: String(hook["name"]),
     url: typeof client["url"] === "string" ? client["url"] : undefined,
-    ca: typeof bundle === "string" && bundle !== "" ? decodeBase64(bundle) : undefined,
+    ca: typeof bundle === "string" && bundle !== "" ? decodeBase64Text(bundle) : undefined,
     rules: hook["rules"],
     selectors: hook,
     failurePolicy: hook["failurePolicy"] === "Ignore" ? "Ignore" : "Fail",
@@ -117,17 +122,17 @@ function concerned(
   { live }: WebhookOptions,
 ): readonly Hook[] {
   if (hooks.length === 0 || request.served.definition.group === exemptGroup) return [];
+  let asked: PolicyRequest | undefined;
   return hooks.filter((hook) => {
     if (!anyRuleMatches(hook.rules, request) || !selectorsMatch(hook.selectors, request, live)) return false;
     if (hook.conditions === "none" || hook.conditions === "broken") return true;
-    const decision = hook.conditions.decide({
-      object: request.object ?? null,
-      oldObject: request.before ?? null,
+    asked ??= policyRequest({
+      object: request.object,
+      oldObject: request.before,
       request: describeRequest(request, user, ""),
-      params: null,
       namespaceObject: null,
     });
-    return decision.verdict !== "skipped";
+    return hook.conditions.decide(asked, null).verdict !== "skipped";
   });
 }
 
@@ -186,7 +191,7 @@ async function ask(
     exchange.warnings.push(String(warning));
   if (response["allowed"] !== true) return denial(hook.name, response["status"]);
   if (typeof response["patch"] !== "string" || request.object === undefined) return undefined;
-  const patch = decodeBase64(response["patch"]);
+  const patch = decodeBase64Text(response["patch"]);
   try {
     const patched = jsonPatch(request.object, JSON.parse(patch ?? ""));
     if (patched.verdict === "refused" || !isObject(patched.object)) return failed("its patch cannot be applied");

@@ -9,7 +9,7 @@ export interface AdmissionRequest {
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
-  /** What would be stored; absent for deletions. In the version of the request. */
+  /** The object to be stored, in the version of the request; absent for deletions. */
   readonly object: KubeObject | undefined;
   readonly before: KubeObject | undefined;
   readonly dryRun: boolean;

@@ -12,7 +12,7 @@ import { timestamp } from "../schema/timestamp.ts";
 import { signingRequests, askedBy } from "../access/signing-requests.ts";
 
 /**
- * A request for a certificate says truly who asks, and its decisions when they were taken: `k8s.io/kubernetes
+ * A certificate request records its actual requester, and its decisions record their time: `k8s.io/kubernetes
  * pkg/registry/certificates (v1.34)`.
  */
 export function certificateRequester(clock: Clock): AdmissionPlugin {
@@ -87,8 +87,8 @@ export function withDecisionsOf(before: KubeObject, status: unknown): unknown {
 }
 
 /**
- * Who may approve and who may sign is a right to each signer, or to all of its domain; and nobody becomes a master by a
- * certificate: `k8s.io/kubernetes plugin/pkg/admission/certificates (v1.34)`.
+ * Approving and signing require a right to the signer, or to its whole domain; no certificate grants system:masters:
+ * `k8s.io/kubernetes plugin/pkg/admission/certificates (v1.34)`.
  */
 export function signerRights(access: Authorizer): AdmissionPlugin {
   const may = (user: UserInfo, verb: string, signer: string) =>

@@ -1,10 +1,11 @@
 import type { AdmissionPlugin } from "./admission.ts";
+import type { Authorizer } from "../access/authorization.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
-import type { KubeObject } from "../schema/contract.ts";
-import { equalJson, isObject, textAt } from "../schema/json-values.ts";
+import type { KubeObject, UserInfo } from "../schema/contract.ts";
+import { equalJson, isObject, listAt, objectAt, textAt } from "../schema/json-values.ts";
 import { forbidden } from "../schema/status.ts";
 import { askedBy, kubeletSigners, signingRequests } from "../access/signing-requests.ts";
-import { nodeNameOf, boundTo, leaseNamespace } from "../access/node-authorizer.ts";
+import { nodeNameOf, boundTo, leaseNamespace, needs } from "../access/node-authorizer.ts";
 
 /**
  * Labels that a kubelet may set on its node: `k8s.io/kubernetes pkg/apis/... kubeletapis well_known_labels.go
@@ -19,7 +20,7 @@ const ownLabels = [
 ];
 
 /** Content rules for kubelets, as `k8s.io/kubernetes plugin/pkg/admission/noderestriction (master)`. */
-export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
+export function nodeRestriction(live: LiveObjects, access: Authorizer): AdmissionPlugin {
   return {
     validate({ operation, served, subresource, namespace, name, object, before }, { user }) {
       const node = nodeNameOf(user);
@@ -38,6 +39,8 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
             return changed.length === 0
               ? undefined
               : refuse(`is not allowed to set the following labels: ${changed.join(", ")}`);
+          if (!equalJson(before?.metadata.ownerReferences ?? [], object?.metadata.ownerReferences ?? []))
+            return refuse(`node ${JSON.stringify(node)} is not allowed to modify ownerReferences`);
           if (changed.length > 0) return refuse(`is not allowed to modify labels: ${changed.join(", ")}`);
           if (subresource === "" && !equalJson(specPart(before, "taints"), specPart(object, "taints"))) {
             return refuse(`node ${JSON.stringify(node)} is not allowed to modify taints`);
@@ -53,7 +56,8 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
               );
             if (object !== undefined && boundTo(object) !== node)
               return refuse(`node ${JSON.stringify(node)} can only create pods with spec.nodeName set to itself`);
-            return undefined;
+            const why = object === undefined ? undefined : mirrorPodProblem(object, node, live);
+            return why === undefined ? undefined : refuse(`node ${JSON.stringify(node)} ${why}`);
           }
           const pod = before ?? live.get({ resource: "pods", namespace, name })?.object;
           if (pod !== undefined && boundTo(pod) !== node) {
@@ -67,8 +71,8 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
         case signingRequests: {
           if (operation !== "CREATE" || subresource !== "" || !kubeletSigners.has(textAt(object, "spec", "signerName")))
             return undefined;
-          // As Go reads a subject: of several common names the last one counts.
-          return askedBy(object)?.commonNames.at(-1) === user.name
+          // Stricter than Kubernetes, where the last of several common names counts: other readers take the first.
+          return equalJson(askedBy(object)?.commonNames, [user.name])
             ? undefined
             : refuse(`can only create a node CSR with CN=${user.name}`);
         }
@@ -87,15 +91,95 @@ export function nodeRestriction(live: LiveObjects): AdmissionPlugin {
           if (typeof bound["uid"] !== "string" || bound["uid"] === "")
             return refuse("node requested token with a pod binding without a uid");
           const pod = live.get({ resource: "pods", namespace, name: bound["name"] })?.object;
-          return pod !== undefined && boundTo(pod) === node
-            ? undefined
-            : refuse("node requested token bound to a pod scheduled on a different node");
+          if (pod === undefined || boundTo(pod) !== node)
+            return refuse("node requested token bound to a pod scheduled on a different node");
+          const why = audienceProblem(listAt(spec, "audiences").map(String), pod, live, (audience) =>
+            mayRequest(audience, { user, namespace, name }, access),
+          );
+          return why === undefined ? undefined : refuse(why);
         }
         default:
           return undefined;
       }
     },
   };
+}
+
+/** Whether a role lets a node request tokens of a service account for an audience: the audience is the resource. */
+const mayRequest = (
+  audience: string,
+  account: { readonly user: UserInfo; readonly namespace: string; readonly name: string },
+  access: Authorizer,
+): boolean =>
+  access.allows({
+    ...account,
+    verb: "request-serviceaccounts-token-audience",
+    group: "",
+    resource: audience,
+    subresource: "",
+  });
+
+/**
+ * Why a node gets no token for these audiences: none of the pod's volumes has one, and no role allows it.
+ * ServiceAccountNodeAudienceRestriction, on in Kubernetes 1.33 and newer. Empty: the API server's own audience.
+ */
+function audienceProblem(
+  audiences: readonly string[],
+  pod: KubeObject,
+  live: LiveObjects,
+  may: (audience: string) => boolean,
+): string | undefined {
+  const [audience = "", ...more] = audiences;
+  if (more.length > 0) return "node may only request 0 or 1 audiences";
+  if (mountedAudiences(pod, live).has(audience) || may(audience)) return undefined;
+  return `audience ${JSON.stringify(audience)} not found in pod spec volume, and the node is not authorized to request tokens for this audience`;
+}
+
+/** The audiences of the tokens that a pod's volumes hold, or that the drivers of its volumes request. */
+function mountedAudiences(pod: KubeObject, live: LiveObjects): ReadonlySet<string> {
+  const found = new Set<string>();
+  const ofDriver = (driver: string) => {
+    const object = live.get({ resource: "csidrivers.storage.k8s.io", namespace: "", name: driver })?.object;
+    for (const request of listAt(object, "spec", "tokenRequests")) found.add(textAt(request, "audience"));
+  };
+  for (const volume of listAt(pod, "spec", "volumes")) {
+    for (const source of listAt(volume, "projected", "sources"))
+      if (isObject(source) && isObject(source["serviceAccountToken"]))
+        found.add(textAt(source, "serviceAccountToken", "audience"));
+    if (textAt(volume, "csi", "driver") !== "") ofDriver(textAt(volume, "csi", "driver"));
+    const claim = textAt(volume, "persistentVolumeClaim", "claimName");
+    if (claim === "") continue;
+    const namespace = pod.metadata.namespace ?? "";
+    const bound = live.get({ resource: "persistentvolumeclaims", namespace, name: claim })?.object;
+    const name = textAt(bound, "spec", "volumeName");
+    const csi = objectAt(live.get({ resource: "persistentvolumes", namespace: "", name })?.object, "spec", "csi");
+    if (textAt(csi, "driver") !== "") ofDriver(textAt(csi, "driver"));
+  }
+  return found;
+}
+
+/**
+ * What a mirror pod, which needs nothing of the API, may not have: what it names, its node could read; and a controller
+ * could adopt it in the place of one of its own pods.
+ */
+function mirrorPodProblem(pod: KubeObject, node: string, live: LiveObjects): string | undefined {
+  const [owner, ...more] = pod.metadata.ownerReferences ?? [];
+  if (more.length > 0) return "can only create pods with a single owner reference set to itself";
+  if (owner === undefined || owner.apiVersion !== "v1" || owner.kind !== "Node" || owner.name !== node)
+    return "can only create pods with an owner reference set to itself";
+  if (owner.controller !== true) return "can only create pods with a controller owner reference set to itself";
+  if (owner.blockOwnerDeletion === true) return "must not set blockOwnerDeletion on an owner reference";
+  const uid = live.get({ resource: "nodes", namespace: "", name: node })?.object.metadata.uid;
+  if (owner.uid !== uid) return `UID mismatch: expected ${String(uid)} got ${owner.uid}`;
+
+  if (needs(pod, "serviceAccount").size > 0) return "can not create pods that reference a service account";
+  if (needs(pod, "secret").size > 0) return "can not create pods that reference secrets";
+  if (needs(pod, "configMap").size > 0) return "can not create pods that reference configmaps";
+  const spec = pod["spec"];
+  const volumes = isObject(spec) && Array.isArray(spec["volumes"]) ? spec["volumes"].filter(isObject) : [];
+  return volumes.some((volume) => volume["persistentVolumeClaim"] !== undefined)
+    ? "can not create pods that reference persistentvolumeclaims"
+    : undefined;
 }
 
 function specPart(object: KubeObject | undefined, field: string): unknown {

@@ -1,14 +1,16 @@
+import { andMore } from "../../core/text/list-text.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 import { type Authorizer, mastersGroup } from "../access/authorization.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
-import type { RbacIndex } from "../access/rbac-index.ts";
+import { type RbacIndex, rulesOfClusterRole } from "../access/rbac-index.ts";
 import type { AccessAttributes, KubeObject, UserInfo } from "../schema/contract.ts";
+import { firstTexts } from "../schema/first-texts.ts";
 import { equalJson, isObject } from "../schema/json-values.ts";
 import { authorize, type PolicyRule, policyRules } from "../schema/rbac.ts";
 import { forbidden } from "../schema/status.ts";
 
 /**
- * Nobody grants more than they have, unless they may `escalate` roles or `bind` the role:
+ * A user cannot grant more than their own rights, unless they may `escalate` roles or `bind` the role:
  * `k8s.io/kubernetes pkg/registry/rbac (master)`.
  */
 export function roleEscalation(live: LiveObjects, rbac: RbacIndex, access: Authorizer): AdmissionPlugin {
@@ -33,10 +35,9 @@ export function roleEscalation(live: LiveObjects, rbac: RbacIndex, access: Autho
         };
         return access.allows(attributes);
       };
+      const own = rbac.rulesFor(user, namespace);
       const missing = (rules: readonly PolicyRule[]) =>
-        rules
-          .flatMap((rule) => questions(rule, user, namespace))
-          .filter((question) => !authorize(rbac.rulesFor(user, namespace), question));
+        rules.flatMap((rule) => questions(rule, user, namespace)).filter((question) => !authorize(own, question));
       switch (served.definition.plural) {
         case "roles":
         case "clusterroles": {
@@ -47,8 +48,15 @@ export function roleEscalation(live: LiveObjects, rbac: RbacIndex, access: Autho
           )
             return undefined;
           if (may("escalate", served.definition.plural, name)) return undefined;
-          const extra = missing(policyRules(object));
-          return extra.length === 0 ? undefined : forbidden(served.definition, name, refusalText(user, extra));
+          const rules = policyRules(object);
+          if (isTooMuch(rules, own)) return forbidden(served.definition, name, tooMuch);
+          const extra = missing(rules);
+          if (extra.length > 0) return forbidden(served.definition, name, refusalText(user, extra));
+          // It takes the rules of whatever roles there will be.
+          const takes = isObject(object["aggregationRule"]) || isObject(before?.["aggregationRule"]);
+          return takes && missing(fullAuthority).length > 0
+            ? forbidden(served.definition, name, "must have cluster-admin privileges to use an aggregationRule")
+            : undefined;
         }
         default: {
           if (
@@ -72,12 +80,42 @@ export function roleEscalation(live: LiveObjects, rbac: RbacIndex, access: Autho
               name,
               `${plural}.rbac.authorization.k8s.io ${JSON.stringify(role)} not found`,
             );
-          const extra = missing(policyRules(granted));
+          const rules = plural === "roles" ? policyRules(granted) : rulesOfClusterRole(granted, live);
+          if (isTooMuch(rules, own)) return forbidden(served.definition, name, tooMuch);
+          const extra = missing(rules);
           return extra.length === 0 ? undefined : forbidden(served.definition, name, refusalText(user, extra));
         }
       }
     },
   };
+}
+
+const fullAuthority: readonly PolicyRule[] = [
+  { verbs: ["*"], apiGroups: ["*"], resources: ["*"] },
+  { verbs: ["*"], nonResourceURLs: ["*"] },
+];
+
+/** Single things of one role that are compared with the rights of its author: a short rule can allow billions. */
+const mostQuestions = 100_000;
+/** The same by the words of the author's own rules, each of which may be compared with each of these. */
+const mostComparisons = 50_000_000;
+const tooMuch = `its rules allow more than ${mostQuestions} single things, which cannot be compared with your rights: use fewer verbs, groups, resources and names in a rule`;
+
+function isTooMuch(rules: readonly PolicyRule[], own: readonly PolicyRule[]): boolean {
+  const count = ({
+    verbs = [],
+    apiGroups = [],
+    resources = [],
+    resourceNames = [],
+    nonResourceURLs = [],
+  }: PolicyRule) =>
+    verbs.length * (nonResourceURLs.length + apiGroups.length * resources.length * Math.max(1, resourceNames.length));
+  const asked = rules.reduce((sum, rule) => sum + count(rule), 0);
+  const words = own.reduce(
+    (sum, rule) => Object.values(rule).reduce((length, list: readonly string[]) => length + list.length, sum),
+    0,
+  );
+  return asked > mostQuestions || asked * words > mostComparisons;
 }
 
 /** Every single thing that a rule allows. */
@@ -99,10 +137,10 @@ function questions(rule: PolicyRule, user: UserInfo, namespace: string): readonl
 }
 
 function refusalText(user: UserInfo, extra: readonly AccessAttributes[]): string {
-  const lines = extra.map(({ verb, group, resource, subresource, path }) =>
+  const { texts, left } = firstTexts(extra, ({ verb, group, resource, subresource, path }) =>
     path !== undefined
       ? `{NonResourceURLs:[${JSON.stringify(path)}], Verbs:[${JSON.stringify(verb)}]}`
       : `{APIGroups:[${JSON.stringify(group)}], Resources:[${JSON.stringify(subresource === "" ? resource : `${resource}/${subresource}`)}], Verbs:[${JSON.stringify(verb)}]}`,
   );
-  return `user ${JSON.stringify(user.name)} (groups=[${user.groups.map((group) => JSON.stringify(group)).join(" ")}]) is attempting to grant RBAC permissions not currently held:\n${lines.join("\n")}`;
+  return `user ${JSON.stringify(user.name)} (groups=[${user.groups.map((group) => JSON.stringify(group)).join(" ")}]) is attempting to grant RBAC permissions not currently held:\n${[...texts, ...(left === 0 ? [] : [andMore(left)])].join("\n")}`;
 }

@@ -30,6 +30,6 @@ export function decodeBase64Url(text: string): string | undefined {
 }
 
 /** Standard base64 of UTF-8 text; `undefined` for anything else. */
-export function decodeBase64(text: string): string | undefined {
+export function decodeBase64Text(text: string): string | undefined {
   return decodeBase64Url(text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", ""));
 }

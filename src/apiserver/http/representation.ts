@@ -5,7 +5,7 @@ import type { LiveObject } from "../storage/live-objects.ts";
 import type { KubeObject, Served } from "../schema/contract.ts";
 import { notAcceptable, type Refusal } from "../schema/status.ts";
 
-/** In what form the caller wants objects. */
+/** The form in which the caller wants objects. */
 export interface Format {
   readonly as: "object" | "metadata" | "table";
   /** With `table`: how much of the object each row carries. */
@@ -104,7 +104,7 @@ export function representation(now: () => number): Representation {
     return JSON.stringify(inVersion(live.object, served.apiVersion));
   }
 
-  /** An item of a list of Go's own types does not say what it is; the list does. */
+  /** In lists of built-in Go types, items do not name their kind; the list does. */
   function item(served: Served, live: LiveObject): string {
     const whole = json(served, live);
     if (served.definition.custom) return whole;

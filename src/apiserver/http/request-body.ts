@@ -1,4 +1,5 @@
-import { parse as parseYaml } from "yaml";
+import { readJsonOfYaml } from "../../core/text/json-as-yaml.ts";
+import { kubernetesYaml } from "../../core/text/kubernetes-yaml.ts";
 import type { HttpRequest } from "../../ports/http.ts";
 import { isObject, jsonLength } from "../schema/json-values.ts";
 import { decodeProtobuf } from "../schema/kinds/protobuf.ts";
@@ -6,6 +7,18 @@ import { badRequest, Refusal, tooLarge, unsupportedMediaType } from "../schema/s
 
 /** What the real server accepts as well: `k8s.io/apiserver pkg/server/config.go (master)` MaxRequestBodyBytes. */
 export const bodyLimitBytes = 3 * 1024 * 1024;
+
+/** Of nested objects and lists. */
+const maxDepth = 1000;
+
+/**
+ * Objects in one body. What the real server stores (1.5 MiB, in etcd) has fewer; an empty one has three characters, and each
+ * is filled with defaults and judged: a million takes a quarter of a minute.
+ */
+const maxObjects = 250_000;
+
+/** Longer bodies are read as JSON, which is YAML too. Tags without a meaning take seven seconds a mebibyte. */
+const yamlLimitCharacters = 1024 * 1024;
 
 const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
@@ -26,7 +39,8 @@ function utf8Length(text: string): number {
 export function bodyText(request: HttpRequest): string {
   const { body } = request;
   if (body === undefined) return "";
-  return typeof body === "string" ? body : new TextDecoder().decode(body);
+  // JSON begins with no byte order mark; YAML may.
+  return typeof body === "string" ? body : new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
 }
 
 export function mediaType(request: HttpRequest): string {
@@ -43,7 +57,9 @@ export function bodyObject(request: HttpRequest, kind = "object"): Record<string
         ? new TextEncoder().encode(request.body ?? "")
         : request.body,
     );
-    return decoded.verdict === "decoded" ? { ...decoded.object } : badRequest(decoded.message);
+    if (decoded.verdict === "refused") return badRequest(decoded.message);
+    const problem = problemOfJson(decoded.object);
+    return problem === undefined ? { ...decoded.object } : badRequest(`error decoding the body: ${problem}`);
   }
   if (type !== "" && !objectTypes.includes(type)) return unsupportedMediaType(objectTypes);
   const unrecognised = (why: string) =>
@@ -65,14 +81,47 @@ export function bodyObject(request: HttpRequest, kind = "object"): Record<string
 /** Reads JSON or YAML. */
 export function parseText(text: string, language: "json" | "yaml"): unknown {
   try {
-    if (language === "json") return JSON.parse(text) as unknown;
-    // Warnings would go to the console.
-    const value = parseYaml(text, { maxAliasCount: 100, logLevel: "error", version: "1.1" }) as unknown;
+    // kubectl applies JSON under YAML's name; only small documents, some of which take long, are worth YAML's reader.
+    if (language === "json" || text.length > yamlLimitCharacters) {
+      const json = JSON.parse(text) as unknown;
+      const problem = problemOfJson(json);
+      return problem === undefined ? json : badRequest(`error decoding the body: ${problem}`);
+    }
+    const json = readJsonOfYaml(text);
+    if (json !== undefined) {
+      const problem = problemOfJson(json.value);
+      return problem === undefined ? json.value : badRequest(`error decoding the body: ${problem}`);
+    }
+    const document = kubernetesYaml(text);
+    const [error] = document.errors;
+    if (error !== undefined) throw error;
+    const value = document.toJS({ maxAliasCount: 100 }) as unknown;
     // Aliases make a small text a huge value, even a hundred of them.
-    return jsonLength(value, bodyLimitBytes) > bodyLimitBytes ? tooLarge(bodyLimitBytes) : value;
+    if (jsonLength(value, bodyLimitBytes) > bodyLimitBytes) return tooLarge(bodyLimitBytes);
+    const problem = problemOfJson(value);
+    return problem === undefined ? value : badRequest(`error decoding the body: ${problem}`);
   } catch (error) {
-    return badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
+    const message = error instanceof Error ? error.message : String(error);
+    const hint = language === "yaml" && text.length > yamlLimitCharacters ? " (beyond 1 MiB, YAML must be JSON)" : "";
+    return badRequest(`error decoding the body: ${message}${hint}`);
   }
+}
+
+/**
+ * What no reader of JSON in Go takes: numbers beyond its range, which would become null; and deeper nesting (the real server
+ * takes 10,000 levels, this one 1,000) and more objects than what works through the value can bear.
+ */
+function problemOfJson(value: unknown): string | undefined {
+  let level: readonly unknown[] = [value];
+  let objects = 0;
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > maxDepth) return "exceeded max depth";
+    if (level.some((one) => one === Infinity || one === -Infinity)) return "a number is out of range";
+    for (const one of level) if (isObject(one)) objects += 1;
+    if (objects > maxObjects) return `more than ${maxObjects} objects`;
+    level = level.flatMap((one) => (typeof one === "object" && one !== null ? (Object.values(one) as unknown[]) : []));
+  }
+  return undefined;
 }
 
 /** Paths of fields that a JSON body names twice, which a parsed object no longer shows. */

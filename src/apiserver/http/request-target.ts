@@ -56,7 +56,7 @@ export function parseTarget(method: string, target: string): RequestTarget | Ref
   if (rest[0] === "namespaces" && rest[1] !== undefined) {
     const third = rest[2];
     namespace = rest[1];
-    // `namespaces/x/status` and `namespaces/x/finalize` speak of the namespace, anything else of what is in it.
+    // `namespaces/x/status` and `namespaces/x/finalize` address the namespace, any other path addresses objects in it.
     if (third !== undefined && third !== "status" && third !== "finalize") rest.splice(0, 2);
     else if (group !== "") return other;
   }

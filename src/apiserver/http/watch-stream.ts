@@ -6,8 +6,8 @@ export const defaultBacklog = 1_000;
 const backlogCharacters = 32 * 1024 * 1024;
 
 /**
- * Lines of a watch between the one who writes them (inside a write to the store, so it can never wait) and the one who
- * reads them. What is waiting is handed over in one piece.
+ * Lines of a watch between their writer (inside a write to the store, so it can never wait) and their reader. Waiting
+ * lines are handed over in one piece.
  */
 export class WatchStream implements AsyncIterable<string> {
   readonly #backlog: number;
@@ -35,7 +35,7 @@ export class WatchStream implements AsyncIterable<string> {
     this.#wakeReader();
   }
 
-  /** What the watch begins with, however long it is. */
+  /** The initial lines of the watch, of any length. */
   begin(text: string): void {
     if (this.#state !== "open" || text === "") return;
     this.#waiting.push(text);

@@ -95,7 +95,7 @@ export interface DeleteOptions {
   readonly dryRun: boolean;
   readonly gracePeriodSeconds: number | undefined;
   readonly propagation: "Background" | "Foreground" | "Orphan" | undefined;
-  /** Asked for in the old way (`orphanDependents: false`): what has to wait is then answered by 202. */
+  /** Requested in the old way (`orphanDependents: false`): a deletion that has to wait is then answered by 202. */
   readonly cascades: boolean;
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;

@@ -50,7 +50,10 @@ function endpointOf(node: KubeObject | undefined): string | undefined {
   const addresses = Array.isArray(status["addresses"]) ? status["addresses"].filter(isObject) : [];
   const chosen =
     addresses.find((one) => one["type"] === "InternalIP") ?? addresses.find((one) => one["type"] === "Hostname");
-  if (typeof port !== "number" || port <= 0 || typeof chosen?.["address"] !== "string") return undefined;
+  if (typeof port !== "number" || !Number.isInteger(port) || port <= 0 || typeof chosen?.["address"] !== "string")
+    return undefined;
   const host = chosen["address"];
+  // A kubelet writes its own address: with a path in it, it would choose what is asked of whom.
+  if (isIP(host) === 0 && !/^[A-Za-z0-9][-A-Za-z0-9.]*$/.test(host)) return undefined;
   return `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
 }

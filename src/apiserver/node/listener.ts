@@ -6,14 +6,17 @@ import type { TLSSocket } from "node:tls";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { McoError } from "../../api/errors.ts";
+import type { Clock } from "../../ports/clock.ts";
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
+import { identityOfSubject } from "../../ports/subject-identity.ts";
 import type { Peer } from "../access/authentication.ts";
 import { bodyLimitBytes } from "../http/request-body.ts";
 import { Refusal, tooManyRequests } from "../schema/status.ts";
 import type { ApiServer } from "../server.ts";
+import { type UnsentAnswers, unsentAnswers, unsentLimits, type UnsentLimits } from "./unsent-answers.ts";
 
 export interface ListenOptions {
-  readonly server: Pick<ApiServer, "handle" | "close">;
+  readonly server: Pick<ApiServer, "handle" | "callerOf" | "close">;
   /** A loopback address. */
   readonly host: string;
   /** 0: any free one. */
@@ -21,6 +24,9 @@ export interface ListenOptions {
   readonly tls: { readonly certificate: string; readonly key: string };
   /** PEM; client certificates signed by it are believed. */
   readonly clientCA: string;
+  /** Tells when a client's certificate has expired on a connection that stays open. */
+  readonly clock: Pick<Clock, "now">;
+  readonly unsent?: UnsentLimits;
 }
 
 export interface Listener {
@@ -39,27 +45,36 @@ const gzipFromBytes = 128 * 1024;
 const discardLimitBytes = 64 * 1024 * 1024;
 /** Bodies of all running requests together; one that does not fit is answered with 429. */
 const bufferedLimitBytes = 256 * 1024 * 1024;
-/** Many times what the machines of one cluster hold open. */
+/** Of these, bodies of one user: whoever sends many, and slowly, leaves room for others. */
+const callerLimitBytes = bufferedLimitBytes / 4;
+/** The same for callers whom nobody knows: they must not take the room of others by bodies that do not end. */
+const strangersLimitBytes = 16 * 1024 * 1024;
+/** Many times the number of connections that the machines of one cluster hold open. */
 const mostConnections = 10_000;
 /** How long running requests may take once the listener closes. */
 const closeGraceMs = 2_000;
 
 /**
- * Serves over TLS (HTTP/1.1, keep-alive, client certificates optional). Throws MCO_LISTEN_REFUSED for what is not
- * loopback or taken.
+ * Serves over TLS (HTTP/1.1, keep-alive, client certificates optional). Throws MCO_LISTEN_REFUSED for an address that
+ * is not loopback or is in use.
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
-  const { server, host, port } = options;
+  const { server, host, port, clock } = options;
   if (!isLoopback(host)) throw new McoError("MCO_LISTEN_REFUSED", { host, port });
 
-  const buffered: Buffered = { bytes: 0 };
+  const buffered: Buffers = {
+    known: { bytes: 0, limitBytes: bufferedLimitBytes },
+    strangers: { bytes: 0, limitBytes: strangersLimitBytes },
+    callers: new Map(),
+  };
+  const unsent = unsentAnswers(options.unsent ?? unsentLimits);
   const https = createServer(
     {
       cert: options.tls.certificate,
       key: options.tls.key,
       ca: options.clientCA,
       requestCert: true,
-      // Who has no certificate may still bring a token; what a certificate is worth is looked at in each request.
+      // A client without a certificate may still present a token; each request checks the certificate.
       rejectUnauthorized: false,
       minVersion: "TLSv1.2",
       ALPNProtocols: ["http/1.1"],
@@ -67,7 +82,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       noDelay: true,
     },
     (request, response) => {
-      void serve(request, response, server, buffered);
+      void serve(request, response, server, { buffered, unsent, clock });
     },
   );
   https.maxConnections = mostConnections;
@@ -103,33 +118,51 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }
 
-/** What is in memory of bodies whose requests have no answer yet. */
+/** Bytes in memory of the bodies of unanswered requests. */
 interface Buffered {
   bytes: number;
+  readonly limitBytes: number;
+}
+interface Buffers extends Readonly<Record<"known" | "strangers", Buffered>> {
+  /** Of the known callers, by name; those without bodies are absent. */
+  readonly callers: Map<string, number>;
 }
 
-/** A part of {@link bufferedLimitBytes} for one request. */
-function bufferShare(all: Buffered): { take(bytes: number): boolean; giveBack(): void } {
+/** A part of the memory for one request. @param caller its user; `undefined`: nobody known. */
+function bufferShare(
+  { known, strangers, callers }: Buffers,
+  caller: string | undefined,
+): { take(bytes: number): boolean; giveBack(): void } {
+  const all = caller === undefined ? strangers : known;
   let taken = 0;
+  const add = (bytes: number) => {
+    all.bytes += bytes;
+    taken += bytes;
+    if (caller === undefined) return;
+    const left = (callers.get(caller) ?? 0) + bytes;
+    if (left === 0) callers.delete(caller);
+    else callers.set(caller, left);
+  };
   return {
     take(bytes) {
-      if (all.bytes + bytes > bufferedLimitBytes) return false;
-      all.bytes += bytes;
-      taken += bytes;
+      const own = caller === undefined ? 0 : (callers.get(caller) ?? 0);
+      if (all.bytes + bytes > all.limitBytes || own + bytes > callerLimitBytes) return false;
+      add(bytes);
       return true;
     },
-    giveBack() {
-      all.bytes -= taken;
-      taken = 0;
-    },
+    giveBack: () => add(-taken),
   };
 }
 
 async function serve(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  server: Pick<ApiServer, "handle">,
-  buffered: Buffered,
+  server: Pick<ApiServer, "handle" | "callerOf">,
+  {
+    buffered,
+    unsent,
+    clock,
+  }: { readonly buffered: Buffers; readonly unsent: UnsentAnswers; readonly clock: Pick<Clock, "now"> },
 ): Promise<void> {
   const controller = new AbortController();
   outgoing.on("close", () => {
@@ -138,86 +171,127 @@ async function serve(
   // A connection that breaks shows as `close`; without a listener it would be an exception.
   outgoing.on("error", () => {});
   incoming.on("error", () => {});
-  const share = bufferShare(buffered);
+  let giveBack = () => {};
   try {
-    const request = await readRequest(incoming, share.take);
+    const head = headOf(incoming);
+    const peer = peerOf(incoming, clock.now());
+    const caller = server.callerOf(head, peer);
+    const share = bufferShare(buffered, caller);
+    giveBack = share.giveBack;
+    const request = await readRequest(incoming, head, share.take);
     const response =
-      request instanceof Refusal
-        ? request.response()
-        : await server.handle(request, peerOf(incoming), controller.signal);
-    await send(incoming, outgoing, response);
+      request instanceof Refusal ? request.response() : await server.handle(request, peer, controller.signal);
+    await send(incoming, outgoing, response, { unsent, caller: caller ?? "" });
   } catch {
-    // The handler rejects only when the caller is gone; anything else has become a response already.
+    // The handler rejects only when the caller has disconnected; any other failure has already become a response.
     outgoing.destroy();
   } finally {
-    share.giveBack();
+    giveBack();
   }
+}
+
+function headOf(incoming: IncomingMessage): HttpRequest {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(incoming.headers)) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(",") : value;
+  }
+  return { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers };
 }
 
 /** 429 when the body finds no room beside those of other requests. */
 async function readRequest(
   incoming: IncomingMessage,
+  head: HttpRequest,
   take: (bytes: number) => boolean,
 ): Promise<HttpRequest | Refusal> {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(incoming.headers)) {
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(",") : value;
-  }
-  const base = { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers };
   const chunks: Buffer[] = [];
   let length = 0;
   let fits = true;
+  // No answer to these depends on a body, and a watch would hold it as long as it lasts.
+  const isRead = head.method !== "GET" && head.method !== "HEAD";
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     // One byte too many is enough for the server to refuse it; the rest is read so that the caller hears the refusal.
-    fits &&= length > bodyLimitBytes || take(chunk.length);
-    if (!fits) chunks.length = 0;
-    else if (length <= bodyLimitBytes) chunks.push(chunk);
+    if (isRead) {
+      fits &&= length > bodyLimitBytes || take(chunk.length);
+      if (!fits) chunks.length = 0;
+      else if (length <= bodyLimitBytes) chunks.push(chunk);
+    }
     length += chunk.length;
     if (length > discardLimitBytes) throw new Error("the body does not end");
   }
   if (!fits) return tooManyRequests("the server has no room for another body, please try again later", 1);
-  return length === 0 ? base : { ...base, body: Buffer.concat(chunks) };
+  return chunks.length === 0 ? head : { ...head, body: Buffer.concat(chunks) };
 }
 
 /**
  * The peer of a connection, which its handshake determines once: reading a certificate costs a fifth of a small
  * request.
  */
-const peers = new WeakMap<TLSSocket, Peer>();
+const peers = new WeakMap<TLSSocket, KnownPeer>();
 
-function peerOf(incoming: IncomingMessage): Peer {
+interface KnownPeer {
+  readonly peer: Peer;
+  /** When its certificate ends, in milliseconds since the epoch. */
+  readonly endsAt: number;
+}
+
+/** A connection may last longer than the certificate that began it: each request is judged by the time it comes. */
+function peerOf(incoming: IncomingMessage, now: number): Peer {
   const socket = incoming.socket as TLSSocket;
   const known = peers.get(socket) ?? readPeer(socket);
   peers.set(socket, known);
-  return known;
+  return known.endsAt < now ? { certificate: "untrusted" } : known.peer;
 }
 
-function readPeer(socket: TLSSocket): Peer {
-  const { subject, fingerprint256 } = socket.getPeerCertificate();
-  if (subject === undefined) return {};
-  if (!socket.authorized) return { certificate: "untrusted" };
-  const list = (value: string | string[] | undefined): string[] =>
-    value === undefined ? [] : Array.isArray(value) ? value : [value];
-  const [commonName] = list(subject.CN as string | string[] | undefined);
-  return commonName === undefined
-    ? {}
-    : {
-        certificate: {
-          commonName,
-          organizations: list(subject.O as string | string[] | undefined),
-          sha256: fingerprint256.replaceAll(":", "").toLowerCase(),
-        },
-      };
+function readPeer(socket: TLSSocket): KnownPeer {
+  const { subject, fingerprint256, valid_to: end } = socket.getPeerCertificate();
+  if (subject === undefined) return { peer: {}, endsAt: Infinity };
+  if (!socket.authorized) return { peer: { certificate: "untrusted" }, endsAt: Infinity };
+  const identity = identityOfSubject({ ...subject });
+  return {
+    peer:
+      identity === undefined
+        ? {}
+        : { certificate: { ...identity, sha256: fingerprint256.replaceAll(":", "").toLowerCase() } },
+    endsAt: Date.parse(end),
+  };
 }
 
 /** Header values go out as UTF-8, which node:http takes one character a byte. */
 const headerBytes = (value: string) => Buffer.from(value).toString("latin1");
 
-async function send(incoming: IncomingMessage, outgoing: ServerResponse, response: HttpResponse): Promise<void> {
-  const { status, body } = response;
-  for (const [name, value] of Object.entries(response.headers))
+/** Whose answer it is, beside the others that wait for their readers. */
+interface Room {
+  readonly unsent: UnsentAnswers;
+  readonly caller: string;
+}
+
+function sendHeaders(outgoing: ServerResponse, { headers }: HttpResponse): void {
+  for (const [name, value] of Object.entries(headers))
     outgoing.setHeader(name, typeof value === "string" ? headerBytes(value) : value.map(headerBytes));
+}
+
+async function send(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  response: HttpResponse,
+  { unsent, caller }: Room,
+): Promise<void> {
+  const { status, body } = response;
+  // Its `close` is over: nothing would give back what it takes.
+  if (outgoing.destroyed) throw new Error("the caller went away");
   if (typeof body === "string" || body instanceof Uint8Array) {
+    const giveBack = unsent.take(caller, typeof body === "string" ? Buffer.byteLength(body) : body.byteLength);
+    if (giveBack === undefined) {
+      const refused = tooManyRequests("the server has no room for another answer before you take those that wait", 1);
+      return send(incoming, outgoing, refused.response(), { unsent, caller });
+    }
+    const expected = unsent.expect(outgoing);
+    outgoing.on("close", () => {
+      expected();
+      giveBack();
+    });
+    sendHeaders(outgoing, response);
     let bytes =
       typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     if (bytes.length > gzipFromBytes && /\bgzip\b/.test(incoming.headers["accept-encoding"] ?? "")) {
@@ -230,12 +304,23 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, respons
     outgoing.end(bytes);
     return;
   }
+  sendHeaders(outgoing, response);
   outgoing.writeHead(status);
   // A watch without events must still respond: kubectl waits for the headers.
   outgoing.flushHeaders();
   for await (const chunk of body) {
     if (outgoing.destroyed) return;
-    if (!outgoing.write(chunk)) await Promise.race([once(outgoing, "drain"), once(outgoing, "close")]);
+    if (outgoing.write(chunk)) continue;
+    const giveBack = unsent.take(caller, Buffer.byteLength(chunk));
+    if (giveBack === undefined) {
+      // The watcher resumes, as after any lost connection.
+      outgoing.destroy();
+      return;
+    }
+    const expected = unsent.expect(outgoing);
+    await Promise.race([once(outgoing, "drain"), once(outgoing, "close")]);
+    expected();
+    giveBack();
   }
   outgoing.end();
 }

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, request as httpsRequest } from "node:https";
+import { Agent, createServer, request as httpsRequest } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -86,6 +86,7 @@ function call(
 }
 const json = (answer: Answer) => JSON.parse(answer.body.toString()) as Json;
 const maps = "/api/v1/namespaces/default/configmaps";
+const many = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make);
 const map = (name: string, data: Json = {}) => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data });
 
 /** An HTTPS server of the test's own: a webhook or a kubelet. */
@@ -136,7 +137,7 @@ describe("serveApiServer", () => {
     ).rejects.toMatchObject({ code: "MCO_LISTEN_REFUSED" });
   });
 
-  test("closes when it is told to, with watches open, and frees file and port", async () => {
+  test("close() ends open watches and releases file and port", async () => {
     const controller = new AbortController();
     const running = await start("abort.db", { signal: controller.signal });
     const watching = call(running.url, "GET", `${maps}?watch=true`);
@@ -226,7 +227,7 @@ describe("serveApiServer", () => {
     expect(json(lost)["message"]).toContain("no address of a kubelet is known for node nowhere");
   });
 
-  test("believes client certificates of its authority only", async () => {
+  test("believes client certificates of its authority only, and their last common name [apiserver-serve-1]", async () => {
     const { url } = await start("certificates.db");
     const ask = (identity: { certificate: string; key: string }) =>
       new Promise<string>((resolve, reject) => {
@@ -248,7 +249,122 @@ describe("serveApiServer", () => {
     expect(JSON.parse(await ask(await authority.client("carol", ["painters", "singers"])))).toMatchObject({
       status: { userInfo: { username: "carol", groups: ["painters", "singers", "system:authenticated"] } },
     });
+    // As Go reads a subject: of several common names the last one counts.
+    expect(JSON.parse(await ask(await authority.client("dave, CN=erin", ["painters"])))).toMatchObject({
+      status: { userInfo: { username: "erin" } },
+    });
     const stranger = await testAuthority();
     expect(await ask(await stranger.client("admin", ["system:masters"]))).toContain('"reason":"Unauthorized"');
   });
+
+  test("an expired certificate is believed no longer on a connection that it began [apiserver-serve-2]", async () => {
+    let ahead = 0;
+    const { url } = await start("expired.db", { clock: { ...systemClock, now: () => systemClock.now() + ahead } });
+    const { certificate: cert, key } = await authority.client("carol", ["system:masters"]);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const ports: (number | undefined)[] = [];
+    const ask = () =>
+      new Promise<number>((resolve, reject) => {
+        const asked = httpsRequest(`${url}${maps}`, { agent, ca: authority.certificate, cert, key }, (answer) => {
+          ports.push(answer.socket.localPort);
+          answer.on("end", () => resolve(answer.statusCode ?? 0)).resume();
+        });
+        asked.on("error", reject);
+        asked.end();
+      });
+    try {
+      expect(await ask()).toBe(200);
+      ahead = 25 * 3_600_000;
+      expect(await ask()).toBe(401);
+      expect(new Set(ports).size).toBe(1);
+    } finally {
+      agent.destroy();
+    }
+  });
+
+  test("a node's address with a path in it is no kubelet's [apiserver-serve-3]", async () => {
+    const asked: string[] = [];
+    const port = await companion((path) => {
+      asked.push(path);
+      return "secret\n";
+    });
+    const { url } = await start("addresses.db");
+    const spec = { nodeName: "n", containers: [{ name: "main", image: "i" }] };
+    await call(url, "POST", "/api/v1/namespaces/default/pods", { metadata: { name: "p" }, spec });
+    await call(url, "POST", "/api/v1/nodes", { metadata: { name: "n" } });
+    for (const address of [
+      `127.0.0.1:${port}/containerLogs/kube-system/other/main?x=`,
+      `nobody@127.0.0.1:${port}/containerLogs/kube-system/other/main#`,
+    ]) {
+      const status = {
+        addresses: [{ type: "InternalIP", address }],
+        daemonEndpoints: { kubeletEndpoint: { Port: port } },
+      };
+      const patch = { "content-type": "application/merge-patch+json" };
+      expect((await call(url, "PATCH", "/api/v1/nodes/n/status", { status }, patch)).status).toBe(200);
+      const log = await call(url, "GET", "/api/v1/namespaces/default/pods/p/log");
+      expect(log.status).toBe(500);
+      expect(json(log)["message"]).toContain("no address of a kubelet is known");
+    }
+    expect(asked).toEqual([]);
+  });
 });
+
+test("bodies of one user, and those of watches, take no room from other users [apiserver-serve-4]", async () => {
+  const masters = ["system:masters"];
+  const staticTokens = { secret: { name: "admin", groups: masters }, other: { name: "other", groups: masters } };
+  const { url } = await start("rooms.db", { staticTokens });
+  const open = (method: string, target: string, bytes: number) => {
+    const headers = { authorization: "Bearer other", "content-length": 2_900_001 };
+    const ask = httpsRequest(`${url}${target}`, { method, agent: false, ca: authority.certificate, headers });
+    ask.on("error", () => undefined);
+    ask.write(Buffer.alloc(bytes, 32));
+    return ask;
+  };
+  const large = map("large", { text: "x".repeat(900_000) });
+  const write = async (token: string) =>
+    (await call(url, "POST", `${maps}?dryRun=All`, large, { authorization: `Bearer ${token}` })).status;
+  const watches = many(30, () => open("GET", `${maps}?watch=1`, 2_900_001));
+  const stalled: ReturnType<typeof open>[] = [];
+  try {
+    await Promise.all(watches.map((ask) => new Promise((resolve) => ask.on("response", resolve))));
+    expect(await write("secret")).toBe(201);
+    expect(await write("other")).toBe(201);
+    stalled.push(...many(30, () => open("POST", maps, 2_900_000)));
+    // Until then, what was sent has not all arrived.
+    while ((await write("other")) !== 429);
+    const answers = new Set<number>();
+    for (let tries = 0; tries < 10; tries += 1) answers.add(await write("secret"));
+    expect(answers).toEqual(new Set([201]));
+  } finally {
+    for (const ask of [...watches, ...stalled]) ask.destroy();
+  }
+}, 60_000);
+
+test("bodies of strangers that do not end take no room from those of users [apiserver-limits-6]", async () => {
+  const { url } = await start("strangers.db");
+  const stalled = Array.from({ length: 10 }, () => {
+    const ask = httpsRequest(`${url}/api/v1/namespaces`, {
+      method: "POST",
+      agent: false,
+      ca: authority.certificate,
+      headers: { authorization: "Bearer guessed", "content-length": 3 * 1024 * 1024 },
+    });
+    ask.on("error", () => undefined);
+    ask.write(Buffer.alloc(2_900_000, 32));
+    return ask;
+  });
+  try {
+    const large = { metadata: { name: "large" }, data: { text: "x".repeat(900_000) } };
+    const maps = "/api/v1/namespaces/default/configmaps?dryRun=All";
+    const as = async (token: string) =>
+      (await call(url, "POST", maps, large, { authorization: `Bearer ${token}` })).status;
+    // Until then, what the strangers have sent has not all arrived.
+    while ((await as("guessed")) !== 429);
+    const answers: number[] = [];
+    for (let tries = 0; tries < 10; tries += 1) answers.push(await as("secret"));
+    expect(new Set(answers)).toEqual(new Set([201]));
+  } finally {
+    for (const ask of stalled) ask.destroy();
+  }
+}, 60_000);

@@ -83,7 +83,14 @@ export async function serveApiServer(options: ServeOptions): Promise<RunningApiS
       ...(options.issuer === undefined ? {} : { issuer: options.issuer }),
       ...(options.staticTokens === undefined ? {} : { staticTokens: options.staticTokens }),
     });
-    listener = await listen({ server, host: options.host, port: options.port, tls: options.tls, clientCA: clusterCA });
+    listener = await listen({
+      server,
+      host: options.host,
+      port: options.port,
+      tls: options.tls,
+      clientCA: clusterCA,
+      clock,
+    });
   } catch (error) {
     store.close();
     throw error;

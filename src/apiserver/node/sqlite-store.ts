@@ -1,7 +1,14 @@
 import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { McoError } from "../../api/errors.ts";
-import type { Store, StoredEvent, StoredObject, StoreKey, WriteOutcome } from "../storage/store.ts";
+import {
+  charactersOf,
+  type Store,
+  type StoredEvent,
+  type StoredObject,
+  type StoreKey,
+  type WriteOutcome,
+} from "../storage/store.ts";
 
 export interface SqliteStoreOptions {
   /** The database file; its folder exists. */
@@ -30,9 +37,9 @@ const migrations: readonly string[] = [
 ];
 
 /**
- * Opens (or makes) a store in an SQLite file. The process that opens it owns it alone.
- * Throws MCO_STORE_NEWER for a file of a later release, MCO_STORE_LOCKED while another process has it,
- * MCO_STORE_UNUSABLE for anything else.
+ * Opens (or creates) a store in an SQLite file. The process that opens it owns it exclusively. Throws MCO_STORE_NEWER
+ * for a file of a later release, MCO_STORE_LOCKED while another process has it open, MCO_STORE_UNUSABLE for anything
+ * else.
  */
 export function sqliteStore(options: SqliteStoreOptions): Store {
   const { file, survives = "processKill" } = options;
@@ -54,7 +61,8 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
     events: db.prepare(
       `SELECT e.revision, e.type, e.resource, e.namespace, e.name, e.value, p.revision AS previous, p.value AS previousValue
        FROM events e LEFT JOIN events p ON p.revision = e.previous
-       WHERE e.revision > ? ORDER BY e.revision LIMIT ?`,
+       WHERE e.revision > ? AND (? IS NULL OR e.resource = ?) AND (? IS NULL OR e.namespace = ?)
+       ORDER BY e.revision LIMIT ?`,
     ),
     forget: db.prepare("DELETE FROM events WHERE revision <= ?"),
     count: db.prepare("UPDATE counters SET value = ? WHERE name = ?"),
@@ -137,21 +145,17 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
       if (before.revision !== expected) return { outcome: "changed", revision: before.revision };
       return write("DELETED", key, finalValue, before);
     },
-    events(since, limit) {
+    events(since, limit, { resource = null, namespace = null, characters = Infinity } = {}) {
       if (since < compactedThrough) return { verdict: "compacted", through: compactedThrough };
-      const events = statements.events.all(since, limit).map((row): StoredEvent => {
-        const type = String(row["type"]);
-        return {
-          type: type === "ADDED" || type === "DELETED" ? type : "MODIFIED",
-          key: { resource: String(row["resource"]), namespace: String(row["namespace"]), name: String(row["name"]) },
-          revision: Number(row["revision"]),
-          value: String(row["value"]),
-          previous:
-            row["previous"] === null
-              ? undefined
-              : { revision: Number(row["previous"]), value: String(row["previousValue"]) },
-        };
-      });
+      const events: StoredEvent[] = [];
+      let left = characters;
+      // One after the other: all rows at once may not fit into memory.
+      for (const row of statements.events.iterate(since, resource, resource, namespace, namespace, limit)) {
+        const event = eventOf(row);
+        left -= charactersOf(event);
+        if (left < 0) return { verdict: "tooLong" };
+        events.push(event);
+      }
       return { verdict: "events", events };
     },
     compact(through) {
@@ -169,8 +173,24 @@ export function sqliteStore(options: SqliteStoreOptions): Store {
   };
 }
 
+function eventOf(row: Readonly<Record<string, unknown>>): StoredEvent {
+  const type = String(row["type"]);
+  return {
+    type: type === "ADDED" || type === "DELETED" ? type : "MODIFIED",
+    key: { resource: String(row["resource"]), namespace: String(row["namespace"]), name: String(row["name"]) },
+    revision: Number(row["revision"]),
+    value: String(row["value"]),
+    previous:
+      row["previous"] === null ? undefined : { revision: Number(row["previous"]), value: String(row["previousValue"]) },
+  };
+}
+
+/** The name of a database without a file: https://www.sqlite.org/inmemorydb.html */
+const noFile = ":memory:";
+
 /** Holds every Secret of the cluster: for its owner alone. SQLite gives its other files the mode of the database. */
 function closeToOthers(file: string): void {
+  if (file === noFile) return;
   closeSync(openSync(file, "a", 0o600));
   for (const path of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`]) {
     const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0;

@@ -1,4 +1,4 @@
-import { type Engine, keyOf } from "./engine.ts";
+import { type Engine, keyInStore } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { LiveObject } from "../storage/live-objects.ts";
 import type { ResourceTarget } from "../http/request-target.ts";
@@ -12,6 +12,8 @@ import { timestamp } from "../schema/timestamp.ts";
 
 /** Pods without a say in it get this long: `k8s.io/api core/v1 (master)` DefaultTerminationGracePeriodSeconds. */
 const defaultPodGraceSeconds = 30;
+/** Longer waits count as this one, 68 years: their end may be beyond any calendar. */
+const longestPodGraceSeconds = 2 ** 31;
 const raceAttempts = 12;
 
 /** DELETE of one object: removes it, or marks it where a finalizer or a kubelet still has to do something. */
@@ -26,7 +28,7 @@ export async function deleteObject(
   // The real server names the kind here, not the resource.
   const ofKind = { group: definition.group, plural: definition.kind };
   for (let attempt = 1; ; attempt++) {
-    const live = engine.live.get(keyOf(served, target));
+    const live = engine.live.get(keyInStore(served, target));
     if (live === undefined) return notFound(definition, target.name);
     const { metadata } = live.object;
     if (options.uid !== undefined && options.uid !== metadata.uid) {
@@ -85,8 +87,8 @@ export async function deleteObject(
 }
 
 /**
- * What deleting makes of an object: nothing left, another state of it, or (asked again) no change. Kinds with a grace
- * period, which are pods, are marked before they are removed, also when the period is none.
+ * The effect of a deletion on an object: it is removed, it changes its state, or (on a repeated request) it does not
+ * change. Kinds with a grace period, which are pods, are marked before they are removed, even if the period is zero.
  */
 function markDeleted(
   live: LiveObject,
@@ -152,11 +154,11 @@ function ending(crd: KubeObject, now: string): KubeObject {
 function podGrace(pod: KubeObject, asked: number | undefined): number {
   const spec = isObject(pod["spec"]) ? pod["spec"] : {};
   const phase = isObject(pod["status"]) ? pod["status"]["phase"] : undefined;
-  // No kubelet runs it, so there is nothing to wait for.
+  // No kubelet runs the pod, so the deletion need not wait.
   if (typeof spec["nodeName"] !== "string" || spec["nodeName"] === "" || phase === "Succeeded" || phase === "Failed")
     return 0;
   const own = spec["terminationGracePeriodSeconds"];
   // `k8s.io/kubernetes pkg/registry/core/pod/strategy.go (master)`: a negative grace is the shortest.
   if (asked !== undefined && asked < 0) return 1;
-  return asked ?? (typeof own === "number" ? own : defaultPodGraceSeconds);
+  return Math.min(asked ?? (typeof own === "number" ? own : defaultPodGraceSeconds), longestPodGraceSeconds);
 }

@@ -19,12 +19,12 @@ export interface Engine {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Open watches and what they watch (`deployments.apps`): they end with the server, or when their kind goes. */
+  /** Open watches and what they watch (`deployments.apps`): they end with the server, or when their kind is removed. */
   readonly watches: Map<WatchStream, string>;
   readonly watchBacklog?: number;
 }
 
-export function keyOf(served: Served, target: Pick<ResourceTarget, "namespace" | "name">): StoreKey {
+export function keyInStore(served: Served, target: Pick<ResourceTarget, "namespace" | "name">): StoreKey {
   return {
     resource: served.stored,
     namespace: served.definition.namespaced ? target.namespace : "",

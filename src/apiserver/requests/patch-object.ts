@@ -1,6 +1,6 @@
 import { splitApiVersion } from "../schema/kinds/catalog.ts";
 import type { HttpRequest } from "../../ports/http.ts";
-import { keyOf } from "./engine.ts";
+import { keyInStore } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import { bodyBytes, bodyLimitBytes, bodyText, mediaType, parseText } from "../http/request-body.ts";
 import { inconvertible } from "../schema/merge/canonicalise.ts";
@@ -21,7 +21,7 @@ const patchTypes = {
 } as const;
 
 /** Changes an object by a patch of any kind. */
-export type Patch = (object: unknown) => { readonly object: unknown } | Refusal;
+export type RequestedPatch = (object: unknown) => { readonly object: unknown } | Refusal;
 
 /** 415 for a kind of patch that the kind of object does not have. */
 export function checkPatchType({ definition }: WriteContext["served"], request: HttpRequest): Refusal | undefined {
@@ -32,7 +32,10 @@ export function checkPatchType({ definition }: WriteContext["served"], request: 
 }
 
 /** Reads the body of a PATCH that is no apply. */
-export function readPatch(context: Pick<WriteContext, "served">, request: HttpRequest): Patch | "apply" | Refusal {
+export function readPatch(
+  context: Pick<WriteContext, "served">,
+  request: HttpRequest,
+): RequestedPatch | "apply" | Refusal {
   if (bodyBytes(request) > bodyLimitBytes) return tooLarge(bodyLimitBytes);
   const { definition } = context.served;
   const unsupported = checkPatchType(context.served, request);
@@ -148,7 +151,7 @@ async function applyObject(context: WriteContext, request: HttpRequest): Promise
     }
   };
 
-  if (engine.live.get(keyOf(served, target)) === undefined && target.subresource === "") {
+  if (engine.live.get(keyInStore(served, target)) === undefined && target.subresource === "") {
     if ((uid ?? "") !== "")
       return conflict(
         served.definition,

@@ -1,6 +1,6 @@
 import { decodeBase64Url, encodeBase64Url } from "../http/base64url.ts";
 import type { HttpRequest, HttpResponse } from "../../ports/http.ts";
-import { type Engine, keyOf } from "./engine.ts";
+import { type Engine, keyInStore } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import type { Interest, LiveEvent, LiveObject } from "../storage/live-objects.ts";
 import { contentType, negotiate, objectResponse } from "../http/representation.ts";
@@ -21,7 +21,7 @@ export function getObject(
 ): HttpResponse | Refusal {
   const format = negotiate(request.headers["accept"], target.query);
   if (format instanceof Refusal) return format;
-  const live = engine.live.get(keyOf(served, target));
+  const live = engine.live.get(keyInStore(served, target));
   if (live === undefined) return notFound(served.definition, target.name);
   const asked = revisionOf(target.query.get("resourceVersion"));
   if (asked instanceof Refusal) return unforeseen(asked.status.message ?? "");
@@ -31,7 +31,7 @@ export function getObject(
 
 interface Selection {
   readonly matches: (live: LiveObject) => boolean;
-  /** Without selectors everything matches, which lets a list say how many items remain. */
+  /** Without selectors everything matches, so that a list can state how many items remain. */
   readonly everything: boolean;
   readonly interest: Interest;
 }
@@ -105,7 +105,7 @@ export function listObjects(
   const asksFor = Number(query.get("limit") ?? 0);
   if (!Number.isSafeInteger(asksFor) || asksFor < 0)
     return badRequest(`strconv.ParseInt: parsing ${JSON.stringify(query.get("limit") ?? "")}: invalid syntax`);
-  // One object that is named is read alone, and nothing follows it: `k8s.io/apiserver
+  // A list that names one object contains only that object, and has no further pages: `k8s.io/apiserver
   // pkg/registry/generic/registry/store.go (v0.34)` ListPredicate.
   const limit =
     selection.interest.name !== undefined && (target.namespace !== "" || !served.definition.namespaced) ? 0 : asksFor;
@@ -196,6 +196,8 @@ function readContinue(token: string): { readonly revision: number; readonly star
 const bookmarkEveryMs = 60_000;
 /** A watch without `timeoutSeconds` ends after 30 to 60 minutes, as the real server's do. */
 const defaultWatchSeconds = 1_800;
+/** No watch outlives those by much: its caller may have lost the rights that it began with. */
+const mostWatchSeconds = 2 * defaultWatchSeconds;
 
 /** WATCH: from a revision, or from the objects that there are. */
 export function watchObjects(
@@ -267,7 +269,7 @@ export function watchObjects(
     }
   } else {
     const missed = engine.live.since(selection.interest, asked ?? engine.live.revision());
-    if (missed === "compacted") {
+    if (missed === "compacted" || missed.some((event) => isUnclear(event, selection))) {
       const { status } = expired(`too old resource version: ${asked ?? 0} (${engine.live.oldest()})`);
       stream.begin(`${JSON.stringify({ type: "ERROR", object: status })}\n`);
       stream.end();
@@ -286,7 +288,8 @@ export function watchObjects(
       if (line !== "") stream.push(line);
     }),
   );
-  const seconds = timeoutSeconds > 0 ? timeoutSeconds : defaultWatchSeconds * (1 + engine.random.next());
+  const seconds =
+    timeoutSeconds > 0 ? Math.min(timeoutSeconds, mostWatchSeconds) : defaultWatchSeconds * (1 + engine.random.next());
   const bookmark = () =>
     stream.push(`{"type":"BOOKMARK","object":${engine.show.bookmark(served, engine.live.revision(), format)}}\n`);
   cancels.push(
@@ -311,6 +314,14 @@ export function watchObjects(
   cancels.push(() => signal.removeEventListener("abort", onAbort));
   if (signal.aborted) stream.end();
   return answer;
+}
+
+/**
+ * Whether an object that is not selected may have left the selection with an event: what it was before is no longer known. It
+ * is not shown as it is now to one who may see only what is selected, such as a node its own pods.
+ */
+function isUnclear({ type, live, previous }: LiveEvent, { matches }: Selection): boolean {
+  return type === "MODIFIED" && previous === undefined && !matches(live);
 }
 
 function encodedOnce(event: LiveEvent, key: string, encode: () => string): string {

@@ -20,7 +20,7 @@ type Review = (
   dependencies: ReviewDependencies,
 ) => Readonly<Record<string, unknown>> | Refusal;
 
-/** Questions that are asked by creating an object that is never stored: what the status says, by resource. */
+/** Reviews: objects that are created and answered, but never stored. The status of the answer, by resource. */
 export const reviews: Readonly<Record<string, Review>> = {
   "selfsubjectreviews.authentication.k8s.io": (_body, user) => ({ userInfo: userInfo(user) }),
 

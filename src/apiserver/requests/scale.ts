@@ -1,10 +1,10 @@
 import type { HttpRequest } from "../../ports/http.ts";
-import { keyOf } from "./engine.ts";
+import { keyInStore } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import { readPatch } from "./patch-object.ts";
 import { bodyObject } from "../http/request-body.ts";
 import type { KubeObject, Served } from "../schema/contract.ts";
-import { isObject } from "../schema/json-values.ts";
+import { isObject, own } from "../schema/json-values.ts";
 import { printLabelSelector } from "../schema/selectors.ts";
 import { badRequest, conflict, internalError, invalid, jsonResponse, notFound, Refusal } from "../schema/status.ts";
 import { modifyObject, type WriteContext } from "./writes.ts";
@@ -43,7 +43,7 @@ export async function serveScale(context: WriteContext, request: HttpRequest): P
   const paths = served.definition.scale;
   if (paths === undefined) return notFound(served.definition, target.name);
   if (target.verb === "get") {
-    const live = engine.live.get(keyOf(served, target));
+    const live = engine.live.get(keyInStore(served, target));
     if (live !== undefined && served.definition.custom && valueAt(live.object, paths.specReplicasPath) === undefined)
       return internalError(`the spec replicas field ${JSON.stringify(paths.specReplicasPath)} does not exist`);
     return live === undefined
@@ -107,7 +107,7 @@ function steps(path: string): string[] {
 
 function valueAt(object: KubeObject, path: string): unknown {
   let value: unknown = object;
-  for (const step of steps(path)) value = isObject(value) ? value[step] : undefined;
+  for (const step of steps(path)) value = isObject(value) ? own(value, step) : undefined;
   return value;
 }
 
@@ -116,10 +116,12 @@ function setAt(object: KubeObject, path: string, value: unknown): void {
   const last = all.pop();
   let parent: Record<string, unknown> = object;
   for (const step of all) {
-    const next = parent[step];
+    // `__proto__` would lead to what all objects of this process share.
+    if (step === "__proto__") return;
+    const next = own(parent, step);
     const child = isObject(next) ? next : {};
     parent[step] = child;
     parent = child;
   }
-  if (last !== undefined) parent[last] = value;
+  if (last !== undefined && last !== "__proto__") parent[last] = value;
 }

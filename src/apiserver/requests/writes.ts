@@ -1,11 +1,12 @@
 import type { AdmissionRequest } from "../admission/admission.ts";
 import { splitApiVersion } from "../schema/kinds/catalog.ts";
 import { withDecisionsOf } from "../admission/certificate-requests.ts";
-import { type Engine, keyOf } from "./engine.ts";
+import { type Engine, keyInStore } from "./engine.ts";
 import { inVersion } from "../schema/event-conversion.ts";
 import { type LiveObject, storedLimitCharacters } from "../storage/live-objects.ts";
 import type { ResourceTarget } from "../http/request-target.ts";
 import type { FieldError, KubeObject, ObjectMeta, Served } from "../schema/contract.ts";
+import { firstTexts } from "../schema/first-texts.ts";
 import { fitsTypes, trackUpdate } from "../schema/merge/field-sets.ts";
 import { cloneJson, equalJson, isObject } from "../schema/json-values.ts";
 import {
@@ -15,6 +16,7 @@ import {
   invalid,
   notFound,
   Refusal,
+  forbidden,
   tooLarge,
   unforeseen,
 } from "../schema/status.ts";
@@ -30,7 +32,7 @@ export interface Written {
   readonly effect: "created" | "updated" | "unchanged" | "removed";
 }
 
-/** Everything that a write needs to know beside the object. */
+/** Everything that a write needs in addition to the object. */
 export interface WriteContext {
   readonly engine: Engine;
   readonly exchange: Exchange;
@@ -49,7 +51,7 @@ export type WriteSource = "decoded" | "patched" | "applied";
 /** How often a write that lost a race is done again on the newer object. */
 const raceAttempts = 12;
 
-/** Kinds whose status comes from the one who creates them: a kubelet registers its node with addresses. */
+/** Kinds whose creator sets the status: a kubelet registers its node with addresses. */
 const keepStatusOnCreate = new Set(["nodes"]);
 /**
  * Kinds that PUT may create: `AllowCreateOnUpdate` of their strategies in `k8s.io/kubernetes pkg/registry (master)`.
@@ -187,7 +189,8 @@ export async function createObject(
   const { metadata } = object;
   if (metadata.resourceVersion !== undefined && metadata.resourceVersion !== "")
     return badRequest("resourceVersion should not be set on objects to be created");
-  if ((metadata.name ?? "") === "") {
+  const isNamedHere = (metadata.name ?? "") === "";
+  if (isNamedHere) {
     if ((metadata.generateName ?? "") === "") {
       return invalid(definition, "", [
         {
@@ -204,7 +207,7 @@ export async function createObject(
   delete metadata.deletionTimestamp;
   delete metadata.deletionGracePeriodSeconds;
   delete metadata.resourceVersion;
-  // Kinds that count nothing keep what they are given, as the real server's do.
+  // Kinds without a generation counter keep the value that a client sends, as on the real server.
   if (served.hasGeneration) metadata.generation = 1;
   if (definition.hasStatus && !keepStatusOnCreate.has(served.stored)) delete object["status"];
 
@@ -217,7 +220,7 @@ export async function createObject(
   // No manager owns the changes of admission.
   if (owned === "track") {
     delete object.metadata.managedFields;
-    // The status is not this endpoint's, whoever fills it.
+    // This endpoint does not write the status.
     const { status: _, ...rest } = object;
     trackUpdate(undefined, definition.hasStatus ? rest : object, definition.schema, by);
   }
@@ -233,12 +236,13 @@ export async function createObject(
   const errors = findErrors(served, object, undefined, "");
   if (errors.length > 0) return invalid(definition, object.metadata.name ?? "", errors);
   warnOfFinalizers(context, object, undefined);
-  const objection = await engine.admission.validate({ ...request, name: object.metadata.name ?? "", object }, exchange);
-  if (objection !== undefined) return objection;
 
   for (let attempt = 0; ; attempt++) {
     const name = object.metadata.name ?? "";
-    const key = keyOf(served, { namespace: target.namespace, name });
+    // Each name is judged: what may be made with one may be refused with another.
+    const objection = await engine.admission.validate({ ...request, name, object }, exchange);
+    if (objection !== undefined) return objection;
+    const key = keyInStore(served, { namespace: target.namespace, name });
     if (options.dryRun) {
       const there = engine.live.get(key);
       if (there !== undefined) return taken(definition, name, there);
@@ -247,11 +251,16 @@ export async function createObject(
     const commit = engine.live.create(key, inVersion(object, served.storedApiVersion));
     if (commit.outcome === "written") return { live: commit.live, effect: "created" };
     if (commit.outcome === "tooLarge") return tooLarge(storedLimitCharacters);
-    // A generated name that is taken is not the caller's fault.
-    if ((incoming.metadata.generateName ?? "") === "" || attempt === 7)
-      return taken(definition, name, engine.live.get(key));
+    if (commit.outcome === "noRoom") return withoutRoom(served, name);
+    // A generated name that is taken is not the caller's fault; one of the caller's own is.
+    if (!isNamedHere || attempt === 7) return taken(definition, name, engine.live.get(key));
     object.metadata.name = generated(engine, incoming.metadata.generateName ?? "");
   }
+}
+
+/** As the real server refuses what exceeds a quota. */
+function withoutRoom({ definition }: Served, name: string): Refusal {
+  return forbidden(definition, name, "exceeded quota: the objects that are stored leave no room for it; delete some");
 }
 
 function taken(definition: Served["definition"], name: string, there: LiveObject | undefined): Refusal {
@@ -263,8 +272,8 @@ function generated(engine: Engine, base: string): string {
 }
 
 /**
- * The common way of a change into the store: `produce` makes the wanted object from a copy of the live one. Called
- * again with the newer object when somebody else wrote in between.
+ * The common path of a change into the store: `produce` makes the new object from a copy of the live one, and is called
+ * again with the newer object after a concurrent write.
  */
 export async function modifyObject(
   context: WriteContext,
@@ -273,7 +282,7 @@ export async function modifyObject(
 ): Promise<Written | Refusal> {
   const { engine, served, target } = context;
   for (let attempt = 1; ; attempt++) {
-    const live = engine.live.get(keyOf(served, target));
+    const live = engine.live.get(keyInStore(served, target));
     if (live === undefined) return notFound(served.definition, target.name);
     const before = inVersion(live.object, served.apiVersion);
     const wanted = produce(cloneJson(before));
@@ -326,8 +335,8 @@ function trackManager(context: WriteContext, before: KubeObject, wanted: KubeObj
     time: timestamp(engine.clock.now()),
     ...(target.subresource === "" ? {} : { subresource: target.subresource }),
   };
-  // Metadata of custom objects is read into Go's type and written out again, which drops what is empty: nothing is
-  // reset.
+  // The real server reads the metadata of custom objects into Go's type and writes it out again, which drops empty
+  // values: nothing is reset.
   if (definition.custom && object.metadata.managedFields?.length === 0) delete object.metadata.managedFields;
   const isCustomStatus = definition.custom && target.subresource === "status";
   const sent = isCustomStatus ? { ...object, metadata: sentMetadata(object, wanted) } : object;
@@ -400,17 +409,18 @@ function commitChange(
   const shown = () => ({ object, json: JSON.stringify(object) });
   if (isGone(object)) {
     if (options.dryRun) return { live: shown(), effect: "removed" };
-    // Who took the last finalizer sees what was made of the object, with the version that was there; who watches, what
-    // was stored.
+    // The client that removed the last finalizer sees its result, with the previous version; watchers see the stored
+    // object.
     const commit = engine.live.remove(live.key, live.revision, live.object);
     return commit.outcome === "written" ? { live: shown(), effect: "removed" } : "raced";
   }
-  // Nothing to write; but what was read must still be true when we say so.
+  // Nothing to write, but the object that was read must still be the current one.
   if (sameButTimes(before, object))
     return engine.live.get(live.key)?.revision === live.revision ? { live, effect: "unchanged" } : "raced";
   if (options.dryRun) return { live: shown(), effect: "updated" };
   const commit = engine.live.update(live.key, live.revision, inVersion(object, served.storedApiVersion));
   if (commit.outcome === "tooLarge") return tooLarge(storedLimitCharacters);
+  if (commit.outcome === "noRoom") return withoutRoom(served, live.key.name);
   return commit.outcome === "written" ? { live: commit.live, effect: "updated" } : "raced";
 }
 
@@ -562,8 +572,8 @@ function keepSystemFields(before: KubeObject, object: KubeObject): void {
 }
 
 /**
- * Reads an object as its kind: drops what the schema does not know, fills defaults, and says what was dropped as the
- * caller wants to hear it. A body is refused as such, a patched object as the value of the patch.
+ * Reads an object as its kind: drops what the schema does not know, fills defaults, and reports dropped fields in the
+ * way that the caller requests. A refusal names the body, or for patches the patched value.
  */
 export function decode(
   { served, options, exchange }: WriteContext,
@@ -587,8 +597,8 @@ export function decode(
     given = JSON.stringify(object);
     return refused(unreadable);
   }
-  const unknown = served.schema.prune(object).map((path) => `unknown field ${JSON.stringify(path)}`);
-  const complaints = [...duplicates.map((path) => `duplicate field ${JSON.stringify(path)}`), ...unknown];
+  const unknown = shown(served.schema.prune(object)).map((path) => `unknown field ${JSON.stringify(path)}`);
+  const complaints = [...shown(duplicates).map((path) => `duplicate field ${JSON.stringify(path)}`), ...unknown];
   if (complaints.length > 0 && options.fieldValidation === "Strict") {
     return refused(`strict decoding error: ${complaints.join(", ")}`);
   }
@@ -596,6 +606,9 @@ export function decode(
   served.schema.applyDefaults(object);
   return undefined;
 }
+
+/** The first paths of a list, as many as sigs.k8s.io/json (v1.35) collects. */
+const shown = (paths: readonly string[]): readonly string[] => firstTexts(paths, (path) => path).texts;
 
 function defaultAndPrune(served: Served, object: KubeObject, before: KubeObject | undefined): void {
   served.schema.prune(object);
@@ -645,7 +658,7 @@ function findErrors(
         }
       : before;
   const found = schema.validate(object, before);
-  // Built-in kinds say themselves what may be there once; the keys of their lists are for patches alone.
+  // Built-in kinds define uniqueness in their validation; the keys of their lists are for patches only.
   const errors = [
     ...definition.validate(object, compared, subresource),
     ...(definition.custom ? found : found.filter(({ reason }) => reason !== "FieldValueDuplicate")),

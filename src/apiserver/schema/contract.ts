@@ -48,10 +48,10 @@ export interface ManagedFieldsEntry {
  */
 export type Writing = "always" | "pointer" | "null";
 
-/** Key of what a schema says of {@link Writing}; a symbol, because it is no part of the schema that is published. */
+/** Schema key of {@link Writing}; a symbol, because it is no part of the schema that is published. */
 export const written = Symbol("written");
 
-/** Key of the fields that documents call required, while the rules of a kind say what is refused. */
+/** Schema key of the fields that the documentation lists as required; validation follows the rules of the kind. */
 export const documentedRequired = Symbol("documentedRequired");
 
 /** A structural OpenAPI v3 schema with Kubernetes' extensions. */
@@ -187,7 +187,7 @@ export interface ResourceDefinition {
 export interface SubresourceDefinition {
   /** `status`, `scale`, `eviction`, `binding`, `log`, `token`, `approval`, `finalize`. */
   readonly name: string;
-  /** The kind of its body where that differs. */
+  /** The kind of its body if it differs. */
   readonly kind?: { readonly group: string; readonly version: string; readonly kind: string };
   readonly verbs: readonly string[];
 }
@@ -201,7 +201,7 @@ export interface CompiledSchema {
   applyDefaults(object: KubeObject): void;
   /** Why a value of a built-in type cannot be read at all. */
   undecodable(object: KubeObject): string | undefined;
-  /** Drops unknown fields in place and returns their paths, sorted (`spec.foo`, `spec.containers[0].bar`). */
+  /** Drops unknown fields in place and returns the first of their paths, sorted (`spec.foo`, `spec.containers[0].bar`). */
   prune(object: KubeObject): readonly string[];
   /** Schema rules and CEL rules; `before` for transition rules. Type errors come first. */
   validate(object: KubeObject, before: KubeObject | undefined): readonly FieldError[];
@@ -225,9 +225,9 @@ export type StrategicMergePatch = (object: unknown, patch: unknown, schema: Sche
 export interface ApplyRequest {
   readonly live: KubeObject | undefined;
   readonly applied: KubeObject;
-  /** What `applied` calls itself: `namespace/name`, either of them empty. */
+  /** The `namespace/name` of `applied`; either may be empty. */
   readonly name: string;
-  /** Paths that the endpoint does not write: whoever names them comes to own nothing there. */
+  /** Paths that the endpoint does not write: naming them yields no ownership. */
   readonly reset?: readonly (readonly string[])[];
   readonly schema: Schema;
   readonly manager: string;

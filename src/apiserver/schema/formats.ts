@@ -1,4 +1,4 @@
-import { parseQuantity } from "./quantities.ts";
+import { parseQuantity } from "../../api/schema/quantities.ts";
 
 /**
  * Formats of strings that a schema may name; others are not checked, as in Kubernetes:
@@ -11,7 +11,7 @@ export const formats: Readonly<Record<string, (text: string) => boolean>> = {
   "date-time": isTimestamp,
   datetime: isTimestamp,
   duration: (text) =>
-    /^[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(text) ||
+    /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/.test(text) ||
     /^[-+]?0$/.test(text) ||
     /^\d+ ?(?:ns|us|ms|[smhdw]|seconds?|minutes?|hours?|days?|weeks?)$/i.test(text),
   email: (text) => /^[^\s@<>]+@[^\s@<>]+$/.test(text),
@@ -21,7 +21,7 @@ export const formats: Readonly<Record<string, (text: string) => boolean>> = {
   ipv4: isIPv4,
   ipv6: isIPv6,
   mac: (text) => /^(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}$/.test(text),
-  /** Ours alone, for built-in kinds: nobody's definition names it. */
+  /** Our own format, for built-in kinds: no CustomResourceDefinition uses it. */
   quantity: (text) => parseQuantity(text) !== undefined,
   uri: (text) => /^[A-Za-z][-A-Za-z0-9+.]*:\S+$/.test(text) || text.startsWith("/"),
   uuid: (text) => /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i.test(text),

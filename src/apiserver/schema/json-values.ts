@@ -11,6 +11,11 @@ export function isList(value: unknown): value is unknown[] {
   return Array.isArray(value);
 }
 
+/** A field of an object, and none of those that every object of the language has, such as `constructor`. */
+export function own<T>(object: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
+  return object !== undefined && Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
 /** A deep copy of a JSON value. A key `__proto__` is dropped: assigning it would change the prototype. */
 export function cloneJson<T>(value: T): T {
   return copy(value) as T;
@@ -69,16 +74,6 @@ export function objectAt(value: unknown, ...path: readonly (string | number)[]):
   return isObject(found) ? found : {};
 }
 
-/** JSON with sorted keys: equal values give equal text. */
-export function canonicalJson(value: unknown): string {
-  if (isList(value)) return `[${value.map(canonicalJson).join(",")}]`;
-  if (!isObject(value)) return JSON.stringify(value) ?? "null";
-  return `{${Object.keys(value)
-    .toSorted()
-    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`)
-    .join(",")}}`;
-}
-
 /** A value as Go prints it with `%v`: `map[a:1]`, `[1 2]`. */
 export function goText(value: unknown): string {
   if (value === null) return "<nil>";
@@ -92,8 +87,8 @@ export function goText(value: unknown): string {
 }
 
 /**
- * Characters of a value as JSON; more than `most` when there are more, however many: counting ends there. What is
- * shared, as an alias of YAML makes it, counts each time.
+ * Characters of a value as JSON; more than `most` when there are more, however many: counting ends there. Shared
+ * values, as a YAML alias creates them, count each time.
  */
 export function jsonLength(value: unknown, most: number): number {
   let length = 0;

@@ -1,3 +1,4 @@
+import { withoutEnd } from "../../core/text/without-end.ts";
 import type { AccessAttributes, KubeObject } from "./contract.ts";
 import { isObject, listAt } from "./json-values.ts";
 import { labelSelectorMatches } from "./selectors.ts";
@@ -11,13 +12,23 @@ export interface PolicyRule {
   readonly nonResourceURLs?: readonly string[];
 }
 
-/** The rules of a Role or ClusterRole, as far as they are readable. */
+/** Of each role that is stored; one that changes is another object. */
+const rulesOf = new WeakMap<KubeObject, readonly PolicyRule[]>();
+
+/** The rules of a Role or ClusterRole, as far as they are readable. They share its lists. */
 export function policyRules(role: KubeObject): readonly PolicyRule[] {
-  return listAt(role, "rules").filter(isObject).map(readRule);
+  let rules = rulesOf.get(role);
+  if (rules === undefined) rulesOf.set(role, (rules = listAt(role, "rules").filter(isObject).map(readRule)));
+  return rules;
 }
 
+const isText = (value: unknown): value is string => typeof value === "string";
+
 function readRule(rule: Record<string, unknown>): PolicyRule {
-  const words = (field: string): string[] => listAt(rule, field).filter((one) => typeof one === "string");
+  const words = (field: string): readonly string[] => {
+    const list = listAt(rule, field);
+    return list.every(isText) ? list : list.filter(isText);
+  };
   return {
     verbs: words("verbs"),
     apiGroups: words("apiGroups"),
@@ -28,8 +39,8 @@ function readRule(rule: Record<string, unknown>): PolicyRule {
 }
 
 /**
- * Whether one of `rules` allows what is asked: kubernetes/kubernetes pkg/apis/rbac/v1/evaluation_helpers.go (master).
- * A rule with resourceNames never allows a request without a name (list, watch, create).
+ * Whether one of `rules` allows the request: kubernetes/kubernetes pkg/apis/rbac/v1/evaluation_helpers.go (master). A
+ * rule with resourceNames never allows a request without a name (list, watch, create).
  */
 export function authorize(rules: readonly PolicyRule[], attributes: AccessAttributes): boolean {
   return rules.some((rule) => allows(rule, attributes));
@@ -52,7 +63,7 @@ function allows(
 
 function pathMatches(pattern: string, path: string): boolean {
   if (pattern === "*" || pattern === path) return true;
-  return pattern.endsWith("*") && path.startsWith(pattern.replace(/\*+$/, ""));
+  return pattern.endsWith("*") && path.startsWith(withoutEnd(pattern, "*"));
 }
 
 /** The rules that a ClusterRole with an aggregationRule takes from others, each once, in the order of their names. */

@@ -32,7 +32,7 @@ function compile(pattern: string): Expression {
   }
 }
 
-/** What an expression finds in a text, one after the other. */
+/** The matches of an expression in a text, in order. */
 export function allMatches(expression: RE2JS, text: string, limit: number): readonly string[] {
   const found: string[] = [];
   const matcher = expression.matcher(text);

@@ -14,7 +14,7 @@ export const time: Schema = { type: "string", format: "date-time", nullable: tru
 export const microTime: Schema = { ...time };
 /** base64 */
 export const bytes: Schema = { type: "string", format: "byte" };
-/** An object of which nothing is said. */
+/** An object with unspecified fields. */
 export const anything: Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
 export const stringMap: Schema = { type: "object", additionalProperties: string };
 export const strings: Schema = { type: "array", items: string, "x-kubernetes-list-type": "atomic" };
@@ -29,7 +29,7 @@ export function open(properties: Readonly<Record<string, Schema>>, more: Schema 
   return { type: "object", properties, "x-kubernetes-preserve-unknown-fields": true, ...more };
 }
 
-/** A map that is replaced as a whole by whoever applies it. */
+/** A map that an apply replaces as a whole. */
 export function atomic(schema: Schema): Schema {
   return schema.type === "array"
     ? { ...schema, "x-kubernetes-list-type": "atomic" }
@@ -41,7 +41,7 @@ export function list(items: Schema): Schema {
   return { type: "array", items, "x-kubernetes-list-type": "atomic" };
 }
 
-/** A list whose items are told apart by `keys`; strategic patches merge it by the first of them. */
+/** A list whose items are identified by `keys`; strategic patches merge it by the first of them. */
 export function listMap(keys: readonly string[], items: Schema, more: Schema = {}): Schema {
   const [key = ""] = keys;
   return {

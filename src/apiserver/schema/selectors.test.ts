@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   compileLabelSelector,
+  demandedFields,
   labelSelectorMatches,
   parseFieldSelector,
   parseLabelSelector,
@@ -97,4 +98,19 @@ describe("parseFieldSelector", () => {
     });
     expect(parseFieldSelector("what", pods).verdict).toBe("invalid");
   });
+});
+
+test.for<readonly [string, object]>([
+  ["metadata.name=a", { "metadata.name": "a" }],
+  [" metadata.name == a,type!=b", { "metadata.name": " a" }],
+  ["metadata.name=a,metadata.name=a,spec.nodeName=n", { "metadata.name": "a", "spec.nodeName": "n" }],
+  // Commas that belong to a value begin no term, and a value is what it stands for.
+  ["type!=x\\,metadata.name=a", {}],
+  ["metadata.name=a\\,b", { "metadata.name": "a,b" }],
+  ["metadata.name=a,metadata.name=b", {}],
+  ["metadata.name!=a", {}],
+  ["metadata.name=a,b", {}],
+  ["__proto__=a", Object.fromEntries([["__proto__", "a"]])],
+])("%s demands values as it selects by them [apiserver-selectors-demanded-1]", ([text, demanded]) => {
+  expect(demandedFields(text)).toEqual(demanded);
 });

@@ -1,7 +1,7 @@
 import type { KubeObject, ParsedSelector, ResourceDefinition } from "./contract.ts";
 import { isList, isObject, textAt } from "./json-values.ts";
 
-/** Labels as they stand on an object. */
+/** Labels of an object. */
 export type Labels = Readonly<Record<string, string>>;
 
 /** What a label must be for an object to be selected. */
@@ -114,6 +114,22 @@ export function parseFieldSelector(
     if (equal) requires[field] = value;
   }
   return { verdict: "valid", matches: (object) => tests.every((test) => test(object)), requires };
+}
+
+/**
+ * The fields for which a field selector demands one exact value, with these values. Nothing of a selector that cannot be
+ * parsed, or that demands two values of one field: it says nothing about what is selected.
+ */
+export function demandedFields(text: string): Readonly<Record<string, string>> {
+  const terms = splitFieldTerms(text);
+  if (typeof terms === "string") return {};
+  const demanded = new Map<string, string>();
+  for (const { field, equal, value } of terms) {
+    if (!equal) continue;
+    if ((demanded.get(field) ?? value) !== value) return {};
+    demanded.set(field, value);
+  }
+  return Object.fromEntries(demanded);
 }
 
 const operators: Readonly<Record<string, Requirement["operator"]>> = {

@@ -1,3 +1,4 @@
+import { andMore } from "../../core/text/list-text.ts";
 import type { HttpResponse } from "../../ports/http.ts";
 import type { FieldError, Served } from "./contract.ts";
 
@@ -31,7 +32,7 @@ export interface StatusCause {
   readonly field?: string;
 }
 
-/** A request that was understood and turned down, as a value: what the caller gets as its answer. */
+/** A refused request as a value: the answer to the caller. */
 export class Refusal {
   readonly status: Status;
 
@@ -102,7 +103,7 @@ export function forbidden(resource: Named, name: string, why: string, causes: re
   });
 }
 
-/** What the real server did not foresee, and answers as it comes. */
+/** Errors that the real server does not foresee, with its literal answer. */
 export function unforeseen(message: string): Refusal {
   return new Refusal(500, "", message);
 }
@@ -111,7 +112,7 @@ export function notFound(resource: Named, name: string): Refusal {
   return new Refusal(404, "NotFound", `${groupResource(resource)} "${name}" not found`, details(resource, name));
 }
 
-/** What nobody handles: the text of Go's own mux, not a Status. */
+/** The answer for unhandled paths: the text of Go's mux, not a Status. */
 export function pageNotFound(): HttpResponse {
   return {
     status: 404,
@@ -177,22 +178,41 @@ export function unsupportedMediaType(accepted: readonly string[]): Refusal {
   );
 }
 
-/** `Pod "x" is invalid: spec.containers: Required value`; several reasons stand in brackets. */
+/** Errors that an answer lists, and characters of all of them: many may be below one long name. */
+const mostErrors = { count: 100, characters: 128 * 1024 } as const;
+
+/** The first errors, at least one; of long texts the beginning. */
+function reportedOf(errors: readonly FieldError[]): readonly FieldError[] {
+  const reported: FieldError[] = [];
+  let left: number = mostErrors.characters;
+  for (const { reason, message, field } of errors.slice(0, mostErrors.count)) {
+    if (left <= 0) break;
+    const clip = (text: string) => (text.length <= left ? text : `${text.slice(0, left)}…`);
+    reported.push({ reason, field: clip(field), message: clip(message) });
+    left -= field.length + message.length;
+  }
+  return reported;
+}
+
+/** `Pod "x" is invalid: spec.containers: Required value`; several reasons are in brackets. */
 export function invalid(
   kind: { readonly group: string; readonly kind: string },
   name: string,
   errors: readonly FieldError[],
 ): Refusal {
   const subject = kind.group === "" ? kind.kind : `${kind.kind}.${kind.group}`;
+  const reported = reportedOf(errors);
+  const left = errors.length - reported.length;
   const texts = [
-    ...new Set(errors.map((error) => (error.field === "" ? error.message : `${error.field}: ${error.message}`))),
+    ...new Set(reported.map((error) => (error.field === "" ? error.message : `${error.field}: ${error.message}`))),
+    ...(left === 0 ? [] : [andMore(left)]),
   ];
   const all = texts.length === 1 ? (texts[0] ?? "") : `[${texts.join(", ")}]`;
   return new Refusal(422, "Invalid", `${subject} "${name}" is invalid: ${all}`, {
     ...(name === "" ? {} : { name }),
     ...(kind.group === "" ? {} : { group: kind.group }),
     ...(kind.kind === "" ? {} : { kind: kind.kind }),
-    causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
+    causes: reported.map(({ reason, message, field }) => ({ reason, message, field })),
   });
 }
 

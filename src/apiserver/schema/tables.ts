@@ -187,12 +187,12 @@ function podRow(pod: KubeObject, now: number): readonly unknown[] {
     else if (!/^(?:Succeeded|Failed)$/.test(textAt(pod, "status", "phase"))) reason = "Terminating";
   }
   const gates = listAt(pod, "spec", "readinessGates");
-  const passed = gates.filter((gate) =>
-    listAt(pod, "status", "conditions").some(
-      (condition) =>
-        textAt(condition, "type") === textAt(gate, "conditionType") && textAt(condition, "status") === "True",
-    ),
-  ).length;
+  const met = new Set(
+    listAt(pod, "status", "conditions")
+      .filter((condition) => textAt(condition, "status") === "True")
+      .map((condition) => textAt(condition, "type")),
+  );
+  const passed = gates.filter((gate) => met.has(textAt(gate, "conditionType"))).length;
   return [
     `${ready}/${listAt(pod, "spec", "containers").length}`,
     reason,
@@ -367,16 +367,25 @@ function count(object: KubeObject, ...fields: readonly string[]): number {
   return fields.reduce((sum, field) => sum + Object.keys(objectAt(object, field)).length, 0);
 }
 
+/** Endpoints that a row names. The others are only counted: there is one for each address by each port. */
+const shownEndpoints = 3;
+
 function endpoints(object: KubeObject): string {
-  const all = listAt(object, "subsets").flatMap((subset) => {
-    const addresses = listAt(subset, "addresses").map((address) => textAt(address, "ip"));
+  const shown: string[] = [];
+  let all = 0;
+  for (const subset of listAt(object, "subsets")) {
+    const addresses = listAt(subset, "addresses");
     const ports = listAt(subset, "ports");
-    return ports.length === 0
-      ? addresses
-      : ports.flatMap((port) => addresses.map((address) => `${address}:${numberAt(port, "port")}`));
-  });
-  if (all.length === 0) return "<none>";
-  return all.length > 3 ? `${all.slice(0, 3).join(",")} + ${all.length - 3} more...` : all.join(",");
+    all += addresses.length * Math.max(1, ports.length);
+    for (const port of ports.length === 0 ? [undefined] : ports.slice(0, shownEndpoints)) {
+      for (const address of addresses.slice(0, shownEndpoints - shown.length)) {
+        const ip = textAt(address, "ip");
+        shown.push(port === undefined ? ip : `${ip}:${numberAt(port, "port")}`);
+      }
+    }
+  }
+  if (all === 0) return "<none>";
+  return all > shown.length ? `${shown.join(",")} + ${all - shown.length} more...` : shown.join(",");
 }
 
 function orZero(value: unknown): string {

@@ -47,7 +47,92 @@ describe("liveObjects", () => {
     );
   });
 
-  test("whoever follows the events from any revision ends with what there is", () => {
+  test("who looks back in one namespace decodes no events of others [apiserver-live-objects-1]", () => {
+    const store = memoryStore();
+    let read = 0;
+    const counted: typeof store = {
+      ...store,
+      events(...asked) {
+        const found = store.events(...asked);
+        if (found.verdict === "events") read += found.events.length;
+        return found;
+      },
+    };
+    const live = liveObjects(counted, { memoryEvents: 1, storedEvents: 1_000 });
+    const since = live.revision();
+    live.create(key("a", "own"), object("a"));
+    for (let index = 0; index < 100; index += 1) live.create(key(`b${index}`, "other"), object("b"));
+    expect(live.since({ resource: "things", namespace: "own" }, since)).toHaveLength(1);
+    expect(live.listAt("things", "own", since)).toEqual([]);
+    expect(read).toBe(2);
+  });
+
+  test("who looks back over too much is told to list again [apiserver-live-objects-2]", () => {
+    const live = liveObjects(memoryStore(), { memoryEvents: 1, storedEvents: 1_000, replayCharacters: 20_000 });
+    const at = key("a");
+    live.create(at, { ...object("a"), long: "x".repeat(1_000) });
+    const revisions = Array.from({ length: 20 }, (_, value) => {
+      const { revision } = live.get(at) ?? { revision: 0 };
+      live.update(at, revision, { ...object("a", value), long: "x".repeat(1_000) });
+      return revision;
+    });
+    const [first = 0] = revisions;
+    const ask = (since: number) => [live.since({ resource: "things" }, since), live.listAt("things", "n", since)];
+    expect(ask(first)).toEqual(["compacted", "compacted"]);
+    // Four changes, each with the state before it.
+    const [events, list] = ask(revisions.at(-4) ?? 0);
+    expect(events).toHaveLength(4);
+    expect(list).toEqual([expect.objectContaining({ revision: revisions.at(-4), object: expect.anything() })]);
+  });
+
+  test("objects of one namespace leave room for those of others, and for what goes [apiserver-live-objects-3]", () => {
+    const store = memoryStore();
+    const room = { resourceCharacters: 3_000, namespaceCharacters: 5_000 };
+    const long = (name: string, length = 1_000) => ({ ...object(name), long: "x".repeat(length) });
+    const fill = (at: typeof store, resource: string, namespace: string) => {
+      const live = liveObjects(at, undefined, room);
+      return ["a", "b", "c", "d"].map((name) => live.create(key(name, namespace, resource), long(name)).outcome);
+    };
+    expect(fill(store, "things", "own")).toEqual(["written", "written", "noRoom", "noRoom"]);
+    expect(fill(store, "others", "own")).toEqual(["written", "written", "noRoom", "noRoom"]);
+    expect(fill(store, "more", "own")).toEqual(["noRoom", "noRoom", "noRoom", "noRoom"]);
+    expect(fill(store, "things", "other")).toEqual(["written", "written", "noRoom", "noRoom"]);
+    expect(fill(store, "clusterwide", "")).toEqual(["written", "written", "written", "written"]);
+    const requests = "certificatesigningrequests.certificates.k8s.io";
+    expect(fill(store, requests, "")).toEqual(["written", "written", "noRoom", "noRoom"]);
+
+    const live = liveObjects(store, undefined, room);
+    const [first] = live.list("things", "own");
+    if (first === undefined) throw new Error("nothing was stored");
+    expect(live.update(first.key, first.revision, long("a", 3_000)).outcome).toBe("noRoom");
+    expect(live.update(first.key, first.revision, long("a", 900)).outcome).toBe("written");
+    expect(live.remove(first.key, live.get(first.key)?.revision ?? 0, first.object).outcome).toBe("written");
+    expect(live.create(key("c", "own"), long("c")).outcome).toBe("written");
+  });
+
+  test("what is being deleted grows no further than what stays [apiserver-live-objects-4]", () => {
+    const room = { resourceCharacters: 3_000, namespaceCharacters: 5_000 };
+    const live = liveObjects(memoryStore(), undefined, room);
+    const at = key("a");
+    const update = (length: number, goes: boolean) => {
+      const { metadata, ...rest } = object("a");
+      const times = goes ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {};
+      const next = { ...rest, metadata: { ...metadata, ...times }, long: "x".repeat(length) };
+      return live.update(at, live.get(at)?.revision ?? 0, next).outcome;
+    };
+    live.create(at, object("a"));
+    // It fills the room to the last characters, and is marked as deleted nevertheless.
+    let length = 2_000;
+    while (update(length, false) === "written") length += 1;
+    expect(update(length - 1, true)).toBe("written");
+    // Those who have something to do before it goes may write a little, and not without end.
+    expect(update(length + 200, true)).toBe("written");
+    expect(update(length + 1_000, true)).toBe("noRoom");
+    expect(update(length, true)).toBe("written");
+    expect(live.remove(at, live.get(at)?.revision ?? 0, object("a")).outcome).toBe("written");
+  });
+
+  test("following the events from any revision yields the current objects", () => {
     fc.assert(
       fc.property(fc.array(anyWrite, { maxLength: 30 }), fc.nat(30), (writes, start) => {
         const live = liveObjects(memoryStore(), { memoryEvents: 3, storedEvents: 1_000 });

@@ -1,5 +1,6 @@
 import { assert } from "../../api/errors.ts";
 import type { KubeObject } from "../schema/contract.ts";
+import { defaultRoom, Room, type RoomLimits } from "./room.ts";
 import type { Store, StoreKey, StoredObject } from "./store.ts";
 
 /** An object as it is stored now. Shared between readers: never change it, parse `json` to get a copy of your own. */
@@ -31,14 +32,19 @@ export interface Interest {
 
 export type Commit =
   | { readonly outcome: "written"; readonly live: LiveObject }
-  /** `tooLarge`: it would be larger than {@link storedLimitCharacters}, and larger than it was. */
-  | { readonly outcome: "exists" | "absent" | "changed" | "tooLarge" };
+  /**
+   * `tooLarge`: it would be larger than {@link storedLimitCharacters}, and larger than it was. `noRoom`: others like it
+   * leave no room for what it would be larger.
+   */
+  | { readonly outcome: "exists" | "absent" | "changed" | "tooLarge" | "noRoom" };
 
 /**
- * An object in its stored form. What one request can bring is bounded (`http/request-body.ts`); without a bound on the
- * result, request after request could add to one object. The real server leaves this to etcd (1.5 MiB a request).
+ * An object in its stored form. The size of a request is bounded (`http/request-body.ts`); without a bound on the
+ * result, many requests could grow one object. The real server leaves this to etcd (1.5 MiB a request).
  */
 export const storedLimitCharacters = 3 * 1024 * 1024;
+/** Of each limit, for objects that are being deleted beyond it: those who hold them write what ends that. */
+const reservedShare = 1 / 8;
 
 /**
  * All objects, decoded, in memory, kept equal to the store: reads never touch the store, a write goes to the store
@@ -69,23 +75,49 @@ export interface HistoryLimits {
   readonly memoryEvents: number;
   /** Events kept in the store; older ones answer 410. */
   readonly storedEvents: number;
+  /** The same in characters of their objects: whoever may change one large object makes events without end. */
+  readonly memoryCharacters?: number;
+  readonly storedCharacters?: number;
+  /** Of the store's events, as many as one request reads, with the states before them; for more, it is told 410. */
+  readonly replayCharacters?: number;
 }
 
-export const defaultHistory: HistoryLimits = { memoryEvents: 2_000, storedEvents: 20_000 };
+export const defaultHistory = {
+  memoryEvents: 2_000,
+  storedEvents: 20_000,
+  memoryCharacters: 64 * 1024 * 1024,
+  storedCharacters: 128 * 1024 * 1024,
+  replayCharacters: 16 * 1024 * 1024,
+} as const satisfies HistoryLimits;
 
 const loadPage = 500;
 
-export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory): LiveObjects {
+export function liveObjects(
+  store: Store,
+  limits: HistoryLimits = defaultHistory,
+  roomLimits: RoomLimits = defaultRoom,
+): LiveObjects {
   const byResource = new Map<string, ResourceObjects>();
+  const room = new Room(roomLimits);
   const listeners = new Map<string, Set<(event: LiveEvent) => void>>();
   let recent: LiveEvent[] = [];
   /** Everything newer than this is in `recent`. */
   let recentSince = store.revision();
+  let recentCharacters = 0;
+  const {
+    memoryCharacters = defaultHistory.memoryCharacters,
+    storedCharacters = defaultHistory.storedCharacters,
+    replayCharacters = defaultHistory.replayCharacters,
+  } = limits;
+  const stored = { firstRevision: store.revision() + 1, sizes: [] as number[], characters: 0 };
   const pending: LiveEvent[] = [];
   let dispatching = false;
 
   for (let page = store.list({ limit: loadPage }); ; page = store.list({ limit: loadPage, after: page.next })) {
-    for (const stored of page.items) objectsOf(stored.key.resource).set(decode(stored));
+    for (const stored of page.items) {
+      objectsOf(stored.key.resource).set(decode(stored));
+      room.add(stored.key, stored.value.length);
+    }
     if (page.next === undefined) break;
   }
 
@@ -99,14 +131,16 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
     const revision = store.revision() + 1;
     const stamped = ordered(object, String(revision));
     const json = JSON.stringify(stamped);
-    if (
-      type !== "DELETED" &&
-      json.length > storedLimitCharacters &&
-      // What is to go must be able to, whatever size it has.
-      object.metadata.deletionTimestamp === undefined &&
-      json.length > (objectsOf(key.resource).get(key)?.json.length ?? 0)
-    )
-      return { outcome: "tooLarge" };
+    const before = objectsOf(key.resource).get(key);
+    const more = (type === "DELETED" ? 0 : json.length) - (before?.json.length ?? 0);
+    const goes = object.metadata.deletionTimestamp !== undefined;
+    // What is to go must be able to, whatever size it has: only the server marks it. What follows is written by anybody.
+    const isMarked = goes && before?.object.metadata.deletionTimestamp === undefined;
+    if (more > 0 && !isMarked) {
+      const share = goes ? 1 + reservedShare : 1;
+      if (json.length > storedLimitCharacters * share) return { outcome: "tooLarge" };
+      if (!room.has(key, more, share)) return { outcome: "noRoom" };
+    }
     const outcome =
       type === "ADDED"
         ? store.create(key, json)
@@ -115,6 +149,7 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
           : store.delete(key, expected, json);
     if (outcome.outcome !== "written") return { outcome: outcome.outcome };
     assert(outcome.revision === revision, "the store gave another revision than the next one");
+    room.add(key, more);
     const live: LiveObject = { key, revision, object: stamped, json };
     const objects = objectsOf(key.resource);
     const previous = objects.get(key);
@@ -128,12 +163,31 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
 
   function remember(event: LiveEvent): void {
     recent.push(event);
+    recentCharacters += event.live.json.length;
     // Cut in halves, so that the cost of a cut is shared by many writes.
-    if (recent.length > 2 * limits.memoryEvents) {
-      recent = recent.slice(-limits.memoryEvents);
+    if (recent.length > 2 * limits.memoryEvents || recentCharacters > memoryCharacters) {
+      recent = newestOf(recent, limits.memoryEvents, memoryCharacters / 2);
+      recentCharacters = recent.reduce((sum, { live }) => sum + live.json.length, 0);
       recentSince = (recent[0]?.live.revision ?? 1) - 1;
     }
     if (event.live.revision % 1_000 === 0) store.compact(event.live.revision - limits.storedEvents);
+    compactBySize(event);
+  }
+
+  /** The events of an earlier process were within the limit. */
+  function compactBySize({ live: { json } }: LiveEvent): void {
+    stored.sizes.push(json.length);
+    stored.characters += json.length;
+    const isLong = stored.sizes.length > 2 * limits.storedEvents;
+    if (stored.characters <= storedCharacters && !isLong) return;
+    let gone = isLong ? stored.sizes.length - limits.storedEvents : 0;
+    let characters = stored.sizes.slice(gone).reduce((sum, size) => sum + size, 0);
+    for (; characters > storedCharacters / 2 && gone < stored.sizes.length - 1; gone += 1)
+      characters -= stored.sizes[gone] ?? 0;
+    stored.sizes.splice(0, gone);
+    stored.characters = characters;
+    stored.firstRevision += gone;
+    store.compact(stored.firstRevision - 1);
   }
 
   function dispatch(event: LiveEvent): void {
@@ -156,8 +210,11 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
     }
   }
 
-  /** Recent events newer than `revision`, or those of the store's log. */
-  function eventsSince(revision: number): readonly LiveEvent[] | "compacted" {
+  /** Recent events newer than `revision`, or those of the store's log: of these only what was asked for is decoded. */
+  function eventsSince(
+    revision: number,
+    of: Pick<Interest, "resource" | "namespace">,
+  ): readonly LiveEvent[] | "compacted" {
     if (revision >= recentSince) {
       let low = 0;
       let high = recent.length;
@@ -168,12 +225,13 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
       }
       return low === 0 ? recent : recent.slice(low);
     }
-    const stored = store.events(revision, Number.MAX_SAFE_INTEGER);
-    if (stored.verdict === "compacted") return "compacted";
-    return stored.events.map((event) => ({
+    const log = store.events(revision, Number.MAX_SAFE_INTEGER, { ...of, characters: replayCharacters });
+    // Who would read too much lists again, as where the log no longer reaches back.
+    if (log.verdict !== "events") return "compacted";
+    return log.events.map((event) => ({
       type: event.type,
-      live: decode(event),
-      previous: event.previous === undefined ? undefined : decode({ key: event.key, ...event.previous }),
+      live: decodedLater(event),
+      previous: event.previous === undefined ? undefined : decodedLater({ key: event.key, ...event.previous }),
       encoded: new Map(),
     }));
   }
@@ -185,7 +243,7 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
     listAt(resource, namespace, revision) {
       const now = byResource.get(resource)?.list(namespace) ?? [];
       if (revision >= store.revision()) return now;
-      const events = eventsSince(revision);
+      const events = eventsSince(revision, namespace === undefined ? { resource } : { resource, namespace });
       if (events === "compacted") return "compacted";
       const undone = events.filter(
         ({ live: { key } }) => key.resource === resource && (namespace === undefined || key.namespace === namespace),
@@ -205,7 +263,7 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
     update: (key, expected, object) => commit("MODIFIED", key, expected, object),
     remove: (key, expected, object) => commit("DELETED", key, expected, object),
     since(interest, revision) {
-      const events = eventsSince(revision);
+      const events = eventsSince(revision, interest);
       if (events === "compacted") return "compacted";
       const scope = scopeOf(interest);
       return events.filter((event) => scopesOf(event).includes(scope));
@@ -224,7 +282,18 @@ export function liveObjects(store: Store, limits: HistoryLimits = defaultHistory
   };
 }
 
-/** Objects of one resource, with a sorted view that lasts until an object comes or goes. */
+/** The newest events, as many as fit into both limits, but one at least. */
+function newestOf(events: readonly LiveEvent[], count: number, characters: number): LiveEvent[] {
+  let first = events.length - 1;
+  let left = characters - (events[first]?.live.json.length ?? 0);
+  for (; first > 0 && events.length - first < count; first -= 1) {
+    left -= events[first - 1]?.live.json.length ?? 0;
+    if (left < 0) break;
+  }
+  return events.slice(first);
+}
+
+/** Objects of one resource, with a sorted view that is valid until an object is added or removed. */
 class ResourceObjects {
   readonly #objects = new Map<string, LiveObject>();
   #order: string[] | undefined;
@@ -311,5 +380,18 @@ function decode(stored: StoredObject): LiveObject {
     revision: stored.revision,
     object: JSON.parse(stored.value) as KubeObject,
     json: stored.value,
+  };
+}
+
+/** Most readers of the past need only the text: to decode one large object takes long, and ten times its memory. */
+function decodedLater({ key, revision, value }: StoredObject): LiveObject {
+  let object: KubeObject | undefined;
+  return {
+    key,
+    revision,
+    json: value,
+    get object() {
+      return (object ??= JSON.parse(value) as KubeObject);
+    },
   };
 }

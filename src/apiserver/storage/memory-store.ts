@@ -1,5 +1,6 @@
 import {
-  compareKeys,
+  charactersOf,
+  compareStoreKeys,
   type Store,
   type StoredEvent,
   type StoredObject,
@@ -13,7 +14,7 @@ export function memoryStore(): Store {
   let compactedThrough = 0;
   let events: StoredEvent[] = [];
   const objects = new Map<string, StoredObject>();
-  // Sorted keys are made when a list asks for them and dropped when the set of keys changes.
+  // Sorted keys are computed for a list and dropped when the set of keys changes.
   let sorted: StoredObject[] | undefined;
 
   const path = (key: StoreKey) => `${key.resource}/${key.namespace}/${key.name}`;
@@ -38,12 +39,12 @@ export function memoryStore(): Store {
     compactedThrough: () => compactedThrough,
     get: (key) => objects.get(path(key)),
     list({ resource, namespace, after, limit }) {
-      sorted ??= [...objects.values()].sort((a, b) => compareKeys(a.key, b.key));
+      sorted ??= [...objects.values()].sort((a, b) => compareStoreKeys(a.key, b.key));
       const items: StoredObject[] = [];
       for (const object of sorted) {
         if (resource !== undefined && object.key.resource !== resource) continue;
         if (namespace !== undefined && object.key.namespace !== namespace) continue;
-        if (after !== undefined && compareKeys(object.key, after) <= 0) continue;
+        if (after !== undefined && compareStoreKeys(object.key, after) <= 0) continue;
         if (limit !== undefined && items.length === limit) return { items, next: items.at(-1)?.key };
         items.push(object);
       }
@@ -65,7 +66,7 @@ export function memoryStore(): Store {
       if (before.revision !== expected) return { outcome: "changed", revision: before.revision };
       return write("DELETED", key, finalValue, before);
     },
-    events(since, limit) {
+    events(since, limit, { resource, namespace, characters = Infinity } = {}) {
       if (since < compactedThrough) return { verdict: "compacted", through: compactedThrough };
       let low = 0;
       let high = events.length;
@@ -74,7 +75,17 @@ export function memoryStore(): Store {
         if ((events[middle]?.revision ?? 0) <= since) low = middle + 1;
         else high = middle;
       }
-      return { verdict: "events", events: events.slice(low, low + limit) };
+      const newer = events
+        .slice(low)
+        .filter(
+          ({ key }) =>
+            (resource === undefined || key.resource === resource) &&
+            (namespace === undefined || key.namespace === namespace),
+        )
+        .slice(0, limit);
+      return newer.reduce((sum, event) => sum + charactersOf(event), 0) > characters
+        ? { verdict: "tooLong" }
+        : { verdict: "events", events: newer };
     },
     compact(through) {
       const upTo = Math.min(through, revision);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -72,7 +72,7 @@ describe.for([
     store.close();
   });
 
-  test("tells what happened since a revision, with what was there before", () => {
+  test("returns the events since a revision, with the previous objects", () => {
     const store = make();
     const first = revisionOf(store.create(key("a"), "1"));
     const second = revisionOf(store.update(key("a"), first, "2"));
@@ -93,6 +93,38 @@ describe.for([
     expect(store.events(third, 10)).toEqual({ verdict: "events", events: [] });
     const limited = store.events(1, 1);
     expect(limited.verdict === "events" ? limited.events.map((event) => event.type) : []).toEqual(["ADDED"]);
+    store.close();
+  });
+
+  test("returns events of one resource and namespace alone [apiserver-store-1]", () => {
+    const store = make();
+    for (const [resource, namespace] of [
+      ["pods", "a"],
+      ["pods", "b"],
+      ["maps", "a"],
+    ] as const)
+      store.create({ resource, namespace, name: "n" }, resource);
+    const of = (...narrowed: Parameters<Store["events"]>[2][]) => {
+      const found = store.events(1, 2, ...narrowed);
+      return found.verdict === "events"
+        ? found.events.map((event) => `${event.key.resource} ${event.key.namespace}`)
+        : [];
+    };
+    expect(of()).toEqual(["pods a", "pods b"]);
+    expect(of({ resource: "pods" })).toEqual(["pods a", "pods b"]);
+    expect(of({ resource: "maps" })).toEqual(["maps a"]);
+    expect(of({ resource: "pods", namespace: "b" })).toEqual(["pods b"]);
+    store.close();
+  });
+
+  test("returns no events whose values are too long together [apiserver-store-2]", () => {
+    const store = make();
+    const first = revisionOf(store.create(key("a"), "x".repeat(10)));
+    revisionOf(store.update(key("a"), first, "y".repeat(10)));
+    // Ten characters of the first change; twenty of the second, with the state before it.
+    expect(store.events(1, 10, { characters: 29 })).toEqual({ verdict: "tooLong" });
+    expect(store.events(1, 10, { characters: 30 })).toMatchObject({ verdict: "events" });
+    expect(store.events(first, 10, { characters: 20 })).toMatchObject({ verdict: "events" });
     store.close();
   });
 
@@ -179,5 +211,10 @@ describe("the sqlite store", () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  test("a database in memory leaves no file of its name behind [store-memory-1]", () => {
+    sqliteStore({ file: ":memory:" }).close();
+    expect(existsSync(":memory:")).toBe(false);
   });
 });

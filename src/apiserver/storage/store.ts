@@ -18,8 +18,8 @@ export interface Store {
   update(key: StoreKey, expected: number, value: string): WriteOutcome;
   /** Removes the object if it still has revision `expected`; `finalValue` is what the event shows. */
   delete(key: StoreKey, expected: number, finalValue: string): WriteOutcome;
-  /** Events newer than revision `since`, oldest first, at most `limit`. */
-  events(since: number, limit: number): StoreEvents;
+  /** Events newer than revision `since`, oldest first, at most `limit`; `of` narrows them. */
+  events(since: number, limit: number, of?: EventsQuery): StoreEvents;
   /** Forgets events up to and including `revision`. Objects stay. */
   compact(revision: number): void;
   close(): void;
@@ -48,6 +48,11 @@ export interface StoreQuery {
   readonly limit?: number;
 }
 
+export interface EventsQuery extends Pick<StoreQuery, "resource" | "namespace"> {
+  /** Characters that all values may have, those before the changes too. Absent: any number. */
+  readonly characters?: number;
+}
+
 export interface StorePage {
   readonly items: readonly StoredObject[];
   /** There is more: pass this as `after`. */
@@ -66,16 +71,23 @@ export interface StoredEvent {
   readonly key: StoreKey;
   readonly revision: number;
   readonly value: string;
-  /** What the object was before; absent on creation, and where the log no longer has it. */
+  /** The previous object; absent on creation, and if the log no longer has it. */
   readonly previous: { readonly revision: number; readonly value: string } | undefined;
 }
 
 export type StoreEvents =
   | { readonly verdict: "events"; readonly events: readonly StoredEvent[] }
-  | { readonly verdict: "compacted"; readonly through: number };
+  | { readonly verdict: "compacted"; readonly through: number }
+  /** Their values have more characters than asked for. */
+  | { readonly verdict: "tooLong" };
+
+/** Of both values of an event. */
+export function charactersOf({ value, previous }: StoredEvent): number {
+  return value.length + (previous?.value.length ?? 0);
+}
 
 /** Order of {@link Store.list}. */
-export function compareKeys(a: StoreKey, b: StoreKey): number {
+export function compareStoreKeys(a: StoreKey, b: StoreKey): number {
   return compare(a.resource, b.resource) || compare(a.namespace, b.namespace) || compare(a.name, b.name);
 }
 

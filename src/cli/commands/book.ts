@@ -2,9 +2,10 @@ import { MachineStateJournal } from "../../api/index.ts";
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import { bookKindOf, bookKinds } from "../../api/books/report-table.ts";
 import { bookText, booksText, lineText } from "../../core/books/book-text.ts";
+import { healthWord } from "../../core/books/book-keeper.ts";
 import { admittedLines } from "../../core/books/journal.ts";
 import { lineKey } from "../../core/books/order-lines.ts";
-import { type StoredBooks, booksOn, readBook } from "../../core/books/read-book.ts";
+import { type StoredBooks, bookNames, readBook, readBooks } from "../../core/books/read-book.ts";
 import type { KubeClient, Selection } from "../../kube/kube-client.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
 import { silentLogger } from "../../ports/logger.ts";
@@ -68,13 +69,19 @@ export async function run(args: readonly string[]): Promise<number> {
 type FindStoredBooks = (book?: string) => Promise<StoredBooks>;
 
 /** Prints the books that there are. @returns the exit code. */
-export async function listBooks(find: FindStoredBooks, io: Io, { json }: { readonly json: boolean }): Promise<number> {
+export async function listBooks(
+  find: FindStoredBooks,
+  io: Io,
+  { json, now = systemClock.now() }: { readonly json: boolean; readonly now?: number },
+): Promise<number> {
   const storedBooks = await find();
-  const index = new Map(storedBooks.books.map(({ spec }) => [spec.book, spec]));
-  const books = booksOn(storedBooks).map((book) => ({
+  const names = bookNames(storedBooks);
+  // From the chapters: the index of a book is up to ten minutes behind them.
+  const books = [...readBooks(storedBooks, names, now)].map(([book, { chapters }]) => ({
     book,
-    health: index.get(book)?.health ?? "",
-    chapters: storedBooks.chapters.filter(({ spec }) => spec.book === book).length,
+    health: healthWord(chapters),
+    chapters: chapters.length,
+    kept: chapters.some(({ kept }) => kept),
   }));
   io.out(json ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Books", books })}\n` : booksText(books));
   return exitCodes.ok;
@@ -96,7 +103,7 @@ export async function showBook(
   const read = readBook(storedBooks, book, now);
   // A follower may start before the first line exists.
   if (read.chapters.length === 0 && storedBooks.books.length === 0 && !follows) {
-    const others = booksOn(await find()).filter((name) => bookKindOf(name) === bookKindOf(book));
+    const others = bookNames(await find()).filter((name) => bookKindOf(name) === bookKindOf(book));
     io.err(`mco book: there is no book "${book}"${others.length === 0 ? "" : `; there are ${listText(others, 20)}`}\n`);
     return exitCodes.failed;
   }

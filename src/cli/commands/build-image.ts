@@ -1,8 +1,8 @@
-import { createReadStream, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { buildImage } from "../../build-image/build-image.ts";
-import { buildPaths, printOutcome } from "../../core/build/image-build.ts";
-import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
+import { buildParts, buildPaths, isBuildPart, printOutcome } from "../../core/build/image-build.ts";
+import { readBelow, systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
 import { imageStore } from "../../registry/image-store.ts";
 import { httpsWire } from "../../registry/node/https-wire.ts";
 import { signatureVerifier } from "../../registry/node/verify-signature.ts";
@@ -11,13 +11,15 @@ import { podPath } from "../connect.ts";
 import { runProcess } from "../run-process.ts";
 import { processIo } from "../io.ts";
 
-/** On a machine that everything else runs on as well, a build is what waits. */
+/** On a machine with other workloads, the build yields to them. */
 const niceness = 10;
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { values } = readArguments(args, { context: { type: "string" } });
+  const { values } = readArguments(args, { context: { type: "string" }, part: { type: "string" } });
   if (values.context !== buildPaths.context)
     throw usageError(`--context must be ${buildPaths.context}: the os-builder puts a build's files there`);
+  const { part = "" } = values;
+  if (!isBuildPart(part)) throw usageError(`--part must be one of ${buildParts.join(", ")}`);
   if (process.env["MCO_POD_ROOT"] !== undefined) setPriority(niceness);
   let exitCode = 1;
   const wire = httpsWire();
@@ -27,7 +29,7 @@ export async function run(args: readonly string[]): Promise<number> {
         files: systemFiles,
         processes: systemProcesses,
         clock: systemClock,
-        openFile: (path) => createReadStream(path),
+        readBelow,
         environment: process.env,
         at: podPath,
         print: (line) => processIo().out(`${line}\n`),
@@ -41,12 +43,14 @@ export async function run(args: readonly string[]): Promise<number> {
             verifier: (keys) => signatureVerifier(keys, async () => undefined),
           }),
       },
+      part,
       signal,
     );
-    exitCode = "digest" in outcome ? 0 : (outcome.failure.exitCode ?? 1);
+    exitCode = "failure" in outcome ? (outcome.failure.exitCode ?? 1) : 0;
+    if ("done" in outcome) return;
     if ("failure" in outcome)
       processIo().out(`${outcome.failure.class}: ${outcome.failure.step}: ${outcome.failure.cause}\n`);
-    // In place: the file is a mount of its own, which nothing can be moved over.
+    // In place: the file is a mount, and no file can be renamed over it.
     writeFileSync(podPath(buildPaths.terminationMessage), printOutcome(outcome));
   });
   wire.close();

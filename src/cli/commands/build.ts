@@ -6,7 +6,7 @@ import { labelValue, keyDifferences } from "../../core/build/build-key.ts";
 import { prunePlan } from "../../core/build/build-prune.ts";
 import { rebuildSerial } from "../../core/build/build-rebuild.ts";
 import { readFailure } from "../../core/build/build-retry.ts";
-import { type BuildObjects, buildOfPool, buildRows, buildTable } from "../../core/build/build-rows.ts";
+import { type BuildRowObjects, buildOfPool, buildRows, buildTable } from "../../core/build/build-rows.ts";
 import { durationText } from "../../core/books/fold-book.ts";
 import { imagesNamed, namedImage, newest } from "../../core/config/image-pair.ts";
 import { machineOSConfigOf, switchOf } from "../../core/config/opt-in.ts";
@@ -113,7 +113,7 @@ export async function buildCommand(
   }
 }
 
-async function read(kube: KubeClient): Promise<BuildObjects> {
+async function read(kube: KubeClient): Promise<BuildRowObjects> {
   const [pools, configs, builds] = await Promise.all([
     kube.list(MachineConfigPool).then(({ items }) => items),
     ...([MachineOSConfig, MachineOSBuild] as const).map((resource) =>
@@ -137,7 +137,7 @@ function missing(io: Io, what: string): number {
 
 const ageOf = (since: string) => durationText(Math.max(0, systemClock.now() - Date.parse(since)));
 
-function status(objects: BuildObjects, io: Io, pool: string | undefined, { json }: BuildOptions): number {
+function status(objects: BuildRowObjects, io: Io, pool: string | undefined, { json }: BuildOptions): number {
   const rows = buildRows(objects).filter((row) => pool === undefined || row.pool === pool);
   if (pool !== undefined && rows.length === 0)
     return missing(
@@ -156,7 +156,7 @@ function status(objects: BuildObjects, io: Io, pool: string | undefined, { json 
  */
 async function ask(
   kube: KubeClient,
-  objects: BuildObjects,
+  objects: BuildRowObjects,
   pool: MachineConfigPool,
   io: Io,
   verb: "start" | "retry",
@@ -171,7 +171,7 @@ async function ask(
   if (verb === "retry" && phase !== "Failed")
     return missing(
       io,
-      `nothing failed that could be tried again: ${last === undefined ? "no build was begun" : `${last.metadata.name} is ${phase}`}; mco build start ${name} builds anew`,
+      `nothing failed that could be tried again: ${last === undefined ? "no build was begun" : `${last.metadata.name} is ${phase}`}; mco build start ${name} builds again`,
     );
   const countsAnew =
     verb === "retry" &&
@@ -189,7 +189,7 @@ async function ask(
     io.out(
       json
         ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "BuildRequest", pool: name, request: countsAnew ? "retry" : request })}\n`
-        : `${countsAnew ? "retries are counted anew" : "a rebuild was asked for"}: mco build status ${name}\n`,
+        : `${countsAnew ? "the retry count is reset" : "a rebuild was asked for"}: mco build status ${name}\n`,
     );
     return exitCodes.ok;
   }
@@ -198,7 +198,7 @@ async function ask(
 
 const lookEveryMs = 500;
 
-/** Tells each turn of the build that begins now, until it has ended. */
+/** Prints each phase of the starting build until it ends. */
 async function follow(
   kube: KubeClient,
   { metadata: { name } }: MachineConfigPool,
@@ -238,7 +238,7 @@ async function follow(
 /** The pod's log while there is a pod; else the steps from the books, with the last lines of failed steps. */
 async function logs(
   kube: KubeClient,
-  objects: BuildObjects,
+  objects: BuildRowObjects,
   io: Io,
   name: string,
   options: BuildOptions,
@@ -323,10 +323,15 @@ async function printLog(lines: AsyncIterable<string>, io: Io, { step, json }: Bu
 }
 
 /**
- * Reports what is kept and why, and marks what is unused: the os-builder deletes it some time later, if it is still
- * unused.
+ * Reports kept images and why, and marks unused ones: the os-builder deletes them some time later, if they are
+ * still unused.
  */
-async function prune(kube: KubeClient, objects: BuildObjects, io: Io, { dryRun, json }: BuildOptions): Promise<number> {
+async function prune(
+  kube: KubeClient,
+  objects: BuildRowObjects,
+  io: Io,
+  { dryRun, json }: BuildOptions,
+): Promise<number> {
   const [nodes, machineConfigNodes] = await Promise.all([kube.list(kubernetes.Node), kube.list(MachineConfigNode)]);
   const used = [
     ...nodes.items.flatMap(({ metadata }) => [
@@ -377,7 +382,7 @@ async function prune(kube: KubeClient, objects: BuildObjects, io: Io, { dryRun, 
  * Goes back to the image that was rolled out before the last rebuild: the same inputs, one rebuild less, need no new
  * build.
  */
-async function rollback(kube: KubeClient, objects: BuildObjects, pool: MachineConfigPool, io: Io): Promise<number> {
+async function rollback(kube: KubeClient, objects: BuildRowObjects, pool: MachineConfigPool, io: Io): Promise<number> {
   const config = machineOSConfigOf(pool.metadata.name, objects.configs);
   if (config === undefined)
     return missing(io, `pool "${pool.metadata.name}" boots no images that are built on the cluster`);

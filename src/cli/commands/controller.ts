@@ -1,9 +1,11 @@
-import type { ControllerOptions } from "../../controller/run-controller.ts";
+import { type AdmissionSettings, admissionInThreads } from "../../controller/admission-endpoint.ts";
 import { runController } from "../../controller/run-controller.ts";
 import { journals } from "../../api/names.ts";
 import { McoError } from "../../api/errors.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
-import { httpsListen, isLoopback, systemFiles } from "../../ports/node/index.ts";
+import { isLoopback, systemFiles, workerThreads } from "../../ports/node/index.ts";
+import { imageStore } from "../../registry/image-store.ts";
+import { httpsWire } from "../../registry/node/https-wire.ts";
 import { addressToListenOn } from "../address-of-node.ts";
 import { bootstrapOptions } from "../bootstrap-options.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
@@ -33,7 +35,7 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     { positionals: true },
   );
-  // Loaded when asked for: what runs for years must not carry it.
+  // Loaded on demand: a long-running process must not keep it in memory.
   if (positionals[0] === "bootstrap")
     return (await import("../bootstrap.ts")).bootstrap(
       "controller",
@@ -65,17 +67,25 @@ export async function run(args: readonly string[]): Promise<number> {
               folder: podPath(folder),
               clientCa: values["admission-client-ca"],
               clientNames: values["admission-client-name"] ?? [],
+              kubeconfig: values.kubeconfig,
             });
-      await runController(
-        {
-          ...ports,
-          identity: processIdentity("controller"),
-          version,
-          lease,
-          ...(admission === undefined ? {} : { admission }),
-        },
-        signal,
-      );
+      const wire = httpsWire();
+      try {
+        await runController(
+          {
+            ...ports,
+            identity: processIdentity("controller"),
+            version,
+            lease,
+            images: (settings) =>
+              imageStore({ ...settings, wire: wire.send, clock: ports.clock, random: ports.random }),
+            ...(admission === undefined ? {} : { admission: admissionInThreads(workerThreads(), admission) }),
+          },
+          signal,
+        );
+      } finally {
+        wire.close();
+      }
     },
   );
 }
@@ -88,14 +98,16 @@ async function admissionAt(
     folder,
     clientCa,
     clientNames,
+    kubeconfig,
   }: {
     readonly address: string | undefined;
     readonly port: number;
     readonly folder: string;
     readonly clientCa: string | undefined;
     readonly clientNames: readonly string[];
+    readonly kubeconfig: string | undefined;
   },
-): Promise<NonNullable<ControllerOptions["admission"]>> {
+): Promise<AdmissionSettings> {
   const [certificate, key] = await Promise.all([
     systemFiles.readText(`${folder}/tls.crt`),
     systemFiles.readText(`${folder}/tls.key`),
@@ -110,10 +122,10 @@ async function admissionAt(
   const host = await addressToListenOn(kube, address, "--admission-address");
   // The address is one that was given for this, or the node's own: on a cluster the API server is another machine.
   return {
-    listen: httpsListen,
     host,
     port,
     network: true,
+    kubeconfig,
     tls: { certificate, key, ...(ca === undefined ? {} : { clientCa: ca }) },
     // On a loopback address, as on one machine, callers are programs of that machine.
     access:

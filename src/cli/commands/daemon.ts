@@ -1,19 +1,23 @@
-import { hostPaths } from "../../api/names.ts";
+import { hostPaths, machineTokens } from "../../api/names.ts";
 import { SectionMeter, journalFamilies } from "../../core/metrics/section-meter.ts";
 import { certificateController } from "../../daemon/certificate-controller.ts";
 import { daemonController } from "../../daemon/daemon-controller.ts";
 import { newDaemonFacts } from "../../daemon/daemon-facts.ts";
+import { deliveredConfigs } from "../../daemon/delivered-configs.ts";
 import { keepCompletingFirstBoot } from "../../daemon/first-boot.ts";
 import { firstBootJournal, openNodeJournal } from "../../daemon/machine-books.ts";
+import { pinnedImagesController } from "../../daemon/pinned-images-controller.ts";
 import { statusHandler } from "../../daemon/status-handler.ts";
 import { watchKubelet } from "../../daemon/watch-kubelet.ts";
 import type { Host } from "../../host/host.ts";
 import { runControllers } from "../../kube/controller.ts";
 import { meteredJournal } from "../../kube/metered-journal.ts";
-import { httpGet, httpListen } from "../../ports/node/index.ts";
+import { localQuestionLimits } from "../../kube/question-limits.ts";
+import { keepListening } from "../../ports/keep-listening.ts";
+import { downloadDocument, httpGet, httpListen, systemFiles } from "../../ports/node/index.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
-import { hostAt } from "../host-at.ts";
+import { hostAt, podImagesAt } from "../host-at.ts";
 import { installProgram, ownProgram } from "../install-program.ts";
 import { runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
@@ -44,10 +48,11 @@ export async function run(args: readonly string[]): Promise<number> {
       "root-mount": { type: "string", default: "/rootfs" },
       kubeconfig: { type: "string" },
       "metrics-url": { type: "string" },
+      "machine-token": { type: "string", default: `${machineTokens.folder}/${machineTokens.file}` },
       "kubelet-healthz-enabled": { type: "string" },
       "kubelet-healthz-endpoint": { type: "string", default: "http://127.0.0.1:10248/healthz" },
       "machineconfig-file": { type: "string", default: hostPaths.encapsulated },
-      // The reference's units ask for it beside the real run; no driver pins names of network interfaces.
+      // The reference's units call it in addition to the real run; no driver pins names of network interfaces.
       "persist-nics": { type: "boolean" },
     },
     { positionals: true },
@@ -74,7 +79,7 @@ export async function run(args: readonly string[]): Promise<number> {
         if (outcome.verdict === "givenUp")
           ports.log.error(
             { reason: outcome.reason },
-            "the first boot cannot be completed; the daemon tells it once the machine has joined",
+            "the first boot cannot be completed; the daemon reports it once the machine has joined",
           );
         else ports.log.info(outcome, "first boot");
       });
@@ -95,14 +100,17 @@ export async function run(args: readonly string[]): Promise<number> {
       const sections = new SectionMeter();
       sections.recall(past, ports.clock.now(), ports.clock.monotonic());
       const journal = meteredJournal(own, sections, ports.clock);
-      await httpListen(
-        listen,
-        statusHandler({
-          facts,
-          clock: ports.clock,
-          nodeName,
-          more: () => [...sections.families(), ...journalFamilies("daemon", journal.counts?.dropped ?? 0)],
-        }),
+      const status = statusHandler({
+        facts,
+        clock: ports.clock,
+        nodeName,
+        more: () => [...sections.families(), ...journalFamilies("daemon", journal.counts?.dropped ?? 0)],
+      });
+      // Any program of the machine can take the port: the machine is kept current without it.
+      const showing = keepListening(
+        (until) => httpListen({ ...listen, limits: localQuestionLimits }, status, until),
+        "answering probes and readers of metrics",
+        ports,
         signal,
       );
       // A machine in a folder has no kubelet of its own to ask.
@@ -115,9 +123,16 @@ export async function run(args: readonly string[]): Promise<number> {
           )
         : undefined;
       const certificates = certificateController({ host, nodeName });
+      const configs = deliveredConfigs({
+        ...ports,
+        download: downloadDocument,
+        files: systemFiles,
+        tokenPath: podPath(values["machine-token"]),
+      });
       const daemon = daemonController({
         host,
         nodeName,
+        configs,
         facts,
         past,
         refreshCredentials: async (context) => {
@@ -125,9 +140,11 @@ export async function run(args: readonly string[]): Promise<number> {
           await keepProgram(host, rootMount);
         },
       });
+      const pinned = pinnedImagesController({ host, images: await podImagesAt(rootMount, host), nodeName });
       await Promise.all([
+        showing,
         watching,
-        runControllers([daemon, certificates], { ...ports, journal, coalesceMs: 50 }, signal),
+        runControllers([daemon, certificates, pinned], { ...ports, journal, coalesceMs: 50 }, signal),
       ]).finally(() => journal.flush());
     },
   );

@@ -3,11 +3,11 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { type DescribedChange, describeDiff } from "../../core/config/describe-diff.ts";
 import { diffConfigs } from "../../core/config/diff-configs.ts";
 import { type ClusterObjects, renderInputsOf } from "../../core/preview/plan-cluster.ts";
-import { type Refusal, renderPool } from "../../core/render/render-pool.ts";
+import { type RenderRefusal, renderPool } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { objectsFrom, objectsInCluster, objectsInManifests, overlaid, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { readManifests } from "../manifests.ts";
+import { readSoundManifests } from "../judge-manifest.ts";
 import { processIo } from "../io.ts";
 
 /** One side of a comparison. */
@@ -23,7 +23,7 @@ type Comparison =
       readonly to: string;
       readonly changes: readonly DescribedChange[];
     }
-  | { readonly pool: string; readonly verdict: "refused"; readonly refusals: readonly Refusal[] };
+  | { readonly pool: string; readonly verdict: "refused"; readonly refusals: readonly RenderRefusal[] };
 
 function compareConfigs(from: MachineConfig | undefined, to: MachineConfig | undefined, pool?: string): Comparison {
   return {
@@ -66,7 +66,7 @@ export async function run(args: readonly string[]): Promise<number> {
   let known: ClusterObjects | undefined;
   const sideOf = async (name: string): Promise<Side> => {
     if (name === "-" || existsSync(name)) {
-      const manifests = readManifests([name]);
+      const manifests = readSoundManifests([name]);
       const [config] = manifests;
       return manifests.length === 1 && config?.kind === "MachineConfig"
         ? { kind: "config", config: config as MachineConfig }
@@ -80,7 +80,10 @@ export async function run(args: readonly string[]): Promise<number> {
       );
     return { kind: "config", config };
   };
-  /** A file with one MachineConfig is that config beside another one, and a folder of one beside a folder. */
+  /**
+   * A file with one MachineConfig counts as that config if the other side is a config, and as a folder with one file if
+   * it is a folder.
+   */
   const asPools = (side: Side): ClusterObjects =>
     side.kind === "pools" ? side.objects : objectsInManifests([side.config]);
 
@@ -90,8 +93,8 @@ export async function run(args: readonly string[]): Promise<number> {
     const before =
       values.filename === undefined
         ? await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "diff" })
-        : objectsInManifests(readManifests(values.filename));
-    comparisons = comparePools(before, overlaid(before, readManifests([first]), []).after, only);
+        : objectsInManifests(readSoundManifests(values.filename));
+    comparisons = comparePools(before, overlaid(before, readSoundManifests([first]), []).after, only);
   } else {
     const from = await sideOf(first);
     const to = await sideOf(second);

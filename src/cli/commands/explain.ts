@@ -1,66 +1,216 @@
 import {
   ClusterOperator,
+  ContainerRuntimeConfig,
+  ControllerConfig,
+  JoinPlace,
+  KubeletConfig,
   MachineConfig,
   MachineConfigNode,
   MachineConfigPool,
   MachineOSBuild,
   MachineOSConfig,
+  MachineStateBook,
+  MachineStateChapter,
+  MachineStateJournal,
+  OSImageStream,
+  PinnedImageSet,
+  ProvisioningToken,
+  definedResources,
   kubernetes,
 } from "../../api/index.ts";
+import { openshift } from "../../api/foreign/openshift.ts";
 import { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
+import { NodeBinding } from "../../api/kinds/node-binding.ts";
 import { journals, namespace, objects } from "../../api/names.ts";
 import type { KubeObject, Resource } from "../../api/schema/object.ts";
 import { type Facts, factsOf } from "../../core/pool/pool-queries.ts";
 import {
-  type Explanation,
-  explainClusterOperator,
-  explainMachineConfig,
-  explainNode,
-  explainPool,
-  explanationText,
-} from "../../core/preview/explain.ts";
+  explainControllerConfig,
+  explainMachineConfiguration,
+  explainSettingsObject,
+} from "../../core/operator/explain-settings.ts";
+import type { BuildRowObjects } from "../../core/build/build-rows.ts";
+import { configNodeWords, explainClusterSetting } from "../../core/preview/explain-cluster-settings.ts";
+import { explainCredentials } from "../../core/preview/explain-credentials.ts";
+import { explainBook, explainChapter, explainJournal } from "../../core/preview/explain-books.ts";
+import { explainMachineOSBuild, explainMachineOSConfig } from "../../core/preview/explain-image-kinds.ts";
+import { explainInternalReleaseImage } from "../../core/preview/explain-internal-release-image.ts";
+import {
+  explainJoinPlace,
+  explainNodeBinding,
+  explainProvisioningToken,
+} from "../../core/preview/explain-joining-kinds.ts";
+import { explainOSImageStream } from "../../core/preview/explain-os-image-stream.ts";
+import { explainPinnedImageSet } from "../../core/preview/explain-pinned-images.ts";
+import { explainClusterOperator, explainMachineConfig, explainNode, explainPool } from "../../core/preview/explain.ts";
+import { explainRegistryObject } from "../../core/preview/explain-registries.ts";
+import { type Explanation, explanationText } from "../../core/preview/explanation.ts";
 import type { ReadChapter } from "../../core/books/book-text.ts";
 import { joinedNode, judgeJoins, servedMachines } from "../../core/books/judge-joins.ts";
 import { type Past, noPast, pastOf } from "../../core/books/past.ts";
 import { readBook } from "../../core/books/read-book.ts";
-import { type Retention, retentionOf } from "../../core/pool/retained-configs.ts";
+import { type ConfigRetention, retentionOf } from "../../core/pool/retained-configs.ts";
 import type { KubeClient, Selection } from "../../kube/kube-client.ts";
 import { isForbidden, isNotFound } from "../../kube/kube-error.ts";
+import type { Clock } from "../../ports/clock.ts";
 import { systemClock } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
+import { listOf, settingsInCluster } from "../cluster-objects.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
 import { readPast, readStoredBooks } from "../read-stored-books.ts";
+import { registryKinds } from "../../core/runtime/registry-objects.ts";
+import { readRegistryObjects } from "../registry-objects.ts";
 
-/** Every word that a kind may be asked by → how its objects are explained. */
+/** Kinds with an explanation that rests on more than their own object, with every name of them. */
 const kinds = {
-  pool: ["pool", "mcp", "machineconfigpool", "machineconfigpools"],
-  node: ["node", "no", "nodes", "machineconfignode", "mcn"],
-  clusteroperator: ["clusteroperator", "co", "clusteroperators"],
-  mc: ["mc", "machineconfig", "machineconfigs"],
-} as const;
-type Kind = keyof typeof kinds;
+  pool: ["pool", ...wordsOf(MachineConfigPool)],
+  node: ["node", "no", "nodes", ...wordsOf(MachineConfigNode), "mcn"],
+  clusteroperator: wordsOf(ClusterOperator),
+  mc: wordsOf(MachineConfig),
+} as const satisfies Readonly<Record<string, readonly string[]>>;
 
-interface Subject {
-  readonly kind: Kind;
+/** Every other kind that is installed, and how an object of it is explained. */
+const objectKinds = [
+  objectKind(MachineOSConfig, (config, { images, facts }) => explainMachineOSConfig(config, images, facts.now)),
+  objectKind(MachineOSBuild, (build, { images, facts }) => explainMachineOSBuild(build, images, facts.now)),
+  objectKind(ControllerConfig, (config, { facts }) => explainControllerConfig(config, facts.now)),
+  objectKind(KubeletConfig, (config, { facts }) => explainSettingsObject(config, facts.now)),
+  objectKind(ContainerRuntimeConfig, (config, { facts }) => explainSettingsObject(config, facts.now)),
+  objectKind(PinnedImageSet, (set, { facts }) => explainPinnedImageSet(set, facts)),
+  objectKind(OSImageStream, (stream, { facts }) => explainOSImageStream(stream, facts)),
+  objectKind(MachineConfiguration, (configuration, { facts }) => explainMachineConfiguration(configuration, facts)),
+  objectKind(ProvisioningToken, (token, { facts }) => explainProvisioningToken(token, facts)),
+  objectKind(JoinPlace, (place, { facts }) => explainJoinPlace(place, facts)),
+  objectKind(NodeBinding, (binding, { facts }) => explainNodeBinding(binding, facts)),
+  objectKind(MachineStateBook, (book, { facts }) => explainBook(book, facts.now)),
+  objectKind(MachineStateChapter, (chapter, { facts }) => explainChapter(chapter, facts.now)),
+  objectKind(MachineStateJournal, (journal, { facts }) => explainJournal(journal, facts.now)),
+  objectKind(openshift.CRIOCredentialProviderConfig, (config, { facts }) => explainCredentials(config, facts.now)),
+  ...[openshift.FeatureGate, openshift.APIServer].map((resource) => settingKind(resource, foreignWords(resource))),
+  settingKind(openshift.ConfigNode, configNodeWords),
+  internalReleaseImageKind(),
+  ...registryKinds.map((resource) => registryKind(resource)),
+] as const;
+type ObjectKind = (typeof objectKinds)[number];
+
+/** The names of a kind that `kubectl` takes. */
+function wordsOf({ singular, plural, crd }: (typeof definedResources)[number]): readonly string[] {
+  const { shortNames = [] } = crd().spec["names"] as { readonly shortNames?: readonly string[] };
+  return [singular, plural, ...shortNames];
+}
+
+/** The names of a kind of others. */
+function foreignWords({ kind, plural }: Resource): readonly string[] {
+  return [kind.toLowerCase(), plural];
+}
+
+/** How one kind is read and explained. */
+function objectKind<T extends KubeObject>(
+  resource: Resource<T>,
+  explainObject: (object: T, known: Known) => Explanation,
+): {
+  readonly resource: Resource<T>;
+  readonly words: readonly string[];
+  /** `undefined`: there is no such object. */
+  read(kube: KubeClient, name: string): Promise<((known: Known) => Explanation) | undefined>;
+} {
+  return {
+    resource,
+    words: definedResources.some(({ kind }) => kind === resource.kind)
+      ? definedResources.flatMap((one) => (one.kind === resource.kind ? wordsOf(one) : []))
+      : foreignWords(resource),
+    async read(kube, name) {
+      const object = await kube.get(resource, { name });
+      return object === undefined ? undefined : (known) => explainObject(object, known);
+    },
+  };
+}
+
+/** How an object about registries is read and explained: all of its kind and of the related ones decide together. */
+function registryKind(resource: Resource): ReturnType<typeof objectKind> {
+  return {
+    resource,
+    words: foreignWords(resource),
+    async read(kube, name) {
+      const [own = "", namespace] = name.split("/").toReversed();
+      const object = await kube.get(resource, { name: own, ...(namespace === undefined ? {} : { namespace }) });
+      if (object === undefined) return undefined;
+      const [objects_, pools, machineConfigs, controllerConfig] = await Promise.all([
+        readRegistryObjects(kube),
+        kube.list(MachineConfigPool),
+        kube.list(MachineConfig),
+        kube.get(ControllerConfig, { name: objects.controllerConfig }),
+      ]);
+      const around = { pools: pools.items, machineConfigs: machineConfigs.items, controllerConfig };
+      return ({ facts }) => explainRegistryObject(object, objects_, around, facts.now);
+    },
+  };
+}
+
+/** How an object of the cluster that every kubelet follows is read and explained. */
+function settingKind(resource: Resource, words: readonly string[]): ReturnType<typeof objectKind> {
+  return {
+    resource,
+    words,
+    async read(kube, name) {
+      const object = await kube.get(resource, { name });
+      if (object === undefined) return undefined;
+      const [{ cluster }, pools, machineConfigs] = await Promise.all([
+        settingsInCluster(kube),
+        kube.list(MachineConfigPool),
+        kube.list(MachineConfig),
+      ]);
+      const around = { pools: pools.items, machineConfigs: machineConfigs.items };
+      const same = [cluster.featureGate, cluster.configNode, cluster.apiServer].find(
+        (one) => one?.kind === object.kind && one.metadata.uid === object.metadata.uid,
+      );
+      return ({ facts }) => explainClusterSetting(same ?? object, cluster, around, facts.now);
+    },
+  };
+}
+
+/** How a bundle of releases is read and explained: by what the cluster runs. */
+function internalReleaseImageKind(): ReturnType<typeof objectKind> {
+  const resource = openshift.InternalReleaseImage;
+  return {
+    resource,
+    words: foreignWords(resource),
+    async read(kube, name) {
+      const object = await kube.get(resource, { name });
+      if (object === undefined) return undefined;
+      const [version] = await listOf(kube, openshift.ClusterVersion);
+      return ({ facts }) => explainInternalReleaseImage(object, version, facts.now);
+    },
+  };
+}
+
+export interface ExplainSubject {
+  readonly kind: keyof typeof kinds | ObjectKind;
   readonly name: string;
 }
 
+const forms = `pool/NAME, node/NAME, mc/NAME, clusteroperator/${objects.clusterOperator}, or the kind and name of any other object of the suite, of a mirror set, an image policy (imagepolicy/NAMESPACE/NAME), image/cluster, criocredentialproviderconfig/cluster, internalreleaseimage/cluster, featuregate/cluster, apiserver/cluster or nodes.config/cluster`;
+/** The only object of a kind, which needs no name. */
+const onlyNames = new Map<string, string>([
+  ...kinds.clusteroperator.map((word) => [word, objects.clusterOperator] as const),
+  ...wordsOf(MachineConfiguration).map((word) => [word, objects.machineConfiguration] as const),
+  ...foreignWords(openshift.CRIOCredentialProviderConfig).map((word) => [word, objects.clusterSingleton] as const),
+]);
+
 /** `pool/worker` → what it is about; a usage error for anything that cannot be explained. */
-export function subjectOf(text: string): Subject {
-  const [word = "", name = "", ...more] =
-    text.toLowerCase() === "clusteroperator" || text.toLowerCase() === "co"
-      ? [text, objects.clusterOperator]
-      : text.split("/");
-  const kind = (Object.keys(kinds) as Kind[]).find((each) =>
-    (kinds[each] as readonly string[]).includes(word.toLowerCase()),
-  );
-  if (kind === undefined || name === "" || more.length > 0)
-    throw usageError(
-      `"${text}" is nothing that can be explained: write pool/NAME, node/NAME, mc/NAME or clusteroperator/${objects.clusterOperator}`,
-    );
-  return { kind, name };
+export function subjectOf(text: string): ExplainSubject {
+  const only = onlyNames.get(text.toLowerCase());
+  const [first = "", name = "", ...more] = only === undefined ? text.split("/") : [text, only];
+  const word = first.toLowerCase();
+  const kind =
+    (Object.keys(kinds) as (keyof typeof kinds)[]).find((each) => kinds[each].includes(word)) ??
+    objectKinds.find(({ words }) => words.includes(word));
+  const isNamespaced = kind !== undefined && typeof kind !== "string" && kind.resource.namespaced;
+  if (kind === undefined || name === "" || more.length !== (isNamespaced ? 1 : 0))
+    throw usageError(`"${text}" is nothing that can be explained: write ${forms}`);
+  return { kind, name: [name, ...more].join("/") };
 }
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -69,10 +219,7 @@ export async function run(args: readonly string[]): Promise<number> {
     { dir: { type: "string" }, kubeconfig: { type: "string" }, json: { type: "boolean" } },
     { positionals: true },
   );
-  if (positionals.length === 0)
-    throw usageError(
-      `say what to explain: pool/NAME, node/NAME, mc/NAME or clusteroperator/${objects.clusterOperator}`,
-    );
+  if (positionals.length === 0) throw usageError(`say what to explain: ${forms}`);
   const subjects = positionals.map(subjectOf);
   const { kube, close } = await connect({ kubeconfig: values.kubeconfig, directory: values.dir, component: "explain" });
   try {
@@ -82,22 +229,22 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Prints what is going on with each subject. @returns the exit code. */
+/** Prints the state of each subject. @returns the exit code. */
 export async function explainSubjects(
   kube: KubeClient,
   io: Io,
-  subjects: readonly Subject[],
-  { json = false }: { readonly json?: boolean },
+  subjects: readonly ExplainSubject[],
+  { json = false, clock = systemClock }: { readonly json?: boolean; readonly clock?: Pick<Clock, "now"> },
 ): Promise<number> {
-  const { facts, operators, retention } = await readCluster(kube);
+  const known = await readCluster(kube, clock.now());
   const explanations: Explanation[] = [];
   let missing = false;
   for (const subject of subjects) {
-    const explanation = explain({ facts, operators, retention }, subject, await readBefore(kube, facts, subject));
+    const explanation = await explain(kube, known, subject);
     if (explanation !== undefined) explanations.push(explanation);
     else {
       missing = true;
-      io.err(`mco explain: there is no ${subject.kind} "${subject.name}"${nearest(facts, subject)}\n`);
+      io.err(`mco explain: there is no ${titleOf(subject)} "${subject.name}"${nearest(known.facts, subject)}\n`);
     }
   }
   if (json) io.out(`${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Explanation", explanations })}\n`);
@@ -109,9 +256,14 @@ export async function explainSubjects(
 interface Before {
   readonly past: Past;
   readonly chapters: readonly ReadChapter[];
+  readonly binding: NodeBinding | undefined;
 }
 
-async function readBefore(kube: KubeClient, facts: Facts, { kind, name }: Subject): Promise<Before> {
+async function readBefore(
+  kube: KubeClient,
+  facts: Facts,
+  { kind, name }: Pick<ExplainSubject, "kind" | "name">,
+): Promise<Before> {
   const membership = kind === "node" ? facts.members.node(name)?.membership : undefined;
   const pool =
     kind === "pool" && facts.members.pool(name) !== undefined
@@ -143,48 +295,70 @@ async function readBefore(kube: KubeClient, facts: Facts, { kind, name }: Subjec
     membership === undefined
       ? []
       : readBook(await readStoredBooks(kube, `node/${name}`), `node/${name}`, facts.now).chapters;
-  const [past, chapters] = await Promise.all([pastOfPool(), chaptersOfNode()]);
-  return { past, chapters };
+  const bindingOfNode = async () => (membership?.verdict === "none" ? readBinding(kube, name) : undefined);
+  const [past, chapters, binding] = await Promise.all([pastOfPool(), chaptersOfNode(), bindingOfNode()]);
+  return { past, chapters, binding };
 }
 
-function explain(
-  { facts, operators, retention }: Known,
-  { kind, name }: Subject,
-  before: Before,
-): Explanation | undefined {
+/** A user who may not read what names are bound to is explained the rest. */
+async function readBinding(kube: KubeClient, name: string): Promise<NodeBinding | undefined> {
+  try {
+    return await kube.get(NodeBinding, { name });
+  } catch (error) {
+    if (isNotFound(error) || isForbidden(error)) return undefined;
+    throw error;
+  }
+}
+
+/** @returns `undefined`: there is no such object. */
+async function explain(kube: KubeClient, known: Known, subject: ExplainSubject): Promise<Explanation | undefined> {
+  const { facts, operators, retention } = known;
+  const { kind, name } = subject;
   switch (kind) {
     case "pool":
-      return explainPool(facts, name, before.past);
+      return explainPool(facts, name, (await readBefore(kube, facts, subject)).past);
     case "node":
-      return explainNode(facts, name, before);
+      return explainNode(facts, name, await readBefore(kube, facts, subject));
     case "mc":
       return explainMachineConfig(facts, name, retention(name));
     case "clusteroperator": {
       const operator = operators.find(({ metadata }) => metadata.name === name);
       return operator === undefined ? undefined : explainClusterOperator(facts, operator);
     }
+    default: {
+      try {
+        return (await kind.read(kube, name))?.(known);
+      } catch (error) {
+        // The kind is not installed, and so no object of it.
+        if (isNotFound(error)) return undefined;
+        throw error;
+      }
+    }
   }
 }
 
+const titleOf = ({ kind }: ExplainSubject) => (typeof kind === "string" ? kind : kind.resource.kind);
+
 /** What there is instead. */
-function nearest(facts: Facts, { kind }: Subject): string {
+function nearest(facts: Facts, { kind }: ExplainSubject): string {
   const names = kind === "pool" ? facts.members.pools().map(({ metadata }) => metadata.name) : [];
   return names.length === 0 ? "" : `; there are ${names.sort().join(", ")}`;
 }
 
-/** What was read of a cluster. */
+/** The objects read from a cluster. */
 interface Known {
   readonly facts: Facts;
+  readonly images: BuildRowObjects;
   readonly operators: readonly ClusterOperator[];
   /** Why a rendered config is kept. */
-  readonly retention: (config: string) => Retention | undefined;
+  readonly retention: (config: string) => ConfigRetention | undefined;
 }
 
 /** Kinds that a reader of pools and machines need not be allowed to read. */
 const mayBeForbidden: ReadonlySet<string> = new Set(["Pod", "MachineConfiguration"]);
 
-/** Everything that explanations rest on. */
-export async function readCluster(kube: KubeClient): Promise<Known> {
+/** Everything that explanations rest on. @param now milliseconds since the epoch. */
+export async function readCluster(kube: KubeClient, now: number = systemClock.now()): Promise<Known> {
   // A kind that is not installed, or that the user may not read, contributes nothing; the explanation uses the others.
   const list = async <T extends KubeObject>(
     resource: Resource<T>,
@@ -225,7 +399,6 @@ export async function readCluster(kube: KubeClient): Promise<Known> {
     pods("openshift-etcd", "app=etcd"),
     pods("kube-system", "component=etcd"),
   ]);
-  const now = systemClock.now();
   const retention = (config: string) => retentionOf(config, { pools, nodes, machineConfigNodes, machineConfigs }, now);
   return {
     facts: factsOf(
@@ -245,6 +418,7 @@ export async function readCluster(kube: KubeClient): Promise<Known> {
       },
       now,
     ),
+    images: { pools, configs: machineOSConfigs, builds: machineOSBuilds },
     operators,
     retention,
   };

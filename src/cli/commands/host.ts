@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
-import { type Layout, addressesOf, layoutOf } from "../../cluster/layout.ts";
+import { type HostRecord, type Layout, addressesOf, layoutOf } from "../../cluster/layout.ts";
 import { installedBy } from "../../cluster/host/install-machine.ts";
 import { runningCluster } from "../../cluster/up.ts";
 import { McoError } from "../../api/errors.ts";
@@ -10,6 +10,7 @@ import { systemClock, systemFiles } from "../../ports/node/index.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { runMachine } from "../run-machine.ts";
+import { exitCodes } from "../exit-codes.ts";
 import { processIo } from "../io.ts";
 
 const verbs = "list, add, fail, recover, reboot or power-cut";
@@ -41,7 +42,13 @@ export async function run(args: readonly string[]): Promise<number> {
       const record = await runningCluster(systemFiles, layout);
       if (record?.hosts.some((host) => host.name === name) === false)
         throw usageError(`machine "${name}" does not exist; 'mco host list' shows all machines`);
-      return ask(layout, `${layout.host(name)}/control.sock`, verb, `mco host ${verb}`, values.json === true);
+      const socket = `${layout.host(name)}/control.sock`;
+      const answer = (await ask(layout, socket, verb, `mco host ${verb}`)) as { readonly accepted: boolean };
+      const text = answer.accepted
+        ? `machine ${name} ${happens[verb](name)}\n`
+        : `machine ${name} does not take it in its state: mco host list\n`;
+      processIo().out(values.json === true ? hostJson(answer) : text);
+      return answer.accepted ? exitCodes.ok : exitCodes.failed;
     }
     default:
       throw usageError(verb === undefined ? `name a verb: ${verbs}` : `unknown verb "${verb}"; use ${verbs}`);
@@ -49,6 +56,14 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 const patienceMs = 10_000;
+
+/** What becomes of a machine that takes a request. */
+const happens = {
+  fail: (name: string) => `is off; mco host recover ${name} starts it`,
+  recover: () => "starts, unless it is on",
+  reboot: () => "reboots",
+  "power-cut": () => "loses its power, and gets it back",
+} as const;
 
 /** Adds a machine to a pool that there is. A control plane without the operator knows no pools, and takes any name. */
 async function add(layout: Layout, pool: string, json: boolean): Promise<number> {
@@ -68,25 +83,29 @@ async function add(layout: Layout, pool: string, json: boolean): Promise<number>
   } finally {
     close();
   }
-  return ask(layout, `${layout.directory}/control.sock`, "add-host", pool, json);
+  const host = (await ask(layout, `${layout.directory}/control.sock`, "add-host", pool)) as HostRecord;
+  processIo().out(json ? hostJson(host) : addedText(host));
+  return exitCodes.ok;
 }
 
+const hostJson = (answer: object) => `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Host", ...answer })}\n`;
+
+/** What people read of a new machine. */
+export const addedText = ({ name, pool, joins }: HostRecord): string =>
+  joins === true
+    ? `machine ${name} starts empty, and joins pool ${pool}: kubectl get nodes,csr --watch\n`
+    : `machine ${name} of pool ${pool} starts: kubectl get nodes --watch\n`;
+
+/** The answer of a socket of the cluster; throws MCO_CLUSTER_ABSENT while the cluster does not run. */
 async function ask(
   layout: ReturnType<typeof layoutOf>,
   socket: string,
   verb: string,
   argument: string,
-  json: boolean,
-): Promise<number> {
+): Promise<unknown> {
   if ((await runningCluster(systemFiles, layout)) === undefined)
     throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
-  const answer = await askMachine(socket, verb, argument, systemClock.deadline(patienceMs).signal);
-  processIo().out(
-    json
-      ? `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Host", ...(answer as object) })}\n`
-      : `${verb}: ${JSON.stringify(answer)}\n`,
-  );
-  return 0;
+  return askMachine(socket, verb, argument, systemClock.deadline(patienceMs).signal);
 }
 
 /** A machine's answer; `state` and `reason` while it joins the cluster. */

@@ -84,16 +84,19 @@ async function list(parts: NodeParts, json: boolean): Promise<number> {
     expiresAt: spec.expiresAt,
     addresses: spec.addresses ?? [],
     registered: spec.nodeUID !== undefined,
+    ...(spec.releasedAt === undefined ? {} : { releasedAt: spec.releasedAt }),
+    ...(spec.revoked === true ? { revoked: true } : {}),
   }));
   if (json) print(parts, "NodeBindings", { bindings });
-  else if (bindings.length === 0) parts.io.out("no name is bound: no machine has joined by a pool's account yet\n");
+  else if (bindings.length === 0)
+    parts.io.out("no name is bound: none belongs to a machine that joined by a pool's account\n");
   else {
     const rows = [
       ["NAME", "POOL", "REGISTERED", "EXPIRES", "ADDRESSES"],
-      ...bindings.map(({ name, pool, registered, expiresAt, addresses }) => [
+      ...bindings.map(({ name, pool, registered, releasedAt, revoked, expiresAt, addresses }) => [
         name,
         pool,
-        registered ? "yes" : "no",
+        revoked === true || releasedAt !== undefined ? "released" : registered ? "yes" : "no",
         expiresAt,
         addresses.join(",") || "-",
       ]),
@@ -113,9 +116,9 @@ function failed({ io }: NodeParts, unknown: readonly string[]): number {
 async function release(parts: NodeParts, { names, json }: NodeRequest & { readonly verb: "release" }): Promise<number> {
   const unknown: string[] = [];
   for (const name of names) {
-    // The client counts the deletion of an absent object as done.
     if ((await parts.kube.get(NodeBinding, { name })) === undefined) unknown.push(name);
-    else await parts.kube.delete(NodeBinding, { name });
+    // Its record stays, so that the certificate of the former machine is not renewed.
+    else await parts.kube.patch(NodeBinding, { name }, { type: "merge", body: { spec: { revoked: true } } });
   }
   const released = names.filter((name) => !unknown.includes(name));
   if (json) print(parts, "ReleasedNodes", { released, unknown });

@@ -19,7 +19,7 @@ export async function run(args: readonly string[]): Promise<number> {
     },
     { positionals: true },
   );
-  // Loaded when asked for: what runs for years must not carry it.
+  // Loaded on demand: a long-running process must not keep it in memory.
   if (positionals[0] === "bootstrap")
     return (await import("../bootstrap.ts")).bootstrap(
       "operator",

@@ -133,7 +133,7 @@ function imagesThrough(wire: ReturnType<typeof httpsWire>, { clock, random }: Po
       auth: { pull, push },
       certificates: async (host) => Promise.resolve([...(certificates[host] ?? []), ...trust]),
       registries,
-      // Keys of a policy lie on machines: whoever pulls an image there holds it against them.
+      // Keys of a policy are on machines: pulls there verify images with them.
       architecture,
       proxy,
     });

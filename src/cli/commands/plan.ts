@@ -1,12 +1,22 @@
-import { describeChange, describeConsequence } from "../../core/config/change.ts";
-import { maskChange } from "../../core/config/describe-diff.ts";
-import { maskText } from "../../core/text/mask-secrets.ts";
-import { type ClusterForecast, type PoolForecast, planCluster } from "../../core/preview/plan-cluster.ts";
+import { type OSImageForecast, forecastStream, onStream, streamLines } from "../../core/preview/judge-stream.ts";
+import type { OSImageFacts } from "../../core/preview/os-image-demands.ts";
+import { pinnedImagesLines } from "../../core/preview/pinned-images-lines.ts";
+import { type ClusterForecast, type ClusterObjects, planCluster } from "../../core/preview/plan-cluster.ts";
+import { type PinnedImagesPlan, planPinnedImages } from "../../core/preview/plan-pinned-images.ts";
+import { type PlannedRegistries, planRegistries } from "../../core/preview/plan-registries.ts";
+import type { SizedPool } from "../../core/preview/size-pinned-images.ts";
+import { isRegistryObject, withRegistryManifests } from "../../core/runtime/registry-objects.ts";
 import { readArguments, usageError } from "../arguments.ts";
-import { objectsInCluster, objectsInManifests, overlaid, sourceOptions } from "../cluster-objects.ts";
+import { sourceOptions } from "../cluster-objects.ts";
+import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { readManifests } from "../manifests.ts";
 import { processIo } from "../io.ts";
+import { describePlan, printable } from "../plan/describe-plan.ts";
+import { judgeOSImages, osImageLines } from "../plan/judge-os-images.ts";
+import { type PlannedChange, readChange } from "../plan/read-change.ts";
+import { readOSImage } from "../plan/read-os-image.ts";
+import { sizedPinnedImages } from "../plan/size-pinned-images.ts";
+import { readRegistryObjects } from "../registry-objects.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, {
@@ -14,107 +24,117 @@ export async function run(args: readonly string[]): Promise<number> {
     from: { type: "string", multiple: true },
     offline: { type: "boolean" },
     delete: { type: "string", multiple: true },
+    "os-stream": { type: "string" },
+    pool: { type: "string", multiple: true },
     json: { type: "boolean" },
   });
-  const files = values.filename ?? [];
-  const deleted = values.delete ?? [];
-  if (files.length === 0 && deleted.length === 0) throw usageError("name the change with -f or --delete");
-  const manifests = readManifests(files);
-  const isOffline = values.offline === true || values.from !== undefined;
-  const before = isOffline
-    ? objectsInManifests(readManifests(values.from ?? []))
-    : await objectsInCluster({ kubeconfig: values.kubeconfig, directory: values.dir, component: "plan" });
-  const overlay = overlaid(before, manifests, deleted);
-  // Without a cluster, machines and the cluster's own values come with the manifests.
-  const brought = objectsInManifests(manifests);
-  const pools = [
-    ...overlay.after.pools,
-    ...brought.pools.filter(
-      ({ metadata }) => !overlay.after.pools.some((pool) => pool.metadata.name === metadata.name),
-    ),
+  const plan = await planOf(await readChange(values), values["os-stream"], values.pool ?? []);
+  processIo().out(values.json === true ? jsonOf(plan) : textOf(plan));
+  if (cannotBeApplied(plan)) return exitCodes.failed;
+  const changes = plan.forecast.pools.some(({ verdict }) => verdict === "changes") || plan.pinned.pools.length > 0;
+  return changes ? exitCodes.change : exitCodes.ok;
+}
+
+/** Everything that is known of a change. */
+interface Plan {
+  readonly forecast: ClusterForecast;
+  readonly pinned: { readonly pools: readonly SizedPool[]; readonly atOnce: number };
+  /** What the change newly needs of OS images. */
+  readonly osImages: readonly OSImageForecast[];
+  readonly stream:
+    | { readonly name: string; readonly image: string; readonly pools: readonly OSImageForecast[] }
+    | undefined;
+}
+
+/** @param streamName the OS image stream that pools are to follow. @param pools those pools; empty: all of them. */
+async function planOf(change: PlannedChange, streamName: string | undefined, pools: readonly string[]): Promise<Plan> {
+  const streamed = streamName === undefined ? undefined : onStream(change.after, streamName, pools);
+  if (streamed?.verdict === "refused") throw usageError(streamed.reason);
+  const { before } = change;
+  const wanted = streamed?.objects ?? change.after;
+  const registries = await plannedRegistries(change, wanted);
+  const after = { ...wanted, machineConfigs: registries.machineConfigs };
+  const pinned = change.refusals.length === 0 ? planPinnedImages(before, wanted) : noPinnedImages;
+  const planned = planCluster(before, after);
+  const factsOf = (image: string) => osImageFacts(image, change);
+  return {
+    forecast: {
+      ...planned,
+      refusals: [...change.refusals, ...registries.refusals, ...planned.refusals],
+      warnings: [
+        ...registries.warnings,
+        ...planned.warnings,
+        ...pinned.warnings,
+        ...change.ignored.map((kind) => `${kind} objects are not part of this plan`),
+      ],
+    },
+    pinned: { pools: await sizedPinnedImages(pinned.pools, wanted, change.source), atOnce: pinned.atOnce },
+    osImages: await judgeOSImages(planned, streamed?.pools ?? [], factsOf),
+    stream:
+      streamed === undefined
+        ? undefined
+        : {
+            name: streamName ?? "",
+            image: streamed.image,
+            pools: forecastStream(before, after, streamed.pools, await factsOf(streamed.image)),
+          },
+  };
+}
+
+/** Whether an object is refused, a pool would not render, or machines refuse it or would break. */
+const cannotBeApplied = ({ forecast, osImages, stream }: Plan): boolean =>
+  forecast.refusals.length > 0 ||
+  [...osImages, ...(stream?.pools ?? [])].some(({ findings }) =>
+    findings.some(({ verdict }) => verdict === "breaks"),
+  ) ||
+  forecast.pools.some(
+    (pool) => pool.verdict === "refused" || (pool.verdict === "changes" && pool.irreconcilable.length > 0),
+  );
+
+const jsonOf = ({ forecast, pinned, osImages, stream }: Plan): string =>
+  `${JSON.stringify({
+    apiVersion: "cli.mco/v1",
+    kind: "Plan",
+    ...forecast,
+    pools: forecast.pools.map(printable),
+    pinnedImages: pinned.pools,
+    osImages,
+    ...(stream === undefined ? {} : { osStream: stream.pools }),
+  })}\n`;
+
+function textOf({ forecast, pinned, osImages, stream }: Plan): string {
+  const lines = [
+    ...osImageLines(osImages),
+    ...pinnedImagesLines(pinned.pools, pinned.atOnce),
+    ...(stream === undefined ? [] : streamLines(stream.name, stream.image, stream.pools)),
   ];
-  const after = isOffline
-    ? {
-        ...overlay.after,
-        pools,
-        controllerConfig: brought.controllerConfig ?? before.controllerConfig,
-        nodes: before.nodes.length === 0 ? brought.nodes : before.nodes,
-      }
-    : overlay.after;
-  const forecast = planCluster(before, after);
-  const ignored = overlay.ignored.filter((kind) => !isOffline || (kind !== "ControllerConfig" && kind !== "Node"));
-  const warnings = [...forecast.warnings, ...ignored.map((kind) => `${kind} objects are not part of this plan`)];
-  const refused =
-    forecast.refusals.length > 0 ||
-    forecast.pools.some(
-      (pool) => pool.verdict === "refused" || (pool.verdict === "changes" && pool.irreconcilable.length > 0),
-    );
-  const changes = forecast.pools.some((pool) => pool.verdict === "changes");
-  if (values.json === true)
-    processIo().out(
-      `${JSON.stringify({ apiVersion: "cli.mco/v1", kind: "Plan", ...forecast, pools: forecast.pools.map(printable), warnings })}\n`,
-    );
-  else processIo().out(`${describe({ ...forecast, warnings }).join("\n")}\n`);
-  return refused ? exitCodes.failed : changes ? exitCodes.change : exitCodes.ok;
+  return `${[...describePlan(forecast), ...(lines.length === 0 ? [] : ["", ...lines])].join("\n")}\n`;
 }
 
-/** A forecast without secrets. */
-const printable = (pool: PoolForecast): PoolForecast =>
-  pool.verdict === "changes" ? { ...pool, changes: pool.changes.map(maskChange) } : pool;
-
-const sign = { create: "+", update: "~", delete: "-" } as const;
-
-function describe(forecast: ClusterForecast): readonly string[] {
-  const lines: string[] = [];
-  for (const { object, path, reason, remedy } of forecast.refusals) {
-    lines.push(`refused: ${object}: ${path}: ${reason}`);
-    if (remedy !== undefined) lines.push(`         ${remedy}`);
-  }
-  for (const warning of forecast.warnings) lines.push(`warning: ${warning}`);
-  for (const pool of forecast.pools) lines.push(...(lines.length === 0 ? [] : [""]), ...describePool(pool));
-  return lines;
-}
-
-function describePool(pool: PoolForecast): readonly string[] {
-  switch (pool.verdict) {
-    case "unchanged":
-      return [`pool ${pool.pool}: nothing changes (${pool.rendered})`];
-    case "refused":
-      return [
-        `pool ${pool.pool}: would not render`,
-        ...pool.refusals.map(
-          ({ reason, path, remedy }) =>
-            `  ${path === undefined || reason.includes(path) ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
-        ),
-      ];
-    case "changes": {
-      const lines = [
-        `pool ${pool.pool}: ${pool.from === "" ? "renders " : `${pool.from} → `}${pool.to}${pool.paused ? "  (paused: machines keep what they have)" : ""}`,
-      ];
-      for (const change of pool.changes)
-        lines.push(`  ${"op" in change ? sign[change.op] : "~"} ${maskText(describeChange(change))}`);
-      lines.push("");
-      for (const { consequence, why } of pool.because)
-        lines.push(`  ${describeConsequence(consequence).padEnd(24)} because ${why}`);
-      for (const { field, reason, remedy } of pool.irreconcilable)
-        lines.push(`  refused by running machines: ${field}: ${reason}; ${remedy}`);
-      // Findings about a changing MachineConfig by itself were printed above.
-      for (const warning of pool.warnings)
-        if (warning.code !== "Finding")
-          lines.push(`  warning: ${warning.code === "Conflict" ? "conflict: " : ""}${warning.reason}`);
-      const byFate = new Map<string, string[]>();
-      const isRefused = pool.irreconcilable.length > 0;
-      for (const node of pool.nodes) {
-        const fate = isRefused
-          ? "keeps what it has"
-          : [node.drains ? "drain" : "", ...node.actions, node.reboots ? "reboot" : ""]
-              .filter((word) => word !== "")
-              .join(", ") || "nothing but the change on disk";
-        byFate.set(fate, [...(byFate.get(fate) ?? []), node.node]);
-      }
-      for (const [fate, nodes] of byFate) lines.push(`  ${nodes.join(", ")}: ${fate}`);
-      if (pool.nodes.length === 0) lines.push("  no machine is in this pool");
-      return lines;
-    }
+/** What can be read of an OS image with the cluster's credentials. */
+async function osImageFacts(image: string, { source, before }: PlannedChange): Promise<OSImageFacts> {
+  if (source === undefined) return { verdict: "unread", problem: "no cluster is asked for its credentials" };
+  const { kube, close } = await connect({ kubeconfig: source.kubeconfig, directory: source.dir, component: "plan" });
+  try {
+    return await readOSImage(image, kube, before, new AbortController().signal);
+  } finally {
+    close();
   }
 }
+
+/** The MachineConfigs that the controller would write once the manifests were applied. */
+async function plannedRegistries(
+  { manifests, from, source }: PlannedChange,
+  around: ClusterObjects,
+): Promise<PlannedRegistries> {
+  if (!manifests.some(isRegistryObject)) return { machineConfigs: around.machineConfigs, refusals: [], warnings: [] };
+  if (source === undefined) return planRegistries(withRegistryManifests([...from, ...manifests]), around);
+  const { kube, close } = await connect({ kubeconfig: source.kubeconfig, directory: source.dir, component: "plan" });
+  try {
+    return planRegistries(withRegistryManifests(manifests, await readRegistryObjects(kube)), around);
+  } finally {
+    close();
+  }
+}
+
+const noPinnedImages: PinnedImagesPlan = { pools: [], warnings: [], atOnce: 0 };

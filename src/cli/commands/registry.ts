@@ -9,18 +9,16 @@ import { runProcess } from "../run-process.ts";
 
 const garbageMs = 3_600_000;
 
-/** The registry of a one-machine cluster, in a process of its own. */
+/** The registry of a one-machine cluster, in a process of its own, behind the supervisor's port. */
 export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { dir: { type: "string" } });
   if (values.dir === undefined) throw usageError("--dir is required");
   const layout = layoutOf(values.dir);
   const record = await readRecord(systemFiles, layout);
-  if (record === undefined)
-    throw usageError(`there is no cluster in ${layout.directory}: start it with 'mco up --image-mode'`);
+  if (record === undefined) throw usageError(`there is no cluster in ${layout.directory}: start it with 'mco up'`);
   const text = async (path: string): Promise<string> => {
     const contents = await systemFiles.readText(path);
-    if (contents === undefined)
-      throw usageError(`${path} does not exist: start the cluster with 'mco up --image-mode'`);
+    if (contents === undefined) throw usageError(`${path} does not exist: start a new cluster with 'mco up'`);
     return contents;
   };
   return runProcess({ component: "registry" }, async ({ clock, random, log }, signal) => {
@@ -37,7 +35,7 @@ export async function run(args: readonly string[]): Promise<number> {
       key: await text(`${layout.pki}/registry.key`),
     };
     const { port } = await listenRegistry(
-      { host: addressesOf(record.network).registry, port: ports.registry, tls, log },
+      { host: addressesOf(record.network).registry, port: ports.registryProcess, tls, log },
       server,
       signal,
     );

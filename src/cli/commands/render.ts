@@ -4,14 +4,14 @@ import { annotations } from "../../api/names.ts";
 import { renderInputsOf } from "../../core/preview/plan-cluster.ts";
 import { type RenderInputs, renderPool } from "../../core/render/render-pool.ts";
 import { readArguments, usageError } from "../arguments.ts";
-import { objectsFrom, poolsAsked, sourceOptions } from "../cluster-objects.ts";
+import { objectsFrom, requestedPools, sourceOptions } from "../cluster-objects.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { printable } from "../../core/text/printable.ts";
 import { processIo } from "../io.ts";
 
 const forms = ["yaml", "json", "name"] as const;
 
-/** The object as the cluster has it, but for what only a cluster can know. */
+/** The object as the cluster has it, except for fields that only a cluster can set. */
 function asObject(config: MachineConfig, { members, pool }: RenderInputs): MachineConfig {
   const generatedBy = members
     .map(({ metadata }) => metadata.annotations?.[annotations.generatedByController] ?? "")
@@ -45,7 +45,7 @@ export async function run(args: readonly string[]): Promise<number> {
       "-o and --json cannot be combined: -o prints the rendered objects, --json their names and members",
     );
   const objects = await objectsFrom(values, "render");
-  const pools = poolsAsked(objects, [...positionals, ...(values.pool ?? [])]);
+  const pools = requestedPools(objects, [...positionals, ...(values.pool ?? [])]);
   if (pools.length === 0)
     throw usageError("there is no MachineConfigPool, and no MachineConfig is labelled for the pools master and worker");
   const results = pools.map((pool) => {

@@ -20,7 +20,7 @@ import { type RunServerOptions, runServer } from "../../server/run-server.ts";
 import { addressToListenOn } from "../address-of-node.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { podPath } from "../connect.ts";
-import { folderStore } from "../folder-store.ts";
+import { lineFolder } from "../folder-store.ts";
 import { processIdentity, runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 
@@ -151,6 +151,7 @@ async function start(values: Values): Promise<number> {
           runSource: () => source.run(),
           tokens: source,
           places: source,
+          deliveries: { kube, machines: source },
           tls: { paths: pathsOf(values), settings },
           ...(metrics === undefined ? {} : { metrics }),
         },
@@ -170,7 +171,7 @@ async function hostOf(kube: KubeClient, address: string | undefined): Promise<st
     : addressToListenOn(kube, address, "--address");
 }
 
-/** By what this process itself knows the API server. */
+/** The authorities by which this process itself verifies the API server. */
 async function ownAuthorities(kubeconfig: string | undefined): Promise<string | undefined> {
   return kubeconfig === undefined
     ? systemFiles.readText(podPath(`${serviceAccountFolder}/ca.crt`))
@@ -224,7 +225,7 @@ async function bootstrap(values: Values): Promise<number> {
             log,
             writer: { component: "server", instance: hostname(), version },
             boot: ports.random.uuid(),
-            store: folderStore(journalFolder, "server"),
+            store: lineFolder(journalFolder, "server"),
           });
     const source = new FolderSource({ files: systemFiles, clock, log, folder, kubeconfig, certificates });
     try {

@@ -1,10 +1,11 @@
 import { McoError } from "../../api/errors.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
-import { httpsListen, systemFiles } from "../../ports/node/index.ts";
+import { httpsListen, jsonLogger, systemClock, systemFiles, systemRandom } from "../../ports/node/index.ts";
 import { StateController, type StateControllerOptions } from "../../state/state-controller.ts";
 import { addressToListenOn } from "../address-of-node.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
-import { podPath } from "../connect.ts";
+import { connect, podPath } from "../connect.ts";
+import { processIo } from "../io.ts";
 import { processIdentity, runComponent, runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 
@@ -23,7 +24,8 @@ export async function run(args: readonly string[]): Promise<number> {
     { positionals: true },
   );
   if (positionals[0] === "bootstrap") return bootstrap(values["journal-dir"], values["dest-dir"], values.once === true);
-  if (positionals[0] !== "start") throw usageError("name a verb: start or bootstrap");
+  if (positionals[0] === "hand-over") return handOver(values["journal-dir"], values.kubeconfig);
+  if (positionals[0] !== "start") throw usageError("name a verb: start, bootstrap or hand-over");
   const port = countOf(values["metrics-port"], "--metrics-port", 0, 65_535);
   return runComponent(
     { component: "state", kubeconfig: values.kubeconfig, reporter: "machine-state-controller" },
@@ -85,4 +87,25 @@ async function bootstrap(from: string | undefined, to: string | undefined, isOnc
     );
     log.info({ lines, from, to }, "journal lines read into books");
   });
+}
+
+/** How long a cluster may take until it serves the kind of the journal. */
+const handOverPatienceMs = 15 * 60_000;
+
+async function handOver(folder: string | undefined, kubeconfig: string | undefined): Promise<number> {
+  if (folder === undefined)
+    throw usageError("hand-over wants --journal-dir, where the bootstrap's programs have written their lines");
+  const give = (await import("../hand-over.ts")).handOver;
+  const { kube, close } = await connect({ kubeconfig, component: "state" });
+  const log = jsonLogger({ component: "state", level: "warn" });
+  const patience = systemClock.deadline(handOverPatienceMs);
+  try {
+    const lines = await give({ kube, folder, clock: systemClock, random: systemRandom, log }, patience.signal);
+    if (lines === 0) throw usageError(`--journal-dir: ${folder} holds no journal lines`);
+    processIo().out(`the cluster has ${lines} journal lines of its bootstrap\n`);
+    return 0;
+  } finally {
+    patience.cancel();
+    close();
+  }
 }

@@ -1,11 +1,11 @@
-import { resolve } from "node:path";
-import { addressesOf, layoutOf, ports, readRecord } from "../../cluster/layout.ts";
+import { ports } from "../../cluster/layout.ts";
 import type { ClusterStatus } from "../../core/preview/cluster-status.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
 import { connect } from "../connect.ts";
 import { drawStatus } from "../draw-status.ts";
-import { lookAtCluster, watchCluster } from "../watch-cluster.ts";
+import { localAddresses } from "../local-cluster.ts";
+import { readClusterStatus, watchCluster } from "../watch-cluster.ts";
 import { processIo, processScreen } from "../io.ts";
 
 export async function run(args: readonly string[]): Promise<number> {
@@ -20,11 +20,10 @@ export async function run(args: readonly string[]): Promise<number> {
     directory: values.dir,
     component: "status",
   });
-  const layout = layoutOf(resolve(values.dir ?? ".mco"));
-  const record = await readRecord(systemFiles, layout);
-  const inFolder = record === undefined ? undefined : addressesOf(record.network);
-  // The folder's cluster may be another one than the kubeconfig's.
-  const addresses = inFolder?.apiServer === new URL(connection.server).hostname ? inFolder : undefined;
+  const addresses = await localAddresses(systemFiles, connection.server, {
+    directory: values.dir,
+    kubeconfig: values.kubeconfig ?? process.env["KUBECONFIG"],
+  });
   const place = { configServerAddress: addresses?.configServer };
 
   const asJson = (status: ClusterStatus) => ({
@@ -35,6 +34,7 @@ export async function run(args: readonly string[]): Promise<number> {
     registry: { url: addresses === undefined ? "" : `https://${addresses.registry}:${ports.registry}` },
     operator: status.operator,
     parts: status.parts,
+    absentKinds: status.absentKinds,
     pools: status.pools,
     nodes: status.nodes,
   });
@@ -45,7 +45,7 @@ export async function run(args: readonly string[]): Promise<number> {
   };
   try {
     if (values.watch !== true) {
-      show(await lookAtCluster(kube, place));
+      show(await readClusterStatus(kube, place));
       return 0;
     }
     const stopping = new AbortController();

@@ -1,6 +1,6 @@
 import { MachineConfigPool, kubernetes } from "../../api/index.ts";
 import { bookKindOf } from "../../api/books/report-table.ts";
-import { booksOn, readBook, readBooks } from "../../core/books/read-book.ts";
+import { bookNames, readBook, readBooks } from "../../core/books/read-book.ts";
 import { type Timeline, drawTimeline, timelineOf, timelineOfBook } from "../../core/books/timeline.ts";
 import { poolOfNode } from "../../core/pool/pool-of-node.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
@@ -74,7 +74,9 @@ async function timelineFor(
     const storedBooks = await readStoredBooks(kube, subject);
     const { chapters } = readBook(storedBooks, subject, options.now);
     if (chapters.length > 0 || storedBooks.books.length > 0) return timelineOfBook(subject, chapters, options);
-    return { missing: booksOn(await readStoredBooks(kube)).filter((book) => bookKindOf(book) === bookKindOf(subject)) };
+    return {
+      missing: bookNames(await readStoredBooks(kube)).filter((book) => bookKindOf(book) === bookKindOf(subject)),
+    };
   }
   const [pools, nodes, storedBooks] = await Promise.all([
     kube.list(MachineConfigPool),

@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import {
   ControllerConfig,
   MachineConfigPool,
@@ -7,9 +6,9 @@ import {
   kubernetes,
 } from "../../api/index.ts";
 import { namespace, objects } from "../../api/names.ts";
-import { addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
 import { durationText } from "../../core/books/fold-book.ts";
-import { configServerAuthority, pointerConfig, withPort } from "../../core/join/pointer-config.ts";
+import { isNodeName } from "../../core/join/judge-csr.ts";
+import { configServerAddress, configServerAuthority, pointerConfig, withPort } from "../../core/join/pointer-config.ts";
 import { newToken } from "../../core/join/provisioning-token.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock, Random } from "../../ports/index.ts";
@@ -19,6 +18,7 @@ import { columnText } from "../column-text.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type Io, processIo } from "../io.ts";
+import { localAddresses } from "../local-cluster.ts";
 
 /** The request, once the command line is parsed. */
 export type TokenRequest =
@@ -64,12 +64,11 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   try {
     // A cluster on this machine has its config server at an address of its own.
-    const record = await readRecord(systemFiles, layoutOf(resolve(values.dir ?? ".mco")));
-    const addresses = record === undefined ? undefined : addressesOf(record.network);
-    const fallbackServer =
-      addresses !== undefined && new URL(connection.server).hostname === addresses.apiServer
-        ? addresses.configServer
-        : undefined;
+    const addresses = await localAddresses(systemFiles, connection.server, {
+      directory: values.dir,
+      kubeconfig: values.kubeconfig ?? process.env["KUBECONFIG"],
+    });
+    const fallbackServer = addresses?.configServer;
     return await tokenCommand(
       { kube, io: processIo(), clock: systemClock, random: systemRandom, fallbackServer },
       request,
@@ -105,7 +104,7 @@ export function requestOf(
       if (names.length > 0) throw usageError(`unexpected argument "${names.join(" ")}"; name the pool with --pool`);
       if (pool === undefined || pool === "")
         throw usageError("--pool is required: the pool that the token gives access to");
-      if (server !== undefined && !/^[^\s/@?#]+$/.test(server))
+      if (server !== undefined && !new RegExp(configServerAddress).test(server))
         throw usageError(`--server must be HOST or HOST:PORT, not "${server}"`);
       if (server !== undefined && !pointer) throw usageError("--server needs --pointer");
       const ttlMs = durationOf(ttl ?? defaults.ttl, "--ttl");
@@ -140,16 +139,13 @@ export function requestOf(
   }
 }
 
-const nodeName = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-
 function machineOf(node: string | undefined, addresses: readonly string[]) {
-  if (node !== undefined && (node.length > 253 || !nodeName.test(node)))
-    throw usageError(`--node must be the name of a node, not "${node}"`);
+  if (node !== undefined && !isNodeName(node)) throw usageError(`--node must be the name of a node, not "${node}"`);
   if (addresses.length > 0 && node === undefined) throw usageError("--address needs --node: the machine that has it");
   return { node, addresses: readAddresses(addresses, "--address") };
 }
 
-export interface TokenParts {
+export interface TokenCommandParts {
   readonly kube: KubeClient;
   readonly io: Io;
   readonly clock: Pick<Clock, "now">;
@@ -159,7 +155,7 @@ export interface TokenParts {
 }
 
 /** @returns the exit code. */
-export async function tokenCommand(parts: TokenParts, request: TokenRequest): Promise<number> {
+export async function tokenCommand(parts: TokenCommandParts, request: TokenRequest): Promise<number> {
   switch (request.verb) {
     case "create":
       return create(parts, request);
@@ -176,7 +172,7 @@ function failed(io: Io, what: string): number {
 }
 
 async function create(
-  { kube, io, clock, random, fallbackServer }: TokenParts,
+  { kube, io, clock, random, fallbackServer }: TokenCommandParts,
   { pool, ttlMs, uses, node, addresses, pointer, server, json }: TokenRequest & { readonly verb: "create" },
 ): Promise<number> {
   const pools = (await kube.list(MachineConfigPool)).items.map(({ metadata }) => metadata.name).sort();
@@ -209,7 +205,7 @@ async function create(
   return exitCodes.ok;
 }
 
-/** The address of the config server and the authority to trust there, or what is missing. */
+/** The address of the config server and the authority to trust there, or the missing part. */
 async function placeOf(
   kube: KubeClient,
   asked: string | undefined,
@@ -225,14 +221,14 @@ async function placeOf(
       ? (configServerAuthority({ controllerConfig, machineConfiguration }) ??
         (fallback === undefined ? undefined : withPort(fallback)))
       : withPort(asked);
-  if (server === undefined) return "nobody says where machines reach the config server: give --server HOST[:PORT]";
+  if (server === undefined) return "the address of the config server is not known: give --server HOST[:PORT]";
   const authorities = ca?.data?.["ca-bundle.crt"] ?? "";
   if (authorities === "")
     return `the ConfigMap ${namespace}/${objects.configServerCa} with the config server's authority is not there yet: the operator makes it`;
   return { server, authorities };
 }
 
-async function list({ kube, io, clock }: TokenParts, json: boolean): Promise<number> {
+async function list({ kube, io, clock }: TokenCommandParts, json: boolean): Promise<number> {
   const { items } = await kube.list(ProvisioningToken);
   const now = clock.now();
   const tokens = items
@@ -278,12 +274,12 @@ function stateOf(
 }
 
 async function revoke(
-  { kube, io }: TokenParts,
+  { kube, io }: TokenCommandParts,
   { ids, json }: TokenRequest & { readonly verb: "revoke" },
 ): Promise<number> {
   const unknown: string[] = [];
   for (const id of new Set(ids)) {
-    // The client counts a deletion of what is not there as done.
+    // The client counts the deletion of an absent object as done.
     if ((await kube.get(ProvisioningToken, { name: id })) === undefined) unknown.push(id);
     else await kube.delete(ProvisioningToken, { name: id });
   }

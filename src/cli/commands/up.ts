@@ -8,15 +8,17 @@ import { type KubeObject, conditionOf } from "../../api/schema/object.ts";
 import { type ApiServerKind, type Layout, addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
 import { issuePointer } from "../../cluster/issue-pointer.ts";
 import { registerMachine } from "../../cluster/machine-node.ts";
+import { refuseForeignFolder } from "../../cluster/protect-folder.ts";
 import { installManifests } from "../../operator/install-manifests.ts";
 import { registryHost } from "../../cluster/cluster-registry.ts";
+import { openshiftKinds } from "../../cluster/openshift-kinds.ts";
 import { stockOsImage, stockOsImageAt } from "../../cluster/stock-os.ts";
 import { suiteImage } from "../../cluster/host/pod-worker.ts";
-import { runCluster, runningCluster } from "../../cluster/up.ts";
+import { type UpOptions, runCluster, runningCluster } from "../../cluster/up.ts";
 import { type ClusterStatus, allPoolsUpdated } from "../../core/preview/cluster-status.ts";
 import { serveControl } from "../../host/directory/control.ts";
 import { forward, systemClock, systemFiles, systemProcesses } from "../../ports/node/index.ts";
-import { applyManifest, readManifests, resourcesServed } from "../manifests.ts";
+import { applyWholeManifest, readManifests, resourcesServed } from "../manifests.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { countOf, readArguments, usageError } from "../arguments.ts";
 import { writeBundle } from "../bundle.ts";
@@ -25,9 +27,10 @@ import { fillRegistry, hasBuildah, imageModeManifests, refusePushes } from "../i
 import { imageModeTour } from "../image-mode-tour.ts";
 import { kubernetesBinaries, kubernetesVersion } from "../kubernetes-binaries.ts";
 import { drawStatus } from "../draw-status.ts";
+import { handOver } from "../hand-over.ts";
 import { runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
-import { lookAtCluster, watchCluster } from "../watch-cluster.ts";
+import { readClusterStatus, watchCluster } from "../watch-cluster.ts";
 import { processIo, processScreen } from "../io.ts";
 
 const patienceMs = 120_000;
@@ -72,7 +75,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const chosen: Values = {
     directory: resolve(values.dir),
     workers: countOf(values.workers, "--workers", 0, 100),
-    // Without an operator there may be no machine at all: a control plane alone.
+    // Without an operator there may be no machines: only a control plane.
     controlPlane: countOf(values["control-plane"], "--control-plane", operator ? 1 : 0, 9),
     apiServer,
     apply: values.apply === undefined ? undefined : resolve(values.apply),
@@ -82,6 +85,7 @@ export async function run(args: readonly string[]): Promise<number> {
     quiet: values.quiet === true,
   };
   const layout = layoutOf(chosen.directory);
+  await refuseForeignFolder(systemFiles, layout, process.geteuid?.() ?? 0);
   const live = await runningCluster(systemFiles, layout);
   if (live !== undefined)
     throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });
@@ -94,7 +98,7 @@ export async function run(args: readonly string[]): Promise<number> {
   return runProcess({ component: "up" }, (ports, signal) => supervise(layout, chosen, binaries, ports, signal));
 }
 
-/** Starts the same cluster in a session of its own, and comes back when everything is as it was asked for. */
+/** Starts the same cluster in its own session, and returns when the cluster is in the requested state. */
 async function detached(layout: Layout, chosen: Values): Promise<number> {
   const began = systemClock.monotonic();
   mkdirSync(layout.logs, { recursive: true, mode: 0o711 });
@@ -182,7 +186,8 @@ async function supervise(
         apiServer: chosen.apiServer === "kubernetes" ? { kind: "kubernetes", binaries } : { kind: "embedded" },
         workers: chosen.workers,
         controlPlane: chosen.controlPlane,
-        imageMode: chosen.imageMode,
+        registry: chosen.operator,
+        bootstraps: chosen.operator,
         files: systemFiles,
         processes: systemProcesses,
         program: [process.execPath, "--disable-warning=ExperimentalWarning", bundle],
@@ -199,21 +204,12 @@ async function supervise(
         afterRegistry: fillRegistry,
         afterApiServer: async (_credentials, registry, addresses, until) => {
           await untilReady(await asAdmin(), layout, chosen, until);
-          const osImage = registry === undefined ? stockOsImage : stockOsImageAt(registry.host);
           if (chosen.operator)
-            await applyAll(
-              await asAdmin(),
-              [
-                ...installManifests({
-                  image: suiteImage(version),
-                  osImage,
-                  version,
-                  arguments: ["--config-server-address", addresses.configServer],
-                }),
-                ...(registry === undefined ? [] : imageModeManifests(registry)),
-              ],
-              until,
-            );
+            await applyAll(await asAdmin(), [...openshiftKinds, ...installed(registry, addresses)], until);
+        },
+        installed,
+        handOver: async (folder, until) => {
+          await handOver({ ...ports, kube: await asAdmin(), folder }, until);
         },
         registerMachine: async (host, until) => registerMachine(await asAdmin(), host, until),
         issuePointer: async (host, until) => {
@@ -246,7 +242,20 @@ async function supervise(
   if (failure !== undefined) throw failure;
 }
 
-/** Waits until the cluster is as it was asked for, applies what was named, and waits until that has rolled out. */
+/** What an administrator applies to a new cluster: the suite, and the settings of the cluster's registry. */
+const installed: UpOptions["installed"] = (registry, addresses) => [
+  ...installManifests({
+    image: suiteImage(version),
+    osImage: registry === undefined ? stockOsImage : stockOsImageAt(registry.host),
+    version,
+    arguments: ["--config-server-address", addresses.configServer],
+  }),
+  ...(registry === undefined ? [] : imageModeManifests(registry)),
+];
+
+/**
+ * Waits until the cluster is in the requested state, applies the given manifests, and waits until they have rolled out.
+ */
 async function bringUp(
   layout: Layout,
   chosen: Values,
@@ -259,7 +268,7 @@ async function bringUp(
       await untilReady(kube, layout, chosen, signal);
       return await waitReady(kube, layout, chosen, signal);
     }
-    await waitSettled(kube, layout, chosen, signal, show);
+    await waitUpdated(kube, layout, chosen, signal, show);
     if (draw) print(chosen, `\nthe cluster is up after ${seconds(began)}`);
     if (chosen.imageMode && draw)
       await imageModeTour(
@@ -278,7 +287,7 @@ async function bringUp(
     await applyAll(kube, manifests, signal);
     const rollOut = systemClock.monotonic();
     if (draw) print(chosen, `applied ${manifests.length} manifests of ${chosen.apply}; they roll out now\n`);
-    await waitSettled(kube, layout, chosen, signal, show, true);
+    await waitUpdated(kube, layout, chosen, signal, show, true);
     if (draw) print(chosen, `\nall pools are updated, ${seconds(rollOut)} after the examples were applied`);
   } finally {
     close();
@@ -304,10 +313,9 @@ const seconds = (since: number) => `${((systemClock.monotonic() - since) / 1000)
 const noticeMs = 3000;
 
 /**
- * Waits until every machine has what its pool wants; with `changed`, only once the pools have noticed what was just
- * applied.
+ * Waits until every machine has its pool's target; with `changed`, only once the pools have seen the applied manifests.
  */
-async function waitSettled(
+async function waitUpdated(
   kube: KubeClient,
   layout: Layout,
   chosen: Values,
@@ -335,7 +343,7 @@ async function waitSettled(
       patience.signal,
     );
     // If nothing changed at all, no event arrives: check once more when the time has passed.
-    if (!done && !signal.aborted && allPoolsUpdated(await lookAtCluster(kube), expected)) done = true;
+    if (!done && !signal.aborted && allPoolsUpdated(await readClusterStatus(kube), expected)) done = true;
   } finally {
     patience.cancel();
   }
@@ -386,7 +394,7 @@ async function applyAll(kube: KubeClient, manifests: readonly KubeObject[], sign
   const served = await resourcesServed(kube);
   for (const manifest of manifests) {
     signal.throwIfAborted();
-    await applyManifest(kube, served, manifest, "mco-up");
+    await applyWholeManifest(kube, served, manifest, "mco-up");
   }
 }
 

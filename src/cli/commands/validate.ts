@@ -1,8 +1,10 @@
 import type { Problem } from "../../ignition/problem.ts";
+import { registryManifestProblems } from "../../core/preview/judge-registries.ts";
+import { objectNameOf } from "../../core/runtime/registry-objects.ts";
 import { readArguments, usageError } from "../arguments.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { judgeManifest, servedKinds } from "../judge-manifest.ts";
-import { readDocuments } from "../manifests.ts";
+import { judgeManifest, kindsToJudge } from "../judge-manifest.ts";
+import { type Manifest, readDocuments } from "../manifests.ts";
 import { processIo } from "../io.ts";
 
 /** A problem with where it stands. */
@@ -10,7 +12,7 @@ interface Finding extends Problem {
   readonly file: string;
   readonly document: number;
   readonly line?: number;
-  /** `MachineConfig/99-worker-chrony` */
+  /** `MachineConfig/99-worker-chrony`, `ImagePolicy/namespace/name` */
   readonly object?: string;
 }
 
@@ -23,9 +25,18 @@ export async function run(args: readonly string[]): Promise<number> {
   const paths = [...positionals, ...(values.filename ?? [])];
   if (paths.length === 0) throw usageError("name the files or folders to validate, or '-' for standard input");
   const documents = readDocuments(paths);
-  const kinds = servedKinds();
+  const kinds = kindsToJudge();
   const seen = new Map<string, string>();
-  const findings = documents.flatMap((document): readonly Finding[] => {
+  const judged = documents.map((document) => ({
+    document,
+    own: document.verdict === "refused" ? [] : judgeAlone(document.manifest, kinds),
+  }));
+  const registries = registryManifestProblems(
+    judged.flatMap(({ document, own }) =>
+      document.verdict === "refused" || hasErrors(own) ? [] : [document.manifest],
+    ),
+  );
+  const findings = judged.flatMap(({ document, own }): readonly Finding[] => {
     const { place } = document;
     if (document.verdict === "refused") {
       const { line, reason, remedy } = document;
@@ -41,14 +52,8 @@ export async function run(args: readonly string[]): Promise<number> {
       ];
     }
     const { manifest } = document;
-    const object = `${manifest.kind}/${manifest.metadata.name}`;
-    const served = kinds(manifest.apiVersion, manifest.kind);
-    const notOurs: Problem = {
-      severity: "warning",
-      path: "kind",
-      reason: `${manifest.kind} of ${manifest.apiVersion} is no kind of this suite and was not looked at`,
-    };
-    const problems = [...(served === undefined ? [notOurs] : judgeManifest(manifest, served).problems)];
+    const object = objectNameOf(manifest);
+    const problems = [...own, ...(registries.get(object) ?? [])];
     const earlier = seen.get(object);
     if (earlier !== undefined)
       problems.push({
@@ -81,5 +86,15 @@ export async function run(args: readonly string[]): Promise<number> {
   }
   return errors > 0 ? exitCodes.failed : exitCodes.ok;
 }
+
+/** What is wrong with a manifest, whatever stands beside it. */
+function judgeAlone(manifest: Manifest, kinds: ReturnType<typeof kindsToJudge>): readonly Problem[] {
+  const served = kinds(manifest.apiVersion, manifest.kind);
+  if (served !== undefined) return judgeManifest(manifest, served).problems;
+  const reason = `${manifest.kind} of ${manifest.apiVersion} is no kind of this suite and was not looked at`;
+  return [{ severity: "warning", path: "kind", reason }];
+}
+
+const hasErrors = (problems: readonly Problem[]): boolean => problems.some(({ severity }) => severity === "error");
 
 const count = (number: number, what: string) => `${number} ${what}${number === 1 ? "" : "s"}`;

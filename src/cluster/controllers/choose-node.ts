@@ -11,7 +11,7 @@ export interface SchedulingView {
   podsOn(node: string): readonly Pod[];
 }
 
-export type Choice =
+export type NodeChoice =
   | { readonly verdict: "node"; readonly node: string }
   | { readonly verdict: "nowhere"; readonly message: string };
 
@@ -24,7 +24,7 @@ const defaultPodCapacity = 110;
  * then the one with the fewest siblings, then the one with the fewest pods. `nowhere` gives the reason for every node,
  * in the words of kube-scheduler (k8s.io/kubernetes pkg/scheduler/framework (release-1.32)).
  */
-export function chooseNode(pod: Pod, view: SchedulingView): Choice {
+export function chooseNode(pod: Pod, view: SchedulingView): NodeChoice {
   const pinned = pinnedNode(pod.spec);
   const pinnedTo = pinned === undefined ? undefined : view.node(pinned);
   const candidates = pinnedTo === undefined ? view.nodes : [pinnedTo];

@@ -11,8 +11,8 @@ export interface ClaimOptions<O extends KubeObject, T extends KubeObject> {
 }
 
 /**
- * The objects that belong to an owner: adopts orphans of its namespace that its selector matches, and lets go of what
- * it no longer matches. Their kind is watched with `ownedIndexes`.
+ * The objects that belong to an owner: adopts orphans of its namespace that its selector matches, and releases objects
+ * that it no longer matches. Their kind is watched with `ownedIndexes`.
  */
 export async function claim<O extends KubeObject, T extends KubeObject>(
   options: ClaimOptions<O, T>,
@@ -43,7 +43,7 @@ export async function claim<O extends KubeObject, T extends KubeObject>(
     (object) => object.metadata.deletionTimestamp === undefined && selects(selector, object.metadata.labels),
   );
   if (wanted.length === 0) return mine;
-  // Only who is really there may adopt: the cache may not know yet that the owner is going.
+  // Only an existing owner may adopt: the cache may not yet show that the owner is being deleted.
   const fresh = await kube.get(ownerResource, owner.metadata, { signal });
   if (
     fresh === undefined ||

@@ -1,7 +1,7 @@
 import type { KubeObject, OwnerReference, Resource } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 
-/** What the collector knows of an object. */
+/** What the collector keeps of an object. */
 export interface Item {
   readonly resource: Resource<KubeObject>;
   readonly uid: string;
@@ -18,7 +18,7 @@ export type OwnerState =
   | "solid"
   /** It is not there. */
   | "absent"
-  /** It goes as soon as its dependents have gone. */
+  /** It is removed as soon as its dependents are. */
   | "waiting"
   /** Its kind is not served, or it could not be there: nothing follows from that. */
   | "unknown";
@@ -32,7 +32,7 @@ export type GarbageStep =
   | { readonly do: "orphanDependents" }
   /** Its dependents block it: they are checked, and it is checked again when they are gone. */
   | { readonly do: "waitForDependents"; readonly blocking: readonly Item[] }
-  /** Everything of a circle waits for everything else: its hold on its owners is let go first. */
+  /** A cycle, in which every object waits for the others: unblock its owners first. */
   | { readonly do: "unblockAndDelete" };
 
 /** Whether it was deleted in the foreground: it goes after its dependents. */

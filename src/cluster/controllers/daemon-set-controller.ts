@@ -10,7 +10,7 @@ import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { isAlreadyExists } from "../../kube/kube-error.ts";
 import { type Outcome, done } from "../../kube/outcome.ts";
-import type { Change } from "../../kube/watch-cache.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { claim } from "./claim.ts";
 import { Expectations } from "./expectations.ts";
 import { createPods, deletePods, isTerminatingNamespace } from "./make-pods.ts";
@@ -20,12 +20,12 @@ import { plainTemplate } from "./plain-template.ts";
 import { podOfTemplate } from "./pod-of-template.ts";
 import { availableInMs, controllerOf, ownedIndexes, podIndexes } from "./pod-state.ts";
 import { selects } from "./selects.ts";
-import { generatedName, templateHash } from "./template-hash.ts";
+import { nameByHash, templateHash } from "./template-hash.ts";
 import { writeStatus } from "./write-status.ts";
 
 const burst = 250;
 const defaultHistory = 10;
-/** First wait before the pod of a node that ended by itself is made again; doubles up to the last. */
+/** First wait before a node's pod that ended on its own is created again; doubles up to the last. */
 const firstBackoffMs = 1_000;
 const lastBackoffMs = 900_000;
 
@@ -34,7 +34,7 @@ export function daemonSetController(): Controller {
   const expectations = new Expectations();
   const backoffs = new Map<string, { readonly waitMs: number; readonly until: number }>();
 
-  function concernsOfPod(change: Change<Pod>, caches: Caches): readonly string[] {
+  function concernsOfPod(change: ObjectChange<Pod>, caches: Caches): readonly string[] {
     expectations.observe(change);
     const keys = new Set<string>();
     for (const pod of [change.before, change.after]) {
@@ -50,7 +50,7 @@ export function daemonSetController(): Controller {
     return [...keys];
   }
 
-  function concernsOfNode({ before, after }: Change<Node>, caches: Caches): readonly string[] {
+  function concernsOfNode({ before, after }: ObjectChange<Node>, caches: Caches): readonly string[] {
     const matters = (node: Node | undefined) =>
       node === undefined
         ? undefined
@@ -116,7 +116,7 @@ export function daemonSetController(): Controller {
         };
         const made = plan.create.slice(0, burst).map((node) =>
           podOfTemplate(set.spec?.template, set, kubernetes.DaemonSet, {
-            name: generatedName(`${set.metadata.name}-`, context.random),
+            name: nameByHash(`${set.metadata.name}-`, context.random),
             labels,
             spec: daemonPodSpec(set.spec?.template?.spec, node),
           }),

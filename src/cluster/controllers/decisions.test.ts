@@ -32,7 +32,7 @@ const anyJson = fc.letrec<{ value: Json; object: { [field: string]: Json } }>((t
 })).object;
 
 describe("merge differences", () => {
-  test("the difference makes the second of the first, and there is none where nothing differs", () => {
+  test("the difference turns the first into the second, and is empty for equal values", () => {
     fc.assert(
       fc.property(anyJson, anyJson, (before, after) => {
         const difference = mergeDifference(before, after);
@@ -43,7 +43,7 @@ describe("merge differences", () => {
     );
   });
 
-  test("what is there and what is not are not the same", () => {
+  test("present and absent values differ", () => {
     expect([sameJson(["a"], undefined), sameJson(undefined, {}), sameJson(undefined, undefined)]).toEqual([
       false,
       false,
@@ -82,7 +82,7 @@ describe("rolling a Deployment", () => {
     fc.nat(100).map((percent) => `${percent}%`),
   );
 
-  test("never goes above the surge nor, from what is there, below what must be available", () => {
+  test("never exceeds the surge nor falls below the required availability", () => {
     fc.assert(
       fc.property(
         anySize,
@@ -109,7 +109,7 @@ describe("rolling a Deployment", () => {
     );
   });
 
-  test("arrives when every pod gets available", () => {
+  test("completes when every pod becomes available", () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat(6), { maxLength: 3 }),

@@ -5,7 +5,7 @@ import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { isAlreadyExists } from "../../kube/kube-error.ts";
 import { type Outcome, done } from "../../kube/outcome.ts";
-import type { Change } from "../../kube/watch-cache.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { claim } from "./claim.ts";
 import { mergeDifference, sameJson } from "./merge-difference.ts";
 import { messageOf } from "./make-pods.ts";
@@ -30,7 +30,7 @@ const noDeadline = 2_147_483_647;
 
 /** Rolls the pod template of a Deployment out through ReplicaSets. */
 export function deploymentController(): Controller {
-  function concernsOfSet({ before, after }: Change<ReplicaSet>, caches: Caches): readonly string[] {
+  function concernsOfSet({ before, after }: ObjectChange<ReplicaSet>, caches: Caches): readonly string[] {
     const keys = new Set<string>();
     for (const set of [before, after]) {
       if (set === undefined) continue;
@@ -45,7 +45,7 @@ export function deploymentController(): Controller {
   }
 
   /** Recreate waits for the last old pod to be gone, which no ReplicaSet reports. */
-  function concernsOfPod({ before, after }: Change<Pod>, caches: Caches): readonly string[] {
+  function concernsOfPod({ before, after }: ObjectChange<Pod>, caches: Caches): readonly string[] {
     const gone = after === undefined ? before : isTerminal(after) ? after : undefined;
     const owner = gone === undefined ? undefined : controllerOf(gone);
     if (gone === undefined || owner?.kind !== "ReplicaSet") return [];

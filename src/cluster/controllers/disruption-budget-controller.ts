@@ -8,9 +8,9 @@ import {
 import { keyOf } from "../../api/schema/object.ts";
 import { type Caches, type Controller, watching } from "../../kube/controller.ts";
 import { done } from "../../kube/outcome.ts";
-import type { Change } from "../../kube/watch-cache.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { intOrPercent } from "./int-or-percent.ts";
-import { controllerOf, isActive, isReady, ownedIndexes, podIndexes } from "./pod-state.ts";
+import { controllerOf, isActive, isPodReady, ownedIndexes, podIndexes } from "./pod-state.ts";
 import { selects } from "./selects.ts";
 import { setCondition } from "../../api/schema/conditions.ts";
 import { millisecondsOf } from "./timestamp.ts";
@@ -62,7 +62,7 @@ export function budgetMetrics(
     againInMs = Math.min(againInMs ?? left, left);
   }
   const currentHealthy = pods.filter(
-    (pod) => isActive(pod) && isReady(pod) && disruptedPods[pod.metadata.name] === undefined,
+    (pod) => isActive(pod) && isPodReady(pod) && disruptedPods[pod.metadata.name] === undefined,
   ).length;
   const expectedPods =
     maxUnavailable !== undefined || typeof minAvailable === "string" ? scale : pods.filter(isActive).length;
@@ -102,7 +102,7 @@ function scaleOf(pods: readonly Pod[], caches: Caches): Scale {
 
 /** Maintains the status of PodDisruptionBudgets, by which the API server allows evictions. */
 export function disruptionBudgetController(): Controller {
-  function concernsOfPod({ before, after }: Change<Pod>, caches: Caches): readonly string[] {
+  function concernsOfPod({ before, after }: ObjectChange<Pod>, caches: Caches): readonly string[] {
     const namespace = (after ?? before)?.metadata.namespace ?? "";
     return caches
       .of(kubernetes.PodDisruptionBudget)
@@ -112,7 +112,10 @@ export function disruptionBudgetController(): Controller {
       )
       .map(keyOf);
   }
-  const concernsOfScale = ({ before, after }: Change<Deployment | ReplicaSet>, caches: Caches): readonly string[] =>
+  const concernsOfScale = (
+    { before, after }: ObjectChange<Deployment | ReplicaSet>,
+    caches: Caches,
+  ): readonly string[] =>
     before?.spec?.replicas === after?.spec?.replicas && before?.metadata.uid === after?.metadata.uid
       ? []
       : caches

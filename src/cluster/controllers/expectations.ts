@@ -1,4 +1,4 @@
-import type { Change } from "../../kube/watch-cache.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 
 /** After this long, a write that the watch never showed is no longer waited for. */
@@ -10,9 +10,9 @@ interface Expected {
 }
 
 /**
- * What a controller has done and its cache does not show yet. While something is expected for an owner, the cache is
- * too old to count by: a controller that counts anyway makes a pod twice. The controllers choose the names, so that a
- * creation is expected before it is requested, and the watch may be faster than the response.
+ * Actions of a controller that its cache does not show yet. While an owner has expectations, the cache is too old for
+ * counting: a controller that counts anyway creates a pod twice. The controllers choose the names, so that a creation
+ * is expected before it is requested, and the watch may be faster than the response.
  */
 export class Expectations {
   readonly #owners = new Map<string, Map<string, Expected>>();
@@ -36,7 +36,7 @@ export class Expectations {
   }
 
   /** The cache shows this change now. */
-  observe({ key, after }: Change<KubeObject>): void {
+  observe({ key, after }: ObjectChange<KubeObject>): void {
     const owner = this.#ownerOf.get(key);
     const expected = owner === undefined ? undefined : this.#owners.get(owner)?.get(key);
     if (expected === undefined) return;

@@ -2,7 +2,7 @@ import type { KubeObject, OwnerReference, Resource } from "../../api/schema/obje
 import { workloads } from "../../api/names.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
-import { type Change, WatchCache } from "../../kube/watch-cache.ts";
+import { type ObjectChange, WatchCache } from "../../kube/watch-cache.ts";
 import { WorkQueue } from "../../kube/work-queue.ts";
 import type { Ports } from "../../ports/index.ts";
 import { type Item, type OwnerState, collectGarbage, isWaitingForDependents } from "./collect-garbage.ts";
@@ -15,7 +15,7 @@ export interface GarbageCollectorOptions extends Ports {
   readonly coalesceMs: number;
 }
 
-/** Owners that are known to be gone for good; a uid never comes back. Bounds memory. */
+/** Owners that are known to be deleted; a uid is never reused. Bounds memory. */
 const rememberedAbsent = 5_000;
 const workers = 8;
 /** Kinds whose objects are too many and too short-lived to own anything. */
@@ -30,9 +30,9 @@ interface Monitor {
 }
 
 /**
- * Deletes objects whose owners are gone, and lets owners go that wait for their dependents or leave them as orphans.
- * It watches every kind that is served, and keeps of each object only its name, owners and finalizers. Runs until
- * `signal` aborts.
+ * Deletes objects whose owners are deleted, and releases owners that wait for their dependents or orphan them. It
+ * watches every kind that is served, and keeps of each object only its name, owners and finalizers. Runs until `signal`
+ * aborts.
  */
 export async function runGarbageCollector(options: GarbageCollectorOptions, signal: AbortSignal): Promise<void> {
   const { kube, clock, random, log } = options;
@@ -76,12 +76,12 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
       dependents.set(uid, set);
     }
     if (item.owners.length > 0 || (item.deleting && item.finalizers.length > 0)) queue.add(item.uid);
-    // Owners that wait may have one hold less, or one more.
+    // Waiting owners may have one blocking dependent less, or one more.
     for (const { uid } of [...(before?.owners ?? []), ...item.owners]) {
       const owner = items.get(uid);
       if (owner !== undefined && isWaitingForDependents(owner)) queue.add(uid);
     }
-    // Dependents follow an owner that has begun to wait for them.
+    // Once an owner waits for its dependents, these are deleted.
     if (isWaitingForDependents(item) && (before === undefined || !isWaitingForDependents(before)))
       for (const dependent of dependents.get(item.uid) ?? []) queue.add(dependent);
   }
@@ -167,8 +167,7 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
         const owned = dependentsOf(uid);
         for (const dependent of owned)
           await patch(dependent, { ownerReferences: dependent.owners.filter((owner) => owner.uid !== uid) });
-        // Only when the cache shows that nothing refers to it any more may it go; otherwise its dependents would go
-        // with it.
+        // Release it only when the cache shows no more references to it; otherwise its dependents would be deleted too.
         if (owned.length === 0)
           return patch(item, { finalizers: item.finalizers.filter((finalizer) => finalizer !== workloads.orphan) });
         queue.add(uid);
@@ -212,7 +211,7 @@ export async function runGarbageCollector(options: GarbageCollectorOptions, sign
     );
     const cache = shared ?? new WatchCache<KubeObject>({ kube, resource, clock, random, log, keep: metadataOnly });
     const mine = new Set<string>();
-    const observe = ({ before, after }: Change<KubeObject>) => {
+    const observe = ({ before, after }: ObjectChange<KubeObject>) => {
       if (resource.plural === definitions) requestRefresh();
       const gone = before?.metadata.uid;
       if (gone !== undefined && gone !== after?.metadata.uid) {

@@ -1,4 +1,4 @@
-/** The number that an `IntOrString` means: itself, or its share of `total`. What is no number means `fallback`. */
+/** The number that an `IntOrString` means: itself, or its share of `total`. `fallback` if it is no number. */
 export function intOrPercent(
   value: number | string | undefined,
   total: number,

@@ -4,13 +4,13 @@ import { workloads } from "../../api/names.ts";
 import { type Context, type Controller, watching } from "../../kube/controller.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
 import { type Outcome, done, stalled } from "../../kube/outcome.ts";
-import type { Change } from "../../kube/watch-cache.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { Expectations } from "./expectations.ts";
 import { createPods, deletePods, isTerminatingNamespace } from "./make-pods.ts";
 import { jobEnd, planJob } from "./plan-job.ts";
 import { podOfTemplate } from "./pod-of-template.ts";
 import { controllerOf, ownedIndexes, podIndexes } from "./pod-state.ts";
-import { generatedName } from "./template-hash.ts";
+import { nameByHash } from "./template-hash.ts";
 import { millisecondsOf } from "./timestamp.ts";
 import { writeStatus } from "./write-status.ts";
 
@@ -30,7 +30,7 @@ export function jobController(): Controller {
       watching<Pod>({
         resource: kubernetes.Pod,
         indexes: { ...podIndexes, job: ownerJob },
-        concerns: (change: Change<Pod>) => {
+        concerns: (change: ObjectChange<Pod>) => {
           expectations.observe(change);
           return [change.before, change.after].flatMap((pod) => (pod === undefined ? [] : ownerJob(pod)));
         },
@@ -76,7 +76,7 @@ export function jobController(): Controller {
         );
       }
       await release(plan.release, context);
-      if (written !== job) return done(0.05); // What follows is decided on what is written.
+      if (written !== job) return done(0.05); // The next decisions use the written status.
 
       let failure: unknown;
       if (pendingMs === undefined) {
@@ -85,7 +85,7 @@ export function jobController(): Controller {
         failure = await deletePods(plan.remove, job, expectations, context);
         const made = Array.from({ length: plan.create }, () =>
           podOfTemplate(job.spec?.template, job, kubernetes.Job, {
-            name: generatedName(`${job.metadata.name}-`, context.random),
+            name: nameByHash(`${job.metadata.name}-`, context.random),
             finalizers: [workloads.jobTracking],
           }),
         );
@@ -141,7 +141,7 @@ async function release(pods: readonly Pod[], { kube, signal }: Context): Promise
           { signal },
         );
       } catch (error) {
-        // It changed: its change brings us back. Or it is gone.
+        // It changed, and the change starts another pass, or it was deleted.
         if (!isConflict(error) && !isNotFound(error)) throw error;
       }
     }),

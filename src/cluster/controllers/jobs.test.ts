@@ -14,7 +14,7 @@ const ended = (type: "Complete" | "Failed") => (object: Job | undefined) =>
   conditionOf(object?.status?.conditions, type)?.status === "True";
 
 describe("Jobs", () => {
-  test("a Job runs its completions, no more at a time than it may, and says when it is complete", async () => {
+  test("a Job runs its completions within its parallelism, and reports when it is complete", async () => {
     const running = await startCluster({ nodes: [{}] });
     running.exitOf = () => 0;
     await running.kube.create(kubernetes.Job, job({ completions: 5, parallelism: 2 }));
@@ -27,7 +27,7 @@ describe("Jobs", () => {
     expect(pods.every((pod) => pod.metadata.finalizers === undefined)).toBe(true);
   });
 
-  test("failures are tried again with growing delays, up to the limit", async () => {
+  test("failures are retried with growing delays, up to the limit", async () => {
     const running = await startCluster({ nodes: [{}] });
     running.exitOf = () => 1;
     await running.kube.create(kubernetes.Job, job({ backoffLimit: 2 }));
@@ -49,7 +49,7 @@ describe("Jobs", () => {
     await running.untilAll(kubernetes.Pod, { namespace }, (pods) => pods.length === 0);
   });
 
-  test("a finished Job goes when its time is over, and its pods with it", async () => {
+  test("a finished Job is deleted after its TTL, with its pods", async () => {
     const running = await startCluster({ nodes: [{}] });
     running.exitOf = () => 0;
     await running.kube.create(kubernetes.Job, job({ ttlSecondsAfterFinished: 100 }));
@@ -62,7 +62,7 @@ describe("Jobs", () => {
     expect(running.podsMade.size).toBe(1);
   });
 
-  test("a pod that is deleted while it works counts as failed and is replaced", async () => {
+  test("a pod deleted while it runs counts as failed and is replaced", async () => {
     const running = await startCluster({ nodes: [{}] });
     await running.kube.create(kubernetes.Job, job());
     const [first] = await running.untilAll<Pod>(
@@ -88,7 +88,7 @@ describe("Jobs", () => {
     expect(running.podsMade.size).toBe(2);
   });
 
-  test("a suspended Job has no pods, and goes on where it was when it is resumed", async () => {
+  test("a suspended Job has no pods, and continues when it is resumed", async () => {
     const running = await startCluster({ nodes: [{}] });
     await running.kube.create(kubernetes.Job, job());
     await running.until(kubernetes.Job, key, (object) => object?.status?.ready === 1);

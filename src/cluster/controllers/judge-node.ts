@@ -11,7 +11,7 @@ import { timestamp } from "./timestamp.ts";
 const vouched = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"] as const;
 
 /** The conditions of a node whose kubelet no longer responds; the list itself if they show it already. */
-export function silentConditions(node: Node, now: number): readonly NodeCondition[] {
+export function unreachableConditions(node: Node, now: number): readonly NodeCondition[] {
   const before = node.status?.conditions ?? [];
   const silent = vouched.map((type): NodeCondition => {
     const old = conditionOf(before, type);

@@ -55,7 +55,7 @@ const named = (names: readonly string[]) => (maps: readonly ConfigMap[]) =>
   ) === JSON.stringify(names.toSorted());
 
 describe("garbage", () => {
-  test("what a deleted Deployment owns goes with it, down to the pods", async () => {
+  test("deleting a Deployment deletes its dependents, down to the pods", async () => {
     const { kube, until, untilAll, podsMade } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Deployment, deployment("web", 3));
     await until(kubernetes.Deployment, { name: "web", namespace }, (object) => object?.status?.availableReplicas === 3);
@@ -66,7 +66,7 @@ describe("garbage", () => {
     expect(podsMade.size).toBe(3);
   });
 
-  test("deleted in the foreground, an owner stays until its dependents are gone", async () => {
+  test("with foreground deletion an owner stays until its dependents are deleted", async () => {
     const { kube, until } = await startCluster({ nodes: [{}] });
     const owner = await kube.create(kubernetes.ConfigMap, configMap("owner"));
     const held = await kube.create(kubernetes.ConfigMap, configMap("held", [owner], { finalizers: ["test/hold"] }));
@@ -77,7 +77,7 @@ describe("garbage", () => {
     await until(kubernetes.ConfigMap, owner.metadata, (object) => object === undefined);
   });
 
-  test("orphaned dependents stay and name no owner any more", async () => {
+  test("orphaned dependents stay, without owner references", async () => {
     const { kube, until } = await startCluster();
     const owner = await kube.create(kubernetes.ConfigMap, configMap("owner"));
     const left = await kube.create(kubernetes.ConfigMap, configMap("left", [owner]));
@@ -87,7 +87,7 @@ describe("garbage", () => {
     expect((await kube.get(kubernetes.ConfigMap, left.metadata))?.metadata.ownerReferences ?? []).toEqual([]);
   });
 
-  test("with two owners the last one decides, and a reference into another namespace is void for its holder alone", async () => {
+  test("of two owners the last one decides, and a reference into another namespace is void only for its holder", async () => {
     const { kube, until, untilAll } = await startCluster();
     const [one, two] = [
       await kube.create(kubernetes.ConfigMap, configMap("one")),
@@ -112,7 +112,7 @@ describe("garbage", () => {
     expect(await kube.get(kubernetes.ConfigMap, { name: "both", namespace })).toBeUndefined();
   });
 
-  test("objects of kinds that are defined later are owners and dependents too", async () => {
+  test("objects of later defined kinds are owners and dependents too", async () => {
     const { kube, until, untilAll } = await startCluster();
     const schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
     const definition: CustomResourceDefinition = {
@@ -153,7 +153,7 @@ describe("garbage", () => {
 });
 
 describe("namespaces", () => {
-  test("a deleted namespace is emptied and goes, and says what it waits for", async () => {
+  test("a deleted namespace is emptied and removed, and its conditions show what it waits for", async () => {
     const { kube, until } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "doomed" } });
     await kube.create(kubernetes.Deployment, {
@@ -183,7 +183,7 @@ describe("namespaces", () => {
     expect((await kube.list(kubernetes.Pod, { namespace: "doomed" })).items).toEqual([]);
   });
 
-  test("every namespace has its account and the root certificate, also after somebody took them away", async () => {
+  test("every namespace gets its service account and root certificate, also after their deletion", async () => {
     const { kube, until } = await startCluster();
     await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "fresh" } });
     const map = { name: "kube-root-ca.crt", namespace: "fresh" };
@@ -217,7 +217,7 @@ describe("disruption budgets", () => {
     }
   };
 
-  test("evictions go as far as the budget, and on when pods are back", async () => {
+  test("evictions stop at the budget, and continue when pods are back", async () => {
     const running = await startCluster({ nodes: [{}, {}] });
     const { kube, until, untilAll } = running;
     await kube.create(kubernetes.Deployment, deployment("web", 3));
@@ -271,7 +271,7 @@ describe("disruption budgets", () => {
     );
   });
 
-  test("shares count what the controllers ask for, not what happens to be there", async () => {
+  test("percentages count the desired pods of the controllers, not the existing ones", async () => {
     const { kube, until } = await startCluster({ nodes: [{ status: { allocatable: { pods: "2" } } }] });
     await kube.create(kubernetes.Deployment, deployment("web", 4));
     await kube.create(kubernetes.PodDisruptionBudget, budget({ minAvailable: "50%" }));
@@ -283,7 +283,7 @@ describe("disruption budgets", () => {
     expect(full?.status).toMatchObject({ expectedPods: 4, desiredHealthy: 2, disruptionsAllowed: 0 });
   });
 
-  test("a budget never allows more than leaves the healthy pods that it wants", () => {
+  test("a budget never allows evictions below its number of healthy pods", () => {
     const anyPod = fc.record({ ready: fc.boolean(), disrupted: fc.boolean(), deleted: fc.boolean() });
     const anyLimit = fc.oneof(
       fc.nat(8),

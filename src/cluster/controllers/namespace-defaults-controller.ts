@@ -2,7 +2,7 @@ import { type ConfigMap, type Namespace, type ServiceAccount, kubernetes } from 
 import { type Controller, watching } from "../../kube/controller.ts";
 import { isAlreadyExists, isNotFound } from "../../kube/kube-error.ts";
 import { done } from "../../kube/outcome.ts";
-import type { Change } from "../../kube/watch-cache.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 import { isTerminatingNamespace } from "./make-pods.ts";
 
@@ -12,7 +12,7 @@ const rootCaKey = "ca.crt";
 
 /** Gives every namespace its default ServiceAccount and the certificate that its pods trust the API server by. */
 export function namespaceDefaultsController(rootCa: string): Controller {
-  const concerns = <T extends KubeObject>({ before, after }: Change<T>): readonly string[] => [
+  const concerns = <T extends KubeObject>({ before, after }: ObjectChange<T>): readonly string[] => [
     (after ?? before)?.metadata.namespace ?? "",
   ];
   return {

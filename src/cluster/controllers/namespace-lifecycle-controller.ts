@@ -94,7 +94,7 @@ interface Left {
   readonly finalizers: ReadonlyMap<string, number>;
 }
 
-/** Deletes everything in a namespace. @returns what is still there, by `plural.group`. */
+/** Deletes everything in a namespace. @returns the remaining objects, by `plural.group`. */
 async function empty(kube: KubeClient, namespace: string, signal: AbortSignal): Promise<ReadonlyMap<string, Left>> {
   const left = new Map<string, Left>();
   const kinds = (await servedKinds(kube, signal)).filter(

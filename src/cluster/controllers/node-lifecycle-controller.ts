@@ -4,14 +4,14 @@ import { type Caches, type Context, type Controller, watching } from "../../kube
 import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict } from "../../kube/kube-error.ts";
 import { done } from "../../kube/outcome.ts";
-import type { Change } from "../../kube/watch-cache.ts";
-import { evictionTime, silentConditions, wantedTaints } from "./judge-node.ts";
-import { isReady, isTerminal, podIndexes } from "./pod-state.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
+import { evictionTime, unreachableConditions, wantedTaints } from "./judge-node.ts";
+import { isPodReady, isTerminal, podIndexes } from "./pod-state.ts";
 import { sameJson } from "./merge-difference.ts";
 import { setCondition } from "../../api/schema/conditions.ts";
+import { leaseNamespace } from "../../apiserver/access/node-authorizer.ts";
 import { millisecondsOf } from "./timestamp.ts";
 
-export const leaseNamespace = "kube-node-lease";
 /** A deleted node may be about to register again: k8s.io/kubernetes pkg/controller/podgc (master) quarantineTime. */
 const vanishedGraceMs = 40_000;
 
@@ -30,7 +30,7 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
   const firstSeen = new Map<string, number>();
   const vanished = new Map<string, number>();
 
-  const concernsOfNode = ({ key, before, after }: Change<Node>): readonly string[] => {
+  const concernsOfNode = ({ key, before, after }: ObjectChange<Node>): readonly string[] => {
     const matters = (node: Node | undefined) =>
       node === undefined
         ? undefined
@@ -42,7 +42,7 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
           ];
     return sameJson(matters(before), matters(after)) ? [] : [key];
   };
-  const concernsOfPod = ({ before, after }: Change<Pod>, caches: Caches): readonly string[] => {
+  const concernsOfPod = ({ before, after }: ObjectChange<Pod>, caches: Caches): readonly string[] => {
     const name = after?.spec?.nodeName ?? "";
     if (name === "") return [];
     const node = caches.of(kubernetes.Node).get(name);
@@ -91,7 +91,7 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
       let fresh = node;
       if (silent < graceSeconds * 1000) waits.push(graceSeconds * 1000 - silent);
       else {
-        const conditions = silentConditions(node, clock.now());
+        const conditions = unreachableConditions(node, clock.now());
         if (conditions !== node.status?.conditions) {
           const body = { metadata: { resourceVersion: node.metadata.resourceVersion }, status: { conditions } };
           fresh = await kube.patch(
@@ -138,13 +138,12 @@ export function nodeLifecycleController(graceSeconds: number): Controller {
     const doubtful = pods.filter(
       (pod) =>
         !isTerminal(pod) &&
-        isReady(pod) &&
+        isPodReady(pod) &&
         (millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime) ?? 0) <= lostAt,
     );
     if (doubtful.length === 0) return;
-    // A machine may be back within the second, and its pods ready again, before our cache knows: nobody would ever take
-    // the word back. A machine says that it is ready before its pods do, and what they said since makes the write a
-    // conflict.
+    // A machine may be back within a second, with its pods ready again, before our cache shows it: no process would correct
+    // our write. A machine reports ready before its pods do, so a later report of a pod makes the write a conflict.
     const now = await kube.get(kubernetes.Node, node.metadata, { signal });
     if (now === undefined || conditionOf(now.status?.conditions, "Ready")?.status === "True") return;
     await Promise.all(

@@ -11,7 +11,7 @@ import {
   template,
 } from "../../../test/support/controllers-harness.ts";
 import { evictionTime, wantedTaints } from "./judge-node.ts";
-import { leaseNamespace } from "./node-lifecycle-controller.ts";
+import { leaseNamespace } from "../../apiserver/access/node-authorizer.ts";
 
 const pod = (name: string, spec: Partial<NonNullable<Pod["spec"]>> = {}): Pod => ({
   apiVersion: "v1",
@@ -45,7 +45,7 @@ async function renew({ kube, clock }: TestCluster, name: string): Promise<void> 
 }
 
 describe("the life of nodes", () => {
-  test("a cordon is followed by its taint, and takes it along", async () => {
+  test("a cordon adds its taint, and an uncordon removes it", async () => {
     const { kube, until } = await startCluster({
       nodes: [{ spec: { taints: [{ key: "mine", effect: "NoSchedule" }] } }],
     });
@@ -62,7 +62,7 @@ describe("the life of nodes", () => {
     expect(taintsOf(back)).toEqual(["mine:NoSchedule"]);
   });
 
-  test("a node that falls silent is unreachable, its pods move after five minutes, and a word from it heals it", async () => {
+  test("an unresponsive node becomes unreachable, its pods move after five minutes, and a heartbeat restores it", async () => {
     const running = await startCluster({ nodes: [{}, {}], controllers: { nodeMonitorGraceSeconds: 40 } });
     const { kube, until, untilAll, clock, whileTimeFlies } = running;
     await Promise.all(["node-0", "node-1"].map((name) => renew(running, name)));
@@ -107,7 +107,7 @@ describe("the life of nodes", () => {
     await until(kubernetes.Node, { name: "node-1" }, (node) => taintsOf(node).length === 0);
   });
 
-  test("pods of a node that is taken away are removed after a while", async () => {
+  test("pods of a deleted node are removed after a delay", async () => {
     const { kube, until, clock, whileTimeFlies } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Pod, pod("left"));
     await until(kubernetes.Pod, { name: "left", namespace }, (object) => object !== undefined && podIsReady(object));
@@ -118,7 +118,7 @@ describe("the life of nodes", () => {
     expect((await kube.list(kubernetes.Pod, inDefault)).items).toEqual([]);
   });
 
-  test("ended pods beyond the bound go, oldest first", async () => {
+  test("ended pods beyond the limit are removed, oldest first", async () => {
     const running = await startCluster({ nodes: [{}], controllers: { endedPods: 2 } });
     running.exitOf = () => 0;
     for (const name of ["a", "b", "c", "d"])
@@ -146,10 +146,14 @@ describe("judging nodes", () => {
 
   test.for([
     { title: "a ready node has no taints of ours", given: node("True"), taints: [] },
-    { title: "a node that says it is not ready is tainted so", given: node("False"), taints: notReady },
-    { title: "a node that never said anything is not ready", given: node(undefined), taints: notReady },
     {
-      title: "a node that fell silent is unreachable",
+      title: "a node that reports that it is not ready is tainted accordingly",
+      given: node("False"),
+      taints: notReady,
+    },
+    { title: "a node that never reported is not ready", given: node(undefined), taints: notReady },
+    {
+      title: "an unresponsive node is unreachable",
       given: node("Unknown", [{ key: nodeTaints.notReady, effect: "NoExecute" }]),
       taints: unreachable,
     },
@@ -165,7 +169,7 @@ describe("judging nodes", () => {
     expect(taintsOf({ ...given, spec: { taints: [...wantedTaints(given, now)] } })).toEqual(taints);
   });
 
-  test("what is right already is left alone", () => {
+  test("correct nodes and pods are left alone", () => {
     const given = node("Unknown", [
       { key: nodeTaints.unreachable, effect: "NoExecute", timeAdded: "2029-01-01T00:00:00Z" },
       { key: nodeTaints.unreachable, effect: "NoSchedule" },
@@ -175,15 +179,15 @@ describe("judging nodes", () => {
 
   const taint: Taint = { key: "k", effect: "NoExecute" };
   test.for([
-    { title: "who does not bear a taint goes at once", tolerations: [], end: now },
+    { title: "a pod without a toleration is evicted at once", tolerations: [], end: now },
     {
-      title: "who bears it for a time goes when that is over",
+      title: "a pod with tolerationSeconds is evicted after that time",
       tolerations: [{ key: "k", operator: "Exists", tolerationSeconds: 60 }],
       end: now + 60_000,
     },
-    { title: "who bears it stays", tolerations: [{ operator: "Exists" }], end: undefined },
+    { title: "a pod that tolerates the taint stays", tolerations: [{ operator: "Exists" }], end: undefined },
     {
-      title: "the shortest patience counts",
+      title: "the shortest tolerationSeconds counts",
       tolerations: [
         { operator: "Exists" },
         { key: "k", operator: "Exists", effect: "NoExecute", tolerationSeconds: 5 },

@@ -51,7 +51,7 @@ export function daemonPodSpec(template: Pod["spec"], node: string): Pod["spec"] 
 }
 
 /** Whether a daemon belongs on a node, and whether an existing one may stay. */
-export function daemonOn(set: DaemonSet, node: Node): { readonly run: boolean; readonly stay: boolean } {
+export function daemonPlacement(set: DaemonSet, node: Node): { readonly run: boolean; readonly stay: boolean } {
   const spec = set.spec?.template?.spec;
   if ((spec?.nodeName ?? node.metadata.name) !== node.metadata.name || !nodeSelected(spec, node))
     return { run: false, stay: false };
@@ -65,7 +65,7 @@ export interface DaemonSetPlan {
   /** Nodes that get a pod. */
   readonly create: readonly string[];
   readonly remove: readonly Pod[];
-  /** Pods that ended by themselves; removed like the others, with a word about it. */
+  /** Pods that ended on their own; removed like the others, with an Event. */
   readonly failed: readonly Pod[];
   readonly metrics: {
     readonly desiredNumberScheduled: number;
@@ -84,7 +84,7 @@ export const nodeOfDaemon = (pod: Pod): string | undefined =>
 
 /**
  * The next actions of a DaemonSet: one pod on each eligible node, none elsewhere, and old ones replaced within
- * `maxUnavailable`, or beside new ones within `maxSurge`. Pods that do not serve anyway are replaced at once.
+ * `maxUnavailable`, or beside new ones within `maxSurge`. Pods that are not available anyway are replaced at once.
  */
 export function planDaemonSet(
   set: DaemonSet,
@@ -114,7 +114,7 @@ export function planDaemonSet(
     numberAvailable: 0,
     numberUnavailable: 0,
   };
-  /** Nodes that keep an old pod, with what else is there. */
+  /** Nodes that keep an old pod, with their other pods. */
   const outdated: { readonly node: string; readonly old: Pod; readonly fresh: Pod | undefined }[] = [];
   let unavailable = 0;
   let surging = 0;
@@ -123,7 +123,7 @@ export function planDaemonSet(
     const { name } = node.metadata;
     const here = byNode.get(name) ?? [];
     byNode.delete(name);
-    const { run, stay } = daemonOn(set, node);
+    const { run, stay } = daemonPlacement(set, node);
     const leaving = here.filter((pod) => pod.metadata.deletionTimestamp !== undefined);
     const ended = here.filter((pod) => isTerminal(pod) && !leaving.includes(pod));
     const active = here.filter(isActive);
@@ -163,7 +163,7 @@ export function planDaemonSet(
     remove.push(...fresh.slice(1), ...old.slice(1));
     const [newest] = fresh;
     const [oldest] = old;
-    // The next pod of a node waits until the one before is gone: they would fight for the same paths and ports.
+    // The next pod of a node waits until the previous one is removed: they would compete for the same paths and ports.
     if (newest === undefined && oldest === undefined) {
       if (leaving.length === 0 && ended.length === 0) create.push(name);
     } else if (oldest !== undefined) {

@@ -1,7 +1,7 @@
 import type { Job, Pod } from "../../api/foreign/kubernetes.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
-import { isActive, isReady } from "./pod-state.ts";
+import { isActive, isPodReady } from "./pod-state.ts";
 import { setCondition } from "../../api/schema/conditions.ts";
 import { millisecondsOf, timestamp } from "./timestamp.ts";
 
@@ -18,9 +18,9 @@ export interface JobPlan {
   readonly status: JobStatus;
   readonly create: number;
   readonly remove: readonly Pod[];
-  /** Pods whose end is written into the status before this plan: nothing holds them any more. */
+  /** Pods whose end the status recorded before this plan: their finalizer can be removed. */
   readonly release: readonly Pod[];
-  /** The job has come to its end: nothing more is made. */
+  /** The job has ended: no more pods are created. */
   readonly finished: "Complete" | "Failed" | undefined;
   /** Milliseconds until time alone changes the plan. */
   readonly againInMs: number | undefined;
@@ -150,7 +150,7 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
   let create = Math.max(0, wanted - active.length);
   const remove =
     active.length > wanted
-      ? [...active].sort((a, b) => Number(isReady(a)) - Number(isReady(b))).slice(0, active.length - wanted)
+      ? [...active].sort((a, b) => Number(isPodReady(a)) - Number(isPodReady(b))).slice(0, active.length - wanted)
       : [];
   if (create > 0) {
     const wait = backoffMs(pods, now);
@@ -169,7 +169,7 @@ export function planJob(job: Job, pods: readonly Pod[], now: number): JobPlan {
     ...kept,
     ...(startTime === undefined ? {} : { startTime }),
     ...(activeAfter === 0 ? {} : { active: activeAfter }),
-    ready: active.filter((pod) => isReady(pod) && !remove.includes(pod)).length,
+    ready: active.filter((pod) => isPodReady(pod) && !remove.includes(pod)).length,
     terminating: terminating + remove.length,
     ...(counted.succeeded === 0 ? {} : { succeeded: counted.succeeded }),
     ...(counted.failed === 0 ? {} : { failed: counted.failed }),

@@ -8,14 +8,14 @@ export const controllerOf = (object: KubeObject): OwnerReference | undefined =>
 
 export const isTerminal = (pod: Pod): boolean => pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 
-/** Neither ended nor asked to end. */
+/** Neither ended nor being deleted. */
 export const isActive = (pod: Pod): boolean => !isTerminal(pod) && pod.metadata.deletionTimestamp === undefined;
 
-export const isReady = (pod: Pod): boolean => conditionOf(pod.status?.conditions, "Ready")?.status === "True";
+export const isPodReady = (pod: Pod): boolean => conditionOf(pod.status?.conditions, "Ready")?.status === "True";
 
 /** Milliseconds until a pod that is ready counts as available; 0: it does; `undefined`: it is not ready. */
 export function availableInMs(pod: Pod, minReadySeconds: number, now: number): number | undefined {
-  if (!isReady(pod)) return undefined;
+  if (!isPodReady(pod)) return undefined;
   if (minReadySeconds === 0) return 0;
   const since = millisecondsOf(conditionOf(pod.status?.conditions, "Ready")?.lastTransitionTime);
   return since === undefined ? undefined : Math.max(0, since + minReadySeconds * 1000 - now);
@@ -24,7 +24,7 @@ export function availableInMs(pod: Pod, minReadySeconds: number, now: number): n
 export const isAvailable = (pod: Pod, minReadySeconds: number, now: number): boolean =>
   availableInMs(pod, minReadySeconds, now) === 0;
 
-/** The indexes by which controllers find what is controlled. */
+/** The indexes by which controllers find their objects. */
 export const ownedIndexes = {
   /** uid of the controller */
   controller: (object: KubeObject): readonly string[] => {

@@ -3,15 +3,15 @@ import { keyOf } from "../../api/schema/object.ts";
 import { workloads } from "../../api/names.ts";
 import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
 import { type Outcome, done } from "../../kube/outcome.ts";
-import type { Change } from "../../kube/watch-cache.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { claim } from "./claim.ts";
 import { Expectations } from "./expectations.ts";
 import { createPods, deletePods, isTerminatingNamespace, messageOf } from "./make-pods.ts";
 import { podOfTemplate } from "./pod-of-template.ts";
-import { availableInMs, controllerOf, isActive, isReady, ownedIndexes, podIndexes } from "./pod-state.ts";
+import { availableInMs, controllerOf, isActive, isPodReady, ownedIndexes, podIndexes } from "./pod-state.ts";
 import { selects } from "./selects.ts";
 import { setCondition } from "../../api/schema/conditions.ts";
-import { generatedName } from "./template-hash.ts";
+import { nameByHash } from "./template-hash.ts";
 import { millisecondsOf } from "./timestamp.ts";
 import { writeStatus } from "./write-status.ts";
 
@@ -24,7 +24,7 @@ const burst = 500;
 export function replicaSetController(): Controller {
   const expectations = new Expectations();
 
-  function concerns(change: Change<Pod>, caches: Caches): readonly string[] {
+  function concerns(change: ObjectChange<Pod>, caches: Caches): readonly string[] {
     expectations.observe(change);
     const keys = new Set<string>();
     const namespace = (change.after ?? change.before)?.metadata.namespace ?? "";
@@ -77,7 +77,7 @@ export function replicaSetController(): Controller {
       const missing = Math.min(wanted - pods.length, burst);
       const made = Array.from({ length: missing }, () =>
         podOfTemplate(set.spec?.template, set, kubernetes.ReplicaSet, {
-          name: generatedName(`${set.metadata.name}-`, context.random),
+          name: nameByHash(`${set.metadata.name}-`, context.random),
         }),
       );
       return createPods(made, set, expectations, context);
@@ -123,7 +123,7 @@ export function replicaSetController(): Controller {
       ...other,
       replicas: pods.length,
       fullyLabeledReplicas: pods.filter((pod) => selects({ matchLabels: templateLabels }, pod.metadata.labels)).length,
-      readyReplicas: pods.filter(isReady).length,
+      readyReplicas: pods.filter(isPodReady).length,
       availableReplicas: available.filter((wait) => wait === 0).length,
       observedGeneration: set.metadata.generation ?? 0,
       ...(conditions.length === 0 ? {} : { conditions }),
@@ -143,9 +143,9 @@ export function expendable(pods: readonly Pod[], now: number): readonly Pod[] {
   for (const pod of pods) perNode.set(pod.spec?.nodeName ?? "", (perNode.get(pod.spec?.nodeName ?? "") ?? 0) + 1);
   const phases: Readonly<Record<string, number>> = { Pending: 0, Unknown: 1, Running: 2 };
   const restarts = (pod: Pod) =>
-    Math.max(0, ...(pod.status?.containerStatuses ?? []).map(({ restartCount }) => restartCount));
+    (pod.status?.containerStatuses ?? []).reduce((most, { restartCount }) => Math.max(most, restartCount), 0);
   const rank = (pod: Pod): readonly number[] => {
-    const ready = isReady(pod);
+    const ready = isPodReady(pod);
     const readySince =
       millisecondsOf(pod.status?.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime) ?? now;
     return [

@@ -15,7 +15,7 @@ export interface RollLimits {
 }
 
 /**
- * `maxSurge` rounds up, `maxUnavailable` down; both zero would stand still: k8s.io/kubernetes
+ * `maxSurge` rounds up, `maxUnavailable` down; if both are zero, the roll-out would not progress: k8s.io/kubernetes
  * pkg/controller/deployment/util (master) ResolveFenceposts.
  */
 export function rollLimits(

@@ -4,7 +4,7 @@ import { type Caches, type Controller, watching } from "../../kube/controller.ts
 import { updateObject } from "../../kube/kube-client.ts";
 import { isConflict, isNotFound } from "../../kube/kube-error.ts";
 import { type Outcome, done } from "../../kube/outcome.ts";
-import type { Change } from "../../kube/watch-cache.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
 import { chooseNode } from "./choose-node.ts";
 import { sameJson } from "./merge-difference.ts";
 import { isTerminal, podIndexes } from "./pod-state.ts";
@@ -39,7 +39,7 @@ export function scheduler(): Controller {
   const waitingPods = (caches: Caches): readonly string[] =>
     caches.of(kubernetes.Pod).byIndex("node", "").filter(waitsForNode).map(keyOf);
 
-  function concernsOfPod({ key, before, after }: Change<Pod>, caches: Caches): readonly string[] {
+  function concernsOfPod({ key, before, after }: ObjectChange<Pod>, caches: Caches): readonly string[] {
     const place = assumed.get(key);
     if (
       place !== undefined &&
@@ -52,7 +52,7 @@ export function scheduler(): Controller {
     return held && (after === undefined || isTerminal(after)) ? waitingPods(caches) : [];
   }
 
-  function concernsOfNode({ before, after }: Change<Node>, caches: Caches): readonly string[] {
+  function concernsOfNode({ before, after }: ObjectChange<Node>, caches: Caches): readonly string[] {
     return after === undefined || sameJson(whatMatters(before), whatMatters(after)) ? [] : waitingPods(caches);
   }
 

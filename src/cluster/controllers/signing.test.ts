@@ -45,7 +45,7 @@ async function joinRequest(name: string, approve = true) {
 }
 
 describe("signing certificates of kubelets", () => {
-  test("an approved request is signed by the cluster's authority, and goes an hour later", async () => {
+  test("an approved request is signed by the cluster's authority, and deleted an hour later", async () => {
     const { cluster, authority } = await joinRequest("a");
     const signed = await cluster.until(
       kubernetes.CertificateSigningRequest,
@@ -60,7 +60,7 @@ describe("signing certificates of kubelets", () => {
     );
   });
 
-  test("nobody signs what nobody approved", async () => {
+  test("an unapproved request is never signed", async () => {
     const { cluster } = await joinRequest("pending", false);
     const seen: unknown[] = [];
     // It is there until its day is over, and never has a certificate.

@@ -1,5 +1,5 @@
+import { canonicalJson } from "../../core/text/canonical-json.ts";
 import type { Random } from "../../ports/random.ts";
-import { canonicalJson } from "../../apiserver/schema/json-values.ts";
 
 /** No vowels and no letters that are easily confused: k8s.io/apimachinery pkg/util/rand (master). */
 const alphabet = "bcdfghjklmnpqrstvwxz2456789";
@@ -25,14 +25,14 @@ export function templateHash(template: unknown, collisions = 0): string {
   return Array.from(String(hash), (digit) => alphabet[digit.charCodeAt(0) % alphabet.length]).join("");
 }
 
-/** Longest name that leaves room for the five letters of {@link generatedName}. */
+/** Longest name that leaves room for the five letters of {@link nameByHash}. */
 const longestBase = 58;
 
 /**
  * `base` and five letters by chance, as the server makes of `generateName`; made here, so that the name is known before
  * the object is.
  */
-export function generatedName(base: string, random: Random): string {
+export function nameByHash(base: string, random: Random): string {
   let suffix = "";
   for (let index = 0; index < 5; index += 1) suffix += alphabet[Math.floor(random.next() * alphabet.length)] ?? "b";
   return `${base.slice(0, longestBase)}${suffix}`;

@@ -35,7 +35,7 @@ const rolledOut = (object: Deployment | undefined): boolean => {
 };
 
 describe("Deployments", () => {
-  test("a Deployment becomes pods that run, and says so", async () => {
+  test("a Deployment yields running pods, and its status shows them", async () => {
     const { kube, until } = await startCluster({ nodes: [{}, {}] });
     await kube.create(kubernetes.Deployment, deployment("web", 3));
     const done = await until(
@@ -55,7 +55,7 @@ describe("Deployments", () => {
     expect(items).toHaveLength(3);
   });
 
-  test("a new template rolls without going below what must be available or above the surge", async () => {
+  test("a new template rolls out within the availability and surge limits", async () => {
     const { close, kube, until, signal } = await startCluster({ nodes: [{}] });
     await kube.create(
       kubernetes.Deployment,
@@ -79,7 +79,8 @@ describe("Deployments", () => {
         ready.push(live.filter(podIsReady).length);
       }
     })().catch(() => undefined);
-    // The surge bounds what all ReplicaSets together want: their pods may overlap while old ones are being taken away.
+    // The surge bounds the desired replicas of all ReplicaSets together: their pods may overlap while old ones are
+    // being removed.
     const sets = await kube.list(kubernetes.ReplicaSet, inDefault);
     const sizes = new Map(sets.items.map((set) => [set.metadata.uid, set.spec?.replicas ?? 1]));
     const wanted: number[] = [];
@@ -113,7 +114,7 @@ describe("Deployments", () => {
     await Promise.all([watched, watchedSets]);
   });
 
-  test("Recreate starts the new pods when the last old one is gone", async () => {
+  test("Recreate starts the new pods after the last old one is removed", async () => {
     const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Deployment, deployment("web", 2, { strategy: { type: "Recreate" } }));
     await until(kubernetes.Deployment, { name: "web", namespace }, rolledOut);
@@ -131,7 +132,7 @@ describe("Deployments", () => {
     expect(mixed).not.toContain(true);
   });
 
-  test("a rollout that does not get ready stops at what may be unavailable, and undoing it brings the old set back", async () => {
+  test("a rollout that does not become ready stops at maxUnavailable, and an undo restores the old set", async () => {
     const cluster = await startCluster({ nodes: [{}] });
     const { kube, until } = cluster;
     await kube.create(
@@ -177,7 +178,7 @@ describe("Deployments", () => {
     expect((await kube.list(kubernetes.ReplicaSet, inDefault)).items).toHaveLength(2);
   });
 
-  test("old sets beyond the history limit go", async () => {
+  test("old sets beyond the history limit are removed", async () => {
     const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Deployment, deployment("web", 1, { revisionHistoryLimit: 1 }));
     for (const turn of ["1", "2", "3"]) {
@@ -226,7 +227,7 @@ describe("ReplicaSets", () => {
     spec: { replicas, selector: { matchLabels: { app: name } }, template: template(name) },
   });
 
-  test("a watch that lags behind never makes a pod twice", async () => {
+  test("a lagging watch never causes a duplicate pod", async () => {
     // Everything that the controllers hear of pods comes late.
     const { kube, until, podsMade } = await startCluster({
       nodes: [{}],
@@ -260,7 +261,7 @@ describe("ReplicaSets", () => {
     expect(podsMade.size).toBe(4);
   });
 
-  test("pods that match and belong to nobody are adopted, pods that stop matching are let go and replaced", async () => {
+  test("matching pods without owner are adopted; pods that stop matching are released and replaced", async () => {
     const { kube, until, untilAll } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.Pod, {
       apiVersion: "v1",
@@ -286,7 +287,7 @@ describe("ReplicaSets", () => {
     expect(pods.find((pod) => pod.metadata.name === "stray")?.metadata.ownerReferences ?? []).toEqual([]);
   });
 
-  test("controllers that start anew go on where the old ones stood", async () => {
+  test("restarted controllers continue where the old ones stopped", async () => {
     const running = await startCluster({ nodes: [{}] });
     const { kube, until } = running;
     await kube.create(kubernetes.ReplicaSet, replicaSet("web", 3));
@@ -321,7 +322,7 @@ describe("DaemonSets", () => {
     set.status.updatedNumberScheduled === count;
   const nodesOf = (pods: readonly Pod[]) => pods.map((pod) => pod.spec?.nodeName ?? "").toSorted();
 
-  test("every eligible node has one pod: tainted ones are left out, cordoned ones are not, and nodes that come get theirs", async () => {
+  test("every eligible node has one pod: tainted nodes are skipped, cordoned ones are not, and new nodes get theirs", async () => {
     const { kube, until, clock } = await startCluster({
       nodes: [{}, { spec: { unschedulable: true } }, { spec: { taints: [{ key: "special", effect: "NoSchedule" }] } }],
     });
@@ -367,7 +368,7 @@ describe("DaemonSets", () => {
     await watched;
   });
 
-  test("OnDelete replaces only what somebody deletes", async () => {
+  test("OnDelete replaces only deleted pods", async () => {
     const { kube, until, untilAll } = await startCluster({ nodes: [{}, {}] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent", { updateStrategy: { type: "OnDelete" } }));
     await until(kubernetes.DaemonSet, { name: "agent", namespace }, updatedTo(2));
@@ -394,7 +395,7 @@ describe("DaemonSets", () => {
     expect(pods.filter((pod) => pod.metadata.annotations?.["turn"] === "1")).toHaveLength(1);
   });
 
-  test("a pod that failed is made anew", async () => {
+  test("a failed pod is recreated", async () => {
     const { kube, until, untilAll, podsMade } = await startCluster({ nodes: [{}] });
     await kube.create(kubernetes.DaemonSet, daemonSet("agent"));
     await until(kubernetes.DaemonSet, { name: "agent", namespace }, updatedTo(1));
@@ -424,7 +425,7 @@ describe("scheduling", () => {
     spec: { ...template("web").spec, ...spec },
   });
 
-  test("a pod that fits nowhere says why, and is placed as soon as a node lets it", async () => {
+  test("a pod that fits nowhere reports why, and is scheduled as soon as a node fits", async () => {
     const { kube, until, untilAll } = await startCluster({
       nodes: [
         { spec: { taints: [{ key: "node-role.kubernetes.io/master", effect: "NoSchedule" }] } },
@@ -462,7 +463,7 @@ describe("scheduling", () => {
     );
   });
 
-  test("pods that repel each other never share a node, however fast they come", async () => {
+  test("pods with anti-affinity never share a node, however fast they are created", async () => {
     const { kube, untilAll } = await startCluster({ nodes: [{}, {}, {}] });
     const affinity = {
       podAntiAffinity: {
@@ -482,7 +483,7 @@ describe("scheduling", () => {
     expect(pods.flatMap((one) => one.spec?.nodeName ?? []).toSorted()).toEqual(["node-0", "node-1", "node-2"]);
   });
 
-  test("a full node takes no more, and a place that becomes free is taken", async () => {
+  test("a full node takes no more pods, and a freed place is used", async () => {
     const { kube, until } = await startCluster({ nodes: [{ status: { allocatable: { pods: "1" } } }] });
     await kube.create(kubernetes.Pod, pod("first"));
     await until(kubernetes.Pod, { name: "first", namespace }, (object) => object !== undefined && podIsReady(object));

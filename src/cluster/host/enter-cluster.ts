@@ -13,7 +13,7 @@ import type { Files } from "../../ports/files.ts";
 import type { Ports } from "../../ports/index.ts";
 import type { TlsFiles } from "../../ports/listener.ts";
 import { jittered } from "../../ports/random.ts";
-import type { Tell } from "./run-host.ts";
+import type { ReportState } from "./run-host.ts";
 
 export interface EnterOptions extends Ports {
   readonly nodeName: string;
@@ -39,15 +39,15 @@ interface Pending extends RequestedKey {
 }
 
 /**
- * Joins the cluster as a kubelet does: with the given kubeconfig it requests a certificate of its own, stores it at a
- * kubelet's usual path, and uses it from then on. Every step is on the disk before the next one begins, so that a
- * machine that was killed continues with the same key and the same request.
+ * Joins the cluster as a kubelet does: with the given kubeconfig it requests its own certificate, stores it at a
+ * kubelet's usual path, and uses it from then on. Every step is on disk before the next one starts, so that a killed
+ * machine continues with the same key and the same request.
  *
  * @returns `lost`: the credentials for joining have expired.
  */
 export async function enterCluster(
   options: EnterOptions,
-  report: Tell,
+  report: ReportState,
   signal: AbortSignal,
 ): Promise<KubeClient | "lost"> {
   const { files, connect, clock } = options;
@@ -155,7 +155,7 @@ async function isReady(
   return conditionOf(node?.status?.conditions, "Ready")?.status === "True";
 }
 
-/** Looks for what has to be renewed until `signal` aborts. */
+/** Renews due certificates until `signal` aborts. */
 export async function keepCertificates(
   options: EnterOptions & { readonly kube: KubeClient },
   signal: AbortSignal,
@@ -181,7 +181,7 @@ async function certificate(
   },
   purpose: "client" | "serving",
   hosts: readonly string[],
-  report: Tell,
+  report: ReportState,
   signal: AbortSignal,
 ): Promise<string> {
   const { files, kube, clock, random, log, nodeName } = options;

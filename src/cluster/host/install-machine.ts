@@ -1,5 +1,5 @@
 import { McoError } from "../../api/errors.ts";
-import type { Deployment } from "../../host/host.ts";
+import type { ObservedDeployment } from "../../host/host.ts";
 import { applyIgnition } from "../../host/ignition/apply-config.ts";
 import { fetchConfig } from "../../host/ignition/fetch-config.ts";
 import type { NewRoot } from "../../host/ignition/new-root.ts";
@@ -19,11 +19,11 @@ import type { Files } from "../../ports/files.ts";
 import type { Ports } from "../../ports/index.ts";
 import type { Processes } from "../../ports/process.ts";
 import { backedOff } from "../../ports/random.ts";
-import type { Tell } from "./run-host.ts";
+import type { ReportState } from "./run-host.ts";
 
 /** The machine as far as its installation goes. */
 export interface InstallableMachine {
-  provision(deployment: Deployment): Promise<void>;
+  provision(deployment: ObservedDeployment): Promise<void>;
   bootId(): Promise<string>;
   wipe(): Promise<void>;
   newRoot(): NewRoot;
@@ -35,7 +35,7 @@ export interface InstallOptions extends Ports {
   /** The machine's folder; `pointer.ign` in it is all that the machine knows of the cluster. */
   readonly directory: string;
   readonly machine: InstallableMachine;
-  readonly os: Deployment;
+  readonly os: ObservedDeployment;
   readonly files: Files;
   readonly processes: Processes;
   readonly download: Downloader;
@@ -78,7 +78,7 @@ const retry = { firstMs: 1_000, lastMs: 30_000, spread: 0.2 };
  * initial system, and applies the configuration. If it is killed, the next run continues: fetched content stays, and a
  * half-made root is made again. It fails permanently only if the configuration cannot be applied.
  */
-export async function installMachine(options: InstallOptions, report: Tell, signal: AbortSignal): Promise<void> {
+export async function installMachine(options: InstallOptions, report: ReportState, signal: AbortSignal): Promise<void> {
   const { files, directory, machine, log } = options;
   if ((await installedBy(files, directory)) !== undefined) return;
   await files.makeDirectory(workFolder(directory), { mode: 0o700 });
@@ -121,7 +121,7 @@ export async function installMachine(options: InstallOptions, report: Tell, sign
 }
 
 /** @returns who did it. */
-async function install(options: InstallOptions, report: Tell, signal: AbortSignal): Promise<string> {
+async function install(options: InstallOptions, report: ReportState, signal: AbortSignal): Promise<string> {
   const { files, directory, machine, os, log } = options;
   const folder = workFolder(directory);
   const onTrouble = (reason: string) => report("fetching", reason);
@@ -144,8 +144,8 @@ async function install(options: InstallOptions, report: Tell, signal: AbortSigna
         return by;
       } catch (error) {
         if (signal.aborted) throw error;
-        // It may lack a part of its surroundings that ours does without; what cannot be done at all, ours refuses as
-        // well.
+        // Ignition may lack something in its environment that our applier does not need; our applier also refuses what
+        // is impossible.
         log.warn({ error }, `${by} could not install the machine: trying ours`);
         const rendered = parseIgnition(await renderedByIgnition(run));
         if (rendered.verdict === "invalid")
@@ -212,7 +212,10 @@ async function install(options: InstallOptions, report: Tell, signal: AbortSigna
 }
 
 /** An argument of a configuration may be several words. */
-function withKernelArguments(os: Deployment, { shouldExist, shouldNotExist }: KernelArgumentRequests): Deployment {
+function withKernelArguments(
+  os: ObservedDeployment,
+  { shouldExist, shouldNotExist }: KernelArgumentRequests,
+): ObservedDeployment {
   const words = (list: readonly string[]) =>
     list.flatMap((argument) => argument.split(/\s+/)).filter((word) => word !== "");
   const unwanted = new Set(words(shouldNotExist));

@@ -81,11 +81,11 @@ describe("an empty machine", { timeout: 60_000 }, () => {
   }
 
   for (const state of ["fetching", "installing", "joining"]) {
-    test(`that is killed while it is ${state} goes on where it was, and does nothing twice`, async () => {
+    test(`that is killed while it is ${state} continues there, and does nothing twice`, async () => {
       const harness = await joinHarness({ ignition: "ours" });
       const reached = Promise.withResolvers<void>();
       const first = harness.live({
-        onTell(now) {
+        onReport(now) {
           if (now !== state) return;
           // At this very moment, not when somebody has heard of it.
           void first.end();
@@ -116,7 +116,7 @@ describe("an empty machine", { timeout: 60_000 }, () => {
   }
 
   test(
-    "that is killed again and again, each time at another change of its disk, joins in the end",
+    "that is killed repeatedly, each time at another change of its disk, finally joins",
     { timeout: 120_000 },
     async () => {
       const harness = await joinHarness({ ignition: "ours" });
@@ -145,7 +145,7 @@ describe("an empty machine", { timeout: 60_000 }, () => {
     },
   );
 
-  test("that has become a member renews its certificates when their time comes, and not before", async () => {
+  test("that has joined renews its certificates when due, and not before", async () => {
     const harness = await joinHarness({ ignition: "ours" });
     const life = harness.live();
     await joined(harness);
@@ -180,7 +180,7 @@ describe("an empty machine", { timeout: 60_000 }, () => {
     await life.end();
   });
 
-  test("that gets no configuration says why, and joins when it gets one", async () => {
+  test("that gets no configuration reports why, and joins when it gets one", async () => {
     const harness = await joinHarness({ ignition: "ours" });
     harness.server.answers = "withAnError";
     const life = harness.live();
@@ -196,7 +196,7 @@ describe("an empty machine", { timeout: 60_000 }, () => {
     await life.end();
   });
 
-  test("goes down in the middle of it when somebody pulls the plug, and comes up again", async () => {
+  test("survives a power cut during the join", async () => {
     const harness = await joinHarness({ ignition: "ours" });
     harness.server.answers = "withAnError";
     const life = harness.live();

@@ -1,11 +1,13 @@
 import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { kubeletConfPath } from "../../core/kubelet/kubelet-config.ts";
+import { nodeSettings } from "../../core/kubelet/node-settings.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
 import type { Files } from "../../ports/files.ts";
 import type { Listen, TlsFiles } from "../../ports/listener.ts";
 import { backedOff, jittered } from "../../ports/random.ts";
 import { kubeletClientName, ports } from "../layout.ts";
-import { type NodeFacts, type Readiness, apiRetry, writeNode } from "./node-object.ts";
+import { type ConfiguredNode, type NodeFacts, type Readiness, apiRetry, writeNode } from "./node-object.ts";
 import { logResponse } from "./pod-logs.ts";
 import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
 
@@ -40,6 +42,8 @@ export class Kubelet {
   readonly #workerOptions: PodWorkerOptions;
   readonly #workers = new Map<string, PodWorker>();
   readonly #terminating = new Map<string, Promise<void>>();
+  /** Of the configuration that the kubelet was started with. */
+  #configured: ConfiguredNode;
 
   constructor(options: KubeletOptions, kube: KubeClient, power: Power, signal: AbortSignal) {
     this.#options = options;
@@ -59,6 +63,7 @@ export class Kubelet {
 
   /** The machine is on: its Node shows it, and its pods start. */
   async begin(): Promise<void> {
+    await this.#readConfiguration();
     await this.#report(ready);
     for (const { metadata } of this.#pods.list()) this.#syncPod(`${metadata.namespace}/${metadata.name}`);
   }
@@ -74,8 +79,18 @@ export class Kubelet {
     await Promise.all(this.#terminating.values());
   }
 
+  /** A machine in a folder runs without a configuration too, and with one that a kubelet would refuse. */
+  async #readConfiguration(): Promise<void> {
+    const { files, hostRoot, log } = this.#options;
+    const text = await files.readText(`${hostRoot}${kubeletConfPath}`).catch(() => undefined);
+    this.#configured = text === undefined ? undefined : nodeSettings(text);
+    if (text !== undefined && this.#configured === undefined)
+      log.warn({ file: kubeletConfPath }, "a kubelet would not start with its configuration; the defaults count");
+  }
+
   #report(readiness: Readiness): Promise<void> {
-    return writeNode(this.#kube, this.#options, this.#power.bootId, readiness, this.#options, this.#signal);
+    const facts = { ...this.#options, configured: this.#configured };
+    return writeNode(this.#kube, facts, this.#power.bootId, readiness, this.#options, this.#signal);
   }
 
   #syncPod(key: string): void {

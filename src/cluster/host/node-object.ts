@@ -1,6 +1,7 @@
 import { withTransition } from "../../api/schema/conditions.ts";
 import { conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { type Node, type Taint, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { type NodeSettings, allocatableOf } from "../../core/kubelet/node-settings.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
 import { isAlreadyExists, retryAfterMs } from "../../kube/kube-error.ts";
 import { backedOff } from "../../ports/random.ts";
@@ -19,6 +20,12 @@ export interface NodeFacts {
   readonly architecture: string;
 }
 
+/** What its kubelet's configuration says; `undefined`: nothing that a kubelet would start with. */
+export type ConfiguredNode = NodeSettings | undefined;
+
+const wholeMachine = { cpu: "2", memory: "8Gi", "ephemeral-storage": "64Gi" };
+const defaultPods = 110;
+
 export interface Readiness {
   readonly ready: boolean;
   readonly reason: string;
@@ -28,7 +35,7 @@ export interface Readiness {
 /** Registers the Node and writes its status; tries until the API server takes it or `signal` aborts. */
 export async function writeNode(
   kube: KubeClient,
-  facts: NodeFacts,
+  facts: NodeFacts & { readonly configured: ConfiguredNode },
   bootId: () => string,
   readiness: Readiness,
   { clock, random, log }: Pick<Ports, "clock" | "random" | "log">,
@@ -55,7 +62,7 @@ export async function writeNode(
 
 async function registerNode(
   kube: KubeClient,
-  { nodeName, architecture, taints }: NodeFacts,
+  { nodeName, architecture, taints: given, configured }: NodeFacts & { readonly configured: ConfiguredNode },
   signal: AbortSignal,
 ): Promise<void> {
   const labels = {
@@ -73,7 +80,8 @@ async function registerNode(
     return;
   }
   const metadata = { name: nodeName, labels };
-  const spec = taints.length === 0 ? {} : { taints: [...taints] };
+  const taints = [...given, ...(configured?.taints ?? [])];
+  const spec = taints.length === 0 ? {} : { taints };
   try {
     await kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata, spec }, how);
   } catch (error) {
@@ -81,10 +89,10 @@ async function registerNode(
   }
 }
 
-/** The status of a machine in a folder: what a kubelet would report of it. @param now milliseconds since the epoch. */
+/** The status of a machine in a folder, as a kubelet would report it. @param now milliseconds since the epoch. */
 function nodeStatus(
   node: Node,
-  { nodeName, address, version, architecture }: NodeFacts,
+  { nodeName, address, version, architecture, configured }: NodeFacts & { readonly configured: ConfiguredNode },
   bootId: string,
   { ready, reason, message }: Readiness,
   now: number,
@@ -95,15 +103,15 @@ function nodeStatus(
       { type, status: is ? "True" : "False", reason: why, message: text, lastHeartbeatTime: timestampOf(now) },
       now,
     );
-  const resources = { cpu: "2", memory: "8Gi", pods: "110", "ephemeral-storage": "64Gi" };
+  const capacity = { ...wholeMachine, pods: String(configured?.maxPods ?? defaultPods) };
   return {
     ...node.status,
     addresses: [
       { type: "InternalIP", address },
       { type: "Hostname", address: nodeName },
     ],
-    capacity: resources,
-    allocatable: resources,
+    capacity,
+    allocatable: allocatableOf(capacity, configured ?? { withheld: [] }),
     daemonEndpoints: { kubeletEndpoint: { Port: ports.kubelet } },
     conditions: [
       condition("MemoryPressure", false, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),

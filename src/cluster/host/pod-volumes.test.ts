@@ -67,7 +67,7 @@ function start(lifeMs: number) {
   return { server, write, read, pass };
 }
 
-test("a token is kept for four fifths of its life, and then replaced", async () => {
+test("a token is replaced after four fifths of its lifetime", async () => {
   const { write, read, pass } = start(3_600_000);
   expect(await write()).toBe(2_880_000);
   await pass(2_000_000);
@@ -78,7 +78,7 @@ test("a token is kept for four fifths of its life, and then replaced", async () 
   expect(read("token")).toBe("token-2");
 });
 
-test("authorities that have been replaced reach the pod with the next look, without another token", async () => {
+test("new authorities reach the pod at the next pass, without a new token", async () => {
   const { server, write, read } = start(3_600_000);
   await write();
   server.ca = "A+B";
@@ -86,6 +86,6 @@ test("authorities that have been replaced reach the pod with the next look, with
   expect([read("ca.crt"), server.tokens]).toEqual(["A+B", 1]);
 });
 
-test("even a token that lives for moments is not asked for all the time", async () => {
+test("even a short-lived token is not requested all the time", async () => {
   expect(await start(10).write()).toBe(1000);
 });

@@ -1,8 +1,16 @@
 import { McoError } from "../../api/errors.ts";
-import { type ConfigMap, type Pod, type Secret, type Volume, kubernetes } from "../../api/foreign/kubernetes.ts";
+import {
+  type ConfigMap,
+  type Container,
+  type Pod,
+  type Secret,
+  type Volume,
+  kubernetes,
+} from "../../api/foreign/kubernetes.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
+import { pathProblem } from "./pod-problem.ts";
 
 export interface VolumeOptions {
   readonly kube: KubeClient;
@@ -12,6 +20,8 @@ export interface VolumeOptions {
   readonly tokens: Map<string, HeldToken>;
   /** Folder that stands for `/` of the machine: hostPath volumes lie below it. */
   readonly hostRoot: string;
+  /** Containers whose mounts are made; if absent, those of all containers. */
+  readonly mountsOf?: readonly Container[];
 }
 
 export interface HeldToken {
@@ -38,9 +48,11 @@ const decodeBase64 = (text: string) => Uint8Array.from(atob(text), (character) =
  */
 export async function writeVolumes(pod: Pod, podRoot: string, options: VolumeOptions): Promise<number | undefined> {
   const { files } = options;
+  const outside = pathProblem(pod);
+  if (outside !== undefined) throw new McoError("MCO_POD_VOLUME", { problem: outside });
   let refresh: number | undefined;
   for (const volume of pod.spec?.volumes ?? []) {
-    const mounts = (pod.spec?.containers ?? []).flatMap((container) =>
+    const mounts = (options.mountsOf ?? pod.spec?.containers ?? []).flatMap((container) =>
       (container.volumeMounts ?? []).filter((mount) => mount.name === volume.name),
     );
     if (mounts.length === 0) continue;
@@ -62,6 +74,13 @@ export async function writeVolumes(pod: Pod, podRoot: string, options: VolumeOpt
     }
   }
   return refresh;
+}
+
+/** Removes the Secrets of a container that has ended from the pod's folder: the next one sees none that it does not mount. */
+export async function removeSecrets(pod: Pod, podRoot: string, container: Container, files: Files): Promise<void> {
+  const secrets = (pod.spec?.volumes ?? []).filter(({ secret }) => secret !== undefined).map(({ name }) => name);
+  for (const { name, mountPath } of container.volumeMounts ?? [])
+    if (secrets.includes(name)) await files.remove(`${podRoot}${mountPath}`);
 }
 
 async function writeChanged(files: Files, path: string, data: Uint8Array | string): Promise<void> {
@@ -157,7 +176,7 @@ async function contentsOf(
     await secret(volume.secret.secretName ?? "", volume.secret.optional === true, volume.secret.items);
   if (volume.downwardAPI !== undefined)
     for (const item of volume.downwardAPI.items ?? [])
-      contents.set(item.path, fieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
+      contents.set(item.path, podFieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
   for (const source of volume.projected?.sources ?? []) {
     if (source.serviceAccountToken !== undefined)
       await token(
@@ -170,13 +189,13 @@ async function contentsOf(
     if (source.secret !== undefined)
       await secret(source.secret.name ?? "", source.secret.optional === true, source.secret.items);
     for (const item of source.downwardAPI?.items ?? [])
-      contents.set(item.path, fieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
+      contents.set(item.path, podFieldOf(pod, item.fieldRef?.fieldPath ?? "") ?? "");
   }
   return refreshInMs === undefined ? { contents } : { contents, refreshInMs };
 }
 
 /** A field of the downward API, or `undefined` for one that it does not offer. */
-export function fieldOf(pod: Pod, path: string): string | undefined {
+export function podFieldOf(pod: Pod, path: string): string | undefined {
   const { metadata, spec, status } = pod;
   const keyed = /^metadata\.(labels|annotations)\['([^']+)'\]$/.exec(path);
   if (keyed !== null) return (keyed[1] === "labels" ? metadata.labels : metadata.annotations)?.[keyed[2] ?? ""] ?? "";

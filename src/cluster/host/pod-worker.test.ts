@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createApiServer } from "../../apiserver/server.ts";
 import { memoryStore } from "../../apiserver/storage/memory-store.ts";
 import { sharedSecretKeys } from "../../apiserver/access/service-account-tokens.ts";
-import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
+import { type Container, type Pod, type Secret, type Volume, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { createKubeClient } from "../../kube/kube-client.ts";
 import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
@@ -15,8 +15,14 @@ import { PodWorker, suiteImage } from "./pod-worker.ts";
 const namespace = "default";
 
 /** Runs one pod whose program is this script, until its phase is an end. */
-async function ended(script: string, container: object = {}, status?: Pod["status"]): Promise<Pod> {
-  const folder = mkdtempSync(join(tmpdir(), "mco-pod-"));
+async function ended(
+  script: string,
+  container: object = {},
+  status?: Pod["status"],
+  initContainers: readonly object[] = [],
+  volumes: readonly object[] = [],
+  folder = mkdtempSync(join(tmpdir(), "mco-pod-")),
+): Promise<Pod> {
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger };
   const server = createApiServer({
     store: memoryStore(),
@@ -29,6 +35,12 @@ async function ended(script: string, container: object = {}, status?: Pod["statu
     random: systemRandom,
     userAgent: "test",
   });
+  await kube.create<Secret>(kubernetes.Secret, {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "credential", namespace },
+    data: { key: btoa("s3cret") },
+  });
   let pod: Pod = await kube.create<Pod>(kubernetes.Pod, {
     apiVersion: "v1",
     kind: "Pod",
@@ -40,7 +52,11 @@ async function ended(script: string, container: object = {}, status?: Pod["statu
       containers: [
         { name: "c", image: suiteImage("1"), volumeMounts: [{ name: "cache", mountPath: "/run/cache" }], ...container },
       ],
-      volumes: [{ name: "cache", hostPath: { path: "/var/lib/cache", type: "DirectoryOrCreate" } }],
+      ...(initContainers.length === 0 ? {} : { initContainers: [...initContainers] as Container[] }),
+      volumes: [
+        { name: "cache", hostPath: { path: "/var/lib/cache", type: "DirectoryOrCreate" } },
+        ...(volumes as Volume[]),
+      ],
     },
   });
   if (status !== undefined)
@@ -72,13 +88,16 @@ async function ended(script: string, container: object = {}, status?: Pod["statu
   return untilSeen(
     "the pod has ended",
     () => kube.get<Pod>(kubernetes.Pod, { name: "p", namespace }),
-    (now): now is Pod => now?.status?.phase === "Succeeded" || now?.status?.phase === "Failed",
+    (now): now is Pod =>
+      now?.status?.phase === "Succeeded" ||
+      now?.status?.phase === "Failed" ||
+      now?.status?.containerStatuses?.some(({ state }) => (state?.waiting?.message ?? "") !== "") === true,
     { everyMs: 10 },
   );
 }
 const endOf = ({ status }: Pod) => status?.containerStatuses?.[0]?.state?.terminated;
 
-test("what a container leaves to say stands in its pod's status, as much of it as there is room for", async () => {
+test("a container's termination message is in its pod's status, up to the size limit", async () => {
   expect(endOf(await ended('printf "it is done" > "$MCO_POD_ROOT/dev/termination-log"'))).toMatchObject({
     exitCode: 0,
     message: "it is done",
@@ -92,7 +111,7 @@ test("what a container leaves to say stands in its pod's status, as much of it a
   ).toMatchObject({ exitCode: 3, message: "x".repeat(4096) });
 });
 
-test("a container that failed without a word is quoted from its log, where its pod asks for that", async () => {
+test("a container that failed without a message is quoted from its log, if its pod requests that", async () => {
   const script = "echo first; echo the last line; exit 1";
   expect(endOf(await ended(script, { terminationMessagePolicy: "FallbackToLogsOnError" }))?.message).toBe(
     "first\nthe last line\n",
@@ -103,7 +122,7 @@ test("a container that failed without a word is quoted from its log, where its p
   );
 });
 
-test("a folder of the machine that a pod asks for is made, and stays", async () => {
+test("a host folder that a pod requests is created, and stays", async () => {
   expect(
     endOf(
       await ended('mkdir "$MCO_POD_ROOT/run/cache/kept" && test -d "$MCO_POD_ROOT/../../../host/var/lib/cache/kept"'),
@@ -111,7 +130,7 @@ test("a folder of the machine that a pod asks for is made, and stays", async () 
   ).toMatchObject({ exitCode: 0 });
 });
 
-test("a pod that is to run once does not run again after its machine went down under it", async () => {
+test("a run-once pod does not run again after its machine went down", async () => {
   const before = {
     phase: "Running",
     containerStatuses: [
@@ -131,4 +150,120 @@ test("a pod that is to run once does not run again after its machine went down u
     reason: "Terminated",
     containerStatuses: [{ state: { terminated: { exitCode: 137 } } }],
   });
+});
+
+const step = (name: string, env: string, more: object = {}) => ({
+  name,
+  image: suiteImage("1"),
+  env: [{ name: "STEP", value: env }],
+  ...more,
+});
+const statesOf = (statuses: NonNullable<Pod["status"]>["containerStatuses"] = []) =>
+  statuses.map(({ name, state }) => [name, state?.terminated?.exitCode ?? state?.waiting?.reason]);
+
+test("init containers run one after the other, and none sees a Secret that it does not mount", async () => {
+  const credential = { volumeMounts: [{ name: "credential", mountPath: "/run/credential" }] };
+  const pod = await ended(
+    'cd "$MCO_POD_ROOT"; mkdir -p out; echo "$STEP $(cat run/credential/key 2>/dev/null)" >> out/order; cat out/order > dev/termination-log',
+    { env: [{ name: "STEP", value: "last" }], ...credential },
+    undefined,
+    [step("first", "first", credential), step("second", "second")],
+    [{ name: "credential", secret: { secretName: "credential" } }],
+  );
+  expect(statesOf(pod.status?.initContainerStatuses)).toEqual([
+    ["first", 0],
+    ["second", 0],
+  ]);
+  expect(pod.status?.phase).toBe("Succeeded");
+  expect(endOf(pod)?.message).toBe("first s3cret\nsecond \nlast s3cret\n");
+});
+
+test("a failed init container fails a run-once pod, and the other containers never start", async () => {
+  const pod = await ended('test "$STEP" != bad', {}, undefined, [
+    step("first", "good"),
+    step("second", "bad"),
+    step("third", "good"),
+  ]);
+  expect(pod.status?.phase).toBe("Failed");
+  expect(statesOf(pod.status?.initContainerStatuses)).toEqual([
+    ["first", 0],
+    ["second", 1],
+    ["third", "PodInitializing"],
+  ]);
+  expect(statesOf(pod.status?.containerStatuses)).toEqual([["c", "PodInitializing"]]);
+});
+
+const waitsFor = ({ status }: Pod) => status?.containerStatuses?.[0]?.state?.waiting;
+
+test("[cluster-pods-1] no variable of a pod makes the suite's program run other code", async () => {
+  const code = "import('node:fs').then((fs)=>fs.writeFileSync(process.env.MCO_POD_ROOT+'/dev/termination-log','ran'))";
+  const run = (name: string, value: string) =>
+    ended(`"${process.execPath}" -e 0`, { env: [{ name, value }] }).then(waitsFor);
+  expect(await run("NODE_OPTIONS", `--import=data:text/javascript,${code}`)).toEqual({
+    reason: "CreateContainerConfigError",
+    message: "this host sets NODE_OPTIONS itself",
+  });
+  for (const name of ["LD_PRELOAD", "PATH", "MCO_POD_ROOT", "MCO_KUBERNETES_BINARIES", "OPENSSL_CONF"])
+    expect([name, await run(name, "/x")]).toMatchObject([name, { reason: "CreateContainerConfigError" }]);
+  expect(await run("NODE_NAME", "n")).toBeUndefined();
+});
+
+test("[cluster-pods-2] no path of a pod writes or removes anything outside of its folder", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mco-pod-"));
+  const victim = join(folder, "victim");
+  mkdirSync(victim);
+  const secret = (more: object = {}) => [{ name: "credential", secret: { secretName: "credential", ...more } }];
+  const mounted = (mountPath: string) => ({ volumeMounts: [{ name: "credential", mountPath }] });
+  const cache = { name: "cache", mountPath: "/run/cache" };
+  const attacks: readonly (readonly [container: object, volumes: readonly object[]])[] = [
+    [mounted("/../../../stolen"), secret()],
+    [mounted("/here"), secret({ items: [{ key: "key", path: "../../../../stolen" }] })],
+    [{ terminationMessagePath: "/../../../victim" }, []],
+    [{ volumeMounts: [cache, { name: "credential", mountPath: "/run//cache/./stolen" }] }, secret()],
+    [{ terminationMessagePath: "/run/cache/stolen", volumeMounts: [cache] }, []],
+    [{ volumeMounts: [{ name: "up", mountPath: "/up" }] }, [{ name: "up", hostPath: { path: "/../stolen" } }]],
+  ];
+  for (const [container, volumes] of attacks)
+    expect(waitsFor(await ended("exit 0", container, undefined, [], volumes, folder))).toMatchObject({
+      reason: "ContainerCreating",
+      message: expect.stringMatching(/leads out of the pod's folder|lies in a folder of the machine/) as string,
+    });
+  expect([existsSync(victim), existsSync(join(folder, "stolen")), existsSync(join(folder, "host"))]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+});
+
+test("[cluster-pods-3] what a program leaves as its last words, and a log without end, do not stop the host", async () => {
+  const fallback = { terminationMessagePolicy: "FallbackToLogsOnError" };
+  for (const script of [
+    'truncate -s 3G "$MCO_POD_ROOT/../c.log"; exit 1',
+    'truncate -s 3G "$MCO_POD_ROOT/dev/termination-log"; exit 1',
+    'mkdir "$MCO_POD_ROOT/dev/termination-log"; exit 1',
+    'ln -s /etc/hostname "$MCO_POD_ROOT/dev/termination-log"; exit 1',
+  ]) {
+    const end = endOf(await ended(script, fallback));
+    expect([end?.exitCode, end?.message ?? ""]).toEqual([1, ""]);
+  }
+  expect(endOf(await ended("exit 1", { terminationMessagePath: "/" }))).toMatchObject({ exitCode: 1 });
+});
+
+test("[cluster-pods-4] other users of the host reach nothing in a pod's folder: Secrets, logs, what a build is made from", async () => {
+  const oldMask = process.umask(0o022);
+  onTestFinished(() => void process.umask(oldMask));
+  const folder = mkdtempSync(join(tmpdir(), "mco-pod-"));
+  chmodSync(folder, 0o711);
+  const pod = await ended(
+    'echo printed; mkdir "$MCO_POD_ROOT/work"; echo layer > "$MCO_POD_ROOT/work/config-layer.tar.gz"',
+    {},
+    undefined,
+    [],
+    [],
+    folder,
+  );
+  const own = join(folder, "pods", `${namespace}_p_${pod.metadata.uid}`);
+  expect(statSync(join(own, "root/work/config-layer.tar.gz")).mode & 0o777).toBe(0o644);
+  expect(statSync(own).mode & 0o077).toBe(0);
+  expect(statSync(join(own, "c.log")).mode & 0o777).toBe(0o600);
 });

@@ -6,10 +6,12 @@ import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
 import { retryAfterMs } from "../../kube/kube-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
+import { linkedSignal } from "../../ports/linked-signal.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Child, Processes } from "../../ports/process.ts";
 import { type Random, backedOff, jittered } from "../../ports/random.ts";
-import { type HeldToken, fieldOf, writeVolumes } from "./pod-volumes.ts";
+import { containerProblem } from "./pod-problem.ts";
+import { type HeldToken, podFieldOf, removeSecrets, writeVolumes } from "./pod-volumes.ts";
 
 export interface PodWorkerOptions {
   readonly kube: KubeClient;
@@ -52,6 +54,8 @@ const apiRetry = { firstMs: 500, lastMs: 10_000, spread: 0.2 };
  * pkg/kubelet/container/runtime.go, v1.34).
  */
 const lastWords = { bytes: 4096, logBytes: 2048, logLines: 80, path: "/dev/termination-log" } as const;
+/** A longer file is not read for its last words: a program may print without end. */
+const mostReadBytes = 64 * 1024 * 1024;
 
 type ContainerState =
   | { readonly is: "waiting"; readonly reason: string; readonly message: string }
@@ -175,9 +179,10 @@ export class PodWorker {
   }
 
   async #run(): Promise<void> {
-    const { clock, files, log } = this.#options;
+    const { files } = this.#options;
     const { signal } = this.#stop;
-    for (const status of this.#pod.status?.containerStatuses ?? []) {
+    const before = [...(this.#pod.status?.initContainerStatuses ?? []), ...(this.#pod.status?.containerStatuses ?? [])];
+    for (const status of before) {
       // The pod ran before this boot: what it was counts as its last state.
       this.#containers.set(status.name, {
         state: { is: "waiting", reason: "ContainerCreating", message: "" },
@@ -188,7 +193,6 @@ export class PodWorker {
         child: undefined,
       });
     }
-    const before = this.#pod.status?.containerStatuses ?? [];
     if (
       this.#pod.spec?.restartPolicy === "Never" &&
       before.some(({ state }) => state?.running !== undefined || state?.terminated !== undefined)
@@ -211,22 +215,40 @@ export class PodWorker {
       this.#cutOff = true;
       return this.#report();
     }
+    for (const container of this.#pod.spec?.initContainers ?? []) {
+      await this.#volumesFor([container]);
+      await this.#keep(container, initPolicy(this.#pod));
+      await removeSecrets(this.#pod, `${this.folder}/root`, container, files);
+      // After a container that succeeded the next one starts; after any other the pod has failed.
+      const state = this.#containers.get(container.name)?.state;
+      if (signal.aborted || state?.is !== "terminated" || state.exitCode !== 0) return;
+    }
+    const refresh = await this.#volumesFor(this.#pod.spec?.containers ?? []);
+    if (
+      !signal.aborted &&
+      (this.#pod.spec?.volumes ?? []).some(
+        ({ configMap, secret, projected }) =>
+          configMap !== undefined || secret !== undefined || projected !== undefined,
+      )
+    )
+      this.#refresh = this.#keepVolumes(refresh);
+    const policy = this.#pod.spec?.restartPolicy ?? "Always";
+    await Promise.all((this.#pod.spec?.containers ?? []).map((container) => this.#keep(container, policy)));
+  }
+
+  /** Makes the volumes that containers mount, however often it takes. */
+  async #volumesFor(mountsOf: readonly Container[]): Promise<number | undefined> {
+    const { clock, files, log } = this.#options;
+    const { signal } = this.#stop;
     let wait = firstBackoffMs;
     while (!signal.aborted) {
       try {
-        await files.makeDirectory(this.folder);
-        const refresh = await this.#writeVolumes();
-        if (
-          (this.#pod.spec?.volumes ?? []).some(
-            ({ configMap, secret, projected }) =>
-              configMap !== undefined || secret !== undefined || projected !== undefined,
-          )
-        )
-          this.#refresh = this.#keepVolumes(refresh);
-        break;
+        // It holds Secrets, logs, and what a build is made from: other users of the host have no part in it.
+        await files.makeDirectory(this.folder, { mode: 0o700 });
+        return await this.#writeVolumes(mountsOf);
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        for (const container of this.#pod.spec?.containers ?? [])
+        for (const container of mountsOf)
           this.#set(container.name, { is: "waiting", reason: "ContainerCreating", message });
         log.debug({ pod: this.#pod.metadata.name, error }, "volumes not ready");
         await this.#report();
@@ -234,11 +256,11 @@ export class PodWorker {
         wait = Math.min(wait * 2, 5000);
       }
     }
-    await Promise.all((this.#pod.spec?.containers ?? []).map((container) => this.#keep(container)));
+    return undefined;
   }
 
-  #writeVolumes(): Promise<number | undefined> {
-    return writeVolumes(this.#pod, `${this.folder}/root`, { ...this.#options, tokens: this.#tokens });
+  #writeVolumes(mountsOf: readonly Container[]): Promise<number | undefined> {
+    return writeVolumes(this.#pod, `${this.folder}/root`, { ...this.#options, tokens: this.#tokens, mountsOf });
   }
 
   async #keepVolumes(firstMs: number | undefined): Promise<void> {
@@ -247,11 +269,20 @@ export class PodWorker {
     let waitMs = Math.min(firstMs ?? Infinity, jittered(random, volumeSyncMs, 0.2));
     let failures = 0;
     for (;;) {
-      await clock.sleep(waitMs, AbortSignal.any([signal, this.#syncVolumes.signal])).catch(() => undefined);
+      const waiting = linkedSignal(signal);
+      const wake = () => waiting.abort(new Error("the volumes are to be written now"));
+      this.#syncVolumes.signal.addEventListener("abort", wake, { once: true });
+      if (this.#syncVolumes.signal.aborted) wake();
+      await clock.sleep(waitMs, waiting.signal).catch(() => undefined);
+      this.#syncVolumes.signal.removeEventListener("abort", wake);
+      waiting.release();
       if (signal.aborted) return;
       if (this.#syncVolumes.signal.aborted) this.#syncVolumes = new AbortController();
       try {
-        waitMs = Math.min((await this.#writeVolumes()) ?? Infinity, jittered(random, volumeSyncMs, 0.2));
+        waitMs = Math.min(
+          (await this.#writeVolumes(this.#pod.spec?.containers ?? [])) ?? Infinity,
+          jittered(random, volumeSyncMs, 0.2),
+        );
         failures = 0;
       } catch (error) {
         failures += 1;
@@ -261,10 +292,9 @@ export class PodWorker {
     }
   }
 
-  async #keep(container: Container): Promise<void> {
+  async #keep(container: Container, policy: string): Promise<void> {
     const { clock, processes, version } = this.#options;
     const { signal } = this.#stop;
-    const policy = this.#pod.spec?.restartPolicy ?? "Always";
     const { image = "" } = container;
     if (image !== suiteImage(version) && image !== pauseImage(version)) {
       this.#set(container.name, {
@@ -272,6 +302,12 @@ export class PodWorker {
         reason: "ErrImagePull",
         message: `this host runs only ${suiteImage(version)} and ${pauseImage(version)}: a manifest must not execute other programs on this machine`,
       });
+      await this.#report();
+      return;
+    }
+    const problem = containerProblem(container);
+    if (problem !== undefined) {
+      this.#set(container.name, { is: "waiting", reason: "CreateContainerConfigError", message: problem });
       await this.#report();
       return;
     }
@@ -348,11 +384,15 @@ export class PodWorker {
     const { files } = this.#options;
     const end = (bytes: Uint8Array | undefined, limit: number) =>
       new TextDecoder().decode((bytes ?? new Uint8Array()).slice(-limit));
-    const termination = await files.read(this.#lastWordsFile(container));
+    const contentsOf = async (path: string) => {
+      const stat = await files.stat(path);
+      return stat?.kind === "file" && stat.sizeBytes <= mostReadBytes ? files.read(path) : undefined;
+    };
+    const termination = await contentsOf(this.#lastWordsFile(container));
     if (termination !== undefined && termination.length > 0)
       return new TextDecoder().decode(termination.slice(0, lastWords.bytes));
     if (container.terminationMessagePolicy !== "FallbackToLogsOnError" || exitCode === 0) return "";
-    return end(await files.read(this.logFile(container.name)), lastWords.logBytes)
+    return end(await contentsOf(this.logFile(container.name)), lastWords.logBytes)
       .split("\n")
       .slice(-lastWords.logLines)
       .join("\n");
@@ -362,9 +402,10 @@ export class PodWorker {
     return `${this.#pod.metadata.uid ?? ""}/${container}`;
   }
 
-  /** The pod is gone for good. */
+  /** The pod was deleted. */
   forget(): void {
-    for (const { name } of this.#pod.spec?.containers ?? []) this.#options.starts.delete(this.#startsKey(name));
+    for (const { name } of [...(this.#pod.spec?.initContainers ?? []), ...(this.#pod.spec?.containers ?? [])])
+      this.#options.starts.delete(this.#startsKey(name));
   }
 
   #expand(word: string, container: Container): string {
@@ -387,7 +428,7 @@ export class PodWorker {
       status: { ...this.#pod.status, hostIP: this.#options.hostAddress, podIP: this.#options.hostAddress },
     };
     for (const { name, value, valueFrom } of container.env ?? [])
-      environment[name] = value ?? fieldOf(pod, valueFrom?.fieldRef?.fieldPath ?? "") ?? "";
+      environment[name] = value ?? podFieldOf(pod, valueFrom?.fieldRef?.fieldPath ?? "") ?? "";
     return environment;
   }
 
@@ -402,9 +443,7 @@ export class PodWorker {
     return running;
   }
 
-  /**
-   * Writes what the containers are; what the server does not take is tried again beside everything else, until it does.
-   */
+  /** Writes the state of the containers; retries a refused write in the background until it succeeds. */
   async #report(): Promise<void> {
     if (this.#reporting !== undefined) return;
     try {
@@ -452,26 +491,35 @@ export class PodWorker {
   }
 
   #status(pod: Pod, hostAddress: string): NonNullable<Pod["status"]> {
-    const containers = pod.spec?.containers ?? [];
-    const statuses = containers.map((container): ContainerStatus => {
+    const initial = pod.spec?.initContainers ?? [];
+    const statusOf = (container: Container): ContainerStatus => {
       const running = this.#containers.get(container.name);
-      const state = running?.state ?? { is: "waiting", reason: "ContainerCreating", message: "" };
+      const waits = initial.length === 0 ? "ContainerCreating" : "PodInitializing";
+      const state = running?.state ?? { is: "waiting", reason: waits, message: "" };
       const image = container.image ?? "";
       return {
         name: container.name,
         image,
         imageID: image,
-        ready: state.is === "running",
+        // One that runs before the others is ready once it has ended well (core/v1 ContainerStatus).
+        ready: initial.includes(container) ? state.is === "terminated" && state.exitCode === 0 : state.is === "running",
         started: state.is === "running",
         restartCount: running?.restarts ?? 0,
         containerID: `process://${running?.child?.pid ?? 0}`,
         state: stateField(state),
         ...(running?.last === undefined ? {} : { lastState: stateField(running.last) }),
       };
-    });
+    };
+    const initStatuses = initial.map(statusOf);
+    const statuses = (pod.spec?.containers ?? []).map(statusOf);
+    const initialized = initStatuses.every(({ ready }) => ready);
+    // With a policy that starts it again, no end of an init container is the pod's.
+    const initFailed =
+      initPolicy(pod) === "Never" &&
+      initStatuses.some(({ state }) => state?.terminated !== undefined && state.terminated.exitCode !== 0);
     const all = (is: (status: ContainerStatus) => boolean) => statuses.every(is);
     const succeeded = all(({ state }) => state?.terminated?.exitCode === 0);
-    const failed = !succeeded && all(({ state }) => state?.terminated !== undefined);
+    const failed = initFailed || (!succeeded && all(({ state }) => state?.terminated !== undefined));
     const phase = succeeded
       ? "Succeeded"
       : failed
@@ -507,17 +555,21 @@ export class PodWorker {
       podIPs: [{ ip: hostAddress }],
       startTime: pod.status?.startTime ?? this.#timestamp(),
       conditions: [
-        condition("Initialized", true),
+        condition("Initialized", initialized, initialized ? undefined : "ContainersNotInitialized"),
         condition("Ready", ready, ready ? undefined : succeeded ? "PodCompleted" : "ContainersNotReady"),
         condition("ContainersReady", ready, ready ? undefined : succeeded ? "PodCompleted" : "ContainersNotReady"),
         ...(before.has("PodScheduled")
           ? [before.get("PodScheduled")].flatMap((old) => old ?? [])
           : [condition("PodScheduled", true)]),
       ],
+      ...(initStatuses.length === 0 ? {} : { initContainerStatuses: initStatuses }),
       containerStatuses: statuses,
     };
   }
 }
+
+/** A container that ended well is not started again before the others run. */
+const initPolicy = (pod: Pod): "Never" | "OnFailure" => (pod.spec?.restartPolicy === "Never" ? "Never" : "OnFailure");
 
 function stateField(state: ContainerState): NonNullable<ContainerStatus["state"]> {
   if (state.is === "running") return { running: { startedAt: state.startedAt } };

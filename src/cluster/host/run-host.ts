@@ -1,9 +1,10 @@
 import type { Taint } from "../../api/foreign/kubernetes.ts";
-import type { ControlHandler, Machine } from "../../host/host.ts";
+import type { ControlHandler, HostMachine } from "../../host/host.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Files } from "../../ports/files.ts";
 import { backedOff } from "../../ports/random.ts";
 import type { Ports } from "../../ports/index.ts";
+import { type LinkedSignal, linkedSignal } from "../../ports/linked-signal.ts";
 import type { Listen, TlsFiles } from "../../ports/listener.ts";
 import type { Processes } from "../../ports/process.ts";
 import { Kubelet } from "./kubelet.ts";
@@ -16,15 +17,16 @@ export interface HostOptions extends Ports {
   readonly directory: string;
   readonly files: Files;
   readonly processes: Processes;
-  readonly machine: Machine;
+  readonly machine: HostMachine;
   /** Installs a system on a machine that has none. */
-  readonly install: (report: Tell, signal: AbortSignal) => Promise<void>;
+  readonly install: (report: ReportState, signal: AbortSignal) => Promise<void>;
   /** Runs before the kubelet starts, once the system is up; it may ask for a reboot. */
   readonly beforeKubelet: (signal: AbortSignal) => Promise<void>;
   /**
-   * Makes the machine a member of the cluster, or finds that it is one. `lost`: it has to be installed anew for that.
+   * Makes the machine a member of the cluster, or finds that it is one. `lost`: the machine must be reinstalled to
+   * join.
    */
-  readonly enter: (report: Tell, signal: AbortSignal) => Promise<KubeClient | "lost">;
+  readonly enter: (report: ReportState, signal: AbortSignal) => Promise<KubeClient | "lost">;
   /** Certificate of its log server, once its Node identifies the machine. */
   readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
   /** Initial taints of the Node. */
@@ -37,8 +39,11 @@ export interface HostOptions extends Ports {
   readonly architecture: string;
 }
 
-/** Reports how far a machine that has not joined yet has come, as a keyword and as text. */
-export type Tell = (state: "fetching" | "waiting" | "installing" | "joining" | "refused", reason: string) => void;
+/** Reports the progress of a machine that has not joined yet, as a keyword and as text. */
+export type ReportState = (
+  state: "fetching" | "waiting" | "installing" | "joining" | "refused",
+  reason: string,
+) => void;
 
 /** How long a pod may take to end at a reboot. */
 const shutdownGraceMs = 10_000;
@@ -81,13 +86,14 @@ class RunningMachine {
   #journey: { readonly state: string; readonly reason: string } | undefined;
   /** Transitions of power, one after the other. */
   #transition: Promise<void> = Promise.resolve();
-  /** Ends what a start waits for, when the machine goes down in the middle of it. */
-  #going = new AbortController();
+  /** Ends the waiting of a start if the machine goes down meanwhile. */
+  #going: LinkedSignal;
   readonly #background: Promise<void>[] = [];
 
   constructor(options: HostOptions, signal: AbortSignal) {
     this.#options = options;
     this.#signal = signal;
+    this.#going = linkedSignal(signal);
   }
 
   begin(orderly: boolean): void {
@@ -134,7 +140,7 @@ class RunningMachine {
     }
   }
 
-  /** Runs transitions one after the other; what comes in while one runs, waits. */
+  /** Runs transitions one after the other; later requests wait. */
   #then(work: () => Promise<void>): void {
     const { clock, random, log } = this.#options;
     this.#transition = this.#transition.then(async () => {
@@ -143,7 +149,7 @@ class RunningMachine {
           await work();
           return;
         } catch (error) {
-          // Left as it is, the machine would stay dark: every transition may be begun again.
+          // Otherwise the machine would stay off: every transition can be repeated.
           log.error({ error }, "power transition failed, trying again");
           await clock.sleep(backedOff(random, failures, apiRetry), this.#signal).catch(() => undefined);
         }
@@ -151,7 +157,7 @@ class RunningMachine {
     });
   }
 
-  /** The machine goes down: what waits for something else waits no more. */
+  /** The machine goes down: end all waiting. */
   #leave(next: "goingDown" | "off"): void {
     this.#power = next;
     this.#going.abort(new Error("the machine goes down"));
@@ -181,15 +187,16 @@ class RunningMachine {
   async #start(orderly: boolean): Promise<void> {
     const { install, directory, machine, beforeKubelet, log } = this.#options;
     this.#power = "booting";
-    this.#going = new AbortController();
-    const going = this.#going;
-    const until = AbortSignal.any([this.#signal, going.signal]);
+    this.#going.release();
+    const going = linkedSignal(this.#signal);
+    this.#going = going;
+    const until = going.signal;
     try {
       await install(this.#report, until);
       await unmountBelow(directory, this.#options, this.#signal);
       ({ bootId: this.#bootId } = await machine.boot({ orderly }));
       log.info({ bootId: this.#bootId }, "booted");
-      // Settling may want the machine to boot once more before anything else runs on it, and so may its first boot.
+      // Applying the image's content may require another boot before anything else runs, and so may the first boot.
       if (this.#isInterrupted()) return;
       await beforeKubelet(until);
       if (this.#isInterrupted()) return;
@@ -205,7 +212,7 @@ class RunningMachine {
     await this.#kubelet.begin();
   }
 
-  readonly #report: Tell = (state, reason) => {
+  readonly #report: ReportState = (state, reason) => {
     if (this.#journey?.state !== state || this.#journey.reason !== reason)
       this.#options.log.info({ state, reason }, "on the way into the cluster");
     this.#journey = { state, reason };

@@ -4,7 +4,7 @@ import { silentLogger } from "../../ports/logger.ts";
 import type { Processes } from "../../ports/process.ts";
 import { unmountBelow } from "./unmount-below.ts";
 
-test("what is mounted below a machine's folder is taken away, the last one first, and nothing else", async () => {
+test("exactly the mounts below a machine's folder are unmounted, last one first", async () => {
   const mounts = [
     "/dev/vda / ext4 rw 0 0",
     "overlay /c/hosts/w/var/a overlay rw 0 0",

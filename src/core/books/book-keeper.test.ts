@@ -2,14 +2,14 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
-import { LineWriter, morning, toldUpdate } from "../../../test/support/line-writer.ts";
+import { LineWriter, morning, reportedUpdate } from "../../../test/support/line-writer.ts";
 import {
   BookKeeper,
   type ChapterChange,
   bookObjectName,
   chapterObjectName,
   healthWord,
-  settleMs,
+  lateLinesMs,
 } from "./book-keeper.ts";
 import { foldBook } from "./fold-book.ts";
 
@@ -23,7 +23,7 @@ class BookObjects {
   writes = 0;
 
   keep(keeper: BookKeeper, now: number, survives: () => boolean = () => true): void {
-    for (const change of keeper.look(now, "worker")) {
+    for (const change of keeper.dueWrites(now, "worker")) {
       const before = this.chapters.get(change.chapter.number);
       expect(change.isNew).toBe(before === undefined);
       expect(before?.state).not.toBe("Closed");
@@ -42,7 +42,7 @@ class BookObjects {
 
 describe("one update", () => {
   test("is written when it opens and when it closes, and says the same as a fold of everything [books-book-keeper-2]", () => {
-    const { lines } = toldUpdate();
+    const { lines } = reportedUpdate();
     const bookObjects = new BookObjects();
     const keeper = new BookKeeper(book);
     for (const line of lines.toSorted((a, b) => a.at - b.at)) {
@@ -55,21 +55,65 @@ describe("one update", () => {
     expect([keeper.isAtRest, keeper.counters]).toEqual([true, { chapters: 1, "Update/Succeeded": 1 }]);
   });
 
+  test("that was stored as two, by what an onlooker saw, becomes one when its writers have told of it [books-book-keeper-8]", () => {
+    const next = { ...update, run: "rendered-worker-c" } as const;
+    const controller = new LineWriter("controller", "c", "pod-1");
+    const daemon = new LineWriter("daemon", "worker-0");
+    const onlooker = new LineWriter("state", "s", "pod-2");
+    controller.at(0, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
+    controller.at(0.4, { ...next, path: "Requested", mark: "begin", reason: "TargetSet" });
+    // The phase is the first target's, and its time has no fractions.
+    const seen = onlooker.at(0.1, { ...next, path: "Prepared", mark: "end", reason: "Planned" });
+    daemon.at(0.5, { ...update, path: "Requested", mark: "end", reason: "TargetSeen" });
+    daemon.at(0.6, { ...next, path: "Requested", mark: "end", reason: "TargetSeen" });
+    const keeper = new BookKeeper(book);
+    const bookObjects = new BookObjects();
+    keeper.take([...controller.lines, { ...seen, via: "seen" }, ...daemon.lines], morning + 700);
+    bookObjects.keep(keeper, morning + 700);
+    expect([...bookObjects.chapters.values()].map(({ number, run }) => `${number} ${run}`)).toEqual([
+      "1 rendered-worker-b",
+      "2 rendered-worker-c",
+      "3 rendered-worker-b",
+    ]);
+
+    daemon.at(1, { ...next, path: "Prepared", mark: "end", reason: "Planned" });
+    daemon.at(2, { ...next, path: "Updated", mark: "end", reason: "Succeeded" });
+    keeper.take(daemon.lines, morning + 2500);
+    bookObjects.keep(keeper, morning + 2500);
+    const wait = keeper.nextWriteInMs(morning + 2500) ?? expect.fail("nothing is scheduled");
+    expect(wait).toBeLessThanOrEqual(lateLinesMs);
+    bookObjects.keep(keeper, morning + 2500 + wait);
+    bookObjects.keep(keeper, morning + 2500 + wait);
+    expect(
+      [...bookObjects.chapters.values()].map(({ number, run, state, outcome, entries }) =>
+        [number, run, state, outcome, entries.length].join(" "),
+      ),
+    ).toEqual([
+      "1 rendered-worker-b Closed Superseded 2",
+      "2 rendered-worker-c Closed Succeeded 4",
+      "3 rendered-worker-b Closed NotRequired 0",
+    ]);
+    expect([keeper.isAtRest, keeper.counters]).toEqual([
+      true,
+      { chapters: 2, "Update/Superseded": 1, "Update/Succeeded": 1 },
+    ]);
+  });
+
   test("waits for what others have to say of it, and not for ever", () => {
-    const { daemon, controller } = toldUpdate();
+    const { daemon, controller } = reportedUpdate();
     const end = morning + 124_000;
     const silent = new BookKeeper(book);
     silent.take(daemon.lines, end);
-    expect(silent.look(end)).toMatchObject([{ do: "open", chapter: { state: "Open" } }]);
-    expect(silent.nextLook(end)).toBe(settleMs);
-    expect(silent.look(end + settleMs)).toMatchObject([
+    expect(silent.dueWrites(end)).toMatchObject([{ do: "open", chapter: { state: "Open" } }]);
+    expect(silent.nextWriteInMs(end)).toBe(lateLinesMs);
+    expect(silent.dueWrites(end + lateLinesMs)).toMatchObject([
       { do: "close", chapter: { state: "Closed", outcome: "Succeeded" } },
     ]);
 
     const told = new BookKeeper(book);
     told.take(daemon.lines, end);
     told.take(controller.lines, end + 5000);
-    expect(told.look(end + 5000)).toMatchObject([
+    expect(told.dueWrites(end + 5000)).toMatchObject([
       {
         do: "close",
         isNew: true,
@@ -79,7 +123,7 @@ describe("one update", () => {
   });
 
   test("waits for the daemon's own last words when its end is only seen", () => {
-    const { daemon, controller } = toldUpdate();
+    const { daemon, controller } = reportedUpdate();
     const end = morning + 124_000;
     const onlooker = new LineWriter("state", "nodes", "pod-9");
     const over = {
@@ -88,9 +132,9 @@ describe("one update", () => {
     };
     const keeper = new BookKeeper(book);
     keeper.take([...controller.lines, ...daemon.lines.slice(0, 8), over], end);
-    expect(keeper.look(end)).toMatchObject([{ do: "open" }]);
+    expect(keeper.dueWrites(end)).toMatchObject([{ do: "open" }]);
     keeper.take(daemon.lines, end + 1000);
-    expect(keeper.look(end + 1000)).toMatchObject([
+    expect(keeper.dueWrites(end + 1000)).toMatchObject([
       {
         do: "close",
         chapter: {
@@ -101,12 +145,12 @@ describe("one update", () => {
     ]);
   });
 
-  test("is not opened again by a line that comes when it is closed", () => {
-    const { daemon, controller } = toldUpdate();
+  test("is not reopened by a late line", () => {
+    const { daemon, controller } = reportedUpdate();
     const bookObjects = new BookObjects();
     const keeper = new BookKeeper(book);
     keeper.take(daemon.lines, morning);
-    bookObjects.keep(keeper, morning + settleMs);
+    bookObjects.keep(keeper, morning + lateLinesMs);
     keeper.take(controller.lines, morning + 200_000);
     bookObjects.keep(keeper, morning + 200_000);
     bookObjects.keep(keeper, morning + 900_000);
@@ -126,7 +170,54 @@ describe("one update", () => {
   });
 });
 
-test("what came late stands in one chapter only, however often the journal offers it and whoever keeps the book", () => {
+test("targets that follow each other faster than the machine reports leave no chapter open [books-book-keeper-3]", () => {
+  const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
+  const bookObjects = new BookObjects();
+  const keeper = new BookKeeper(book);
+  const take = (seconds: number, ...lines: readonly JournalLine[]) => {
+    keeper.take(lines, morning + seconds * 1000);
+    bookObjects.keep(keeper, morning + seconds * 1000);
+  };
+  const to = (run: string) => ({ ...update, run }) as const;
+  const set = (seconds: number, run: string) =>
+    take(seconds, controller.at(seconds, { ...to(run), path: "Requested", mark: "begin", reason: "TargetSet" }));
+  const linesOf = (seconds: number, run: string) => [
+    daemon.at(seconds, { ...to(run), path: "Requested", mark: "end", reason: "TargetSeen" }),
+    daemon.at(seconds + 0.1, { ...to(run), path: "Updated", mark: "end", reason: "Succeeded", outcome: "Succeeded" }),
+  ];
+  set(1.1, "b");
+  set(1.2, "c");
+  set(2.6, "d");
+  // The journal of the machine arrives when it has done all of it.
+  take(9, ...linesOf(1.3, "b"), ...linesOf(1.6, "c"), ...linesOf(2.7, "d"));
+  expect([...bookObjects.chapters.values()].map(({ run, state, outcome }) => [run, state, outcome])).toEqual([
+    ["b", "Closed", "Succeeded"],
+    ["c", "Closed", "Succeeded"],
+    ["d", "Closed", "Succeeded"],
+  ]);
+  expect(keeper.isAtRest).toBe(true);
+});
+
+test("a chapter closes after those of its kind that began before it: none is left open for good [books-book-keeper-4]", () => {
+  const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
+  const bookObjects = new BookObjects();
+  const keeper = new BookKeeper(book);
+  const later = { ...update, run: "c" } as const;
+  daemon.at(1, { ...update, path: "Requested", mark: "end", reason: "TargetSeen" });
+  daemon.at(2, { ...update, path: "Updated", mark: "end", reason: "Succeeded", outcome: "Succeeded" });
+  controller.at(3, { ...later, path: "Requested", mark: "begin", reason: "TargetSet" });
+  daemon.at(4, { ...later, path: "Updated", mark: "end", reason: "Succeeded", outcome: "Succeeded" });
+  keeper.take([...daemon.lines, ...controller.lines], morning + 9000);
+  bookObjects.keep(keeper, morning + 9000);
+  expect([...bookObjects.chapters.values()].map(({ state }) => state)).toEqual(["Open", "Open"]);
+  bookObjects.keep(keeper, morning + 9000 + lateLinesMs);
+  expect([...bookObjects.chapters.values()].map(({ run, state }) => [run, state])).toEqual([
+    [update.run, "Closed"],
+    ["c", "Closed"],
+  ]);
+});
+
+test("a late line is in one chapter only, however often and through whichever keeper the journal delivers it", () => {
   const bookObjects = new BookObjects();
   let keeper = new BookKeeper("cluster");
   const [operator, controller] = [new LineWriter("operator", "o", "pod-1"), new LineWriter("controller", "c", "pod-2")];
@@ -163,13 +254,13 @@ test("what came late stands in one chapter only, however often the journal offer
 test("the same target again, after another one, is another chapter", () => {
   const bookObjects = new BookObjects();
   const keeper = new BookKeeper(book);
-  const first = toldUpdate({ run: "rendered-worker-b" });
+  const first = reportedUpdate({ run: "rendered-worker-b" });
   const writers = { daemon: first.daemon, controller: first.controller };
-  const second = toldUpdate({ run: "rendered-worker-c", startSeconds: 1000, boot: "boot-3", ...writers });
-  const third = toldUpdate({ run: "rendered-worker-b", startSeconds: 2000, boot: "boot-4", ...writers });
+  const second = reportedUpdate({ run: "rendered-worker-c", startSeconds: 1000, boot: "boot-3", ...writers });
+  const third = reportedUpdate({ run: "rendered-worker-b", startSeconds: 2000, boot: "boot-4", ...writers });
   for (const { lines } of [first, second, third]) {
     keeper.take(lines, lines.at(-1)?.at ?? 0);
-    bookObjects.keep(keeper, (lines.at(-1)?.at ?? 0) + settleMs);
+    bookObjects.keep(keeper, (lines.at(-1)?.at ?? 0) + lateLinesMs);
   }
   expect(
     [...bookObjects.chapters.values()].map(({ number, run, outcome, startedAt }) => [number, run, outcome, startedAt]),
@@ -204,19 +295,23 @@ test("lines that are known to be lost are counted in the chapter that was open",
   bookObjects.keep(keeper, morning);
   keeper.miss(7);
   keeper.take([daemon.at(90, { ...update, path: "Updated", mark: "end", reason: "Succeeded" })], morning + 90_000);
-  bookObjects.keep(keeper, morning + 90_000 + settleMs);
+  bookObjects.keep(keeper, morning + 90_000 + lateLinesMs);
   expect(bookObjects.chapters.get(1)).toMatchObject({ state: "Closed", missed: 7 });
 });
 
-test("whenever the keeper ends and another goes on, no line is lost or told twice, and closed chapters stay as they are [books-book-keeper-1]", () => {
+test("at any change of keepers, no line is lost or repeated, and closed chapters stay unchanged [books-book-keeper-1]", () => {
   const writers = {
     daemon: new LineWriter("daemon", "worker-0"),
     controller: new LineWriter("controller", "c", "pod-1"),
   };
   const all: JournalLine[] = [1, 2, 3]
     .flatMap((turn) => [
-      ...toldUpdate({ run: `rendered-worker-${turn}`, startSeconds: turn * 1000, boot: `boot-${turn + 1}`, ...writers })
-        .lines,
+      ...reportedUpdate({
+        run: `rendered-worker-${turn}`,
+        startSeconds: turn * 1000,
+        boot: `boot-${turn + 1}`,
+        ...writers,
+      }).lines,
     ])
     .toSorted((a, b) => a.at - b.at);
   fc.assert(
@@ -238,7 +333,7 @@ test("whenever the keeper ends and another goes on, no line is lost or told twic
           if (dies !== "no") keeper = new BookKeeper(book, bookObjects.kept());
         }
         keeper.take(ring(), morning + 9_000_000);
-        bookObjects.keep(keeper, morning + 9_000_000 + settleMs);
+        bookObjects.keep(keeper, morning + 9_000_000 + lateLinesMs);
         const chapters = [...bookObjects.chapters.values()].sort((a, b) => a.number - b.number);
         expect(chapters.map(({ run, state, outcome }) => [run, state, outcome])).toEqual(
           [1, 2, 3].map((turn) => [`rendered-worker-${turn}`, "Closed", "Succeeded"]),
@@ -281,4 +376,60 @@ test("the word for how something is names the worst that is open, then what did 
   expect(healthWord([chapter(1, "Update", "Open")])).toBe("Update");
   expect(healthWord([chapter(1, "Update", "Closed", "Succeeded")])).toBe("Idle");
   expect(healthWord([chapter(1, "Update", "Closed", "RolledBack")])).toBe("UpdateRolledBack");
+});
+
+describe("a machine that reports without end", () => {
+  const writer = { component: "daemon", instance: "worker-0" } as const;
+  const lines = (from: number, count: number, more: Partial<JournalLine> = {}): JournalLine[] =>
+    Array.from({ length: count }, (_, index) => ({
+      v: 1,
+      writer,
+      boot: "boot-1",
+      seq: from + index,
+      at: morning + from + index,
+      mono: from + index,
+      book,
+      chapter: "Update",
+      run: "a",
+      path: from + index === 1 ? "Requested" : `Executed/${from + index}`,
+      mark: from + index === 1 ? "begin" : "fail",
+      level: "boundary",
+      reason: "Failed",
+      msg: "",
+      via: "told",
+      ...more,
+    }));
+
+  test("has so many lines of an open chapter in memory, and the others count as dropped [books-book-keeper-5]", () => {
+    const keeper = new BookKeeper(book);
+    const many = 20_000;
+    for (let from = 1; from <= many; from += 256) keeper.take(lines(from, 256), morning);
+    const [change, ...others] = keeper.dueWrites(morning + many);
+    expect(others).toEqual([]);
+    const { entries, dropped, sections } = change?.chapter ?? { entries: [], dropped: 0, sections: [] };
+    // Each line has a section of its own.
+    expect(sections.length).toBeLessThanOrEqual(512);
+    expect(sections[0]).toMatchObject({ path: "Requested" });
+    expect(entries.length + dropped).toBeGreaterThanOrEqual(many);
+  });
+
+  test("has so many lines of closed chapters in memory, and those of others come beside them [books-book-keeper-6]", () => {
+    const keeper = new BookKeeper(book);
+    const one = { chapter: "Certificates", run: undefined as never, path: "Rotated", mark: "end" } as const;
+    for (let from = 1; from <= 5000; from += 250) keeper.take(lines(from, 250, one), morning);
+    expect(keeper.dueWrites(morning + 5000).length).toBeLessThanOrEqual(2000);
+    const controller = new LineWriter("controller", "controller-0", "pod-1");
+    keeper.take(
+      [controller.at(10, { book, chapter: "Rollback", path: "Decided", mark: "begin", reason: "WentBack" })],
+      morning,
+    );
+    expect(keeper.dueWrites(morning + 5000).some(({ chapter }) => chapter.chapter === "Rollback")).toBe(true);
+  });
+
+  test("invents few kinds of chapters [books-book-keeper-7]", () => {
+    const keeper = new BookKeeper(book);
+    for (let index = 1; index <= 500; index += 1)
+      keeper.take(lines(index, 1, { chapter: `Invented${index}`, mark: "begin" }), morning);
+    expect(keeper.dueWrites(morning + 1000).length).toBeLessThanOrEqual(20);
+  });
 });

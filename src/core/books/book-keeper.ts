@@ -2,25 +2,29 @@ import type { JournalLine, JournalMark } from "../../api/books/journal-line.ts";
 import type { MachineStateBook } from "../../api/books/machine-state-book.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
 import { bookKindOf } from "../../api/books/report-table.ts";
+import { timestampOf } from "../../api/schema/object.ts";
+import { chapterRules } from "./chapter-rules.ts";
 import {
   type ChapterDraft,
   type ChapterRecord,
   type ClosedChapter,
+  addCounts,
   chapterOf,
+  closedChapter,
   draftsOf,
   isRepetition,
   linesOfChapter,
 } from "./fold-book.ts";
-import { isKnown, marksOf } from "./journal.ts";
+import { isKnown, isOfMachine, marksOf } from "./journal.ts";
 import { lineKey } from "./order-lines.ts";
 
 /** A pending write to a book. */
 export interface ChapterChange {
   /**
-   * `open`: the chapter is new. `close`: it ended (and may be new as well). `turn`: whoever wrote it vanished, or
-   * speaks again.
+   * `open`: the chapter is new. `close`: it ended (and may be new as well). `turn`: its writer vanished, or reports
+   * again. `merge`: lines that came later showed that it is no chapter of its own.
    */
-  readonly do: "open" | "close" | "turn";
+  readonly do: "open" | "close" | "turn" | "merge";
   readonly chapter: Chapter;
   /** The object does not exist yet. */
   readonly isNew: boolean;
@@ -41,15 +45,24 @@ export const newBook: KeptBook = { chapters: [], through: [], lastNumber: 0, cou
  * Components send their journals every ten seconds at most: an update waits this many milliseconds after its last line
  * for the lines of other writers.
  */
-export const settleMs = 15_000;
+export const lateLinesMs = 15_000;
 /** Late lines that wait for a chapter. */
 const mostWaiting = 50;
-/** Late lines that are remembered: journals repeat them while their rings hold them. */
+/** Late lines, and lines left out, that are remembered: journals repeat them while their rings hold them. */
 const mostLate = 1000;
 
-interface Announced {
-  readonly number: number;
-  readonly state: Chapter["state"];
+/**
+ * Bounds of what is kept of a machine's book, whose lines root on it writes: lines of one chapter (more than a chapter
+ * stores), lines of all chapters that are not stored as closed yet, and kinds of chapters that this version does not know.
+ */
+const ofMachine = { chapterLines: 512, firstLines: 64, lines: 2000, unknownKinds: 16 } as const;
+
+type Announced = Pick<Chapter, "number" | "state" | "chapter" | "run" | "startedAt">;
+
+/** Lines that make a chapter, and the chapter that is stored of them. */
+interface Drafted {
+  readonly draft: ChapterDraft;
+  readonly known: Announced | undefined;
 }
 
 /**
@@ -66,20 +79,29 @@ export class BookKeeper {
   readonly #announced = new Map<string, Announced[]>();
   readonly #counters: Record<string, number>;
   #lastNumber: number;
-  /** Late lines that are stored in another chapter. */
+  /** Late lines that are stored in another chapter, and lines that were left out. */
   readonly #late = new Set<string>();
+  /** Of chapters that are not closed, how many of their lines are stored or known and not in memory. */
+  readonly #leftOut = new Map<string, number>();
+  /** Kinds of chapters that this version does not know. */
+  readonly #unknownKinds = new Set<string>();
+  readonly #isOfMachine: boolean;
   #heardAt = 0;
   #missed = 0;
 
   constructor(book: string, kept: KeptBook = newBook) {
     this.book = book;
+    this.#isOfMachine = bookKindOf(book) === "node";
+    for (const counter of Object.keys(kept.counters))
+      if (counter.includes("/")) this.#isKind(counter.split("/")[0] ?? "");
     this.#through = kept.through;
     this.#counters = { ...kept.counters };
     this.#lastNumber = Math.max(kept.lastNumber, ...kept.chapters.map(({ number }) => number), 0);
     for (const chapter of [...kept.chapters].sort((a, b) => a.number - b.number)) {
       if (chapter.state === "Closed") this.#remember(chapter);
       else {
-        this.#announce(chapter, { number: chapter.number, state: chapter.state });
+        this.#announce(chapter);
+        this.#leftOut.set(keyOf(chapter), chapter.dropped);
         this.#add(linesOfChapter(chapter));
         this.#missed = Math.max(this.#missed, chapter.missed ?? 0);
       }
@@ -101,12 +123,21 @@ export class BookKeeper {
     this.#add(lines);
     if (this.#lines.length === before) return false;
     this.#heardAt = now;
+    if (this.#lines.length > ofMachine.chapterLines) this.#shorten(draftsOf(this.book, this.#lines, this.#closed));
     return true;
   }
 
   /** Records that lines are known to be lost: open chapters say so, or else the next one. */
   miss(count: number): void {
-    this.#missed += count;
+    this.#missed = addCounts(this.#missed, count);
+  }
+
+  /** Whether chapters of this kind are kept; each unknown one takes one of a few places. */
+  #isKind(chapter: string): boolean {
+    if (!this.#isOfMachine || Object.hasOwn(chapterRules.node, chapter) || this.#unknownKinds.has(chapter)) return true;
+    if (this.#unknownKinds.size >= ofMachine.unknownKinds) return false;
+    this.#unknownKinds.add(chapter);
+    return true;
   }
 
   #add(lines: readonly JournalLine[]): void {
@@ -117,22 +148,57 @@ export class BookKeeper {
         this.#keys.has(key) ||
         this.#late.has(key) ||
         isKnown(this.#through, line) ||
-        this.#closed.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))
+        this.#isClosed(line) ||
+        !this.#isKind(line.chapter)
       )
         continue;
+      // The journal has it for a while yet. What others report of the machine is kept in any case.
+      if (this.#isOfMachine && isOfMachine(line) && this.#lines.length >= ofMachine.lines) continue;
       this.#keys.add(key);
       this.#lines.push(line);
     }
   }
 
+  /** Whether a line is at or before the last one of its writer in a closed chapter. */
+  #isClosed(line: JournalLine): boolean {
+    return this.#closed.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line));
+  }
+
+  /** Leaves out the middle of chapters of which a machine reports more lines than are stored. */
+  #shorten(drafts: readonly ChapterDraft[]): void {
+    if (!this.#isOfMachine) return;
+    const { chapterLines, firstLines } = ofMachine;
+    for (const draft of drafts) {
+      const { lines } = draft;
+      if (lines.length <= chapterLines) continue;
+      // More than the excess, so that not every line has the whole looked at again.
+      const left = lines.slice(firstLines, lines.length - chapterLines / 2).map(({ line }) => line);
+      this.#forget(left);
+      this.#leaveOut(left);
+      this.#leftOut.set(keyOf(draft), addCounts(this.#leftOut.get(keyOf(draft)) ?? 0, left.length));
+    }
+  }
+
+  #leaveOut(lines: readonly Parameters<typeof lineKey>[0][]): void {
+    for (const line of lines) this.#late.add(lineKey(line));
+    for (const oldest of this.#late) {
+      if (this.#late.size <= mostLate) break;
+      this.#late.delete(oldest);
+    }
+  }
+
   /** The pending writes; unchanged until `written` is called. */
-  look(now: number, pool?: string): readonly ChapterChange[] {
+  dueWrites(now: number, pool?: string): readonly ChapterChange[] {
     let number = this.#lastNumber;
     const next = () => (number += 1);
-    return this.#drafts().flatMap(({ draft, known }): readonly ChapterChange[] => {
+    // The last lines of a closed chapter stand for all before them: of one kind the oldest closes first.
+    const waiting = new Set<string>();
+    const drafts = this.#drafts();
+    const changes = drafts.flatMap(({ draft, known }): readonly ChapterChange[] => {
       const record = this.#record(draft, now, pool);
+      if (record.state === "Closed" && !this.#hasLateLines(draft, now)) waiting.add(draft.chapter);
       if (record.state === "Closed")
-        return this.#allPoolsUpdated(draft, now)
+        return !waiting.has(draft.chapter)
           ? [{ do: "close", chapter: { ...record, number: known?.number ?? next() }, isNew: known === undefined }]
           : known === undefined
             ? [{ do: "open", chapter: { ...asOpen(record), number: next() }, isNew: true }]
@@ -142,30 +208,51 @@ export class BookKeeper {
         ? []
         : [{ do: "turn", chapter: { ...record, number: known.number }, isNew: false }];
     });
+    if (now - this.#heardAt < lateLinesMs) return changes;
+    return [...changes, ...this.#merged(drafts).map((one) => this.#mergedInto(one, now))];
+  }
+
+  /** Chapters with an object whose lines turned out to be of another one. */
+  #merged(drafts: readonly Drafted[]): readonly Announced[] {
+    const numbers = new Set(drafts.flatMap(({ known }) => (known === undefined ? [] : [known.number])));
+    return [...this.#announced.values()].flat().filter(({ number }) => !numbers.has(number));
+  }
+
+  #mergedInto(announced: Announced, now: number): ChapterChange {
+    const chapter: Chapter = {
+      ...announced,
+      book: this.book,
+      endedAt: timestampOf(Math.max(now, Date.parse(announced.startedAt))),
+      state: "Closed",
+      outcome: "NotRequired",
+      message: "Lines that came later show that this is no chapter of its own: what was in it is in the others.",
+      confidence: "Observed",
+      sections: [],
+      entries: [],
+      dropped: 0,
+      through: [],
+    };
+    return { do: "merge", chapter, isNew: false };
   }
 
   /** Milliseconds until a write may be due without new lines; `undefined`: none is scheduled. */
-  nextLook(now: number): number | undefined {
+  nextWriteInMs(now: number): number | undefined {
     const drafts = this.#drafts();
-    if (drafts.some(({ draft }) => draft.end !== undefined && !this.#allPoolsUpdated(draft, now)))
-      return Math.max(100, this.#heardAt + settleMs - now);
+    const waits = drafts.some(({ draft }) => draft.end !== undefined && !this.#hasLateLines(draft, now));
+    if (waits || this.#merged(drafts).length > 0) return Math.max(100, this.#heardAt + lateLinesMs - now);
     return drafts.length > 0 ? 600_000 : undefined;
   }
 
   /** A change is stored. */
-  written({ chapter }: ChapterChange): void {
+  written({ do: what, chapter }: ChapterChange): void {
     this.#lastNumber = Math.max(this.#lastNumber, chapter.number);
     const key = keyOf(chapter);
     const others = (this.#announced.get(key) ?? []).filter(({ number }) => number !== chapter.number);
-    if (chapter.state !== "Closed") {
-      this.#announced.set(
-        key,
-        [...others, { number: chapter.number, state: chapter.state }].sort((a, b) => a.number - b.number),
-      );
-      return;
-    }
     if (others.length === 0) this.#announced.delete(key);
     else this.#announced.set(key, others);
+    if (chapter.state !== "Closed") return this.#announce(chapter);
+    if (what === "merge") return;
+    this.#leftOut.delete(key);
     const draft = this.#drafts().find(
       ({ draft: { chapter: kind, run, end } }) => kind === chapter.chapter && run === chapter.run && end !== undefined,
     )?.draft;
@@ -188,11 +275,15 @@ export class BookKeeper {
     for (const line of gone) this.#keys.delete(lineKey(line));
   }
 
-  #drafts(): readonly { readonly draft: ChapterDraft; readonly known: Announced | undefined }[] {
+  #drafts(): readonly Drafted[] {
     const drafts = draftsOf(this.book, this.#lines, this.#closed);
-    // What was seen of something that is over, and told of by those who were there; and what was told of its end again.
+    // Observations of an ended chapter that its participants reported, repeated reports of its end, and what it contains.
     const placed = new Set(drafts.flatMap(({ lines }) => lines.map(({ line }) => line)));
-    this.#forget(this.#lines.filter((line) => (line.via === "seen" || isRepetition(line)) && !placed.has(line)));
+    this.#forget(
+      this.#lines.filter(
+        (line) => !placed.has(line) && (line.via === "seen" || isRepetition(line) || this.#isClosed(line)),
+      ),
+    );
     if (drafts.length === 0 && this.#lines.length > mostWaiting) {
       this.#forget(this.#lines.slice(0, this.#lines.length - mostWaiting));
     }
@@ -206,17 +297,18 @@ export class BookKeeper {
   }
 
   #record(draft: ChapterDraft, now: number, pool: string | undefined): ChapterRecord {
-    const record = chapterOf(this.book, draft, { now, ...(pool === undefined || pool === "" ? {} : { pool }) });
-    return this.#missed === 0 ? record : { ...record, missed: (record.missed ?? 0) + this.#missed };
+    const folded = chapterOf(this.book, draft, { now, ...(pool === undefined || pool === "" ? {} : { pool }) });
+    const record = { ...folded, dropped: addCounts(folded.dropped, this.#leftOut.get(keyOf(draft)) ?? 0) };
+    return this.#missed === 0 ? record : { ...record, missed: addCounts(record.missed ?? 0, this.#missed) };
   }
 
-  #allPoolsUpdated(draft: ChapterDraft, now: number): boolean {
-    if (bookKindOf(this.book) !== "node" || draft.chapter !== "Update" || draft.end?.outcome === "Superseded")
-      return true;
-    if (now - this.#heardAt >= settleMs) return true;
+  #hasLateLines(draft: ChapterDraft, now: number): boolean {
+    if (bookKindOf(this.book) !== "node" || draft.chapter !== "Update") return true;
+    if (now - this.#heardAt >= lateLinesMs) return true;
     const has = (path: string, ...marks: readonly string[]) =>
       draft.lines.some(({ line }) => line.via === "told" && line.path === path && marks.includes(line.mark));
     const wasCordoned = has("Executed/Cordoned", "begin", "end");
+    if (draft.end?.outcome === "Superseded") return has("Updated", "end");
     // An observer may report the end before the participants do.
     return (
       has("Updated", "end", "fail", "skip") &&
@@ -225,31 +317,23 @@ export class BookKeeper {
     );
   }
 
-  #announce(chapter: Pick<Chapter, "chapter" | "run">, announced: Announced): void {
-    const key = keyOf(chapter);
-    this.#announced.set(key, [...(this.#announced.get(key) ?? []), announced]);
+  #announce({ number, state, chapter, run, startedAt }: Announced): void {
+    const key = keyOf({ chapter, run });
+    const all = [...(this.#announced.get(key) ?? []), { number, state, chapter, run, startedAt }];
+    this.#announced.set(
+      key,
+      all.sort((a, b) => a.number - b.number),
+    );
   }
 
   #remember(chapter: Chapter, draft?: ChapterDraft): void {
-    // Times of objects are whole seconds: a line within the last one is of the chapter that closed, not of the next.
-    const endedAtMs = draft?.end?.at ?? Date.parse(chapter.endedAt ?? chapter.startedAt) + 999;
     // The chapter also has late lines of other chapters.
     const late =
       draft === undefined
         ? chapter.entries.filter((entry) => entry.late !== undefined)
         : draft.lines.flatMap(({ line, late: is }) => (is === undefined ? [] : [line]));
-    for (const line of late) this.#late.add(lineKey(line));
-    for (const oldest of this.#late) {
-      if (this.#late.size <= mostLate) break;
-      this.#late.delete(oldest);
-    }
-    this.#closed.push({
-      chapter: chapter.chapter,
-      run: chapter.run,
-      endedAtMs,
-      name: `${chapter.chapter} ${chapter.number}`,
-      through: chapter.through,
-    });
+    this.#leaveOut(late);
+    this.#closed.push(closedChapter(chapter, draft));
     // The newest few of each kind are those that something may still come for.
     const same = this.#closed.filter((each) => each.chapter === chapter.chapter);
     if (same.length > 20 && same[0] !== undefined && same[1] !== undefined) {
@@ -305,7 +389,7 @@ export function oneLiner({
   };
 }
 
-const troubles: ReadonlySet<string> = new Set(["Degraded", "Lost", "Drift", "Blocked", "Rollback", "Revert"]);
+const troubles: ReadonlySet<string> = new Set(["Degraded", "Lost", "Drift", "Blocked", "Rollback"]);
 
 /**
  * The state of a book's subject in one word: its current chapter, the worst first; otherwise the result of the last

@@ -54,13 +54,13 @@ describe("retention", () => {
     expect(pruned(chapters.toReversed(), rule)).toEqual(gone);
   });
 
-  test("a book goes whole some days after what it is about, and that of the cluster never [books-book-retention-2]", () => {
+  test("a book is deleted some days after its subject, the cluster's never [books-book-retention-2]", () => {
     expect(pruned([open(1, 1)], rule, at(6))).toEqual([]);
     expect(pruned([open(1, 1)], rule, at(7))).toBe("book");
     expect(pruned([closed(1, 1)], defaultRetention.cluster, at(5000))).toEqual([]);
   });
 
-  test("over any history: number and age are held, open chapters and the newest failure stay, and what stays is not thrown away by a second look [books-book-retention-3]", () => {
+  test("for any history: number and age are limited, open chapters and the newest failure stay, and a second pass removes nothing more [books-book-retention-3]", () => {
     const chapter = fc.record({
       state: fc.constantFrom("Open", "Closed", "Abandoned"),
       outcome: fc.constantFrom(...sectionOutcomes),

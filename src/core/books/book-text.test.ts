@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { LineWriter, morning, toldUpdate } from "../../../test/support/line-writer.ts";
+import { bootstrapReports } from "../../../test/support/bootstrap-reports.ts";
+import { LineWriter, morning, reportedUpdate } from "../../../test/support/line-writer.ts";
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import { bookText, booksText, lineText } from "./book-text.ts";
 import { foldBook } from "./fold-book.ts";
-import { booksOn, readBook, readBooks } from "./read-book.ts";
+import { bookNames, readBook, readBooks } from "./read-book.ts";
 
 const now = morning + 1_800_000;
 const journal = (name: string, lines: readonly JournalLine[]) => ({
@@ -16,74 +17,32 @@ const told = (book: string, lines: readonly JournalLine[], at = now) =>
 
 describe("what the books say, word for word", () => {
   test("a bootstrap [books-book-text-1]", () => {
-    const [operator, controller, server] = [
-      new LineWriter("operator", "bootstrap", "boot-0"),
-      new LineWriter("controller", "bootstrap", "boot-0"),
-      new LineWriter("server", "bootstrap", "boot-0"),
-    ];
-    const here = { book: "cluster", chapter: "Bootstrap" } as const;
-    operator.at(0, {
-      ...here,
-      path: "ManifestsRendered",
-      mark: "begin",
-      reason: "ManifestsRendered",
-      message: "reads 14 manifests",
+    const reports = bootstrapReports();
+    const lines = (["operator", "controller", "server", "handOver"] as const).flatMap((component, index) => {
+      const writer = new LineWriter(component === "handOver" ? "state" : component, "bootstrap", "boot-0");
+      reports[component].forEach((line, turn) => writer.at(index * 10 + turn, line));
+      return writer.lines;
     });
-    operator.at(2, {
-      ...here,
-      path: "ManifestsRendered",
-      mark: "end",
-      reason: "ManifestsRendered",
-      message: "wrote 9 manifests",
-    });
-    controller.at(3, {
-      ...here,
-      path: "ControllerRendered/master",
-      mark: "end",
-      reason: "PoolRendered",
-      message: "rendered-master-a of 5 MachineConfigs",
-    });
-    controller.at(3, {
-      ...here,
-      path: "ControllerRendered/worker",
-      mark: "end",
-      reason: "PoolRendered",
-      message: "rendered-worker-a of 5 MachineConfigs",
-    });
-    server.at(5, { ...here, path: "ServerUp", mark: "end", reason: "ServerUp", message: "answers on port 22623" });
-    server.at(60, {
-      ...here,
-      path: "Served/master",
-      mark: "end",
-      reason: "Served",
-      message: "rendered-master-a, Ignition 3.5.0, 41 KiB in 12 ms",
-    });
-    server.at(200, {
-      ...here,
-      path: "ControlPlaneUp",
-      mark: "end",
-      reason: "ControlPlaneUp",
-      message: "the API server answers",
-    });
-    controller.at(210, {
-      ...here,
-      path: "HandedOver",
-      mark: "end",
-      reason: "HandedOver",
-      message: "the journal was applied with the other manifests",
-    });
-    expect(told("cluster", [...operator.lines, ...controller.lines, ...server.lines])).toMatchInlineSnapshot(`
-      "Book cluster: one chapter; idle for 26m30s; nobody keeps this book: read from the journals
+    const anyHash = (text: string) => text.replaceAll(/(rendered-[a-z]+-)[0-9a-f]{32}/g, "$1…");
+    expect(anyHash(told("cluster", lines))).toMatchInlineSnapshot(`
+      "Book cluster: one chapter; idle for 29m30s; not kept in a book: read from the journals
 
-      #1 Bootstrap  2026-01-02 10:00:00Z to 10:03:30Z, 3m30s: Succeeded
+      #1 Bootstrap  2026-01-02 10:00:00Z to 10:00:30Z, 30s: Succeeded
 
-         10:00:00       2s  ✓ ManifestsRendered          ManifestsRendered: wrote 9 manifests
-         10:00:03           ✓ ControllerRendered/master  PoolRendered: rendered-master-a of 5 MachineConfigs
-         10:00:03           ✓ ControllerRendered/worker  PoolRendered: rendered-worker-a of 5 MachineConfigs
-         10:00:05           ✓ ServerUp                   ServerUp: answers on port 22623
-         10:01:00           ✓ Served/master              Served: rendered-master-a, Ignition 3.5.0, 41 KiB in 12 ms
-         10:03:20           ✓ ControlPlaneUp             ControlPlaneUp: the API server answers
-         10:03:30           ✓ HandedOver                 HandedOver: the journal was applied with the other manifests
+         10:00:00           ✓ ManifestsRendered          ManifestsRendered: 3 manifests were made
+         10:00:10           ✓ ControllerRendered/master  PoolRendered: pool master has rendered-master-…
+         10:00:11           ✓ ControllerRendered/worker  PoolRendered: pool worker has rendered-worker-…
+         10:00:20           ✓ ServerUp                   ServerUp: the config server answers on port 22623, access required
+         10:00:22           ✓ Served/master              Served: master-0 was given rendered-master-… of the pool master for Ignition 3.5.0: 42000 bytes in 12 ms
+         10:00:30           ✓ HandedOver                 HandedOver: the lines of the bootstrap were handed to the cluster
+      "
+    `);
+    expect(anyHash(told("node/master-0", lines))).toMatchInlineSnapshot(`
+      "Book node/master-0: one chapter; idle for 29m39s; not kept in a book: read from the journals
+
+      #1 Bootstrap  2026-01-02 10:00:21Z to 10:00:21Z, 0ms: Succeeded
+
+         10:00:21           ✓ Served  Served: the bootstrap gave the machine rendered-master-… of the pool master
       "
     `);
   });
@@ -92,14 +51,6 @@ describe("what the books say, word for word", () => {
     const firstBoot = new LineWriter("first-boot", "worker-0", "boot-1");
     const daemon = new LineWriter("daemon", "worker-0", "boot-2");
     const here = { book: "node/worker-0", chapter: "Firstboot", run: "rendered-worker-a" } as const;
-    firstBoot.at(0, {
-      ...here,
-      path: "IgnitionFetched",
-      mark: "end",
-      reason: "Fetched",
-      message: "from the config server",
-    });
-    firstBoot.at(1, { ...here, path: "IgnitionApplied", mark: "end", reason: "Applied", message: "31 files" });
     firstBoot.at(2, {
       ...here,
       path: "EncapsulatedConfigRead",
@@ -153,12 +104,10 @@ describe("what the books say, word for word", () => {
       message: "the machine has rendered-worker-a",
     });
     expect(told("node/worker-0", [...firstBoot.lines, ...daemon.lines])).toMatchInlineSnapshot(`
-      "Book node/worker-0: one chapter; idle for 27m37s; nobody keeps this book: read from the journals
+      "Book node/worker-0: one chapter; idle for 27m37s; not kept in a book: read from the journals
 
-      #1 Firstboot rendered-worker-a  2026-01-02 10:00:00Z to 10:02:23Z, 2m23s: Succeeded
+      #1 Firstboot rendered-worker-a  2026-01-02 10:00:02Z to 10:02:23Z, 2m21s: Succeeded
 
-         10:00:00           ✓ IgnitionFetched         Fetched: from the config server
-         10:00:01           ✓ IgnitionApplied         Applied: 31 files
          10:00:02           ✓ EncapsulatedConfigRead  Read: rendered-worker-a
          10:00:03    1m00s  ✓ OSUpdated               Staged: quay.io/example/os@sha256:1
          10:01:03           – Extensions              NotRequired: none are asked for
@@ -172,8 +121,8 @@ describe("what the books say, word for word", () => {
   });
 
   test("an update whose drain was blocked [books-book-text-3]", () => {
-    expect(told("node/worker-0", toldUpdate().lines)).toMatchInlineSnapshot(`
-      "Book node/worker-0: one chapter; idle for 27m56s; nobody keeps this book: read from the journals
+    expect(told("node/worker-0", reportedUpdate().lines)).toMatchInlineSnapshot(`
+      "Book node/worker-0: one chapter; idle for 27m56s; not kept in a book: read from the journals
 
       #1 Update  2026-01-02 10:00:00Z to 10:02:04Z, 2m04s: Succeeded
          from rendered-worker-a to rendered-worker-b
@@ -199,11 +148,11 @@ describe("what the books say, word for word", () => {
     expect(
       told(
         "node/worker-0",
-        toldUpdate().lines.filter((line) => line.at <= at),
+        reportedUpdate().lines.filter((line) => line.at <= at),
         at,
       ),
     ).toMatchInlineSnapshot(`
-      "Book node/worker-0: one chapter; under way: Update; nobody keeps this book: read from the journals
+      "Book node/worker-0: one chapter; under way: Update; not kept in a book: read from the journals
 
       #1 Update  since 2026-01-02 10:00:00Z, 30s so far: under way
          from rendered-worker-a to rendered-worker-b
@@ -235,7 +184,7 @@ describe("what the books say, word for word", () => {
     });
     const text = told("node/worker-0", daemon.lines, morning + 60_000);
     expect(text).toMatchInlineSnapshot(`
-      "Book node/worker-0: one chapter; under way: Drift; nobody keeps this book: read from the journals
+      "Book node/worker-0: one chapter; under way: Drift; not kept in a book: read from the journals
 
       #1 Drift  since 2026-01-02 10:00:00Z, 1m00s so far: under way
 
@@ -252,7 +201,7 @@ describe("what the books say, word for word", () => {
       message: "/etc/chrony.conf is as it should be",
     });
     expect(told("node/worker-0", daemon.lines)).toMatchInlineSnapshot(`
-      "Book node/worker-0: one chapter; idle for 21m40s; nobody keeps this book: read from the journals
+      "Book node/worker-0: one chapter; idle for 21m40s; not kept in a book: read from the journals
 
       #1 Drift  2026-01-02 10:00:00Z to 10:08:20Z, 8m20s: Succeeded
 
@@ -309,7 +258,7 @@ describe("what the books say, word for word", () => {
       data: { from: "rendered-worker-a", to: "rendered-worker-c", pool: "worker" },
     });
     expect(told("node/worker-0", [...daemon.lines, ...controller.lines], morning + 25_000)).toMatchInlineSnapshot(`
-      "Book node/worker-0: 2 chapters; under way: Update; nobody keeps this book: read from the journals
+      "Book node/worker-0: 2 chapters; under way: Update; not kept in a book: read from the journals
 
       #1 Update  2026-01-02 10:00:00Z to 10:00:20Z, 20s: Superseded
          from rendered-worker-a to rendered-worker-b
@@ -319,7 +268,7 @@ describe("what the books say, word for word", () => {
          10:00:00       1s  ✓ Requested          TargetSeen: seen
          10:00:02           ✓ Prepared           Planned: 1 file; drain and reboot
          10:00:03       1s  ✓ Executed/Cordoned  Cordoned: worker-0 takes no new pods
-         10:00:04      16s  » Executed/Drained   Draining: 3 pods have to leave (nobody told of its end)
+         10:00:04      16s  » Executed/Drained   Draining: 3 pods have to leave (its end was not reported)
 
       #2 Update  since 2026-01-02 10:00:20Z, 5s so far: under way
          from rendered-worker-a to rendered-worker-c
@@ -386,7 +335,7 @@ describe("what the books say, word for word", () => {
       message: "the machine has rendered-worker-a",
     });
     expect(told("node/worker-0", daemon.lines)).toMatchInlineSnapshot(`
-      "Book node/worker-0: 2 chapters; idle for 27m57s; nobody keeps this book: read from the journals
+      "Book node/worker-0: 2 chapters; idle for 27m57s; not kept in a book: read from the journals
 
       #1 Update  2026-01-02 10:00:00Z to 10:02:02Z, 2m02s: RolledBack
          to rendered-worker-b
@@ -394,7 +343,7 @@ describe("what the books say, word for word", () => {
 
          10:00:00       1s  ✓ Prepared             Planned: 1 OS image; drain and reboot
          10:00:02      38s  ✓ Executed/OS          Staged: quay.io/example/os@sha256:2
-         10:00:41    1m21s  ✓ PostAction/Rebooted  RebootRequested: into the new system (nobody told of its end)
+         10:00:41    1m21s  ✓ PostAction/Rebooted  RebootRequested: into the new system (its end was not reported)
          10:02:02           ✗ Updated              WentBack: from rendered-worker-b to rendered-worker-a
 
          What to do: Mend or revert the MachineConfig; no other healthy machine is given the same target.
@@ -411,7 +360,7 @@ describe("what the books say, word for word", () => {
   });
 
   test("one chapter with every line and detail [books-book-text-8]", () => {
-    const lines = toldUpdate().lines;
+    const lines = reportedUpdate().lines;
     const [record] = foldBook("node/worker-0", lines, { now });
     if (record === undefined) expect.fail();
     const read = readBook(
@@ -471,7 +420,7 @@ describe("what the books say, word for word", () => {
       message: "to rendered-worker-b",
     });
     for (let index = 0; index < 100; index += 1) {
-      controller.at(index, { ...here, path: `Node/worker-${index}`, mark: "begin", reason: "NodeTargeted" });
+      controller.at(index, { ...here, path: `Node/worker-${index}`, mark: "begin", reason: "NodeUpdated" });
       controller.at(index + 1, {
         ...here,
         path: `Node/worker-${index}`,
@@ -492,11 +441,49 @@ describe("what the books say, word for word", () => {
 });
 
 describe("what a reader finds", () => {
-  const lines = toldUpdate().lines;
+  const lines = reportedUpdate().lines;
   const closed = foldBook("node/worker-0", lines, { now })[0] ?? expect.fail();
   const object = (spec: object) => ({ spec }) as never;
   const book = (spec: object) =>
     ({ spec: { book: "node/worker-0", lastNumber: 4, prunedThrough: 3, through: closed.through, ...spec } }) as never;
+
+  test("notes of a server's life neither go on nor come late [books-book-text-16]", () => {
+    const server = new LineWriter("server", "server-1", "pod-1");
+    const operator = new LineWriter("operator", "operator-1", "pod-2");
+    const here = { book: "cluster", chapter: "Server" } as const;
+    server.at(0, { ...here, run: "server-1", path: "Start", mark: "begin", reason: "Started", message: "version 1" });
+    server.at(1, {
+      ...here,
+      run: "server-1",
+      path: "Served/worker",
+      mark: "note",
+      reason: "Served",
+      message: "192.0.2.1 was given rendered-worker-a",
+    });
+    operator.at(2, { ...here, path: "Certificate", mark: "note", reason: "CertificateRotated", message: "another" });
+    const lines = [...server.lines, ...operator.lines];
+    expect(told("cluster", lines, morning + 30_000)).toMatchInlineSnapshot(`
+      "Book cluster: one chapter; under way: Server; not kept in a book: read from the journals
+
+      #1 Server server-1  since 2026-01-02 10:00:00Z, 30s so far: under way
+
+         10:00:00      30s  … Start          Started: version 1 (under way)
+         10:00:01           · Served/worker  Served: 192.0.2.1 was given rendered-worker-a
+         10:00:02           · Certificate    CertificateRotated: another
+      "
+    `);
+    server.at(9, { ...here, run: "server-1", path: "Start", mark: "end", reason: "Stopped", message: "it ended" });
+    expect(told("cluster", [...server.lines, ...operator.lines])).toMatchInlineSnapshot(`
+      "Book cluster: one chapter; idle for 29m51s; not kept in a book: read from the journals
+
+      #1 Server server-1  2026-01-02 10:00:00Z to 10:00:09Z, 9s: Succeeded
+
+         10:00:00       9s  ✓ Start          Stopped: it ended
+         10:00:01           · Served/worker  Served: 192.0.2.1 was given rendered-worker-a
+         10:00:02           · Certificate    CertificateRotated: another
+      "
+    `);
+  });
 
   test("of a chapter that is kept nothing is read a second time from the journals [books-book-text-10]", () => {
     const read = readBook(
@@ -507,7 +494,7 @@ describe("what a reader finds", () => {
     expect(read.chapters.map(({ number, kept }) => [number, kept])).toEqual([[4, true]]);
   });
 
-  test("lines of chapters that were thrown away make no new ones [books-book-text-11]", () => {
+  test("lines of pruned chapters create no new chapters [books-book-text-11]", () => {
     const read = readBook(
       { books: [book({})], chapters: [], journals: [journal("controller", lines)] },
       "node/worker-0",
@@ -517,7 +504,7 @@ describe("what a reader finds", () => {
     expect(bookText(read, { now })).toBe("Book node/worker-0: no chapter yet; chapters 1 to 3 are no longer kept\n");
   });
 
-  test("an open chapter goes on with what the journals hold beyond it, also where the book's index is ahead [books-book-text-12]", () => {
+  test("an open chapter continues with newer journal lines, also if the book's index is ahead [books-book-text-12]", () => {
     const begun =
       foldBook(
         "node/worker-0",
@@ -534,7 +521,7 @@ describe("what a reader finds", () => {
   });
 
   test("what is beyond the book has the numbers that follow [books-book-text-13]", () => {
-    const next = toldUpdate({
+    const next = reportedUpdate({
       run: "rendered-worker-c",
       startSeconds: 600,
       daemon: new LineWriter("daemon", "worker-0", "boot-9"),
@@ -556,7 +543,7 @@ describe("what a reader finds", () => {
     expect(bookText(read, { now })).toContain("from the journals: not in the book yet");
   });
 
-  test("a node's journal that tells of another node counts for neither, and the first says so [books-book-text-14]", () => {
+  test("lines about another node in a node's journal count for neither node, and the first one's book reports it [books-book-text-14]", () => {
     const storedBooks = { books: [], chapters: [], journals: [journal("node-worker-1", lines)] };
     expect(readBook(storedBooks, "node/worker-0", now).chapters).toEqual([]);
     expect(bookText(readBook(storedBooks, "node/worker-1", now), { now })).toContain(
@@ -568,7 +555,11 @@ describe("what a reader finds", () => {
     const other = {
       ...journal(
         "node-worker-1",
-        lines.map((line) => ({ ...line, book: "node/worker-1" })),
+        lines.map((line) => ({
+          ...line,
+          book: "node/worker-1",
+          writer: { component: "daemon", instance: "worker-1" },
+        })),
       ),
     };
     const storedBooks = {
@@ -576,14 +567,14 @@ describe("what a reader finds", () => {
       chapters: [object({ ...closed, number: 4 })],
       journals: [journal("controller", lines), other],
     };
-    const names = booksOn(storedBooks);
+    const names = bookNames(storedBooks);
     expect(names).toEqual(["node/worker-0", "node/worker-1"]);
     for (const [name, read] of readBooks(storedBooks, names, now))
       expect(read).toEqual(readBook(storedBooks, name, now));
   });
 });
 
-test("a line by itself says when, where, what, and what to do about a failure", () => {
+test("a single line shows time, place, event, and the remedy of a failure", () => {
   const daemon = new LineWriter("daemon", "worker-0");
   const line = daemon.at(0, {
     book: "node/worker-0",
@@ -604,8 +595,8 @@ test("the list of books says how each is, and that there are none", () => {
   expect(booksText([])).toContain("There is no book yet");
   expect(
     booksText([
-      { book: "cluster", health: "Idle", chapters: 3 },
-      { book: "node/worker-0", health: "", chapters: 0 },
+      { book: "cluster", health: "Idle", chapters: 3, kept: true },
+      { book: "node/worker-0", health: "Drift", chapters: 1, kept: false },
     ]),
-  ).toBe("cluster        3 chapters, Idle\nnode/worker-0  only in journals\n");
+  ).toBe("cluster        3 chapters, Idle\nnode/worker-0  1 chapter, Drift, only in journals\n");
 });

@@ -1,7 +1,7 @@
 import type { JournalLine } from "../../api/books/journal-line.ts";
 import type { Chapter, ChapterEntry, ChapterSection } from "../../api/books/machine-state-chapter.ts";
 import { type SectionOutcome, reasonText } from "../../api/books/report-table.ts";
-import { durationText } from "./fold-book.ts";
+import { durationText, isMereNote } from "./fold-book.ts";
 import { type Paint, paintOf } from "../text/paint.ts";
 import { clockText, timeText } from "../text/time-text.ts";
 import { andMore } from "../text/list-text.ts";
@@ -47,6 +47,7 @@ const marks: Readonly<Record<SectionOutcome, readonly [mark: string, colour: Col
   Unknown: ["?", "yellow"],
 };
 const running: readonly [string, Colour] = ["…", "yellow"];
+const noted: readonly [string, Colour] = ["·", "dim"];
 
 /** Chapters shown with their sections by default; earlier ones get one line each. */
 const shownInFull = 5;
@@ -116,13 +117,14 @@ export function bookText(read: ReadBook, options: BookTextOptions): string {
   }
 
   function sectionLines(section: ChapterSection, chapter: Chapter, began: number, widest: number): readonly string[] {
-    const [mark, colour] = section.outcome === undefined ? running : marks[section.outcome];
-    const ms = tookMs(section, now);
+    const isNote = isMereNote(section);
+    const [mark, colour] = section.outcome !== undefined ? marks[section.outcome] : isNote ? noted : running;
+    const ms = isNote ? 0 : tookMs(section, now);
     const took = section.outcome === "NotRequired" || section.outcome === "Skipped" || ms === 0 ? "" : durationText(ms);
     const notes = [
       ...(section.attempts > 1 ? [`${section.attempts} attempts`] : []),
-      ...(section.inferred === true ? ["nobody told of its end"] : []),
-      ...(section.outcome === undefined ? ["under way"] : []),
+      ...(section.inferred === true ? ["its end was not reported"] : []),
+      ...(section.outcome === undefined && !isNote ? ["under way"] : []),
     ];
     const reason = section.reason ?? "";
     const words = reason === "" ? "" : `${reason}: ${messageText(reason, section.message)}`;
@@ -168,9 +170,7 @@ function heading({ book, chapters, prunedThrough, foreign }: ReadBook, now: numb
       ? ""
       : `; ${prunedThrough === 1 ? "chapter 1 is" : `chapters 1 to ${prunedThrough} are`} no longer kept`;
   const source =
-    chapters.length === 0 || chapters.some(({ kept }) => kept)
-      ? ""
-      : "; nobody keeps this book: read from the journals";
+    chapters.length === 0 || chapters.some(({ kept }) => kept) ? "" : "; not kept in a book: read from the journals";
   const strange =
     foreign === 0
       ? ""
@@ -187,7 +187,7 @@ function title(chapter: ReadChapter, now: number): { readonly text: string; read
       : `${timeText(began)} to ${clockText(timeOf(chapter.endedAt), began)}Z, ${durationText(tookMs(chapter, now))}`;
   const end =
     state === "Abandoned"
-      ? "Abandoned: whoever wrote it has said nothing for more than an hour"
+      ? "Abandoned: its writer has not reported for more than an hour"
       : state === "Open"
         ? "under way"
         : (outcome ?? "Unknown");
@@ -226,7 +226,7 @@ function factLines({
     ...(outcome === undefined || outcome === "Succeeded" || reason === undefined || reason === ""
       ? []
       : [`${reason}: ${messageText(reason, message)}`]),
-    ...(confidence === "Observed" ? ["nobody told of it: it was seen from outside"] : []),
+    ...(confidence === "Observed" ? ["not reported: it was seen from outside"] : []),
     ...(skew === true ? ["clocks of those who wrote it did not fit together"] : []),
   ];
 }
@@ -257,9 +257,18 @@ export function lineText({ at, book, chapter, path, reason, msg, mark, next }: J
 
 /** All books with their states: the output of `mco book` without a name. */
 export function booksText(
-  books: readonly { readonly book: string; readonly health: string; readonly chapters: number }[],
+  books: readonly {
+    readonly book: string;
+    readonly health: string;
+    readonly chapters: number;
+    readonly kept: boolean;
+  }[],
 ): string {
-  if (books.length === 0) return "There is no book yet, and no journal: nothing of the suite has told anything.\n";
+  if (books.length === 0) return "There is no book yet, and no journal: no component has reported anything.\n";
   const width = Math.max(...books.map(({ book }) => book.length));
-  return `${books.map(({ book, health, chapters }) => `${book.padEnd(width)}  ${chapters === 0 ? "only in journals" : `${chapters} ${chapters === 1 ? "chapter" : "chapters"}`}${health === "" ? "" : `, ${health}`}`).join("\n")}\n`;
+  const lines = books.map(({ book, health, chapters, kept }) => {
+    const count = `${chapters} ${chapters === 1 ? "chapter" : "chapters"}`;
+    return `${book.padEnd(width)}  ${count}, ${health}${kept ? "" : ", only in journals"}\n`;
+  });
+  return lines.join("");
 }

@@ -1,4 +1,4 @@
-import type { BookSections } from "../../api/books/report-table.ts";
+import { type BookSections, inTable } from "../../api/books/report-table.ts";
 
 /** When a chapter begins and ends. */
 export interface ChapterRule {
@@ -8,9 +8,9 @@ export interface ChapterRule {
   readonly closes: readonly string[] | "every" | "line";
   /** Sections whose beginning or failure ends one instance and begins the next. */
   readonly turns?: readonly string[];
-  /** The same for their end: what was wrong is over, and a new period begins. */
+  /** The same for their end: the problem is over, and a new period begins. */
   readonly recovers?: string;
-  /** Its writer is never silent for long: the chapter is abandoned after an hour without a line. */
+  /** Its writer reports regularly: the chapter is abandoned after an hour without a line. */
   readonly goesOn?: boolean;
 }
 
@@ -19,16 +19,15 @@ export const chapterRules: {
   readonly [B in keyof BookSections]: { readonly [C in keyof BookSections[B]]: ChapterRule };
 } = {
   node: {
-    Bootstrap: { closes: ["Joined"] },
+    Bootstrap: { closes: "line" },
     Firstboot: { closes: ["Validated"], goesOn: true },
     Join: { closes: ["Validated"], goesOn: true },
     Update: { opens: ["Requested", "Prepared"], closes: ["Updated"], goesOn: true },
     Drift: { opens: ["Detected"], closes: ["Ended"] },
     Degraded: { opens: ["Failed"], closes: ["Ended"] },
-    PinnedImages: { closes: "every" },
     Certificates: { closes: "line" },
+    PinnedImages: { closes: "line" },
     PoolMove: { closes: "line" },
-    Revert: { opens: ["Decided"], closes: ["Done"] },
     Rollback: { opens: ["Decided"], closes: ["Done"] },
     Lost: { opens: ["Silent"], closes: ["Back"] },
     Leave: { closes: "line" },
@@ -72,5 +71,5 @@ export const chapterRules: {
 };
 
 export function chapterRule(book: keyof BookSections, chapter: string): ChapterRule {
-  return (chapterRules[book] as Readonly<Record<string, ChapterRule>>)[chapter] ?? { closes: "every" };
+  return inTable<ChapterRule>(chapterRules[book], chapter) ?? { closes: "every" };
 }

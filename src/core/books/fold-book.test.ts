@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
 import { bookKinds, bookSections } from "../../api/books/report-table.ts";
-import { LineWriter, bookOf, morning, toldUpdate } from "../../../test/support/line-writer.ts";
+import { LineWriter, bookOf, morning, reportedUpdate } from "../../../test/support/line-writer.ts";
 import { chapterRules } from "./chapter-rules.ts";
-import { durationText, foldBook, isRepetition } from "./fold-book.ts";
+import { closedChapter, durationText, foldBook, isRepetition } from "./fold-book.ts";
 import { jsonBytes } from "./journal.ts";
 
 const book = "node/worker-0";
@@ -32,11 +32,11 @@ test("every chapter of the tables has a rule of how it ends, which names section
   }
 });
 
-describe("an update that was told", () => {
-  const { lines } = toldUpdate();
+describe("a reported update", () => {
+  const { lines } = reportedUpdate();
   const [chapter] = chaptersOf(lines);
 
-  test("is one closed chapter with its cause, its ends, and how long the machine was away [books-fold-book-1]", () => {
+  test("is one closed chapter with its cause, its begin and end, and the machine's downtime [books-fold-book-1]", () => {
     expect(chaptersOf(lines)).toHaveLength(1);
     expect(chapter).toMatchObject({
       book,
@@ -86,8 +86,8 @@ describe("an update that was told", () => {
     ).toBe(true);
   });
 
-  test("is the same however the lines of its writers come, and however often [books-fold-book-4]", () => {
-    const told = toldUpdate();
+  test("is the same for any order and repetition of its writers' lines [books-fold-book-4]", () => {
+    const told = reportedUpdate();
     fc.assert(
       fc.property(
         fc.shuffledSubarray([0, 1], { minLength: 2, maxLength: 2 }),
@@ -105,7 +105,7 @@ describe("an update that was told", () => {
     );
   });
 
-  test("says where it stands while it goes on [books-fold-book-5]", () => {
+  test("shows its progress while it is open [books-fold-book-5]", () => {
     const until = lines.filter(({ at }) => at <= morning + 30_000);
     expect(chaptersOf(until, morning + 30_000)).toMatchObject([
       {
@@ -126,7 +126,7 @@ describe("an update that was told", () => {
 });
 
 describe("chapters that do not end well", () => {
-  test("a newer target closes the one under way, and opens its own", () => {
+  test("a newer target closes the open chapter, and opens its own", () => {
     const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Prepared", mark: "begin", reason: "Checking" });
     daemon.at(1, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
@@ -150,7 +150,86 @@ describe("chapters that do not end well", () => {
     expect(second).toMatchObject({ run: "rendered-worker-c", state: "Open" });
   });
 
-  test("that it was taken back, the machine and a controller may both tell: it is one end", () => {
+  test("an update that the machine goes on with is not superseded by a target that was only set [books-fold-book-11]", () => {
+    const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
+    const to = (run: string) => ({ ...update, run }) as const;
+    for (const [seconds, run] of [
+      [1.1, "b"],
+      [1.2, "c"],
+      [2.6, "d"],
+    ] as const)
+      controller.at(seconds, { ...to(run), path: "Requested", mark: "begin", reason: "TargetSet" });
+    for (const [seconds, run] of [
+      [1.3, "b"],
+      [1.6, "c"],
+    ] as const) {
+      daemon.at(seconds, { ...to(run), path: "Requested", mark: "end", reason: "TargetSeen" });
+      daemon.at(seconds, { ...to(run), path: "Prepared", mark: "begin", reason: "Checking" });
+      daemon.at(seconds + 0.2, { ...to(run), path: "Updated", mark: "end", reason: "Succeeded", outcome: "Succeeded" });
+    }
+    daemon.at(2.7, { ...to("d"), path: "Prepared", mark: "begin", reason: "Checking" });
+    expect(chaptersOf([...controller.lines, ...daemon.lines])).toMatchObject([
+      { run: "b", state: "Closed", outcome: "Succeeded", endedAt: "2026-01-02T10:00:01Z" },
+      { run: "c", state: "Closed", outcome: "Succeeded", endedAt: "2026-01-02T10:00:01Z" },
+      { run: "d", state: "Open" },
+    ]);
+  });
+
+  test("an update that the machine leaves for a newer target has ended when it did", () => {
+    const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
+    controller.at(0, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
+    controller.at(1, { ...update, run: "c", path: "Requested", mark: "begin", reason: "TargetSet" });
+    daemon.at(2, { ...update, path: "Prepared", mark: "begin", reason: "Checking" });
+    daemon.at(5, { ...update, run: "c", path: "Prepared", mark: "begin", reason: "Checking" });
+    expect(chaptersOf([...controller.lines, ...daemon.lines])).toMatchObject([
+      { run: update.run, state: "Closed", outcome: "Superseded", endedAt: "2026-01-02T10:00:02Z" },
+      { run: "c", state: "Open" },
+    ]);
+  });
+
+  test("a machine that joins with what it was given meanwhile needs no update [books-fold-book-14]", () => {
+    const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
+    const join = { book, chapter: "Join", path: "Validated", mark: "end", reason: "Validated" } as const;
+    const chaptersWith = (config: string) => {
+      daemon.lines.length = 0;
+      daemon.at(2, { ...join, data: { config } });
+      return chaptersOf([...controller.lines, ...daemon.lines]).map(({ chapter, state, outcome }) => [
+        chapter,
+        state,
+        outcome,
+      ]);
+    };
+    controller.at(1, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
+    expect(chaptersWith(update.run)).toEqual([
+      ["Update", "Closed", "NotRequired"],
+      ["Join", "Closed", "Succeeded"],
+    ]);
+    expect(chaptersWith("rendered-worker-a")).toContainEqual(["Update", "Open", undefined]);
+  });
+
+  test("a request that comes late, once the chapter of the joining is closed, opens none for long [books-fold-book-15]", () => {
+    const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
+    daemon.at(2, {
+      book,
+      chapter: "Join",
+      path: "Validated",
+      mark: "end",
+      reason: "Validated",
+      data: { config: update.run },
+    });
+    const [join] = chaptersOf(daemon.lines);
+    if (join === undefined) throw new Error("no chapter");
+    const closed = [closedChapter({ ...join, number: 1 })];
+    const late = (seconds: number) => {
+      controller.lines.length = 0;
+      controller.at(seconds, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
+      return foldBook(book, controller.lines, { ...later, closed }).map(({ state, outcome }) => [state, outcome]);
+    };
+    expect(late(1)).toEqual([["Closed", "NotRequired"]]);
+    expect(late(30)).toEqual([["Open", undefined]]);
+  });
+
+  test("a withdrawal reported by the machine and by a controller is one end", () => {
     const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
     controller.at(0, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
     controller.at(5, { ...update, path: "Updated", mark: "end", outcome: "Superseded", reason: "Superseded" });
@@ -160,7 +239,7 @@ describe("chapters that do not end well", () => {
     expect(chapters[0]?.entries.filter(({ late }) => late !== undefined)).toEqual([]);
   });
 
-  test("what comes for a chapter that is over is kept with the next one, and says whose it is", () => {
+  test("a late line of a closed chapter is kept with the next one, and marked with its origin", () => {
     const daemon = new LineWriter("daemon", "worker-0");
     const controller = new LineWriter("controller", "c", "pod-1");
     daemon.at(0, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
@@ -192,6 +271,20 @@ describe("chapters that do not end well", () => {
     ]);
   });
 
+  test("a section with nothing to do did not succeed: it was not required [books-fold-book-13]", () => {
+    const [daemon, controller] = [new LineWriter("daemon", "worker-0"), new LineWriter("controller", "c", "pod-1")];
+    daemon.at(1, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
+    daemon.at(2, { ...update, path: "PostAction/Service", mark: "end", reason: "None" });
+    controller.at(3, { ...update, path: "Complete/Uncordoned", mark: "end", reason: "CordonStays" });
+    expect(
+      chaptersOf([...daemon.lines, ...controller.lines])[0]?.sections.map(({ path, outcome }) => [path, outcome]),
+    ).toEqual([
+      ["Prepared", "Succeeded"],
+      ["PostAction/Service", "NotRequired"],
+      ["Complete/Uncordoned", "NotRequired"],
+    ]);
+  });
+
   test("a failure is what the chapter says, until the next try is through", () => {
     const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Executed/ImagePulled", mark: "begin", reason: "Pulling" });
@@ -213,7 +306,7 @@ describe("chapters that do not end well", () => {
     expect(chaptersOf(daemon.lines)[0]).toMatchObject({ state: "Open", reason: "Pulled" });
   });
 
-  test("a machine that speaks with another boot id has rebooted, though nobody said so", () => {
+  test("a new boot id means a reboot, even without a report", () => {
     const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "PostAction/Rebooted", mark: "begin", reason: "RebootRequested" });
     daemon.reboot("boot-2", 30);
@@ -226,7 +319,7 @@ describe("chapters that do not end well", () => {
     });
   });
 
-  test("one that goes on by itself is abandoned after an hour of silence, and goes on when its writer speaks again", () => {
+  test("a self-advancing chapter is abandoned after an hour without lines, and continues with the next one", () => {
     const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
     const state = (now: number) => chaptersOf(daemon.lines, now)[0]?.state;
@@ -235,7 +328,7 @@ describe("chapters that do not end well", () => {
     expect(state(morning + 7_200_000)).toBe("Open");
   });
 
-  test("what was seen from outside stands in for what nobody told, and says so", () => {
+  test("observed lines replace missing reports, and are marked as observed", () => {
     const seen = new LineWriter("state", "state-x", "pod-9");
     seen.at(0, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
     seen.at(60, { ...update, path: "Updated", mark: "end", reason: "Succeeded" });
@@ -248,7 +341,7 @@ describe("clocks", () => {
   test("one that jumps back makes no duration negative and no order wrong [books-fold-book-9]", () => {
     fc.assert(
       fc.property(fc.integer({ min: -7_200_000, max: 7_200_000 }), fc.nat(15), (jump, from) => {
-        const told = toldUpdate();
+        const told = reportedUpdate();
         const daemon = told.daemon.lines.map((line, index) => (index >= from ? { ...line, at: line.at + jump } : line));
         const [chapter] = chaptersOf([...daemon, ...told.controller.lines], morning + 20_000_000);
         expect(chapter?.durationMs).toBeGreaterThanOrEqual(0);
@@ -267,7 +360,7 @@ describe("clocks", () => {
     );
   });
 
-  test("an end that another clock puts before its beginning stands behind it, and the chapter says so [books-fold-book-10]", () => {
+  test("an end that another clock dates before its beginning is put after it, and the chapter reports that [books-fold-book-10]", () => {
     const daemon = new LineWriter("daemon", "worker-0");
     const controller = new LineWriter("controller", "c", "pod-1");
     controller.skewMs = -300_000;
@@ -283,13 +376,65 @@ describe("clocks", () => {
   });
 });
 
-test("a machine that goes to one target twice, the first time without a drain, has a chapter for each time", () => {
+describe("a target that is chosen, replaced and chosen again, while the controller's first line of it is lost", () => {
+  const other = { ...update, run: "rendered-worker-other" };
+  const requested = { path: "Requested", mark: "begin", reason: "TargetSet" } as const;
+  const seen = { path: "Requested", mark: "end", reason: "TargetSeen" } as const;
+  const writing = { path: "Executed/Files", mark: "begin", reason: "Writing" } as const;
+  const written = { path: "Executed/Files", mark: "end", reason: "Written" } as const;
+  const drained = { path: "Executed/Drained", mark: "end", reason: "Drained" } as const;
+
+  test.each<{ title: string; tell: (daemon: LineWriter, controller: LineWriter) => void }>([
+    {
+      title: "the machine had gone on to the other one",
+      tell: (daemon, controller) => {
+        controller.at(40, { ...other, ...requested });
+        daemon.at(45, { ...other, ...seen });
+        controller.at(90, { ...update, ...requested });
+      },
+    },
+    {
+      title: "the machine was down while the other one was chosen",
+      tell: (_daemon, controller) => {
+        controller.at(5, { ...update, ...drained });
+        controller.at(40, { ...other, ...requested });
+        controller.at(50, { ...update, ...requested });
+      },
+    },
+    {
+      title: "the machine saw it again, and it is chosen a third time",
+      tell: (daemon, controller) => {
+        controller.at(40, { ...other, ...requested });
+        daemon.at(45, { ...other, ...seen });
+        controller.at(90, { ...update, ...requested });
+        daemon.at(92, { ...update, ...seen });
+        controller.at(100, { ...other, ...requested });
+        controller.at(110, { ...update, ...requested });
+      },
+    },
+  ])("$title: what the daemon did first stays at its time [books-fold-book-16]", ({ tell }) => {
+    const daemon = new LineWriter("daemon", "worker-0");
+    const controller = new LineWriter("controller", "c", "pod-1");
+    daemon.at(0, { ...update, ...seen });
+    daemon.at(3, { ...update, ...writing });
+    daemon.at(4, { ...update, ...written });
+    tell(daemon, controller);
+    const chapters = chaptersOf([...daemon.lines, ...controller.lines]);
+    const files = chapters.flatMap(({ run, startedAt, sections }) =>
+      sections.flatMap(({ path, endedAt }) => (path === "Executed/Files" ? [`${run} ${startedAt} ${endedAt}`] : [])),
+    );
+    expect(files).toEqual([`${update.run} 2026-01-02T10:00:00Z 2026-01-02T10:00:04Z`]);
+    expect(chapters.some(({ skew }) => skew === true)).toBe(false);
+  });
+});
+
+test("a machine that gets one target twice, first without a drain, has a chapter for each update", () => {
   const first = new LineWriter("daemon", "worker-0", "boot-0");
   first.at(-602, { ...update, path: "Requested", mark: "end", reason: "TargetSeen" });
   for (const path of ["Executed/Cordoned", "Executed/Drained"] as const)
     first.at(-600, { ...update, path, mark: "skip", reason: "NotRequired" });
   first.at(-590, { ...update, path: "Updated", mark: "end", reason: "Succeeded" });
-  const second = toldUpdate();
+  const second = reportedUpdate();
   expect(
     chaptersOf([...first.lines, ...second.lines]).map(({ run, state, outcome, startedAt, skew }) => ({
       run,
@@ -304,10 +449,10 @@ test("a machine that goes to one target twice, the first time without a drain, h
   ]);
 });
 
-test("a machine that goes to one target twice, under two controllers, has a chapter for each time", () => {
+test("a machine that gets one target twice, under two controllers, has a chapter for each update", () => {
   const daemon = new LineWriter("daemon", "worker-0");
-  const first = toldUpdate({ daemon });
-  const second = toldUpdate({
+  const first = reportedUpdate({ daemon });
+  const second = reportedUpdate({
     daemon,
     startSeconds: 200,
     boot: "boot-3",
@@ -370,7 +515,7 @@ test("a process that ends closes its period, and another one that begins meanwhi
   ]);
 });
 
-test("what a whole chapter is about ends with it, and nobody had to tell that", () => {
+test("a chapter's open sections end with it, without a report", () => {
   const controller = new LineWriter("controller", "c", "pod-1");
   const here = { book: "pool/worker", chapter: "Rollout", run: "rendered-worker-b" } as const;
   controller.at(0, { ...here, path: "Begun", mark: "begin", reason: "TargetChanged" });
@@ -405,7 +550,7 @@ test("a chapter of 10,000 lines is short enough for one object, and keeps sectio
       ...here,
       path: `Node/${name}`,
       mark: "begin",
-      reason: "NodeTargeted",
+      reason: "NodeUpdated",
       message: `${name} gets rendered-worker-b`,
     });
     if (index % 1000 === 7)
@@ -436,7 +581,7 @@ test("a chapter of 10,000 lines is short enough for one object, and keeps sectio
   expect(chapter?.folded?.map(({ path, count }) => [path, count])).toEqual([["Node", chapter?.dropped]]);
 });
 
-test("whatever is told folds into chapters that their kind accepts [books-fold-book-7]", () => {
+test("any sequence of reports folds into valid chapters [books-fold-book-7]", () => {
   const anyLine = fc
     .constantFrom(...bookKinds)
     .chain((kind) =>
@@ -508,4 +653,21 @@ test("durations are said as people say them", () => {
     "25h00m",
     "11d13h",
   ]);
+});
+
+test("a chapter of 5,000 sections that failed is short enough for one object [books-fold-book-12]", () => {
+  const daemon = new LineWriter("daemon", "worker-0");
+  daemon.at(0, { ...update, path: "Requested", mark: "begin", reason: "TargetSet" });
+  for (let index = 0; index < 5000; index += 1)
+    daemon.at(index, {
+      ...update,
+      path: `Executed/${index}` as "Executed/Files",
+      mark: "fail",
+      reason: "Failed" as "Written",
+      message: "m".repeat(1000),
+    });
+  const [chapter] = chaptersOf(daemon.lines);
+  expect(chapter?.sections.length).toBeLessThanOrEqual(1000);
+  expect(chapter?.sections[0]).toMatchObject({ path: "Requested" });
+  expect(jsonBytes(chapter)).toBeLessThan(256 * 1024);
 });

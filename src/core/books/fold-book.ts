@@ -41,6 +41,8 @@ export interface ClosedChapter {
   readonly name: string;
   /** The last lines in it. */
   readonly through: readonly JournalMark[];
+  /** The configuration with which a machine joined in it. */
+  readonly joinedWith?: string;
 }
 
 /** A writer that is silent for this long in a self-advancing chapter counts as vanished. */
@@ -48,6 +50,8 @@ export const abandonedAfterMs = 3_600_000;
 /** UTF-8 bytes of a chapter at most, as JSON; the object around it takes the rest of 64 KiB. */
 export const chapterBytes = 60 * 1024;
 const mostEntries = 256;
+/** So many runs back a machine may still be at work on one that newer targets followed. */
+const mostCutShort = 8;
 
 /**
  * Folds all lines of a book into chapters: oldest first, the last ones may be open.
@@ -76,10 +80,12 @@ export function draftsOf(
     readonly run: string;
     readonly lines: DraftLine[];
     end: ChapterDraft["end"];
+    /** Nothing ended it but the next one. */
+    isCutShort?: boolean;
   }
   const made: Making[] = [];
   const open = new Map<string, Making>();
-  const closed = new Map<string, { readonly run: string; readonly at: number; readonly name: string }[]>();
+  const closed = new Map<string, { readonly run: string; at: number; readonly name: string }[]>();
   for (const each of closedBefore)
     closed.set(each.chapter, [
       ...(closed.get(each.chapter) ?? []),
@@ -99,6 +105,23 @@ export function draftsOf(
     closed.set(draft.chapter, [...(closed.get(draft.chapter) ?? []), { run: draft.run, at, name: nameOfRun(draft) }]);
   };
 
+  /** The run of a line that another one cut short, if nothing of the newer ones has begun but that they were requested. */
+  const runUnderWay = ({ chapter, run, path, mark }: JournalLine): Making | undefined => {
+    const requested = chapterRule(kind, chapter).opens?.[0];
+    if (run === undefined || requested === undefined || (path === requested && mark === "begin")) return undefined;
+    const recent = made.slice(-mostCutShort).filter((each) => each.chapter === chapter);
+    const index = recent.findLastIndex((each) => each.run === run);
+    const isFree = recent.slice(index + 1).every((newer) => newer.lines.every(({ line }) => line.path === requested));
+    return recent[index]?.isCutShort === true && isFree ? recent[index] : undefined;
+  };
+  const goOn = (draft: Making, placed: PlacedLine, isEnd: boolean) => {
+    draft.lines.push(placed);
+    draft.isCutShort = !isEnd;
+    draft.end = isEnd ? { at: placed.at, outcome: endOutcome(placed.line) } : { at: placed.at, outcome: "Superseded" };
+    const record = closed.get(draft.chapter)?.findLast(({ run }) => run === draft.run);
+    if (record !== undefined) record.at = placed.at;
+  };
+
   const ordered = orderLines(lines);
   const reported = reportedSections(ordered);
   for (const placed of ordered) {
@@ -108,6 +131,10 @@ export function draftsOf(
       closedBefore.some(({ chapter, through }) => chapter === line.chapter && isKnown(through, line))
     )
       continue;
+    // The machine joined with what it was given meanwhile: no update has to follow.
+    const given = open.get("Update");
+    if (given !== undefined && joinedWith(kind, line) === given.run && isMerelyRequested(given))
+      close(given, at, "NotRequired");
     const rule = chapterRule(kind, line.chapter);
     const key = sectionKeyOf(kind, line.chapter, line.path) ?? line.path;
     let draft = open.get(line.chapter);
@@ -121,6 +148,13 @@ export function draftsOf(
       (rule.recovers === key && line.mark === "end");
     const mayOpen = turns || (rule.turns === undefined && (rule.opens === undefined || rule.opens.includes(key)));
     const before = closed.get(line.chapter)?.findLast((each) => line.run === undefined || each.run === run);
+    const closes =
+      rule.closes === "line" || (endsSection(line) && (rule.closes === "every" || rule.closes.includes(key)));
+    const underWay = draft?.run === run || isRepetition(line) ? undefined : runUnderWay(line);
+    if (underWay !== undefined) {
+      goOn(underWay, placed, closes);
+      continue;
+    }
     if (draft !== undefined && (draft.run !== run || (turns && draft.lines.length > 0))) {
       if (draft.run !== run && (!mayOpen || (before !== undefined && at < before.at))) {
         if (isRepetition(line)) continue;
@@ -129,6 +163,7 @@ export function draftsOf(
         continue;
       }
       close(draft, at, turns ? outcomeOfLife(draft.lines) : "Superseded");
+      draft.isCutShort = !turns;
       draft = undefined;
     }
     if (draft === undefined) {
@@ -142,13 +177,29 @@ export function draftsOf(
       draft = begin(line.chapter, run);
     }
     draft.lines.push(placed);
-    if (rule.closes === "line" || (endsSection(line) && (rule.closes === "every" || rule.closes.includes(key))))
-      close(draft, at, endOutcome(line));
+    if (closes) close(draft, at, endOutcome(line));
   }
+  // The line of a controller may come when the chapter is closed in which the machine joined.
+  const given = open.get("Update");
+  const joined = closedBefore.findLast((each) => each.joinedWith !== undefined);
+  const isBefore = given !== undefined && joined !== undefined && (given.lines[0]?.at ?? Infinity) <= joined.endedAtMs;
+  if (isBefore && given.run === joined.joinedWith && isMerelyRequested(given))
+    close(given, joined.endedAtMs, "NotRequired");
   // A late line without a matching chapter stays with the newest one.
   made.at(-1)?.lines.push(...waiting);
   return made;
 }
+
+/** The configuration that a machine has joined with; `undefined`: the line says nothing of that. */
+function joinedWith(kind: BookKind | undefined, { chapter, path, mark, via, data }: JournalLine): string | undefined {
+  const isJoining = kind === "node" && (chapter === "Join" || chapter === "Firstboot");
+  const config = isJoining && via === "told" && path === "Validated" && mark === "end" ? data?.["config"] : undefined;
+  return typeof config === "string" ? config : undefined;
+}
+
+/** Nothing is known of it but that a controller set its target. */
+const isMerelyRequested = ({ lines }: { readonly lines: readonly DraftLine[] }) =>
+  lines.every(({ line: { path, mark } }) => path === "Requested" && mark === "begin");
 
 /** Controllers and the machine may both report that a run was superseded: ignore the second report. */
 export const isRepetition = ({ reason, mark }: Pick<JournalLine, "reason" | "mark">): boolean =>
@@ -168,8 +219,14 @@ function reportedSections(lines: readonly PlacedLine[]): ReadonlySet<string> {
   return reported;
 }
 
+/** Characters that a late line may name its chapter with; most other names of a chapter have as many. */
+const longestName = 253;
+
 const nameOfRun = ({ chapter, run }: { readonly chapter: string; readonly run: string }) =>
-  run === "" ? chapter : `${chapter} ${run}`;
+  (run === "" ? chapter : `${chapter} ${run}`).slice(0, longestName);
+
+/** Reasons of an end that say that there was nothing to do. */
+const didNothing: ReadonlySet<string> = new Set(["None", "CordonStays", "NotRequired"]);
 
 function endOutcome(line: JournalLine): SectionOutcome {
   if (line.outcome !== undefined) return line.outcome;
@@ -240,10 +297,7 @@ export function chapterOf(
   const view = viewOf(book, draft, now, pool);
   const { all, own, first } = view;
   const { end } = draft;
-  const missed = own.reduce(
-    (sum, { line }) => sum + (line.reason === "Gap" ? Number(line.data?.["lines"] ?? 0) : 0),
-    0,
-  );
+  const missed = own.reduce((sum, { line }) => addCounts(sum, missedIn(line)), 0);
   const entries = entriesOf(view);
   return fitted({
     book,
@@ -268,6 +322,15 @@ export function chapterOf(
   });
 }
 
+/** The sum of two counts, as far as numbers go: a writer may claim any. */
+export const addCounts = (a: number, b: number): number => Math.min(Number.MAX_SAFE_INTEGER, a + b);
+
+/** How many lines a line says are lost. */
+function missedIn({ reason, data }: JournalLine): number {
+  const lines = reason === "Gap" ? Number(data?.["lines"] ?? 0) : 0;
+  return Number.isSafeInteger(lines) && lines > 0 ? lines : 0;
+}
+
 function viewOf(book: string, draft: ChapterDraft, now: number, pool: string | undefined): ChapterView {
   const kind: BookKind = bookKindOf(book) ?? "cluster";
   const all = draft.lines.filter(({ isShadow }) => isShadow === undefined);
@@ -289,8 +352,8 @@ function originOf({ kind, draft, valueOf, pool }: ChapterView): Pick<ChapterReco
   const targetAt = (suffix: "from" | "to") => {
     const target = {
       ...present("config", valueOf(suffix)),
-      ...present("image", valueOf(`${suffix}Image`)),
-      ...present("version", valueOf(`${suffix}Version`)),
+      ...present("image", valueOf(`${suffix}Image`), 447),
+      ...present("version", valueOf(`${suffix}Version`), 63),
     };
     return Object.keys(target).length === 0 ? undefined : target;
   };
@@ -303,15 +366,15 @@ function originOf({ kind, draft, valueOf, pool }: ChapterView): Pick<ChapterReco
     ...present("pool", pool ?? valueOf("pool")),
     ...(cause === ""
       ? {}
-      : { cause: { text: cause, ...present("by", valueOf("by")), ...present("parent", valueOf("parent")) } }),
+      : { cause: { text: cause, ...present("by", valueOf("by")), ...present("parent", valueOf("parent"), 320) } }),
     ...(from === undefined ? {} : { from }),
     ...(to === undefined ? {} : { to }),
   };
 }
 
-/** A field that is absent where its text is empty. */
-const present = <K extends string>(key: K, text: string): { readonly [key in K]?: string } =>
-  text === "" ? {} : ({ [key]: text } as { readonly [key in K]: string });
+/** A field that is absent where its text is empty, and no longer than its kind allows: machine-state-chapter.ts. */
+const present = <K extends string>(key: K, text: string, most = longestName): { readonly [key in K]?: string } =>
+  text === "" ? {} : ({ [key]: text.slice(0, most) } as { readonly [key in K]: string });
 
 /** How long the chapter took, and how long the machine was out of service. */
 function timesOf({
@@ -346,7 +409,7 @@ function verdictOf({
   const message = failing?.message ?? last.msg;
   if (end?.outcome === "Succeeded") return { reason, message };
   const next = (last.reason === reason ? last.next?.action : undefined) ?? reasonText(reason).next;
-  return { reason, message, ...present("next", next) };
+  return { reason, message, ...present("next", next, 512) };
 }
 
 /** Whether an open chapter that should advance by itself has been without a line for too long. */
@@ -440,12 +503,20 @@ function stepsOf(kind: BookKind, chapter: string, lines: readonly PlacedLine[]):
         step.isInferred = false;
         step.inferredEnd = undefined;
         step.outcome =
-          line.outcome ?? (line.mark === "end" ? "Succeeded" : line.mark === "fail" ? "Failed" : "NotRequired");
+          line.outcome ??
+          (line.mark === "fail"
+            ? "Failed"
+            : line.mark === "end" && !didNothing.has(line.reason)
+              ? "Succeeded"
+              : "NotRequired");
         break;
     }
   }
   return inTurn.toSorted((a, b) => a.order - b.order || a.start.at - b.start.at);
 }
+
+/** Sections that an update's end says nothing of: somebody may have cordoned the machine, and its cordon stays. */
+const afterEnd: ReadonlySet<string> = new Set(["Complete/Uncordoned"]);
 
 /**
  * The chapter is over. In sequential chapters, a section without a reported end has ended when the next one started; a
@@ -458,9 +529,13 @@ function endSteps(steps: readonly Step[], end: NonNullable<ChapterDraft["end"]>,
     step.isOpen = false;
     step.inferredEnd = inTurn ? Math.min(end.at, following?.start.at ?? end.at) : end.at;
     step.isInferred = inTurn;
-    step.outcome = end.outcome === "Failed" ? "Unknown" : end.outcome;
+    step.outcome = end.outcome === "Failed" || afterEnd.has(step.path) ? "Unknown" : end.outcome;
   }
 }
+
+/** Whether a section has notes alone: it happened at its start, and neither goes on nor ends. */
+export const isMereNote = ({ attempts, outcome }: Pick<ChapterSection, "attempts" | "outcome">): boolean =>
+  attempts === 0 && outcome === undefined;
 
 function sectionOf(step: Step): ChapterSection {
   const endAt = step.inferredEnd ?? step.end?.at;
@@ -526,12 +601,28 @@ export function linesOfChapter(chapter: Pick<Chapter, "book" | "chapter" | "run"
   );
 }
 
+/** What later lines of a book have to know of a chapter that is stored and closed. */
+export function closedChapter(chapter: Chapter, draft?: ChapterDraft): ClosedChapter {
+  const lines = draft?.lines.map(({ line }) => line) ?? linesOfChapter(chapter);
+  const joined = lines.flatMap((line) => joinedWith(bookKindOf(chapter.book), line) ?? []).at(-1);
+  return {
+    chapter: chapter.chapter,
+    run: chapter.run,
+    // Times of objects are whole seconds: a line within the last one is of the chapter that closed, not of the next.
+    endedAtMs: draft?.end?.at ?? Date.parse(chapter.endedAt ?? chapter.startedAt) + 999,
+    name: `${chapter.chapter} ${chapter.number}`,
+    through: chapter.through,
+    ...(joined === undefined ? {} : { joinedWith: joined }),
+  };
+}
+
 /**
  * Makes a chapter short enough to be one object: the middle lines of the section that has the most fold to a count.
  * Sections, first and last boundary lines and failures stay.
  */
 function fitted(record: ChapterRecord): ChapterRecord {
-  if (record.entries.length <= mostEntries && jsonBytes(record) <= chapterBytes) return record;
+  const isShort = record.entries.length <= mostEntries && record.sections.length <= mostSections;
+  if (isShort && jsonBytes(record) <= chapterBytes) return record;
   let entries = [...record.entries];
   const folded = new Map<string, { count: number; first: number; last: number; lastMessage: string }>();
   let bytes = jsonBytes(record);
@@ -594,7 +685,7 @@ function fitted(record: ChapterRecord): ChapterRecord {
     })),
     dropped: record.dropped + gone.size,
   };
-  return jsonBytes(short) <= chapterBytes
+  return jsonBytes(short) <= chapterBytes && short.sections.length <= mostSections
     ? short
     : { ...short, sections: lean(short.sections, jsonBytes(short) - chapterBytes) };
 }
@@ -603,22 +694,40 @@ function fitted(record: ChapterRecord): ChapterRecord {
 const groupOf = (path: string) =>
   /^(Node|Pool|Sync|Child|Served|Attempt|Blocked|Gone)\//.test(path) ? path.slice(0, path.indexOf("/")) : path;
 
-/** Sections of which there are very many keep their names, times and outcomes; their texts go first. */
+/** Sections that a chapter has at most, by its kind. */
+const mostSections = 1000;
+
+/**
+ * Sections of which there are very many keep their names, times and outcomes; their texts go first. Those that failed
+ * are the last to go.
+ *
+ * @param tooMany UTF-8 bytes that the sections have to lose.
+ */
 function lean(sections: readonly ChapterSection[], tooMany: number): ChapterSection[] {
   let over = tooMany;
-  const thin = sections.map((section) => {
-    if (over <= 0 || section.outcome === "Failed") return section;
-    const { message: _message, details: _details, ...rest } = section;
-    over -= jsonBytes(section) - jsonBytes(rest);
-    return rest;
-  });
-  while (over > 0 && thin.length > 2) {
-    const index = thin.findIndex((section, at) => at > 0 && section.outcome !== "Failed");
-    if (index < 0) break;
-    over -= jsonBytes(thin[index]) + 1;
-    thin.splice(index, 1);
+  let left = [...sections];
+  for (const isFailed of [false, true]) {
+    left = left.map((section) => {
+      if (over <= 0 || (section.outcome === "Failed") !== isFailed) return section;
+      const { message: _message, details: _details, ...rest } = section;
+      over -= jsonBytes(section) - jsonBytes(rest);
+      return rest;
+    });
+    let count = left.length;
+    left = left.filter((section, index) => {
+      const goes =
+        (over > 0 || count > mostSections) &&
+        count > 2 &&
+        index > 0 &&
+        index < left.length - 1 &&
+        (section.outcome === "Failed") === isFailed;
+      if (!goes) return true;
+      over -= jsonBytes(section) + 1;
+      count -= 1;
+      return false;
+    });
   }
-  return thin;
+  return left;
 }
 
 /** `850ms`, `12s`, `2m31s`, `1h05m`. */

@@ -129,7 +129,7 @@ describe("the ring of a journal", () => {
   });
 });
 
-test("a node's journal tells of that node only [books-journal-1]", () => {
+test("a node's journal contains lines about that node only [books-journal-1]", () => {
   const journal = (name: string) => ({
     metadata: { name },
     spec: { lines: [line(1), line(2, { book: "node/worker-1" }), line(3, { book: "pool/worker" })], last: [] },
@@ -139,6 +139,54 @@ test("a node's journal tells of that node only [books-journal-1]", () => {
     lines: [{ seq: 1 }, { seq: 2 }, { seq: 3 }],
     foreign: 0,
   });
+});
+
+test.for<{ readonly what: string; readonly more: Partial<JournalLine> }>([
+  { what: "of another component", more: { writer: { component: "controller", instance: "worker-0" } } },
+  { what: "of another machine's daemon", more: { writer: { component: "daemon", instance: "worker-1" } } },
+  { what: "with a time that no calendar has", more: { at: 9_000_000_000_000_000 } },
+  { what: "with a number that is not exact", more: { mono: 2 ** 60 } },
+  { what: "of a chapter that no label can name", more: { chapter: "Up date" } },
+  {
+    what: "with more details than a daemon writes",
+    more: { data: Object.fromEntries(Array.from({ length: 33 }, (_, index) => [`k${index}`, ""])) },
+  },
+  {
+    what: "that is too long",
+    more: { data: { a: "x".repeat(1024), b: "y".repeat(1024), c: "z".repeat(1024), d: "x".repeat(1024) } },
+  },
+])("a node's journal contains no line $what [books-journal-5]", ({ more }) => {
+  const journal = (name: string) => ({ metadata: { name }, spec: { lines: [line(1), line(2, more)], last: [] } });
+  expect(admittedLines(journal("node-worker-0"))).toMatchObject({ lines: [{ seq: 1 }], foreign: 1 });
+  expect(admittedLines(journal("controller")).foreign).toBe(0);
+});
+
+test("a line that repeats what a machine wrote is one that a journal takes [books-journal-6]", () => {
+  const long = "x".repeat(250_000);
+  const made = lineOf(
+    {
+      book: "node/worker-0",
+      chapter: "Update",
+      run: long,
+      path: `Node/${"n".repeat(253)}` as "Requested",
+      mark: "begin",
+      level: "boundary",
+      reason: "TargetSet",
+      message: long,
+      data: { from: long, to: long },
+    },
+    { writer, boot: "boot-1", number: { seq: 1 }, at: 1, mono: 1 },
+  );
+  const spec = appendLines(undefined, [made])?.spec ?? empty;
+  expect(spec.lines).toHaveLength(1);
+  expect(
+    MachineStateJournal.is({
+      apiVersion: MachineStateJournal.apiVersion,
+      kind: "MachineStateJournal",
+      metadata: { name: "controller" },
+      spec,
+    }),
+  ).toBe(true);
 });
 
 test("a journal is as its kind says", () => {

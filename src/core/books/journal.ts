@@ -3,13 +3,15 @@ import type { JournalLine, JournalMark } from "../../api/books/journal-line.ts";
 import type { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
 import { journals } from "../../api/names.ts";
 import type { ReportLevel, JournalEntry } from "../../api/books/report-table.ts";
+import { clipText } from "../text/clip-text.ts";
+import { latestTimeMs } from "./order-lines.ts";
 
 /** A writer: one sequence of numbers for each writer and boot. */
-export type JournalWriter = JournalLine["writer"];
+export type WriterIdentity = JournalLine["writer"];
 
 /** The fields that the journal adds to a line. */
 export interface LineStamp {
-  readonly writer: JournalWriter;
+  readonly writer: WriterIdentity;
   /** Boot id of the machine; for a pod, its uid. */
   readonly boot: string;
   readonly number: LineNumber;
@@ -34,6 +36,8 @@ export function numberAfter(last: LineNumber, level: ReportLevel): LineNumber {
 
 /** UTF-8 bytes of a line on disk, at most. */
 export const diskLineBytes = 2048;
+/** Characters of a run and of a path: machine-state-journal.ts. */
+const longestName = 253;
 /** UTF-8 bytes of a line in a journal object, at most. */
 export const objectLineBytes = 1024;
 /** Lines of a journal object, and their bytes. */
@@ -43,12 +47,10 @@ const rememberedWriters = 32;
 
 /** UTF-8 bytes of a value as JSON. */
 export const jsonBytes = (value: unknown): number => utf8ToBytes(JSON.stringify(value)).length;
-const clip = (text: string, length: number) =>
-  text.length <= length ? text : `${text.slice(0, Math.max(0, length - 1))}…`;
 
 /** A line as it is stored, its texts shortened to the limit. Secrets are already redacted. */
 export function lineOf(line: JournalEntry, { writer, boot, number, at, mono }: LineStamp): JournalLine {
-  const data = Object.entries(line.data ?? {}).map(([key, value]) => [key, String(value)] as const);
+  const data = Object.entries(line.data ?? {}).map(([key, value]) => [key, clipText(String(value), 1024)] as const);
   const whole: JournalLine = {
     v: 1,
     writer,
@@ -58,14 +60,15 @@ export function lineOf(line: JournalEntry, { writer, boot, number, at, mono }: L
     mono: Math.round(mono),
     book: line.book,
     chapter: line.chapter,
-    ...(line.run === undefined ? {} : { run: line.run }),
-    path: line.path,
+    // Both may contain what a machine writes, or its name: a journal refuses all lines because of one that is too long.
+    ...(line.run === undefined ? {} : { run: clipText(line.run, longestName) }),
+    path: clipText(line.path, longestName),
     mark: line.mark,
     level: line.level,
     ...(line.outcome === undefined ? {} : { outcome: line.outcome }),
     reason: line.reason,
-    msg: clip(line.message, 1024),
-    ...(line.next === undefined ? {} : { next: { ...line.next, action: clip(line.next.action, 512) } }),
+    msg: clipText(line.message, 1024),
+    ...(line.next === undefined ? {} : { next: { ...line.next, action: clipText(line.next.action, 512) } }),
     ...(data.length === 0 ? {} : { data: Object.fromEntries(data) }),
     ...(line.refs === undefined || line.refs.length === 0
       ? {}
@@ -82,7 +85,7 @@ export function shortened(line: JournalLine, limit: number): JournalLine {
     ...line,
     ...(line.data === undefined
       ? {}
-      : { data: Object.fromEntries(Object.entries(line.data).map(([key, value]) => [key, clip(value, 120)])) }),
+      : { data: Object.fromEntries(Object.entries(line.data).map(([key, value]) => [key, clipText(value, 120)])) }),
   };
   if (jsonBytes(short) > limit) {
     const { refs: _refs, ...rest } = short;
@@ -92,8 +95,8 @@ export function shortened(line: JournalLine, limit: number): JournalLine {
     if (jsonBytes(short) <= limit) return short;
     short = {
       ...short,
-      msg: clip(short.msg, length),
-      ...(short.next === undefined ? {} : { next: { ...short.next, action: clip(short.next.action, length) } }),
+      msg: clipText(short.msg, length),
+      ...(short.next === undefined ? {} : { next: { ...short.next, action: clipText(short.next.action, length) } }),
     };
   }
   if (jsonBytes(short) <= limit) return short;
@@ -214,14 +217,50 @@ export const journalOfNode = (name: string): string => `${journals.nodePrefix}${
 export const bookOfJournal = (journal: string): string | undefined =>
   journal.startsWith(journals.nodePrefix) ? `node/${journal.slice(journals.nodePrefix.length)}` : undefined;
 
-/** Valid lines of journals, and the number of invalid ones: lines in a node's journal about another book. */
+/** Whether a line is written by a component that runs on a machine, as far as it says. */
+export const isOfMachine = ({ writer }: Pick<JournalLine, "writer">): boolean =>
+  writer.component === "daemon" || writer.component === "first-boot";
+
+/** Of one line of a machine; its daemon writes a few. */
+const mostDetails = 32;
+/** A chapter's name is the value of a label of its object. */
+const chapterName = /^[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$/;
+
+/**
+ * Whether a line can be one of the machine's own. Root on a machine writes its journal as it likes: lines in the name of
+ * another component, and such as no chapter can hold, are not read.
+ *
+ * @param node name of the machine.
+ */
+function isReadable(line: JournalLine, node: string): boolean {
+  const { book, chapter, writer, seq, sub = 1, at, mono, data = {} } = line;
+  return (
+    book === `node/${node}` &&
+    isOfMachine(line) &&
+    writer.instance === node &&
+    chapterName.test(chapter) &&
+    [seq, sub, mono].every((number) => Number.isSafeInteger(number)) &&
+    at >= 0 &&
+    at <= latestTimeMs &&
+    Object.keys(data).length <= mostDetails &&
+    jsonBytes(line) <= 2 * diskLineBytes
+  );
+}
+
+/**
+ * Valid lines of journals, and the number of invalid ones: lines in a node's journal about another book, in the name of
+ * another writer, or such as no daemon writes.
+ */
 export function admittedLines(journal: Pick<MachineStateJournal, "metadata" | "spec">): {
   readonly lines: readonly JournalLine[];
   readonly foreign: number;
 } {
-  const own = bookOfJournal(journal.metadata.name);
+  const { name } = journal.metadata;
   const all = journal.spec.lines;
-  const lines = own === undefined ? all : all.filter(({ book }) => book === own);
+  const lines =
+    bookOfJournal(name) === undefined
+      ? all
+      : all.filter((line) => isReadable(line, name.slice(journals.nodePrefix.length)));
   return { lines, foreign: all.length - lines.length };
 }
 

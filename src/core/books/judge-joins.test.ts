@@ -95,7 +95,7 @@ describe("machines that were served", () => {
     ]);
   });
 
-  test("that never came say so in the book of their pool, by the same line whenever somebody looks [books-judge-joins-5]", () => {
+  test("that never came are reported in the book of their pool, by the same line at every pass [books-judge-joins-5]", () => {
     const writer = server();
     serve(writer, 0, "10.0.0.7");
     const [join] = judgeJoins(servedMachines(writer.lines), [], at(9000));

@@ -24,15 +24,15 @@ export interface JoinedNode {
 }
 
 export interface Join extends ServedMachine {
-  /** `probable`: no address tells, but a node of the pool came in that time. */
+  /** `probable`: no address matches, but a node of the pool joined in that time. */
   readonly is: "joined" | "probable" | "waiting" | "overdue";
   /** The node that it became. */
   readonly node?: string;
 }
 
-/** A machine that was served has joined by then, or somebody has to look at it. */
+/** By then a served machine has joined, or it needs attention. */
 export const joinOverdueMs = 30 * 60_000;
-/** Machines that were served longer ago are nobody's worry any more. */
+/** Machines that were served longer ago are ignored. */
 const forgottenMs = 7 * 24 * 3_600_000;
 /** A machine that asks again after this time boots again. */
 const sameBootMs = 2 * joinOverdueMs;
@@ -119,7 +119,7 @@ export function nextOverdueMs(joins: readonly Join[], now: number): number | und
 export const overdueText = ({ requester, config, servedAt }: ServedMachine): string =>
   `the machine ${requester} was given ${config === "" ? "its configuration" : config} at ${timestampOf(servedAt)} and has not joined since`;
 
-/** What the book of its pool says of it: the same line whoever looks, and however often. */
+/** Its line in the book of its pool: the same at every pass. */
 export function overdueLine(join: ServedMachine): { readonly line: JournalEntryIn<"pool">; readonly at: number } {
   const { requester, config, servedAt, pool } = join;
   return {

@@ -9,6 +9,9 @@ export interface PlacedLine {
   readonly skew: boolean;
 }
 
+/** The last second that RFC 3339 can write, in milliseconds since the epoch: writers of lines choose their times. */
+export const latestTimeMs = Date.UTC(9999, 11, 31, 23, 59, 59);
+
 /** Clocks that differ by less count as equal, in milliseconds. */
 const toleranceMs = 1000;
 
@@ -42,11 +45,11 @@ export function orderLines(lines: readonly JournalLine[]): readonly PlacedLine[]
       boot.sort((a, b) => a.seq - b.seq || (a.sub ?? 0) - (b.sub ?? 0));
       let previous: JournalLine | undefined;
       for (const line of boot) {
-        // A clock that jumped back within a boot: the other one tells how long it was.
+        // The clock jumped back within a boot: the monotonic clock has the duration.
         const least =
           previous === undefined ? latest : latest + Math.max(0, line.at < previous.at ? line.mono - previous.mono : 0);
         const jumped = line.at < latest - toleranceMs;
-        latest = Math.max(line.at, least);
+        latest = Math.min(latestTimeMs, Math.max(0, line.at, least));
         placed.push({ line, at: latest, skew: jumped });
         previous = line;
       }
@@ -59,32 +62,104 @@ export function orderLines(lines: readonly JournalLine[]): readonly PlacedLine[]
 /** Clocks are not further apart than this, in milliseconds: what is, happened at another time. */
 const mostSkewMs = 600_000;
 
+/** Beginnings and ends of one section of a chapter, of all its runs, in time order. */
+interface SectionLines {
+  readonly begins: PlacedLine[];
+  readonly ends: PlacedLine[];
+}
+
+/** Lists by key. */
+type Groups<T> = Map<string, T[]>;
+
+function addTo<T>(groups: Groups<T>, key: string, value: T): void {
+  const group = groups.get(key);
+  if (group === undefined) groups.set(key, [value]);
+  else group.push(value);
+}
+
+const runOf = ({ line: { chapter, run } }: PlacedLine) => `${chapter}\n${run ?? ""}`;
+const byWriter = ({ line }: PlacedLine, what = "") => `${writerKey(line)}\n${what}`;
+
+/** Index of the first of some lines in time order that is later than `at`. */
+function indexAfter(lines: readonly PlacedLine[], at: number): number {
+  let [low, high] = [0, lines.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((lines[middle]?.at ?? 0) <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** How many of some lines in time order are later than one line and earlier than another. */
+function countBetween(lines: readonly PlacedLine[] = [], end: PlacedLine, begin: PlacedLine): number {
+  const from = indexAfter(lines, end.at);
+  let to = indexAfter(lines, begin.at);
+  while (to > from && lines[to - 1]?.at === begin.at) to -= 1;
+  return to - from;
+}
+
 /**
- * Ends that one writer told and that stand before their beginning, which another one told, with that beginning: the
- * next one after them, where nothing else began before and nothing else ends it. One run may be gone through more than
- * once, its ends may be told by several writers, and what is oldest may be missing.
+ * Pairs ends that stand before their beginning, reported by another writer, with that beginning: the next one of their
+ * run. A run may occur more than once, several writers may report its ends, and lines may be lost with the process that
+ * wrote them. So an end that follows a beginning of its run answers that one, if no other run began meanwhile. And it is
+ * not paired with a beginning whose writer had spoken of the run before that, or if its own writer went on to another run
+ * before that: then its own beginning is lost.
  */
 function causesOf(placed: readonly PlacedLine[]): ReadonlyMap<PlacedLine, PlacedLine> {
-  const sections = new Map<string, { readonly begins: PlacedLine[]; readonly ends: PlacedLine[] }>();
+  const sections = new Map<string, SectionLines>();
+  const spoken: Groups<PlacedLine> = new Map();
   for (const each of placed) {
-    const { chapter, run, path, mark } = each.line;
+    addTo(spoken, byWriter(each, runOf(each)), each);
+    const { chapter, path, mark } = each.line;
     if (mark !== "begin" && mark !== "end" && mark !== "fail") continue;
-    const key = `${chapter}\n${run ?? ""}\n${path}`;
+    const key = `${chapter}\n${path}`;
     const section = sections.get(key) ?? { begins: [], ends: [] };
     sections.set(key, section);
     (mark === "begin" ? section.begins : section.ends).push(each);
   }
   const causes = new Map<PlacedLine, PlacedLine>();
-  for (const { begins, ends } of sections.values()) {
-    for (const [index, end] of ends.entries()) {
-      const begin = begins.find(({ at, line }) => at > end.at && writerKey(line) !== writerKey(end.line));
-      if (begin === undefined || begin.at - end.at > mostSkewMs) continue;
-      const isOfAnother = begins.filter(({ at }) => at <= end.at).length > index;
-      const isEnded = ends.some(({ at }) => at >= begin.at);
-      if (!isOfAnother && !isEnded) causes.set(end, begin);
-    }
-  }
+  for (const section of sections.values())
+    for (const [end, begin] of belatedBegins(section))
+      if (countBetween(spoken.get(byWriter(begin, runOf(end))), end, begin) === 0) causes.set(end, begin);
   return causes;
+}
+
+/** Ends of a section that no beginning explains, with the next beginning of their run, by another writer. */
+function belatedBegins({ begins, ends }: SectionLines): readonly (readonly [PlacedLine, PlacedLine])[] {
+  const ofRun: Groups<PlacedLine> = new Map();
+  for (const begin of begins) addTo(ofRun, runOf(begin), begin);
+  const answered = new Set<PlacedLine>();
+  /** Ends that answer a beginning, by writer, and by writer and run. */
+  const answers: Groups<PlacedLine> = new Map();
+  const left: PlacedLine[] = [];
+  for (const end of ends) {
+    const newest = begins[indexAfter(begins, end.at) - 1];
+    if (newest === undefined || runOf(newest) !== runOf(end)) {
+      left.push(end);
+      continue;
+    }
+    answered.add(newest);
+    addTo(answers, byWriter(end), end);
+    addTo(answers, byWriter(end, runOf(end)), end);
+  }
+  return left.flatMap((end) => {
+    const begin = nextElsewhere(ofRun.get(runOf(end)), end);
+    if (begin === undefined || answered.has(begin)) return [];
+    const all = countBetween(answers.get(byWriter(end)), end, begin);
+    const own = countBetween(answers.get(byWriter(end, runOf(end))), end, begin);
+    return all > own ? [] : [[end, begin] as const];
+  });
+}
+
+/** The first of some beginnings in time order that another writer reported after an end. */
+function nextElsewhere(begins: readonly PlacedLine[] = [], end: PlacedLine): PlacedLine | undefined {
+  for (let index = indexAfter(begins, end.at); index < begins.length; index += 1) {
+    const begin = begins[index];
+    if (begin === undefined || begin.at - end.at > mostSkewMs) return undefined;
+    if (writerKey(begin.line) !== writerKey(end.line)) return begin;
+  }
+  return undefined;
 }
 
 /** Moves ends that precede their start, reported by another writer, behind it. */
@@ -102,7 +177,7 @@ function causesFirst(placed: readonly PlacedLine[]): readonly PlacedLine[] {
     return { line: each.line, at, skew: at - each.at > toleranceMs || each.skew };
   });
   if (!moved) return placed;
-  // Sorting keeps the order of equals, and what was moved has the time of its cause: it must come behind it.
+  // Sorting is stable, and a moved line has the time of its cause: it must come after the cause.
   return fixed
     .map((each, index) => ({ each, rank: each.at === placed[index]?.at ? 0 : 1, index }))
     .sort((a, b) => a.each.at - b.each.at || a.rank - b.rank || a.index - b.index)

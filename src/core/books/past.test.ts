@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { toldUpdate } from "../../../test/support/line-writer.ts";
+import { reportedUpdate } from "../../../test/support/line-writer.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
@@ -10,6 +10,7 @@ import {
   estimateRollOut,
   estimateText,
   noPast,
+  pastLike,
   pastOf,
   spreadOf,
   spreads,
@@ -81,8 +82,8 @@ describe("what updates before took", () => {
     expect(pastOf("worker", [anywhere]).updates).toHaveLength(1);
   });
 
-  test("holds for chapters as they are folded from what was told [books-past-3]", () => {
-    const [chapter] = foldBook("node/worker-0", toldUpdate().lines, { now });
+  test("holds for chapters folded from reports [books-past-3]", () => {
+    const [chapter] = foldBook("node/worker-0", reportedUpdate().lines, { now });
     const { whole, sections } = spreads(pastOf("worker", [{ ...(chapter ?? expect.fail()), number: 1 }]));
     expect(whole?.medianMs).toBe(124_000);
     expect(sections.get("Executed/Drained")?.medianMs).toBe(60_000);
@@ -107,8 +108,48 @@ describe("when a machine is likely to be done", () => {
     expect(estimateMachine(past, "Draining", now, now)).toMatchObject({ likely: now + 5 * minute, of: 5, late: false });
     expect(estimateMachine(past, "Rebooting", now - minute, now)).toMatchObject({
       likely: now + minute,
-      earliest: now + minute,
-      latest: now + minute,
+      earliest: now + 0.8 * minute,
+      latest: now + 1.2 * minute,
+    });
+  });
+
+  test("has the wider bounds the fewer updates it rests on [books-past-16]", () => {
+    const widthOf = (count: number) => {
+      const { latest, earliest } =
+        estimateMachine(
+          pastOf(
+            "worker",
+            Array.from({ length: count }, () => update(3)),
+          ),
+          "Draining",
+          now,
+          now,
+        ) ?? expect.fail();
+      return (latest - earliest) / minute;
+    };
+    expect([1, 2, 5, 10].map(widthOf)).toEqual([10, 5, 2, 1]);
+  });
+
+  test("rests on updates of its kind: of those that drain and reboot, or of the others [books-past-17]", () => {
+    const quick = update(0, {
+      run: "q",
+      endedAt: at(minute / 6),
+      sections: [
+        { path: "Executed/Files", startedAt: at(0), endedAt: at(minute / 6), outcome: "Succeeded", attempts: 1 },
+      ],
+    });
+    const open = update(9, {
+      run: "next",
+      state: "Open",
+      entries: [{ path: "Prepared", data: { drain: "false", reboot: "false" } }] as unknown as Chapter["entries"],
+    });
+    const mixed = pastOf("worker", [update(3), quick, update(5), open]);
+    const countOf = (target: string) => pastLike(mixed, target).updates.length;
+    expect({ slow: countOf("r"), quick: countOf("q"), foreseen: countOf("next"), unknown: countOf("other") }).toEqual({
+      slow: 2,
+      quick: 1,
+      foreseen: 1,
+      unknown: 3,
     });
   });
 
@@ -119,14 +160,14 @@ describe("when a machine is likely to be done", () => {
     });
   });
 
-  test("that has been longer at it than any before is late, and has the rest before it all the same [books-past-7]", () => {
+  test("that takes longer than any before is late, and still has the remaining steps ahead [books-past-7]", () => {
     expect(estimateMachine(past, "Draining", now - 60 * minute, now)).toMatchObject({
       likely: now + 2 * minute,
       late: true,
     });
   });
 
-  test("is not known without chapters, in a step that none of them had, or where nothing goes on by itself [books-past-8]", () => {
+  test("is unknown without chapters, in a step that none of them had, or while the update is blocked [books-past-8]", () => {
     expect(estimateMachine(noPast, "Draining", now, now)).toBeUndefined();
     expect(estimateMachine(past, "PostAction", now, now)).toBeUndefined();
     expect(estimateMachine(past, "Degraded", now, now)).toBeUndefined();
@@ -166,10 +207,10 @@ describe("when a roll-out is likely to be done", () => {
     );
   });
 
-  test("is said with its spread and what it rests on [books-past-13]", () => {
+  test("is shown with its spread and its basis [books-past-13]", () => {
     const estimate = estimateRollOut(past, { working: [], waiting: 2, places: 1 }, now) ?? expect.fail();
     expect(estimateText(estimate, now)).toBe(
-      "between 10:39 and 10:44Z, most likely 10:42 (in 12m00s; median of 5 updates of this pool)",
+      "between 10:38 and 10:45Z, most likely 10:42 (in 12m00s; median of 5 updates of this pool)",
     );
     expect(estimateText({ likely: now, earliest: now, latest: now, of: 1, late: true }, now)).toBe(
       "about 10:30Z (in 0ms; one update of this pool; it has taken longer than any of them so far)",
@@ -212,7 +253,7 @@ describe("who changed what", () => {
     ].map((each) => [each.metadata.name, each]),
   );
 
-  test("names what was added, changed and taken away since the last configuration, by whom and when [books-past-14]", () => {
+  test("lists what was added, changed and removed since the last configuration, with author and time [books-past-14]", () => {
     expect(
       whoChanged(pool(["00-base", "99-new", "99-ssh"], ["00-base", "99-old", "99-ssh"]), (name) => configs.get(name)),
     ).toEqual([

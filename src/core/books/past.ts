@@ -15,8 +15,17 @@ export interface Spread {
   readonly p90Ms: number;
 }
 
+/** What decides most about how long an update takes. */
+interface UpdateKind {
+  readonly drains: boolean;
+  readonly reboots: boolean;
+}
+
 /** One successful update of a machine; times in milliseconds from its start. */
 interface PastUpdate {
+  /** The configuration that it led to. */
+  readonly run: string;
+  readonly kind: UpdateKind;
   readonly wholeMs: number;
   readonly sections: ReadonlyMap<string, { readonly beganMs: number; readonly endedMs: number }>;
 }
@@ -24,6 +33,8 @@ interface PastUpdate {
 /** What the chapters of a pool record about finished updates. */
 export interface Past {
   readonly updates: readonly PastUpdate[];
+  /** Configuration → what machines that are on their way to it foresee. */
+  readonly foreseen: ReadonlyMap<string, UpdateKind>;
   /** The pool's own chapters, oldest first: roll-outs, builds, obstacles. */
   readonly history: readonly Chapter[];
   /** Machines that were given a configuration of the pool to join with and have not joined in time. */
@@ -31,7 +42,7 @@ export interface Past {
 }
 
 /** An empty past: without chapters nothing is estimated. */
-export const noPast: Past = { updates: [], history: [] };
+export const noPast: Past = { updates: [], foreseen: new Map(), history: [] };
 
 /**
  * The past of a pool.
@@ -41,15 +52,14 @@ export const noPast: Past = { updates: [], history: [] };
  */
 export function pastOf(pool: string, updates: Iterable<Chapter>, history: readonly Chapter[] = []): Past {
   const past: PastUpdate[] = [];
+  const foreseen = new Map<string, UpdateKind>();
   for (const chapter of updates) {
-    if (
-      chapter.chapter !== "Update" ||
-      chapter.state !== "Closed" ||
-      chapter.outcome !== "Succeeded" ||
-      chapter.endedAt === undefined ||
-      (chapter.pool !== undefined && chapter.pool !== pool)
-    )
-      continue;
+    if (chapter.chapter !== "Update" || (chapter.pool !== undefined && chapter.pool !== pool)) continue;
+    const planned = chapter.entries.findLast(({ path, data }) => path === "Prepared" && data?.["reboot"] !== undefined);
+    const isPlanned = (what: string) => String(planned?.data?.[what]) === "true";
+    if (planned !== undefined && chapter.state !== "Closed")
+      foreseen.set(chapter.run, { drains: isPlanned("drain"), reboots: isPlanned("reboot") });
+    if (chapter.state !== "Closed" || chapter.outcome !== "Succeeded" || chapter.endedAt === undefined) continue;
     const began = Date.parse(chapter.startedAt);
     const sections = new Map(
       chapter.sections.flatMap(({ path, startedAt, endedAt, outcome }) =>
@@ -58,9 +68,22 @@ export function pastOf(pool: string, updates: Iterable<Chapter>, history: readon
           : [[path, { beganMs: Date.parse(startedAt) - began, endedMs: Date.parse(endedAt) - began }] as const],
       ),
     );
-    past.push({ wholeMs: Math.max(0, Date.parse(chapter.endedAt) - began), sections });
+    const wholeMs = Math.max(0, Date.parse(chapter.endedAt) - began);
+    const kind = { drains: sections.has("Executed/Drained"), reboots: sections.has("PostAction/Rebooted") };
+    past.push({ run: chapter.run, kind, wholeMs, sections });
   }
-  return { updates: past, history };
+  return { updates: past, foreseen, history };
+}
+
+/**
+ * The past as far as it resembles updates to `target`: those that drain or reboot take minutes, others seconds. What
+ * machines on their way to the target foresee, or others did, says which they are; until then all count.
+ */
+export function pastLike(past: Past, target: string): Past {
+  const kind = past.foreseen.get(target) ?? past.updates.findLast(({ run }) => run === target)?.kind;
+  if (kind === undefined) return past;
+  const updates = past.updates.filter(({ kind: is }) => is.reboots === kind.reboots && is.drains === kind.drains);
+  return updates.length === 0 ? past : { ...past, updates };
 }
 
 /** Median and bounds of numbers, interpolated linearly. `undefined`: there are none. */
@@ -125,6 +148,12 @@ const sectionOfPhase: Partial<Record<Phase, readonly string[]>> = {
   Uncordoning: ["Complete/Uncordoned"],
 };
 
+/** Few updates do not show how far away the next one may be: the fewer there are, the wider are the bounds. */
+function boundsOf({ count, medianMs, p10Ms, p90Ms }: Spread): { readonly lowMs: number; readonly highMs: number } {
+  const margin = medianMs / count;
+  return { lowMs: Math.max(0, p10Ms - margin), highMs: p90Ms + margin };
+}
+
 /**
  * When a machine that is in a phase since some moment is likely to have its target: what updates before it took from
  * the same step on, those left out that were through with the step by then.
@@ -146,16 +175,17 @@ export function estimateMachine(
       : [{ step: section.endedMs - section.beganMs, after: Math.max(0, wholeMs - section.endedMs) }];
   });
   const still = known.filter(({ step }) => step > elapsed);
-  // Whoever has been longer at it than anybody before may be through at any moment; what comes after is known all the
-  // same.
+  // A machine that takes longer than any before may finish at any time; the durations of the next steps are still
+  // known.
   const spread = spreadOf(
     still.length > 0 ? still.map(({ step, after }) => step + after - elapsed) : known.map(({ after }) => after),
   );
   if (spread === undefined) return undefined;
+  const { lowMs, highMs } = boundsOf(spread);
   return {
     likely: now + spread.medianMs,
-    earliest: now + spread.p10Ms,
-    latest: now + spread.p90Ms,
+    earliest: now + lowMs,
+    latest: now + highMs,
     of: spread.count,
     late: still.length === 0,
   };
@@ -192,8 +222,8 @@ export function estimateRollOut(
   };
   const [likely, earliest, latest] = [
     endWith("likely", whole.medianMs),
-    endWith("earliest", towards(whole.p10Ms)),
-    endWith("latest", towards(whole.p90Ms)),
+    endWith("earliest", towards(boundsOf(whole).lowMs)),
+    endWith("latest", towards(boundsOf(whole).highMs)),
   ];
   return {
     likely,

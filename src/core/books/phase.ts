@@ -4,7 +4,7 @@ import { annotations, machineConfigNodeConditions as types, nodeStates } from ".
 import { conditionOf } from "../../api/schema/object.ts";
 import { imageText, namedImage } from "../config/image-pair.ts";
 import { parseDrainRequest } from "../machine/drain-requests.ts";
-import { superseded } from "./update-conditions.ts";
+import { supersededReason } from "./update-conditions.ts";
 
 export type Phase =
   | "Lost"
@@ -32,7 +32,7 @@ export interface PhaseWord {
   readonly message: string;
   /** The reason beside the message, for programs. */
   readonly reason: string;
-  /** RFC 3339 of when it got there, as far as its conditions tell; else empty. */
+  /** RFC 3339 of its start, as far as its conditions show it; else empty. */
   readonly since: string;
 }
 
@@ -74,9 +74,15 @@ export function phaseOf(node: Node, machineConfigNode: MachineConfigNode | undef
       return node.spec?.unschedulable === true ? "Draining" : "Cordoning";
     if (condition(types.updatePostActionComplete)?.status === "Unknown") return "PostAction";
     if (condition(types.rebootedNode)?.status === "True") return "Resuming";
-    if (condition(types.appliedOSImage)?.status === "Unknown" && condition(types.appliedOSImage)?.reason !== superseded)
+    if (
+      condition(types.appliedOSImage)?.status === "Unknown" &&
+      condition(types.appliedOSImage)?.reason !== supersededReason
+    )
       return "ApplyingOS";
-    if (condition(types.appliedFiles)?.status === "Unknown" && condition(types.appliedFiles)?.reason !== superseded)
+    if (
+      condition(types.appliedFiles)?.status === "Unknown" &&
+      condition(types.appliedFiles)?.reason !== supersededReason
+    )
       return "ApplyingFiles";
     if (condition(types.imagePulledFromRegistry)?.status === "Unknown") return "PullingImage";
     return condition(types.updatePrepared)?.status === "True" ? "ApplyingFiles" : "Preparing";

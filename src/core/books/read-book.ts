@@ -2,11 +2,11 @@ import type { MachineStateBook } from "../../api/books/machine-state-book.ts";
 import type { MachineStateChapter } from "../../api/books/machine-state-chapter.ts";
 import type { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
 import type { ReadBook, ReadChapter } from "./book-text.ts";
-import { type ClosedChapter, foldBook, linesOfChapter } from "./fold-book.ts";
+import { closedChapter, foldBook, linesOfChapter } from "./fold-book.ts";
 import { admittedLines, bookOfJournal, isKnown } from "./journal.ts";
 import { lineKey } from "./order-lines.ts";
 
-/** Everything that a reader finds: kept books and chapters, where somebody keeps them, and the journals. */
+/** The inputs of a reader: stored books and chapters, if any, and the journals. */
 export interface StoredBooks {
   readonly books: readonly Pick<MachineStateBook, "spec">[];
   readonly chapters: readonly Pick<MachineStateChapter, "spec">[];
@@ -14,8 +14,8 @@ export interface StoredBooks {
 }
 
 /**
- * One book: the chapters that are kept, and behind them what the journals tell beyond those. The same whether anybody
- * keeps books or not, as far as the journals reach.
+ * One book: the stored chapters, followed by newer journal lines. The result is the same with and without stored books,
+ * as far as the journals reach.
  *
  * @param now milliseconds since the epoch
  */
@@ -37,14 +37,7 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
   const fresh = admitted.filter((line) => !isGone(line) && !late.has(lineKey(line)));
   const records = foldBook(book, [...open.flatMap(linesOfChapter), ...fresh], {
     now,
-    // Times of objects are whole seconds: a line within the last one is of the chapter that closed.
-    closed: closed.map(({ number, chapter, run, startedAt, endedAt, through }): ClosedChapter => ({
-      chapter,
-      run,
-      endedAtMs: Date.parse(endedAt ?? startedAt) + 999,
-      name: `${chapter} ${number}`,
-      through,
-    })),
+    closed: closed.map((chapter) => closedChapter(chapter)),
   });
   let last = Math.max(index?.lastNumber ?? 0, kept.at(-1)?.number ?? 0);
   const inBook = new Set<number>();
@@ -60,7 +53,7 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
     const isNew = fresh.some(
       (line) => line.chapter === same.chapter && (line.run ?? same.run) === same.run && !isKnown(same.through, line),
     );
-    // What was folded away in the book cannot be folded again from its lines.
+    // Lines that the book has folded away cannot be folded again.
     return isNew || same.dropped === 0
       ? { ...same, ...record, number: same.number, kept: true }
       : { ...same, kept: true };
@@ -81,8 +74,8 @@ export function readBook({ books, chapters, journals }: StoredBooks, book: strin
   };
 }
 
-/** Names of all books that are kept or told of, sorted: the cluster, pools, nodes, builds. */
-export function booksOn({ books, chapters, journals }: StoredBooks): readonly string[] {
+/** Names of all stored or reported books, sorted: the cluster, pools, nodes, builds. */
+export function bookNames({ books, chapters, journals }: StoredBooks): readonly string[] {
   const names = new Set([
     ...books.map(({ spec }) => spec.book),
     ...chapters.map(({ spec }) => spec.book),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LineWriter, morning, toldUpdate } from "../../../test/support/line-writer.ts";
+import { LineWriter, morning, reportedUpdate } from "../../../test/support/line-writer.ts";
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
 import { foldBook } from "./fold-book.ts";
 import { barClasses, drawTimeline, timelineOf, timelineOfBook } from "./timeline.ts";
@@ -20,7 +20,7 @@ const moved = (chapter: Chapter, seconds: number): Chapter => {
 };
 const chapters = (...told: Parameters<typeof foldBook>[1][]): readonly Chapter[] =>
   foldBook("node/worker-0", told.flat(), { now }).map((record, index) => ({ ...record, number: index + 1 }));
-const [update] = chapters(toldUpdate().lines);
+const [update] = chapters(reportedUpdate().lines);
 if (update === undefined) throw new Error("no chapter");
 const isOver = { now, width: 100 };
 
@@ -68,7 +68,7 @@ describe("the chart of a pool", () => {
     expect(timeline.rows.map(({ bars }) => bars.length > 0)).toEqual([false, true]);
   });
 
-  test("begins with the newest roll-out when nobody says since when, and shows what else there was meanwhile [books-timeline-3]", () => {
+  test("begins with the newest roll-out by default, and shows other events meanwhile [books-timeline-3]", () => {
     const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(-80_000, {
       book: "node/worker-0",
@@ -133,7 +133,7 @@ describe("the chart of a pool", () => {
     expect(coloured.map((line) => line.replaceAll(/\u001b\[\d+m/g, ""))).toEqual(plain);
   });
 
-  test("of nothing says so [books-timeline-6]", () => {
+  test("without chapters says so [books-timeline-6]", () => {
     expect(drawTimeline(timelineOf("pool/worker", new Map([["worker-0", []]]), { now }), isOver)).toEqual([
       "pool/worker: nothing is known of this time",
     ]);
@@ -141,7 +141,7 @@ describe("the chart of a pool", () => {
 });
 
 describe("the chart of one book", () => {
-  test("has a row for each step of its last chapters, with what it took [books-timeline-7]", () => {
+  test("has a row for each step of its last chapters, with its duration [books-timeline-7]", () => {
     expect(drawTimeline(timelineOfBook("node/worker-0", [update], { now }), { ...isOver, width: 90 }).join("\n"))
       .toMatchInlineSnapshot(`
       "node/worker-0: 2026-01-02 10:00:00Z to 10:02:04Z, 2m04s; one column is 3s
@@ -163,8 +163,8 @@ describe("the chart of one book", () => {
     `);
   });
 
-  test("goes on to now while a chapter is open [books-timeline-8]", () => {
-    const open = chapters(toldUpdate().lines.filter(({ at }) => at <= morning + 30_000));
+  test("extends to the present while a chapter is open [books-timeline-8]", () => {
+    const open = chapters(reportedUpdate().lines.filter(({ at }) => at <= morning + 30_000));
     const timeline = timelineOfBook("node/worker-0", open, { now: morning + 90_000 });
     expect([timeline.from, timeline.to]).toEqual([morning, morning + 90_001]);
     expect(timeline.rows.at(-1)).toEqual({
@@ -175,7 +175,7 @@ describe("the chart of one book", () => {
   });
 });
 
-test("every class has a letter of its own", () => {
+test("every class has a distinct letter", () => {
   const letters = Object.values(barClasses).map(({ letter }) => letter);
   expect(new Set(letters).size).toBe(letters.length);
 });

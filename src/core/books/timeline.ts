@@ -1,9 +1,9 @@
 import type { Chapter } from "../../api/books/machine-state-chapter.ts";
-import { durationText } from "./fold-book.ts";
+import { durationText, isMereNote } from "./fold-book.ts";
 import { type Paint, paintOf } from "../text/paint.ts";
 import { clockText, timeText } from "../text/time-text.ts";
 
-/** What a stretch of time was spent on; the letter is what stands in the chart. */
+/** The activity of a time span; the letter is its mark in the chart. */
 export const barClasses = {
   prepare: { letter: "p", colour: "36", means: "asked for, checked" },
   pull: { letter: "i", colour: "34", means: "image pulled" },
@@ -49,14 +49,14 @@ const classOfPath: readonly (readonly [RegExp, BarClass])[] = [
   [/^(Requested|Prepared)$/, "prepare"],
   [/^Executed\/ImagePulled$/, "pull"],
   [/^Executed\/(Cordoned|Drained)$/, "drain"],
-  [/^(Executed\/(OS|Files)|OSUpdated|Extensions|Kargs|IgnitionApplied)$/, "apply"],
+  [/^(Executed\/(OS|Files)|OSUpdated|Extensions|Kargs)$/, "apply"],
   [/^(PostAction\/Rebooted|Reboot)$/, "reboot"],
   [/^PostAction\/Service$/, "service"],
   [/^(PostAction\/(Settled|Proven)|Validated|Canary)$/, "prove"],
   [/^Paused$/, "pause"],
   [/^(Resumed|Complete\/Uncordoned|Updated)$/, "return"],
 ];
-const troubled = new Set(["Degraded", "Drift", "Lost", "Revert", "Rollback", "Blocked", "Failed"]);
+const troubled = new Set(["Degraded", "Drift", "Lost", "Rollback", "Blocked", "Failed"]);
 
 /** What time spent in a section of a chapter counts as. */
 export function barClassOf(chapter: string, path: string, outcome?: string): BarClass {
@@ -84,7 +84,7 @@ function barsOf(chapter: Chapter): readonly Bar[] {
       from: Date.parse(startedAt),
       to: endedAt === undefined ? ended : Date.parse(endedAt),
     }));
-  // What is in between is drawn below the sections, so that a gap shows as one.
+  // Gaps are drawn below the sections, so that they are visible.
   // What took no time and has no class of its own is no news.
   const bars = sections.filter((bar) => bar.class !== "other" || bar.to === undefined || bar.to > bar.from);
   if (bars.length === 0 && !isRollOut && ended === began) return [];
@@ -153,8 +153,19 @@ export function timelineOfBook(
   const shown = chapters.filter(({ endedAt }) => endedAt === undefined || Date.parse(endedAt) >= earliest).slice(-last);
   const rows = shown.flatMap((chapter): readonly TimelineRow[] => [
     { name: `#${chapter.number} ${chapter.chapter}`, bars: barsOf(chapter), state: stateOf(chapter) },
-    ...chapter.sections.flatMap(({ path, startedAt, endedAt, durationMs, outcome }): readonly TimelineRow[] => {
+    ...chapter.sections.flatMap((section): readonly TimelineRow[] => {
+      const { path, startedAt, endedAt, durationMs, outcome } = section;
       if (outcome === "NotRequired" || outcome === "Skipped") return [];
+      if (isMereNote(section)) {
+        const at = Date.parse(startedAt);
+        return [
+          {
+            name: `  ${path}`,
+            bars: [{ class: barClassOf(chapter.chapter, path, outcome), from: at, to: at }],
+            state: "",
+          },
+        ];
+      }
       const to =
         endedAt === undefined
           ? chapter.endedAt === undefined
@@ -178,7 +189,7 @@ export function timelineOfBook(
   return { subject, from, to: (times.length === 0 ? now : Math.max(from, ...times)) + 1, rows };
 }
 
-export interface DrawOptions {
+export interface TimelineDrawOptions {
   readonly now: number;
   /** Columns of the terminal, at least 40. */
   readonly width: number;
@@ -207,7 +218,7 @@ const order: readonly BarClass[] = [
 /** The Gantt chart of a timeline, as lines. */
 export function drawTimeline(
   timeline: Timeline,
-  { now, width, colours = false, rows: most = 40 }: DrawOptions,
+  { now, width, colours = false, rows: most = 40 }: TimelineDrawOptions,
 ): readonly string[] {
   const { from, to, subject } = timeline;
   if (timeline.rows.every(({ bars }) => bars.length === 0)) return [`${subject}: nothing is known of this time`];

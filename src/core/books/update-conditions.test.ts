@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { conditionOf } from "../../api/schema/object.ts";
-import { type SectionReport, phaseOf, phasesAtEnd, phasesAtStart, withPhases } from "./update-conditions.ts";
+import { type SectionReport, phaseOfCondition, phasesAtEnd, phasesAtStart, withPhases } from "./update-conditions.ts";
 
 const t0 = Date.UTC(2026, 0, 1);
 const drained = (status: "True" | "False" | "Unknown", reason: string) => ({
@@ -72,18 +72,83 @@ describe("withPhases", () => {
   test("a new run puts every phase ahead again, and the end leaves the last run readable [books-update-conditions-4]", () => {
     const end = withPhases(
       withPhases([], phasesAtStart("rendered-x"), t0),
-      phasesAtEnd("rendered-x", withPhases([], phasesAtStart("rendered-x"), t0), t0 + 124_000),
-      t0,
+      phasesAtEnd(
+        "rendered-x",
+        withPhases(
+          withPhases([], phasesAtStart("rendered-x"), t0),
+          [
+            { type: "Cordoned", status: "True", reason: "UpdateExecutedCordoned", message: "" },
+            drained("True", "UpdateExecutedDrained"),
+            { type: "AppliedFiles", status: "True", reason: "X", message: "" },
+            { type: "AppliedOSImage", status: "False", reason: "NotRequired", message: "" },
+          ],
+          t0 + 124_000,
+        ),
+        {
+          now: t0 + 200_000,
+          spans: new Map([
+            ["Drained", { from: t0 + 4000 }],
+            ["Cordoned", { from: t0 + 2000 }],
+            ["AppliedFiles", { from: t0 + 124_000, until: t0 + 130_000 }],
+          ]),
+        },
+      ),
+      t0 + 200_000,
     );
     expect(conditionOf(end, "Updated")?.status).toBe("True");
     expect(end.filter(({ type, status }) => status !== "False" && type !== "Updated")).toEqual([]);
-    expect(conditionOf(end, "Drained")).toMatchObject({
-      reason: "Done",
-      message: "last: Succeeded, 2m04s, target rendered-x, ended 2026-01-01T00:02:04Z",
-    });
+    const said = (type: string) => conditionOf(end, type)?.message;
+    expect(said("Drained")).toBe("last: Succeeded, 2m00s, target rendered-x, ended 2026-01-01T00:02:04Z");
+    expect(said("AppliedFiles")).toBe("last: Succeeded, 6s, target rendered-x, ended 2026-01-01T00:02:10Z");
+    expect(said("AppliedFilesAndOS")).toBe("last: Succeeded, 6s, target rendered-x, ended 2026-01-01T00:02:10Z");
+    expect(said("UpdateExecuted")).toBe("last: Succeeded, 2m08s, target rendered-x, ended 2026-01-01T00:02:10Z");
+    // The controller reports that the machine is back in service.
+    expect(conditionOf(end, "Uncordoned")?.reason).toBe("NotYetOccurred");
+    expect(conditionOf(end, "UpdateComplete")?.reason).toBe("NotYetOccurred");
   });
 
-  test("the end says what the run did not need and what it did last [books-update-conditions-7]", () => {
+  test("what a run did not enter is not said to have succeeded, and a parent says what its children say [books-update-conditions-10]", () => {
+    const run = withPhases(
+      withPhases([], phasesAtStart("rendered-x"), t0),
+      [
+        { type: "UpdatePrepared", status: "True", reason: "UpdatePrepared", message: "" },
+        { type: "Cordoned", status: "False", reason: "NotRequired", message: "" },
+        drained("False", "NotRequired"),
+        { type: "AppliedFiles", status: "False", reason: "NotRequired", message: "" },
+        { type: "AppliedOSImage", status: "False", reason: "NotRequired", message: "" },
+        { type: "UpdatePostActionComplete", status: "True", reason: "None", message: "core gets other keys" },
+      ],
+      t0,
+    );
+    const end = withPhases(run, phasesAtEnd("rendered-x", run, { now: t0, spans: new Map() }), t0);
+    const outcomes = new Map(end.map(({ type, message }) => [type, /^last: (\w+)/.exec(message)?.[1]]));
+    for (const type of [
+      "RebootedNode",
+      "Uncordoned",
+      "UpdateComplete",
+      "ImagePulledFromRegistry",
+      "UpdateExecuted",
+      "AppliedFilesAndOS",
+      "AppliedFiles",
+      "Drained",
+    ])
+      expect(outcomes.get(type), type).toBe("NotRequired");
+    expect(outcomes.get("UpdatePrepared")).toBe("Succeeded");
+    expect(conditionOf(end, "UpdatePostActionComplete")?.message).toBe(
+      "last: NotRequired, target rendered-x, ended 2026-01-01T00:00:00Z: None: core gets other keys",
+    );
+    // Reporting the end again changes nothing.
+    expect(withPhases(end, phasesAtEnd("rendered-x", end, { now: t0 + 5000, spans: new Map() }), t0 + 5000)).toBe(end);
+  });
+
+  test("a phase whose end was not reported says so [books-update-conditions-11]", () => {
+    const run = withPhases(withPhases([], phasesAtStart("x"), t0), [drained("Unknown", "UpdateExecutedDrained")], t0);
+    const end = withPhases(run, phasesAtEnd("x", run, { now: t0, spans: new Map() }), t0);
+    expect(conditionOf(end, "Drained")?.message).toBe("last: NotReported, target x, its end was not reported");
+    expect(conditionOf(end, "UpdateExecuted")?.message).toContain("last: NotReported");
+  });
+
+  test("the end shows the skipped phases and the last action [books-update-conditions-7]", () => {
     const run = withPhases(
       [],
       [
@@ -92,13 +157,13 @@ describe("withPhases", () => {
       ],
       t0,
     );
-    const end = withPhases(run, phasesAtEnd("rendered-x", run, t0), t0);
+    const end = withPhases(run, phasesAtEnd("rendered-x", run, { now: t0, spans: new Map() }), t0);
     expect(
       ["Drained", "UpdatePostActionComplete", "AppliedFiles"].map((type) => conditionOf(end, type)?.message),
     ).toEqual([
-      "last: NotRequired, 0ms, target rendered-x, ended 2026-01-01T00:00:00Z",
-      "last: Succeeded, 0ms, target rendered-x, ended 2026-01-01T00:00:00Z: ServiceReloaded: reload crio.service",
-      "last: Succeeded, 0ms, target rendered-x, ended 2026-01-01T00:00:00Z",
+      "last: NotRequired, target rendered-x, ended 2026-01-01T00:00:00Z",
+      "last: Succeeded, target rendered-x, ended 2026-01-01T00:00:00Z: ServiceReloaded: reload crio.service",
+      "last: NotRequired, target rendered-x, ended 2026-01-01T00:00:00Z",
     ]);
   });
 
@@ -172,7 +237,7 @@ describe("phaseOf", () => {
     [{ path: "PostAction/Settled", mark: "begin", reason: "Settling" }, "none"],
     [{ path: "Requested", mark: "end", reason: "TargetSeen" }, "none"],
   ] as const)("a line %o is the condition %s", ([of, expected]) => {
-    const phase = phaseOf(line(of));
+    const phase = phaseOfCondition(line(of));
     expect(phase === undefined ? "none" : `${phase.type} ${phase.status} ${phase.reason}`).toBe(expected);
     expect(phase?.message ?? "m").toBe("m");
   });

@@ -4,7 +4,7 @@ import { type Condition, timestampOf } from "../../api/schema/object.ts";
 import { durationText } from "./fold-book.ts";
 import { machineConfigNodeConditions as types } from "../../api/names.ts";
 
-/** What one phase of an update says now; parents are derived, never given. */
+/** The current report of one update phase; parents are derived during a run, and given at its end. */
 export interface PhaseReport {
   readonly type: string;
   readonly status: Condition["status"];
@@ -39,7 +39,7 @@ export const allConditionTypes: readonly string[] = Object.values(types);
 export const notRequired = "NotRequired";
 export const notYetOccurred = "NotYetOccurred";
 /** Reason of a phase that a newer target met under way, and of its parent. */
-export const superseded = "Superseded";
+export const supersededReason = "Superseded";
 
 const messageLimit = 1024;
 const clip = (message: string) => (message.length <= messageLimit ? message : `${message.slice(0, messageLimit - 1)}…`);
@@ -77,20 +77,18 @@ export function withPhases(
         ? {
             type: report.type,
             status: "Unknown",
-            reason: superseded,
+            reason: supersededReason,
             message: `${supersededBy} came in the middle of it`,
           }
         : { ...report, message: clip(report.message) },
     );
   }
-  for (const [parent, children] of Object.entries(childrenOf))
-    next.set(
-      parent,
-      parentOf(
-        parent,
-        children.flatMap((child) => next.get(child) ?? []),
-      ),
-    );
+  for (const [parent, children] of Object.entries(childrenOf)) {
+    const reported = children.flatMap((child) => next.get(child) ?? []);
+    const isBehind = reported.every(({ reason }) => reason === "Done") && next.get(parent)?.reason === "Done";
+    // What a run left is reported for the parent, too: its text follows from more than the children's texts.
+    if (!isBehind) next.set(parent, parentOf(parent, reported));
+  }
 
   const merged = [...next.values()].map((phase): Condition => {
     const { type, status, reason, message } = phase;
@@ -111,7 +109,7 @@ function parentOf(type: string, children: readonly PhaseReport[]): PhaseReport {
     return {
       type,
       status: "Unknown",
-      reason: working.reason === superseded ? superseded : working.type,
+      reason: working.reason === supersededReason ? supersededReason : working.type,
       message: working.message,
     };
   const entered = children.filter(({ reason }) => reason !== notYetOccurred);
@@ -199,7 +197,7 @@ const phaseOfSection: Readonly<
  * The condition that says what a line of an update's section says; `undefined` where none does. A section that is under
  * way or has failed is tried again, so that its phase is not known yet; an image that could not be fetched is not there.
  */
-export function phaseOf({ path, mark, reason, message }: SectionReport): PhaseReport | undefined {
+export function phaseOfCondition({ path, mark, reason, message }: SectionReport): PhaseReport | undefined {
   const phase = phaseOfSection[path];
   if (phase === undefined) return undefined;
   const { type, reasons = {} } = phase;
@@ -238,32 +236,115 @@ export function phasesAtStart(target: string): readonly PhaseReport[] {
     );
 }
 
+/** When a phase began and ended, in milliseconds since the epoch, as far as it was reported. */
+export interface PhaseSpan {
+  readonly from?: number | undefined;
+  readonly until?: number | undefined;
+}
+
+/** What became of a phase in the run that is over. `NotReported`: it began, and its end was not reported. */
+type Ending = PhaseSpan & { readonly outcome: "Succeeded" | "NotRequired" | "NotReported"; readonly detail?: string };
+
+/** Sections of the daemon's journal whose spans are those of a condition. */
+export const sectionsOfPhases: readonly { readonly path: keyof Sections; readonly type: string }[] = (
+  Object.entries(phaseOfSection) as [keyof Sections, { readonly type: string }][]
+).map(([path, { type }]) => ({ path, type }));
+
 /**
- * At the end everything is behind: the last run stays readable in the messages, with what it did not need and what it
- * did last.
+ * At the end everything is behind: the last run stays readable in the messages. What a phase says follows from what was
+ * reported for it in this run, and what a parent says from its children. A machine that was taken out of service is
+ * put back by the controller, which reports that itself.
  *
- * @param run the conditions as the run left them.
+ * @param run the conditions as the run left them. @param spans of phases, by condition type.
  * @param now milliseconds since the epoch.
  */
-export function phasesAtEnd(target: string, run: readonly Condition[], now: number): readonly PhaseReport[] {
+export function phasesAtEnd(
+  target: string,
+  run: readonly Condition[],
+  { now, spans }: { readonly now: number; readonly spans: ReadonlyMap<string, PhaseSpan> },
+): readonly PhaseReport[] {
   const left = new Map(run.map((phase) => [phase.type, phase]));
-  const updated = left.get(types.updated);
-  // Since it was asked for, the machine is not updated.
-  const took =
-    updated?.status === "False" ? `, ${durationText(Math.max(0, now - Date.parse(updated.lastTransitionTime)))}` : "";
-  const behind = (type: string): string => {
+  const wasCordoned = isEntered(left.get(types.cordoned));
+  const endings = new Map<string, Ending>();
+  for (const type of allConditionTypes) {
     const phase = left.get(type);
-    const detail =
-      type === types.updatePostActionComplete && phase !== undefined && phase.status !== "False"
-        ? `: ${phase.reason}${phase.message === "" ? "" : `: ${phase.message}`}`
-        : "";
-    return `last: ${phase?.reason === notRequired ? notRequired : "Succeeded"}${took}, target ${target}, ended ${timestampOf(now)}${detail}`;
-  };
-  return allConditionTypes
-    .filter((type) => type !== types.nodeDegraded)
-    .map((type) =>
-      type === types.updated
-        ? { type, status: "True", reason: "Updated", message: `the machine has ${target}` }
-        : { type, status: "False", reason: "Done", message: behind(type) },
-    );
+    // Of an update that is reported already, or of the controller.
+    if (childrenOf[type] !== undefined || phase?.reason === "Done" || type === types.updated) continue;
+    if (type === types.nodeDegraded || (type === types.uncordoned && wasCordoned)) continue;
+    endings.set(type, endingOf(phase, spans.get(type) ?? spanOfController(type, left)));
+  }
+  for (const [parent, children] of Object.entries(childrenOf)) {
+    const known = children.flatMap((child) => endings.get(child) ?? []);
+    if (known.length === children.length) endings.set(parent, together(known));
+  }
+  return [
+    ...[...endings].map(([type, ending]) => ({
+      type,
+      status: "False" as const,
+      reason: "Done",
+      message: endingText(ending, target, now),
+    })),
+    { type: types.updated, status: "True", reason: "Updated", message: `the machine has ${target}` },
+  ];
+}
+
+/** Phases that an update enters, without those that the controller reports after its end. */
+const phasesOfRun: readonly string[] = [
+  types.updatePrepared,
+  types.imagePulledFromRegistry,
+  types.cordoned,
+  types.drained,
+  types.appliedFiles,
+  types.appliedOSImage,
+  types.updatePostActionComplete,
+  types.rebootedNode,
+];
+
+/**
+ * Whether conditions still speak of an update that was entered. A daemon that ended between reporting to the Node that
+ * the machine is done and reporting it here leaves them so.
+ */
+export const isRunLeft = (conditions: readonly Condition[]): boolean =>
+  conditions.some(({ type, status }) => status !== "False" && phasesOfRun.includes(type));
+
+/** The controller drains a machine as soon as it is cordoned; its journal is another. */
+function spanOfController(type: string, left: ReadonlyMap<string, Condition>): PhaseSpan {
+  const cordoned = left.get(types.cordoned);
+  return type === types.drained && cordoned?.status === "True" ? { from: Date.parse(cordoned.lastTransitionTime) } : {};
+}
+
+const isEntered = (phase: Condition | undefined): phase is Condition =>
+  phase !== undefined && ![notYetOccurred, notRequired, supersededReason, "Done"].includes(phase.reason);
+
+function endingOf(phase: Condition | undefined, span: PhaseSpan = {}): Ending {
+  if (!isEntered(phase)) return { outcome: "NotRequired" };
+  const detail =
+    phase.type === types.updatePostActionComplete && phase.status !== "False"
+      ? { detail: `${phase.reason}${phase.message === "" ? "" : `: ${phase.message}`}` }
+      : {};
+  if (phase.reason === "None") return { outcome: "NotRequired", ...detail };
+  const at = Date.parse(phase.lastTransitionTime);
+  return phase.status === "True"
+    ? { outcome: "Succeeded", from: span.from, until: span.until ?? at, ...detail }
+    : { outcome: "NotReported", from: span.from ?? at, ...detail };
+}
+
+/** A parent succeeded when a child did and all ended; it began with the first, and ended with the last. */
+function together(children: readonly Ending[]): Ending {
+  const done = children.filter(({ outcome }) => outcome !== "NotRequired");
+  if (done.length === 0) return { outcome: "NotRequired" };
+  const from = done.every((child) => child.from !== undefined)
+    ? Math.min(...done.flatMap((child) => child.from ?? []))
+    : undefined;
+  return done.some(({ outcome }) => outcome === "NotReported")
+    ? { outcome: "NotReported", from }
+    : { outcome: "Succeeded", from, until: Math.max(...done.flatMap((child) => child.until ?? [])) };
+}
+
+const spanText = (from: number, until: number) => durationText(Math.max(0, until - from));
+
+function endingText({ outcome, from, until, detail }: Ending, target: string, now: number): string {
+  const took = from === undefined || until === undefined ? "" : `, ${spanText(from, until)}`;
+  const ended = outcome === "NotReported" ? "its end was not reported" : `ended ${timestampOf(until ?? now)}`;
+  return `last: ${outcome}${took}, target ${target}, ${ended}${detail === undefined ? "" : `: ${detail}`}`;
 }

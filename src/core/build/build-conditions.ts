@@ -6,11 +6,15 @@ import type { BuildPhase } from "../config/build-phase.ts";
 
 type PoolCondition = NonNullable<NonNullable<MachineConfigPool["status"]>["conditions"]>[number];
 
-/** What the builder says about a pool. */
+/** What the builder reports about a pool. */
 export interface PoolBuildReport {
-  readonly degraded: { readonly is: boolean; readonly reason: string; readonly message: string };
+  /** Absent: unchanged. */
+  readonly degraded?: { readonly is: boolean; readonly reason: string; readonly message: string } | undefined;
+  /** Whether an image can be planned from the inputs; absent: unchanged. */
+  readonly inputs?: { readonly areValid: boolean; readonly reason: string; readonly message: string };
   /**
-   * The four conditions of the first release with builds, for pools that were opted in by their label; absent: they go.
+   * The four conditions of the first release with builds, for pools opted in by label. Absent beside `degraded`: remove
+   * them.
    */
   readonly legacy?: { readonly phase: BuildPhase | undefined; readonly message: string };
 }
@@ -35,7 +39,7 @@ const legacyOf = (phase: BuildPhase | undefined): string | undefined => {
 };
 
 /**
- * Conditions of a pool with what the builder says among them; `undefined`: they say so already. Conditions of others
+ * The pool's conditions, with the builder's merged in; `undefined`: they are unchanged. Conditions of other writers
  * stay.
  */
 export function withBuildReport(
@@ -48,12 +52,20 @@ export function withBuildReport(
     string,
     { readonly status: "True" | "False"; readonly reason: string; readonly message: string }
   >();
-  const { degraded, legacy } = report;
-  wanted.set(types.imageBuildDegraded, {
-    status: degraded.is ? "True" : "False",
-    reason: degraded.reason,
-    message: degraded.message,
-  });
+  const { degraded, inputs, legacy } = report;
+  if (degraded !== undefined)
+    wanted.set(types.imageBuildDegraded, {
+      status: degraded.is ? "True" : "False",
+      reason: degraded.reason,
+      message: degraded.message,
+    });
+  // Valid inputs are worth a word only where there were others.
+  if (inputs !== undefined && (!inputs.areValid || before.some(({ type }) => type === types.imageInputsValid)))
+    wanted.set(types.imageInputsValid, {
+      status: inputs.areValid ? "True" : "False",
+      reason: inputs.reason,
+      message: inputs.message,
+    });
   if (legacy !== undefined)
     for (const type of legacyTypes)
       wanted.set(
@@ -62,7 +74,9 @@ export function withBuildReport(
           ? { status: "True", reason: type, message: legacy.message }
           : { status: "False", reason: "AsExpected", message: "" },
       );
-  const kept = before.filter(({ type }) => legacy !== undefined || !legacyTypes.some((each) => each === type));
+  const kept = before.filter(
+    ({ type }) => legacy !== undefined || degraded === undefined || !legacyTypes.some((each) => each === type),
+  );
   let changed = kept.length !== before.length;
   const next = kept.map((condition): PoolCondition => {
     const want = wanted.get(condition.type ?? "");
@@ -82,11 +96,8 @@ export function withBuildReport(
   return changed ? next : undefined;
 }
 
-/**
- * Where the builder left a pool: it was never opted in, has been put in order after it was opted out, or is looked
- * after.
- */
-export function layeringTold(pool: Pick<MachineConfigPool, "status">): "never" | "optedOut" | "layered" {
+/** How the builder left a pool: never opted in, cleaned up after an opt-out, or managed. */
+export function reportedLayering(pool: Pick<MachineConfigPool, "status">): "never" | "optedOut" | "layered" {
   const condition = conditionOf(
     pool.status?.conditions as { type: string; reason?: string }[] | undefined,
     types.imageBuildDegraded,
@@ -95,7 +106,7 @@ export function layeringTold(pool: Pick<MachineConfigPool, "status">): "never" |
   return condition.reason === "OptedOut" ? "optedOut" : "layered";
 }
 
-/** Whether a pool is told to have no image that could be built. */
+/** Whether the pool's conditions report that no image can be built. */
 export function imageBuildDegraded(
   pool: Pick<MachineConfigPool, "status">,
 ): { readonly reason: string; readonly message: string } | undefined {

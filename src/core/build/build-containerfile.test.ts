@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { readContainerfile, renderContainerfile, stepsOfContainerfile } from "./build-containerfile.ts";
+import {
+  imagesOfContainerfile,
+  readContainerfile,
+  renderContainerfile,
+  stepsOfContainerfile,
+} from "./build-containerfile.ts";
 
 const base = `registry.example.com/os@sha256:${"b".repeat(64)}`;
 
@@ -65,6 +70,42 @@ describe("a custom Containerfile", () => {
       instruction,
       problem: expect.stringMatching(problem) as string,
     });
+  });
+
+  test.for([
+    { title: "an option", from: "--tls-verify=false", problem: /would be an option/ },
+    { title: "a short option", from: "-h", problem: /would be an option/ },
+    { title: "an option in quotes", from: '"--authfile=/proc/1/environ"', problem: /would be an option/ },
+    { title: "an archive", from: "docker-archive:/run/secrets/x.tar", problem: /of the machine that builds/ },
+    { title: "a folder", from: "dir:/run/mco-build/pull", problem: /of the machine that builds/ },
+    { title: "the store", from: "containers-storage:localhost/other", problem: /of the machine that builds/ },
+    { title: "a layout", from: "oci:/run/mco-build/result", problem: /of the machine that builds/ },
+    { title: "a path", from: "/etc/passwd", problem: /is no name of an image/ },
+  ])("an image that is $title is refused with its line [build-containerfile-2]", ({ from, problem }) => {
+    const plain = from.replaceAll('"', "");
+    const named = [
+      `COPY --from=${from} /x /x`,
+      `RUN --mount=type=bind,from=${plain},target=/x true`,
+      ...(plain.startsWith("--") ? [] : [`FROM ${plain} AS other`]),
+    ];
+    for (const line of named)
+      expect(readContainerfile(`FROM configs AS first\n${line}\nFROM first\nRUN true`)).toMatchObject({
+        verdict: "refused",
+        line: 2,
+        problem: expect.stringMatching(problem) as string,
+      });
+  });
+
+  test("images of registries are read under every name that they may have [build-containerfile-3]", () => {
+    for (const from of ["docker://registry.example.com/a", "fedora:41", `a.example.com/b:1@sha256:${"a".repeat(64)}`])
+      expect(readContainerfile(`FROM configs\nCOPY --from=${from} /x /x`)).toMatchObject({ verdict: "read" });
+  });
+
+  test("stages without number that build on each other are followed to the first one [build-containerfile-4]", () => {
+    const stages = Array.from({ length: 50_000 }, (_, index) => `FROM s${index} AS s${index + 1}`);
+    const text = ["FROM configs AS s0", ...stages].join("\n");
+    expect(readContainerfile(text)).toMatchObject({ verdict: "read", foundation: "configs" });
+    expect(readContainerfile(`${text}\nFROM 3\nRUN true`)).toMatchObject({ verdict: "read", foundation: "configs" });
   });
 
   test("here-documents are found, and what is in them is no instruction", () => {
@@ -147,4 +188,35 @@ describe("the rendered Containerfile", () => {
     ]);
     expect(stepsOfContainerfile(text).at(-1)?.instruction).toBe("RUN two &&    three");
   });
+});
+
+test("every image that a text names is known before its steps run, with the step that names it first", () => {
+  const custom = [
+    "FROM --platform=linux/amd64 registry.example.com/golang:1 AS Tool",
+    "RUN --mount=type=bind,from=registry.example.com/cache,target=/c --mount=type=cache,target=/x make",
+    "FROM scratch AS empty",
+    "FROM ${OTHER} AS variable",
+    "FROM configs",
+    "COPY --chown=1 --from=tool /x /x",
+    "COPY --from=0 /y /y",
+    "COPY --from=registry.example.com/files /z /z",
+    "RUN echo --from=registry.example.com/none",
+    "RUN --network=none",
+  ].join("\n");
+  const text = renderContainerfile({
+    base,
+    extensions: ["usbguard"],
+    extensionsImage: "registry.example.com/extensions",
+    kernelType: "default",
+    custom,
+    configsHoldConfiguration: false,
+    hasTrust: false,
+  });
+  expect(imagesOfContainerfile(text)).toEqual([
+    { image: base, step: "pull-base" },
+    { image: "registry.example.com/extensions", step: "extensions" },
+    { image: "registry.example.com/golang:1", step: "user:1" },
+    { image: "registry.example.com/cache", step: "user:2" },
+    { image: "registry.example.com/files", step: "user:8" },
+  ]);
 });

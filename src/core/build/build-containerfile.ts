@@ -1,8 +1,10 @@
+import { pulledNameProblem } from "../images/image-reference.ts";
+import { withoutEnd } from "../text/without-end.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
 
 /** One instruction of a Containerfile, continuation lines joined. */
 export interface Instruction {
-  /** In capitals. */
+  /** In upper case. */
   readonly name: string;
   readonly arguments: string;
   /** Line that it begins on, from 1. */
@@ -10,14 +12,14 @@ export interface Instruction {
 }
 
 export interface Stage {
-  /** As `AS` says; in lower case, as references to it are compared. */
+  /** The name after `AS`, in lower case, because references are compared that way. */
   readonly name: string | undefined;
   readonly from: string;
   readonly line: number;
   readonly instructions: readonly Instruction[];
 }
 
-/** The stage that a custom Containerfile stands on: with the configuration's files in sight, or without. */
+/** The stage that a custom Containerfile builds on: with or without the configuration's files. */
 export type Foundation = "configs" | "os";
 
 export type ContainerfileReading =
@@ -26,7 +28,7 @@ export type ContainerfileReading =
       readonly text: string;
       readonly stages: readonly Stage[];
       readonly foundation: Foundation;
-      /** Nothing in it changes what it stands on. */
+      /** It does not change the stage that it builds on. */
       readonly isEmpty: boolean;
       /** Lines of here-documents, which builders before buildah 1.33 do not read. */
       readonly heredocs: readonly number[];
@@ -57,17 +59,17 @@ const heredoc = /<<-?\s*(["']?)([A-Za-z_][A-Za-z0-9_]*)\1/g;
 const takesHeredocs: ReadonlySet<string> = new Set(["RUN", "COPY", "ADD"]);
 const shownCharacters = 80;
 
-/**
- * A Containerfile as it counts: line ends of one kind, nothing behind the last character of a line, no empty lines
- * around it.
- */
+/** Normalises a Containerfile: uniform line ends, no trailing white space, no empty lines around it. */
 export const normalisedContainerfile = (text: string): string =>
-  text
-    .replaceAll(/\r\n?/g, "\n")
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n")
-    .replace(/^\n+|\n+$/g, "");
+  withoutEnd(
+    text
+      .replaceAll(/\r\n?/g, "\n")
+      .split("\n")
+      .map((line) => line.trimEnd())
+      .join("\n")
+      .replace(/^\n+/, ""),
+    "\n",
+  );
 
 interface Read {
   readonly instructions: readonly Instruction[];
@@ -84,7 +86,7 @@ function instructionsOf(text: string): Read {
     const parts: string[] = [];
     for (; index < lines.length; index += 1) {
       const part = lines[index] ?? "";
-      // Comments and empty lines between continued lines belong to nothing.
+      // Skip comments and empty lines between continued lines.
       if (parts.length > 0 && isIgnored(part)) continue;
       parts.push(part.replace(/\\\s*$/, ""));
       if (!/\\\s*$/.test(part)) break;
@@ -105,8 +107,8 @@ function instructionsOf(text: string): Read {
 const isIgnored = (line: string) => line.trim() === "" || line.trimStart().startsWith("#");
 
 /**
- * Reads a custom Containerfile: at least one `FROM`, known instructions, and a last stage that stands on `configs` or
- * `os`, the stages that it is put behind.
+ * Reads a custom Containerfile: at least one `FROM`, known instructions, and a last stage that builds on `configs` or
+ * `os`, the stages rendered before it.
  */
 export function readContainerfile(given: string): ContainerfileReading {
   const text = normalisedContainerfile(given);
@@ -144,6 +146,11 @@ export function readContainerfile(given: string): ContainerfileReading {
       { name: "FROM", arguments: last.from, line: last.line },
       "the last stage has to stand on configs or os: another image is no OS image of this cluster",
     );
+  const ofUser = instructions.map((each) => ({ ...each, instruction: `${each.name} ${each.arguments}` }));
+  for (const { image, ...instruction } of namedImages(ofUser, ["configs", "os"])) {
+    const problem = pulledNameProblem(image);
+    if (problem !== undefined) return refused(instruction, problem);
+  }
   return {
     verdict: "read",
     text,
@@ -154,14 +161,17 @@ export function readContainerfile(given: string): ContainerfileReading {
   };
 }
 
-/** What a stage stands on in the end; `undefined`: on some other image. */
-function foundationOf(stages: readonly Stage[], at: number): Foundation | undefined {
-  const from = stages[at]?.from.toLowerCase() ?? "";
-  const earlier = stages.slice(0, at);
-  const before =
-    /^\d+$/.test(from) && Number(from) < at ? Number(from) : earlier.findLastIndex(({ name }) => name === from);
-  if (before >= 0) return foundationOf(earlier, before);
-  return from === "configs" || from === "os" ? from : undefined;
+/** The stage that a stage ultimately builds on; `undefined`: another image. */
+function foundationOf(stages: readonly Stage[], last: number): Foundation | undefined {
+  // Each stage builds on an earlier one, however many they are.
+  for (let at = last; ;) {
+    const from = stages[at]?.from.toLowerCase() ?? "";
+    let before = at - 1;
+    if (/^\d+$/.test(from) && Number(from) < at) before = Number(from);
+    else while (before >= 0 && stages[before]?.name !== from) before -= 1;
+    if (before < 0) return from === "configs" || from === "os" ? from : undefined;
+    at = before;
+  }
 }
 
 export interface RenderContainerfile {
@@ -174,7 +184,7 @@ export interface RenderContainerfile {
   readonly custom?: string;
   /** The custom steps see the configuration: the layer of `config-layer.tar.gz` lies in the stage `configs`. */
   readonly configsHoldConfiguration: boolean;
-  /** There is a trust bundle in the context, at {@link trustFile}. */
+  /** The context contains a trust bundle, at {@link trustFile}. */
   readonly hasTrust: boolean;
 }
 
@@ -216,8 +226,8 @@ function withRepository(mount: string, commands: readonly string[]): string {
 }
 
 /**
- * The text that makes an image's parent: what seldom changes first. Comments `# step: NAME` before an instruction name
- * the step that it is told as. The layer with the configuration is no part of it, but for custom steps that want to see
+ * The Containerfile of an image's parent, with what seldom changes first. A comment `# step: NAME` before an
+ * instruction names its step in reports. The layer with the configuration is included only if custom steps need to see
  * it.
  */
 export function renderContainerfile(wanted: RenderContainerfile): string {
@@ -242,7 +252,7 @@ export function renderContainerfile(wanted: RenderContainerfile): string {
   if (packages.length > 0)
     lines.push(marker("extensions"), withRepository(mount, [`rpm-ostree install ${packages.join(" ")}`]));
   if (packages.length > 0) {
-    // What packages want below /var does not come with an image: it is made at boot.
+    // An image does not deliver what packages put below /var: it is created at boot.
     const folders = [
       "d /var/log/usbguard 0755 root root -",
       "d /var/lib/ipsec 0700 root root -",
@@ -266,8 +276,7 @@ export function renderContainerfile(wanted: RenderContainerfile): string {
 }
 
 /**
- * Every instruction of a rendered text in order, with the step that it is told as: the custom ones are `user:1`,
- * `user:2`, …
+ * Every instruction of a rendered text in order, with its step in reports: the custom ones are `user:1`, `user:2`, …
  */
 export function stepsOfContainerfile(
   rendered: string,
@@ -284,3 +293,47 @@ export function stepsOfContainerfile(
     return { instruction: `${name} ${rest}`, step: isUser ? `user:${custom}` : step };
   });
 }
+
+/**
+ * Images of registries that a rendered text names, each with the first step that names it: they are pulled before any
+ * step runs, since a step runs where there is no credential. A name with a variable is left out: the image has to be one
+ * that everybody may read.
+ */
+export function imagesOfContainerfile(rendered: string): readonly { readonly image: string; readonly step: string }[] {
+  const found = new Map<string, string>();
+  for (const { image, step } of namedImages(stepsOfContainerfile(rendered), []))
+    if (!found.has(image)) found.set(image, step);
+  return [...found].map(([image, step]) => ({ image, step }));
+}
+
+/**
+ * Names of images in instructions, each with its instruction. Left out: stages, `scratch`, and names with variables.
+ *
+ * @param before names of stages that the instructions may refer to, in lower case.
+ */
+function* namedImages<T extends { readonly instruction: string }>(
+  instructions: readonly T[],
+  before: readonly string[],
+): Generator<T & { readonly image: string }> {
+  const stages = new Set(before);
+  const isImage = (name: string) => !/^\d+$|^scratch$|[$]/.test(name) && !stages.has(name.toLowerCase());
+  for (const each of instructions) {
+    const [name, ...words] = each.instruction.split(/\s+/);
+    if (name === "FROM") {
+      const [image, , stage] = words.filter((word) => !word.startsWith("--"));
+      if (image !== undefined && isImage(image)) yield { ...each, image };
+      if (stage !== undefined) stages.add(stage.toLowerCase());
+      continue;
+    }
+    const flags = words.slice(0, words.findIndex((word) => !word.startsWith("--")) >>> 0);
+    for (const flag of flags) {
+      const [, of, value = ""] = /^--(from|mount)=(.*)$/.exec(flag) ?? [];
+      const options = of === "mount" ? unquoted(value).split(",") : [];
+      const image =
+        of === "from" ? unquoted(value) : options.find((option) => option.startsWith("from="))?.slice("from=".length);
+      if (image !== undefined && isImage(image)) yield { ...each, image };
+    }
+  }
+}
+
+const unquoted = (text: string): string => text.replaceAll(/^["']|["']$/g, "");

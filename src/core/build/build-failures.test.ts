@@ -225,8 +225,8 @@ describe("what a build's output says about its failure", () => {
       exitCode: 125,
       text: "Error: received unexpected HTTP status: 503 Service Unavailable",
     });
-    expect(failureSentence(failure, 2, 6)).toBe(
-      "push failed on attempt 2/6: Error: received unexpected HTTP status: 503 Service Unavailable. Look at the registry; it is tried again.",
+    expect(failureSentence(failure, 2, 6, "again")).toBe(
+      "push failed on attempt 2/6: Error: received unexpected HTTP status: 503 Service Unavailable. Find out why the registry takes no images; it is tried again.",
     );
   });
 
@@ -246,4 +246,15 @@ describe("what a build's output says about its failure", () => {
     const long = excerptOf("ü".repeat(10_000));
     expect(new TextEncoder().encode(long).length).toBeLessThanOrEqual(2048);
   });
+});
+
+test("a long text of a node is judged in time, by its end [build-failures-1]", () => {
+  const began = process.cpuUsage();
+  const step = "user:1";
+  const judge = (message: string) => classifyPodEnd({ reason: "Error", message, exitCode: 1, step }).class;
+  const long = "error401 cdn.redhat.com ".repeat(10_000);
+  expect(judge(long)).toBe("EntitlementMissing");
+  expect(judge("error401 ".repeat(25_000))).toBe("UserStepFailed");
+  expect(judge(`${"error401 ".repeat(25_000)}no space left on device`)).toBe("DiskFull");
+  expect(process.cpuUsage(began).user / 1e6).toBeLessThan(2);
 });

@@ -1,8 +1,9 @@
+import { clipText } from "../text/clip-text.ts";
 import { redactText } from "../text/redact.ts";
 
 /**
- * What is done after a failure by itself. `retry…`: tried again, which counts; `infrastructure`: again without
- * counting, a few times; `wait`: nothing was tried yet, it goes on when what is missing comes.
+ * What the builder does after a failure. `retry…`: another attempt, which counts; `infrastructure`: a few attempts that
+ * do not count; `wait`: nothing was attempted, the build continues once the missing input exists.
  */
 export type RetryVerdict = "permanent" | "retry" | "retryOnce" | "retryTwice" | "infrastructure" | "wait";
 
@@ -10,11 +11,13 @@ interface ClassRule {
   readonly retry: RetryVerdict;
   /** What happened, as the beginning of a sentence. */
   readonly means: string;
-  /** What a person does about it. */
+  /** What a person does if no attempt follows by itself. */
   readonly next: string;
+  /** While attempts follow by themselves, nobody has to do anything. */
+  readonly passes?: true;
 }
 
-/** Every way in which making an image fails. A class never changes its meaning. */
+/** Every class of build failure. The meaning of a class never changes. */
 export const failureClasses = {
   ContainerfileInvalid: {
     retry: "permanent",
@@ -59,7 +62,7 @@ export const failureClasses = {
   RegistryUnreachable: {
     retry: "retry",
     means: "the registry cannot be reached",
-    next: "Check the registry, the network and the proxy; it is tried again",
+    next: "Check the registry, the network and the proxy",
   },
   RegistryTLS: {
     retry: "permanent",
@@ -69,7 +72,7 @@ export const failureClasses = {
   PushUnavailable: {
     retry: "retry",
     means: "the registry takes no images at the moment",
-    next: "Look at the registry; it is tried again",
+    next: "Find out why the registry takes no images",
   },
   PushDenied: {
     retry: "retryOnce",
@@ -83,7 +86,7 @@ export const failureClasses = {
   },
   VerifyFailed: {
     retry: "retryTwice",
-    means: "what was pushed cannot be used as it is",
+    means: "the pushed image cannot be used",
     next: "Check that the nodes' pull secret reads the repository",
   },
   DiskFull: {
@@ -111,12 +114,23 @@ export const failureClasses = {
     means: "the builder's own image cannot be pulled",
     next: "Check the image and the cluster's pull secret",
   },
-  NodeLost: { retry: "infrastructure", means: "the node of the build went away", next: "Nothing: it is started again" },
-  Evicted: { retry: "infrastructure", means: "the build's pod was evicted", next: "Nothing: it is started again" },
+  NodeLost: {
+    retry: "infrastructure",
+    means: "the node of the build went away",
+    next: "Find out why the nodes that builds run on go away",
+    passes: true,
+  },
+  Evicted: {
+    retry: "infrastructure",
+    means: "the build's pod was evicted",
+    next: "Give builds a node with room for them",
+    passes: true,
+  },
   BuilderLost: {
     retry: "infrastructure",
     means: "the builder ended in the middle of the build",
-    next: "Nothing: it is started again",
+    next: "Read the log of the pod machine-os-builder: it says why the builder ends",
+    passes: true,
   },
   InputChanged: { retry: "wait", means: "an input of the build vanished", next: "Bring back the object that is named" },
   InputTooLarge: {
@@ -132,17 +146,18 @@ export const failureClasses = {
   DigestMissing: {
     retry: "retry",
     means: "the build ended without saying which image it made",
-    next: "Nothing: it is tried again; the excerpt has the last lines",
+    next: "Read the excerpt, which has the last lines of the build",
+    passes: true,
   },
   Internal: {
     retry: "retry",
     means: "it failed in a way that is not known",
-    next: "Read the excerpt; it is tried again",
+    next: "Read the excerpt",
   },
   RetryLimitReached: {
     retry: "permanent",
     means: "it failed as often as it may be tried",
-    next: "Mend the cause, then ask for a rebuild: oc annotate machineconfigpool/POOL machineconfiguration.openshift.io/rebuildImage=",
+    next: "Mend the cause, then ask for another build: mco build start, with the name of the pool",
   },
 } as const satisfies Readonly<Record<string, ClassRule>>;
 
@@ -156,7 +171,7 @@ export interface BuildFailure {
   /** Name of the step, as `mco build-image` prints it: `pull-base`, `user:3`, `push`. */
   readonly step: string;
   readonly exitCode?: number;
-  /** What happened, as a part of a sentence, without secrets. */
+  /** What happened, as a clause, without secrets. */
   readonly cause: string;
   /** The last lines that were printed, without secrets; bounded. */
   readonly excerpt: string;
@@ -165,9 +180,9 @@ export interface BuildFailure {
 export interface FailureEvidence {
   readonly step: string;
   readonly exitCode?: number;
-  /** What was printed, or the message of an error. */
+  /** The output, or the message of an error. */
   readonly text: string;
-  /** HTTP status, where the failure is an answer of a registry. */
+  /** HTTP status, if the failure is a response of a registry. */
   readonly status?: number;
 }
 
@@ -175,6 +190,7 @@ export interface FailureEvidence {
 const excerptLines = 20;
 const excerptBytes = 2048;
 const causeCharacters = 300;
+const stepCharacters = 64;
 
 const network =
   /could not resolve host|no such host|temporary failure in name resolution|connection (?:refused|reset|timed out)|network is unreachable|no route to host|i\/o timeout|tls handshake timeout|unexpected eof|\bEOF\b|context deadline exceeded|client\.timeout|curl error \((?:6|7|28|35|52|56)\)|cannot download repomd|failed to download metadata|broken pipe|server misbehaving/i;
@@ -205,13 +221,14 @@ const isUser = (step: string) => step.startsWith("user");
 const installsPackages = (step: string) => step === "extensions" || step === "kernel" || isUser(step);
 
 /**
- * What a failure is, from the step that failed and what was printed. Stable words of buildah, dnf, rpm-ostree and
+ * Classifies a failure by the failed step and its output, using stable phrases of buildah, dnf, rpm-ostree and
  * registries.
  */
 export function classifyFailure(evidence: FailureEvidence): BuildFailure {
   const { step, exitCode, text } = evidence;
   return {
-    class: classOf(evidence),
+    // Some phrases are searched from each of their beginnings to the end: a node may report a text of any length.
+    class: classOf({ ...evidence, text: bounded(text) }),
     step,
     ...(exitCode === undefined ? {} : { exitCode }),
     cause: causeOf(text, exitCode),
@@ -285,7 +302,7 @@ function imageClassOf(step: string, code: string, status: number | undefined, te
 }
 
 /**
- * Why a pod or a Job ended without an answer of its own: reasons of Kubernetes (core/v1 PodStatus, batch/v1
+ * Why a pod or a Job ended without a result of its own: reasons of Kubernetes (core/v1 PodStatus, batch/v1
  * JobCondition).
  */
 export function classifyPodEnd(end: {
@@ -340,26 +357,35 @@ export function classifyPodEnd(end: {
   }
 }
 
-/** What follows from a failure. An instruction of a user that failed for the network's sake is tried once more. */
+/** The consequence of a failure. A user's instruction that failed because of the network is retried once. */
 export function verdictOf(failure: Pick<BuildFailure, "class" | "excerpt" | "cause">): RetryVerdict {
   if (failure.class === "UserStepFailed" && (network.test(failure.excerpt) || network.test(failure.cause)))
     return "retryOnce";
   return failureClasses[failure.class].retry;
 }
 
-/** What a person does about a failure, as one sentence without its full stop. */
-export const nextActionOf = (failure: Pick<BuildFailure, "class">): string => failureClasses[failure.class].next;
+/** Whether another attempt follows a failure by itself, or an administrator has to ask for one. */
+export type AfterFailure = "again" | "end";
+
+/** What to do after a failure, as one sentence without a full stop. */
+export function nextActionOf(failure: Pick<BuildFailure, "class">, after: AfterFailure): string {
+  const { next, passes }: ClassRule = failureClasses[failure.class];
+  if (after === "end") return next;
+  return passes === true ? "Nothing: it is tried again" : `${next}; it is tried again`;
+}
 
 const attempts = (max: number) => (max === 0 ? "" : `/${max}`);
 
-/** `push failed on attempt 2/6: registry.example answered 503. Look at the registry; it is tried again.` */
-export const failureSentence = (failure: BuildFailure, attempt: number, maxAttempts: number): string =>
-  `${failure.step} failed on attempt ${attempt}${attempts(maxAttempts)}: ${failure.cause}. ${nextActionOf(failure)}.`;
+/** `push failed on attempt 2/6: registry.example answered 503. Find out …; it is tried again.` */
+export const failureSentence = (
+  failure: BuildFailure,
+  attempt: number,
+  maxAttempts: number,
+  after: AfterFailure,
+): string =>
+  `${failure.step} failed on attempt ${attempt}${attempts(maxAttempts)}: ${failure.cause}. ${nextActionOf(failure, after)}.`;
 
-/**
- * The one line that says most: the last one that is an error, else the last one; with the instruction where buildah
- * names it.
- */
+/** The most informative line: the last error, else the last line; with the instruction if buildah names it. */
 function causeOf(text: string, exitCode: number | undefined): string {
   const lines = redactText(bounded(text))
     .split("\n")
@@ -376,10 +402,18 @@ function causeOf(text: string, exitCode: number | undefined): string {
   const instruction = stepOf.exec(text)?.[1];
   const whole =
     instruction === undefined || line.includes(instruction) ? line : `${line} (at ${redactText(instruction)})`;
-  return whole.length <= causeCharacters ? whole : `${whole.slice(0, causeCharacters - 1)}…`;
+  return clipText(whole, causeCharacters);
 }
 
-/** Only the end of what was printed is looked at. */
+/** A failure as a pod reports it, within the limits of one: its node may write what it likes. */
+export const boundedFailure = ({ step, cause, excerpt, ...rest }: BuildFailure): BuildFailure => ({
+  ...rest,
+  step: clipText(step, stepCharacters),
+  cause: clipText(cause, causeCharacters),
+  excerpt: excerptOf(excerpt),
+});
+
+/** Only the end of the output is searched. */
 const bounded = (text: string): string => text.slice(-16_384);
 
 /** The last lines of a text, without secrets, within the limits of an excerpt. */

@@ -2,7 +2,15 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
 import { type ContainerfileReading, renderContainerfile } from "./build-containerfile.ts";
-import { type ContentKey, buildVisible, contentKey, digestOfData, digestOfVisible, sha256Hex } from "./build-key.ts";
+import {
+  type ContentKey,
+  type VisibleFile,
+  buildVisible,
+  contentKey,
+  digestOfData,
+  digestOfVisible,
+  sha256Hex,
+} from "./build-key.ts";
 import { rebuildSerial } from "./build-rebuild.ts";
 import { contentDigest } from "../config/image-content.ts";
 import { parseImageReference, repositoryOf } from "../images/image-reference.ts";
@@ -38,16 +46,21 @@ export type BuildInputs =
       /** Host and path. */
       readonly repository: string;
       readonly runsSteps: boolean;
-      /** Neither packages nor another kernel nor custom steps: the base image is the parent. */
+      /** No packages, no other kernel and no custom steps: the base image is the parent. */
       readonly isBaseParent: boolean;
       readonly seesConfiguration: boolean;
-      /** Text that makes the parent image; absent where the base image is the parent. */
+      /**
+       * Files of the configuration that the steps see. None without custom steps: packages come from the extensions image,
+       * and a pool with other package sources may take the image.
+       */
+      readonly visible: readonly VisibleFile[];
+      /** The Containerfile of the parent image; absent if the base image is the parent. */
       readonly containerfile: string | undefined;
     };
 
 const decoded = new WeakMap<MachineConfig, ReturnType<typeof nodeConfigOf>>();
 
-/** A rendered configuration as machines carry it out; decoded once for each object. */
+/** A rendered configuration as machines apply it; decoded once for each object. */
 export function readRendered(
   rendered: MachineConfig,
 ):
@@ -71,13 +84,11 @@ export function readRendered(
 const digestIn = (pullspec: string | undefined): string | undefined =>
   pullspec === undefined ? undefined : pullspec.slice(pullspec.indexOf("@") + 1);
 
-/** Whether packages or another kernel are put into the image. */
+/** Whether the image adds packages or another kernel. */
 export const installsPackages = ({ extensions, kernelType }: Pick<NodeConfig, "extensions" | "kernelType">): boolean =>
   extensions.length > 0 || kernelType !== "default";
 
-/**
- * The key of the image that a pool is to have, and what makes it. The controllers and `mco build plan` ask the same.
- */
+/** The key of the pool's desired image, and its inputs. The controllers and `mco build plan` share this function. */
 export function buildInputs(sources: BuildSources): BuildInputs {
   const read = readRendered(sources.rendered);
   if (read.verdict === "refused") return read;
@@ -90,13 +101,14 @@ export function buildInputs(sources: BuildSources): BuildInputs {
       verdict: "refused",
       reason: `the custom Containerfile, line ${sources.custom.line}: ${sources.custom.problem}`,
     };
-  // What changes nothing is as good as absent.
+  // Inputs that change nothing count as absent.
   const custom = sources.custom?.isEmpty === true ? undefined : sources.custom;
   const installs = installsPackages(content);
   const seesConfiguration = sources.mode === "full" && custom?.foundation === "configs";
   const repository = repositoryOf(reference.reference);
   const [context, repos, gpg] = [digestOfData(sources.context), digestOfData(sources.repos), digestOfData(sources.gpg)];
   const extensions = digestIn(sources.extensionsImage);
+  const visible = custom === undefined ? [] : buildVisible(content);
   const key = contentKey({
     mode: sources.mode,
     serial: rebuildSerial(sources.config),
@@ -112,7 +124,7 @@ export function buildInputs(sources: BuildSources): BuildInputs {
     ...(sources.trust === undefined || sources.trust.trim() === "" ? {} : { trust: sha256Hex(sources.trust) }),
     ...(repos === undefined ? {} : { repos }),
     ...(gpg === undefined ? {} : { gpg }),
-    visible: digestOfVisible(buildVisible(content)),
+    visible: digestOfVisible(visible),
     content: contentDigest(content),
   });
   const runsSteps = installs || custom !== undefined;
@@ -135,10 +147,11 @@ export function buildInputs(sources: BuildSources): BuildInputs {
     runsSteps,
     isBaseParent: !runsSteps,
     seesConfiguration,
+    visible,
     containerfile,
   };
 }
 
-/** The ConfigMap that brings files for custom steps, as the MachineOSConfig names it. */
+/** The ConfigMap with files for custom steps that the MachineOSConfig names. */
 export const contextConfigMapOf = ({ metadata }: Pick<MachineOSConfig, "metadata">): string | undefined =>
   metadata.annotations?.[annotations.buildContext];

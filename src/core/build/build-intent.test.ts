@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
+import { redactText } from "../text/redact.ts";
 import { readContainerfile } from "./build-containerfile.ts";
 import {
   type InputFacts,
@@ -76,7 +77,7 @@ describe("whether a pool is opted in", () => {
       is: { opted: "in", source: "MachineOSConfig" },
     },
     {
-      title: "a MachineOSConfig goes before the label",
+      title: "a MachineOSConfig takes precedence over the label",
       facts: { pool: poolOf({}, { [layering]: "" }), machineOSConfigs: [configOf()] },
       is: { opted: "in", source: "MachineOSConfig" },
     },
@@ -96,12 +97,12 @@ describe("whether a pool is opted in", () => {
       is: { opted: "in", source: "ClusterDefault" },
     },
     {
-      title: "the default is taken out of the ConfigMap",
+      title: "the default is removed from the ConfigMap",
       facts: { machineOSConfigs: [made("ClusterDefault")], buildConfig: full },
       is: { opted: "out", reason: "NotAsked" },
     },
     {
-      title: "the label is taken away",
+      title: "the label is removed",
       facts: { machineOSConfigs: [made("PoolLabel")], buildConfig: full },
       is: { opted: "out", reason: "NotAsked" },
     },
@@ -166,7 +167,7 @@ describe("whether a pool is opted in", () => {
     expect(containerfileOf({ source: "PoolLabel", config: undefined }, "amd64", long)).toBe(long);
   });
 
-  test("a missing ConfigMap, and every key that is missing, is told, and nothing is made of the rest [build-intent-5]", () => {
+  test("a missing ConfigMap, and every missing key, is reported, and the rest is not used [build-intent-5]", () => {
     expect(intent({ pool: poolOf({}, { [layering]: "" }) })).toMatchObject({
       problems: [{ code: "BuildConfigMissing" }],
     });
@@ -185,7 +186,7 @@ describe("whether a pool is opted in", () => {
     });
   });
 
-  test("of two MachineOSConfigs the one with the pool's name decides, else the oldest; the other is told so [build-intent-6]", () => {
+  test("of two MachineOSConfigs the one with the pool's name counts, else the oldest; the other one reports it [build-intent-6]", () => {
     const [older, newer] = [
       configOf("x", {}, {}, "2026-01-01T00:00:00Z"),
       configOf("y", {}, {}, "2026-01-02T00:00:00Z"),
@@ -366,13 +367,16 @@ describe("the inputs", () => {
       facts: { preflight: [{ code: "BuilderBinaryMissing", message: "there is no buildah" }] },
     },
   ] as readonly { code: string; severity: string; facts: Partial<InputFacts> }[])(
-    "$code is told as $severity",
+    "$code is reported as $severity, in words that no event masks [build-intent-8]",
     ({ code, severity, facts }) => {
-      expect(inputProblems({ ...good, ...facts })).toMatchObject([{ code, severity }]);
+      const problems = inputProblems({ ...good, ...facts });
+      expect(problems).toMatchObject([{ code, severity }]);
+      const { message } = inputsValid(problems);
+      expect(redactText(message)).toBe(message);
     },
   );
 
-  test("all problems come at once in a numbered list, and the reason is the first one that stops the build", () => {
+  test("all problems are in one numbered list, and the reason is the first one that stops the build", () => {
     const problems = inputProblems({
       ...good,
       isWorldReadable: true,

@@ -34,12 +34,9 @@ export interface IntentFacts {
 export interface OptedIn {
   readonly opted: "in";
   readonly source: OptInSource;
-  /** What decides; absent while it is still to be made. */
+  /** The deciding MachineOSConfig; absent until it is created. */
   readonly config: MachineOSConfig | undefined;
-  /**
-   * What the suite's own MachineOSConfig has to say; absent where a user made it, or where what it is made from is
-   * missing.
-   */
+  /** The spec of the suite's own MachineOSConfig; absent if a user created it or its inputs are missing. */
   readonly materialised?: MachineOSConfig["spec"];
   readonly problems: readonly InputProblem[];
   readonly because: string;
@@ -54,8 +51,8 @@ export interface OptedOut {
 export type Intent = OptedIn | OptedOut;
 
 /**
- * Whether a pool's machines boot images that are built here, who said so, and what they are made from. The first rule
- * that fits decides.
+ * Whether a pool's machines boot images built on the cluster, what opted the pool in, and the inputs. The first
+ * matching rule decides.
  */
 export function compileIntent({ pool, machineOSConfigs, buildConfig, customContainerfiles }: IntentFacts): Intent {
   const { name } = pool.metadata;
@@ -106,7 +103,7 @@ export function compileIntent({ pool, machineOSConfigs, buildConfig, customConta
   };
 }
 
-/** The spec that two ConfigMaps make for a pool, and everything that is missing in them. */
+/** The spec that two ConfigMaps yield for a pool, and everything missing in them. */
 function specFrom(
   pool: string,
   data: Data | undefined,
@@ -147,7 +144,7 @@ function specFrom(
       baseImagePullSecret: { name: (data[buildConfigKeys.basePullSecret] ?? "").trim() },
       renderedImagePushSecret: { name: (data[buildConfigKeys.pushSecret] ?? "").trim() },
       renderedImagePushSpec: `${repositoryOf(reading.reference)}:latest`,
-      // What does not fit is read from its ConfigMap.
+      // Text that is too long is read from its ConfigMap.
       ...(text.trim() === "" || text.length > containerfileLimit
         ? {}
         : { containerFile: [{ containerfileArch: "NoArch", content: text }] }),
@@ -191,7 +188,7 @@ export type ModeReading =
   | { readonly verdict: "mode"; readonly mode: ContentMode }
   | { readonly verdict: "refused"; readonly problem: InputProblem };
 
-/** What images of a pool hold: as the MachineOSConfig says, else the pool, else everything. */
+/** What images of a pool contain: as the MachineOSConfig says, else the pool, else everything. */
 export function contentModeOf(
   pool: Pick<MachineConfigPool, "metadata">,
   config: Pick<MachineOSConfig, "metadata"> | undefined,
@@ -219,7 +216,10 @@ const containerfileArchOf: Readonly<Record<string, (typeof containerfileArchitec
   s390x: "S390X",
 };
 
-/** The custom Containerfile of a pool: its architecture's, else the one for all; a long one only its ConfigMap has. */
+/**
+ * The custom Containerfile of a pool: its architecture's, else the one for all architectures. A long one is only in its
+ * ConfigMap.
+ */
 export function containerfileOf(
   intent: Pick<OptedIn, "config" | "source">,
   architecture: string,
@@ -234,7 +234,7 @@ export function containerfileOf(
   return found === undefined || found.content.trim() === "" ? undefined : found.content;
 }
 
-/** A Secret as a check sees it: never its values. */
+/** The parts of a Secret that a check may see: never its values. */
 export type SecretFacts =
   | { readonly is: "absent" }
   | {
@@ -263,39 +263,40 @@ export interface InputFacts {
   readonly content: readonly { readonly code: string; readonly path: string; readonly detail: string }[];
   /** Which MachineConfig brought a path. */
   readonly sourceOf: (path: string) => string | undefined;
-  /** Answers of the registry, as far as they are known. */
+  /** Known responses of the registry. */
   readonly mayPush?: "yes" | "denied" | "unreachable";
   /** Denials in a row. */
   readonly pushDenials: number;
   readonly isWorldReadable?: boolean;
-  /** What the backend misses. */
+  /** What the backend lacks. */
   readonly preflight: readonly { readonly code: string; readonly message: string }[];
 }
 
 const secretTypes: ReadonlySet<string> = new Set(["kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson"]);
-/** A token may be refused this often before it counts: services that give them start with the cluster. */
+/** Tolerated refusals of a token: the services that issue tokens start with the cluster. */
 const forgivenDenials = 3;
 const shownNames = 10;
 const listed = (names: readonly string[]) => listText(names, shownNames);
 
+/** No colon behind the field: what follows one that is named like a secret is masked in events and journals. */
 function secretProblems(field: string, name: string, secret: SecretFacts, host: string): readonly InputProblem[] {
+  const named = `${field} names the Secret ${name}`;
   if (secret.is === "absent")
-    return [error("SecretMissing", `${field}: there is no Secret ${name} in openshift-machine-config-operator`)];
+    return [error("SecretMissing", `${named}, which is not in openshift-machine-config-operator`)];
   if (!secretTypes.has(secret.type))
     return [
       error(
         "SecretType",
-        `${field}: the Secret ${name} is of type ${secret.type}, and not kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg`,
+        `${named} of type ${secret.type}, and not kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg`,
       ),
     ];
-  if (secret.hosts === undefined)
-    return [error("SecretFormat", `${field}: the Secret ${name} holds no JSON of credentials`)];
+  if (secret.hosts === undefined) return [error("SecretFormat", `${named}, which holds no JSON of credentials`)];
   return secret.hosts.some((each) => each === host || each.startsWith(`${host}/`))
     ? []
-    : [warning("SecretNoAuthForHost", `${field}: the Secret ${name} has no entry for ${host}`)];
+    : [warning("SecretNoAuthForHost", `${named}, which has no entry for ${host}`)];
 }
 
-/** Everything that is wrong with the inputs of a pool's image, at once. */
+/** All problems of the inputs of a pool's image. */
 export const inputProblems = (facts: InputFacts): readonly InputProblem[] => [
   ...pushProblems(facts),
   ...containerfileProblems(facts),
@@ -339,7 +340,7 @@ function pushProblems(facts: InputFacts): readonly InputProblem[] {
   return problems;
 }
 
-/** The custom Containerfile, as it is given for each architecture. */
+/** The custom Containerfile for each architecture. */
 function containerfileProblems(facts: InputFacts): readonly InputProblem[] {
   const { spec } = facts.config;
   const problems: InputProblem[] = [];
@@ -421,7 +422,7 @@ function nodeProblems(facts: InputFacts): readonly InputProblem[] {
   return problems;
 }
 
-/** The image that it stands on. */
+/** The base image. */
 function baseProblems(facts: InputFacts): readonly InputProblem[] {
   const problems: InputProblem[] = [];
   const base = parseImageReference(facts.osImage);
@@ -438,7 +439,7 @@ function baseProblems(facts: InputFacts): readonly InputProblem[] {
   return problems;
 }
 
-/** What matters only where the image holds the configuration. */
+/** Checks that apply only if the image contains the configuration. */
 function fullImageProblems(facts: InputFacts): readonly InputProblem[] {
   const { spec } = facts.config;
   const problems: InputProblem[] = [];
@@ -454,7 +455,7 @@ function fullImageProblems(facts: InputFacts): readonly InputProblem[] {
       problems.push(
         warning(
           "ImageWorldReadable",
-          `anybody can pull from ${spec.renderedImagePushSpec}: the image holds the pool's configuration, secrets included`,
+          `${spec.renderedImagePushSpec} allows anonymous pulls: the image holds the pool's configuration, secrets included`,
         ),
       );
   }
@@ -504,7 +505,10 @@ export function architectureOf(
   );
 }
 
-/** Whether the reference made an object and rolled images out by it, and this suite has not touched it yet. */
+/**
+ * Whether the reference implementation created the object and rolled out images from it, and this suite has not
+ * modified it yet.
+ */
 export function isOfReference(config: MachineOSConfig, finalizer: string, isOurs: (build: string) => boolean): boolean {
   const { metadata, status } = config;
   const named = metadata.annotations?.[annotations.currentMachineOSBuild];

@@ -1,9 +1,9 @@
+import { canonicalJson } from "../text/canonical-json.ts";
 import { describe, expect, test } from "vitest";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import {
   type KeyInputs,
   buildVisible,
-  canonicalJson,
   contentKey,
   digestOfVisible,
   keyDifferences,
@@ -71,7 +71,7 @@ describe("the content key", () => {
     { title: "an extension", from: inputs, change: { extensions: ["usbguard"] }, key: "differs", parent: "differs" },
     { title: "the kernel", from: inputs, change: { kernelType: "realtime" }, key: "differs", parent: "differs" },
     {
-      title: "an extensions image that nothing is taken from",
+      title: "an unused extensions image",
       from: inputs,
       change: { extensionsImage: "sha256:f" },
       key: "same",

@@ -1,16 +1,17 @@
+import { canonicalJson } from "../text/canonical-json.ts";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { deliveryOf } from "../config/image-content.ts";
 import type { NodeConfig, ContentMode } from "../config/node-config.ts";
 import type { KeyComponents } from "../config/key-components.ts";
 
-/** Changes whenever images of equal inputs come out otherwise than before. */
+/** Increase it whenever equal inputs yield a different image than before. */
 export const recipeVersion = "1";
 
-/** Everything that has a say in what an image holds. */
+/** Everything that determines an image's content. */
 export interface KeyInputs {
   readonly mode: ContentMode;
-  /** How often a rebuild was asked for. */
+  /** The number of requested rebuilds. */
   readonly serial: number;
   /** `amd64`, `arm64`, … */
   readonly architecture: string;
@@ -28,16 +29,16 @@ export interface KeyInputs {
     readonly text: string;
     /** Digest of the files in its context; absent without any. */
     readonly context?: string;
-    /** They stand on the stage that holds the configuration. */
+    /** They build on the stage that contains the configuration. */
     readonly seesConfiguration: boolean;
   };
-  /** Digests of what steps see besides; absent: there is none. */
+  /** Digests of other content that steps see; absent: none. */
   readonly trust?: string;
   readonly repos?: string;
   readonly gpg?: string;
   /** Of {@link buildVisible}. */
   readonly visible: string;
-  /** Of everything that a machine is to have on its disk. */
+  /** Of all content that a machine gets on its disk. */
   readonly content: string;
 }
 
@@ -51,20 +52,10 @@ export interface ContentKey {
 
 const keyCharacters = 32;
 
-/** The same text for the same values, whatever the order of fields. */
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  const fields = Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonicalJson(field)}`).join(",")}}`;
-}
-
 export const sha256Hex = (data: string | Uint8Array): string =>
   bytesToHex(sha256(typeof data === "string" ? utf8ToBytes(data) : data));
 
-/** The key of an image: what cannot change the image is not in it. */
+/** The key of an image. It contains only inputs that can change the image. */
 export function contentKey(inputs: KeyInputs): ContentKey {
   const { mode, custom } = inputs;
   const installs = inputs.extensions.length > 0 || inputs.kernelType !== "default";
@@ -91,7 +82,7 @@ export function contentKey(inputs: KeyInputs): ContentKey {
   };
 }
 
-/** What a component is called where people read of it. */
+/** The display name of a component. */
 const componentNames: Readonly<Record<string, string>> = {
   recipe: "the builder's recipe",
   serial: "a rebuild that was asked for",
@@ -138,7 +129,7 @@ export function printComponents(components: KeyComponents): string {
   });
 }
 
-/** Folders of a configuration that steps of a build see. */
+/** Folders of a configuration that build steps see. */
 const visibleFolders = [
   "/etc/yum.repos.d/",
   "/etc/pki/rpm-gpg/",
@@ -155,10 +146,7 @@ export interface VisibleFile {
   readonly digest: string;
 }
 
-/**
- * Files of a configuration that steps of a build see, by path, sorted: people deliver repositories so and use them in
- * their steps.
- */
+/** Files of a configuration that build steps see, sorted by path: users deliver package repositories this way. */
 export function buildVisible(config: NodeConfig): readonly VisibleFile[] {
   return [...config.entries]
     .flatMap(([path, entry]) =>
@@ -179,13 +167,13 @@ export const digestOfData = (data: Readonly<Record<string, string>> | undefined)
 /** Name of the build of a key, and the tag of its image. */
 export const buildName = (machineOSConfig: string, key: string): string => `${machineOSConfig}-${key}`;
 
-/** Name of a further build of the same key: for another configuration, or once more. `generation` counts from 0. */
+/** Name of a further build of the same key: for another configuration, or a repetition. `generation` counts from 0. */
 export const repeatName = (machineOSConfig: string, key: string, rendered: string, generation: number): string =>
   `${buildName(machineOSConfig, key)}-${sha256Hex(canonicalJson([rendered, generation])).slice(0, 6)}`;
 
 /** The longest value of a label. */
 const labelLimit = 63;
 
-/** A name as the value of a label: one that is too long is cut, and stays the only one of its kind. */
+/** A name as a label value: a name that is too long is truncated and stays unique. */
 export const labelValue = (name: string): string =>
   name.length <= labelLimit ? name : `${name.slice(0, labelLimit - 13)}-${sha256Hex(name).slice(0, 12)}`;

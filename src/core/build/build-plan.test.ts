@@ -103,7 +103,7 @@ describe("the cheapest way to an image", () => {
     ).toBe("build");
   });
 
-  test("after A, B, A the image of A is taken again", () => {
+  test("after A, B, A the image of A is reused", () => {
     const a = build("a");
     const b = build("b", { image: digest("2"), has: { [annotations.contentKey]: otherKey } });
     expect(planBuild(facts([a, b], { current: "b" }))).toMatchObject({
@@ -190,7 +190,7 @@ describe("names of builds", () => {
   const first = buildName("worker", key);
   const again = (generation: number) => repeatName("worker", key, "rendered-worker-1", generation);
 
-  test("the first one has the key's name; the next ones are behind what there is", () => {
+  test("the first build has the key's name; later ones follow the existing builds", () => {
     expect(nextBuildName(of([]))).toBe(first);
     expect(nextBuildName(of([build(first)]))).toBe(again(0));
     expect(nextBuildName(of([build(first), build(again(0))]))).toBe(again(1));

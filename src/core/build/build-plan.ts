@@ -8,7 +8,7 @@ export const strategies = ["none", "reuse", "append", "build"] as const;
 export type Strategy = (typeof strategies)[number];
 
 /** Why a cheaper method was not chosen. */
-export interface TurnedDown {
+export interface RejectedStrategy {
   readonly strategy: Strategy;
   readonly because: string;
 }
@@ -28,11 +28,11 @@ export interface PlanFacts {
   readonly current: string | undefined;
   /** All of the cluster. */
   readonly builds: readonly MachineOSBuild[];
-  /** A requested rebuild is under way: images of other builds do not count. */
+  /** A requested rebuild is running: images of other builds do not count. */
   readonly forced: boolean;
 }
 
-export type BuildPlan = { readonly because: string; readonly turnedDown: readonly TurnedDown[] } & (
+export type BuildPlan = { readonly because: string; readonly turnedDown: readonly RejectedStrategy[] } & (
   | { readonly strategy: "none"; readonly build: MachineOSBuild }
   | { readonly strategy: "reuse"; readonly from: MachineOSBuild; readonly state: "finished" | "running" }
   | { readonly strategy: "append"; readonly parent: { readonly image: string; readonly hasConfigLayer: boolean } }
@@ -61,12 +61,12 @@ const inOrder = (builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] =
 
 /** How to obtain the image of a key, and why not more cheaply. */
 export function planBuild(facts: PlanFacts): BuildPlan {
-  const turnedDown: TurnedDown[] = [];
+  const turnedDown: RejectedStrategy[] = [];
   return planNone(facts, turnedDown) ?? planReuse(facts, turnedDown) ?? planMaking(facts, turnedDown);
 }
 
 /** The image that is rolled out; otherwise records in `turnedDown` why it does not qualify. */
-function planNone(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | undefined {
+function planNone(facts: PlanFacts, turnedDown: RejectedStrategy[]): BuildPlan | undefined {
   const { key, builds } = facts;
   const current = builds.find(({ metadata }) => metadata.name === facts.current);
   if (
@@ -91,13 +91,13 @@ function planNone(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | undef
           ? "the image that is rolled out is of another key"
           : current.spec.machineConfig.name === facts.rendered
             ? "the registry lost the image that is rolled out"
-            : "the image that is rolled out was told for another configuration",
+            : "the image that is rolled out was published for another configuration",
   });
   return undefined;
 }
 
 /** The image of another build; otherwise records in `turnedDown` why there is none. */
-function planReuse(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | undefined {
+function planReuse(facts: PlanFacts, turnedDown: RejectedStrategy[]): BuildPlan | undefined {
   const { key, builds, machineOSConfig } = facts;
   const same = inOrder(
     builds.filter(
@@ -138,7 +138,7 @@ function planReuse(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan | unde
 }
 
 /** A new image: a layer on an existing one, or else a full build. */
-function planMaking(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan {
+function planMaking(facts: PlanFacts, turnedDown: RejectedStrategy[]): BuildPlan {
   const { builds } = facts;
   if (facts.isBaseParent)
     return {
@@ -168,7 +168,7 @@ function planMaking(facts: PlanFacts, turnedDown: TurnedDown[]): BuildPlan {
     because:
       facts.current === undefined
         ? "packages or custom steps have to run"
-        : "packages or custom steps have to run anew",
+        : "packages or custom steps have to run again",
     turnedDown,
   };
 }
@@ -179,7 +179,7 @@ interface Named {
   readonly build: MachineOSBuild | undefined;
 }
 
-/** Generations that are looked through; each is a new start after an end without an image. */
+/** Generations that are searched; each is a restart after a build that ended without an image. */
 const mostGenerations = 256;
 
 function namesOf(facts: Pick<PlanFacts, "machineOSConfig" | "key" | "rendered" | "builds">): readonly Named[] {
@@ -206,8 +206,8 @@ export function currentBuildOf(
 }
 
 /**
- * The name of the next build of a key for a configuration: behind the last one that exists, so that a name is never
- * used twice while it is known.
+ * The name of the next build of a key for a configuration. It follows the last existing one, so that no known name is
+ * reused.
  */
 export function nextBuildName(facts: Pick<PlanFacts, "machineOSConfig" | "key" | "rendered" | "builds">): string {
   const names = namesOf(facts);

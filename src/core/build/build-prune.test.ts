@@ -135,7 +135,7 @@ describe("what is pruned", () => {
     expect(plan.remove).toHaveLength(2);
   });
 
-  test("of a pool that has no images any more, nothing is kept but what is in use", () => {
+  test("of a pool without images, only builds in use are kept", () => {
     const plan = prunePlan(
       facts([build("a", { image: pullspec(1), ageMs: 1000 }), build("b", { image: pullspec(2), ageMs: 1000 })], {
         machineOSConfigs: new Map(),

@@ -9,7 +9,7 @@ export interface PruneRules {
   readonly failed: number;
   /** Younger ones are kept. */
   readonly youngMs: number;
-  /** How long an image that nothing uses is left before it is looked at once more and deleted. */
+  /** How long an unused image is kept before it is checked again and deleted. */
   readonly quietMs: number;
 }
 
@@ -18,7 +18,7 @@ export const pruneRules: PruneRules = { succeeded: 3, failed: 3, youngMs: 24 * 3
 export interface PruneFacts {
   /** All of the cluster. */
   readonly builds: readonly MachineOSBuild[];
-  /** Names of the MachineOSConfigs that there are, with the build that each has rolled out. */
+  /** Names of the existing MachineOSConfigs, with the build that each has rolled out. */
   readonly machineOSConfigs: ReadonlyMap<
     string,
     { readonly current: string | undefined; readonly image: string | undefined }
@@ -35,14 +35,14 @@ export interface PruneFacts {
 export type Kept = "current" | "inUse" | "running" | "pinned" | "recent" | "young";
 
 export interface PrunePlan {
-  /** Builds whose image may be deleted, and from when on. */
+  /** Builds whose image may be deleted, and the earliest time. */
   readonly mark: readonly { readonly build: string; readonly after: string }[];
   /** Marked builds that are needed again. */
   readonly unmark: readonly string[];
   /** An image is deleted with the last build that names its digest; builds without a digest are deleted alone. */
   readonly remove: readonly { readonly build: MachineOSBuild; readonly image: string | undefined }[];
   readonly kept: ReadonlyMap<string, Kept>;
-  /** When a look could find something new, though nothing else changes. */
+  /** When the next pass is due if nothing changes. */
   readonly nextAt: number | undefined;
 }
 
@@ -50,7 +50,7 @@ export interface PrunePlan {
 const digestOf = (pullspec: string | undefined): string | undefined =>
   /@(sha256:[0-9a-f]{64})$/.exec(pullspec ?? "")?.[1];
 
-/** Builds that stay, and why. `ages`: when a build that is only too young may be deleted. */
+/** Builds that stay, and why. `ages`: when builds that are kept only for their age may be deleted. */
 function keptBuilds(
   facts: PruneFacts,
   rules: PruneRules,
@@ -76,7 +76,7 @@ function keptBuilds(
     else if (!hasEnded({ phase }) || needed.has(name)) kept.set(name, "running");
     else if (config?.current === name) kept.set(name, "current");
     else if (digest !== undefined && used.has(digest)) kept.set(name, "inUse");
-    // Of a pool that has no images any more, nothing is kept for its history.
+    // A pool without images keeps no history.
     else if (isOfGone) continue;
     else if (place <= (phase === "Failed" ? rules.failed : rules.succeeded)) kept.set(name, "recent");
     else if (facts.now < dies) {

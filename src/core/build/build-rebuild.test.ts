@@ -114,7 +114,7 @@ describe("a request to build again", () => {
       step: { do: "finish", succeeded: false },
     },
     {
-      title: "it was interrupted and is started again by itself",
+      title: "it was interrupted and restarts automatically",
       pool: request("a"),
       config: begun("a"),
       build: "Interrupted",

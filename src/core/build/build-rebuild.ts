@@ -21,23 +21,23 @@ export type RebuildStep =
       readonly serial: number;
       readonly active: string;
       readonly request: string;
-      /** The first build, which is under way, is as good as the one that is asked for. */ readonly keepsRun: boolean;
+      /** The first build, which is still running, satisfies the request. */ readonly keepsRun: boolean;
     }
-  /** It has ended: the requests and the mark of the active one go. */
+  /** The rebuild has ended: remove the requests and the mark of the active one. */
   | { readonly do: "finish"; readonly succeeded: boolean };
 
 export interface RebuildFacts {
   readonly pool: Pick<MachineConfigPool, "metadata">;
   readonly config: Pick<MachineOSConfig, "metadata" | "status">;
-  /** Where the build of what is wanted now is; `undefined`: there is none. */
+  /** The state of the desired image's build; `undefined`: there is none. */
   readonly build: BuildPhase | undefined;
-  /** An end that another attempt follows by itself is none. */
+  /** An end that is followed by an automatic attempt does not count. */
   readonly goesOn: boolean;
 }
 
 const hashOf = (token: string) => sha256Hex(token).slice(0, 16);
 
-/** What asks for a rebuild; `undefined`: nothing. An empty text asks as well. */
+/** The rebuild request; `undefined`: none. An empty text is a request. */
 export function rebuildRequest({
   pool,
   config,
@@ -52,7 +52,7 @@ export function rebuildRequest({
   );
 }
 
-/** How often a rebuild was asked for; part of the key. */
+/** The number of requested rebuilds; part of the key. */
 export function rebuildSerial(config: Pick<MachineOSConfig, "metadata">): number {
   const text = config.metadata.annotations?.[annotations.rebuildSerial];
   return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : 0;
@@ -64,7 +64,7 @@ export function activeRebuild(config: Pick<MachineOSConfig, "metadata">): Active
   return serial === undefined || token === undefined ? undefined : { serial: Number(serial), token };
 }
 
-/** What has to be done about requests to build again. */
+/** Decides what to do about rebuild requests. */
 export function rebuildStep(facts: RebuildFacts): RebuildStep {
   const request = rebuildRequest(facts);
   const active = activeRebuild(facts.config);

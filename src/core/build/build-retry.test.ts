@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { FailureClass } from "./build-failures.ts";
-import { type FailureRecord, afterFailure, readFailure, readRetries } from "./build-retry.ts";
+import { type FailureRecord, retryAfterFailure, readFailure, readRetries } from "./build-retry.ts";
 
 const failureOf = (class_: FailureClass, more: object = {}) => ({
   class: class_,
@@ -14,7 +14,7 @@ const after = (
   class_: FailureClass,
   more: { retries?: number; maxRetries?: number; before?: FailureRecord; attempt?: number; chance?: number } = {},
 ) =>
-  afterFailure({
+  retryAfterFailure({
     failure: failureOf(class_),
     before: undefined,
     attempt: 1,
@@ -61,7 +61,7 @@ describe("after a failed attempt", () => {
     { class_: "Timeout", times: 1 },
     { class_: "VerifyFailed", times: 2 },
   ] satisfies readonly { class_: FailureClass; times: number }[])(
-    "$class_ is tried again $times times, each charged, and then ends with its own class",
+    "$class_ is retried $times times, each counted, and then ends with its own class",
     ({ class_, times }) => {
       let before: FailureRecord | undefined;
       for (let attempt = 1; attempt <= times; attempt += 1) {
@@ -107,16 +107,16 @@ describe("after a failed attempt", () => {
     });
   });
 
-  test("the message at the limit names the last class and how to go on", () => {
+  test("the message at the limit names the last class and the remedy", () => {
     const decision = after("PushUnavailable", { retries: 5 });
     expect(decision.message).toContain("5 of 5 retries are spent");
     expect(decision.message).toContain("PushUnavailable");
-    expect(decision.message).toContain("rebuildImage");
+    expect(decision.message).toContain("mco build start");
   });
 
   test("a failure keeps when its class was first seen", () => {
     const first = after("PushUnavailable").record;
-    const second = afterFailure({
+    const second = retryAfterFailure({
       failure: failureOf("PushUnavailable"),
       before: first,
       attempt: 2,

@@ -19,7 +19,7 @@ export interface FailureRecord extends BuildFailure {
   readonly counts: Readonly<Partial<Record<FailureClass, number>>>;
   /** Starts after infrastructure failures, which do not count. */
   readonly infrastructure: number;
-  /** The pool's counter before and after this failure, where it counts; there until the next attempt is set. */
+  /** The pool's counter before and after this failure, if it counts; present until the next attempt is scheduled. */
   readonly charge?: { readonly from: number; readonly to: number };
   /** The decision, stored once, so that an interrupted process continues with the same one. */
   readonly follows?:
@@ -56,7 +56,7 @@ export interface FailedAttempt {
 }
 
 /** The consequence of a failed attempt: the end, or another attempt, which counts or not. */
-export function afterFailure({
+export function retryAfterFailure({
   failure,
   before,
   attempt,
@@ -69,18 +69,19 @@ export function afterFailure({
   const verdict = verdictOf(failure);
   const isFree =
     (verdict === "infrastructure" && (before?.infrastructure ?? 0) < mostInfrastructure) || verdict === "wait";
+  const isPermanent = verdict === "permanent" || (verdict in limits && seen >= limits[verdict as keyof typeof limits]);
+  const after = isPermanent || (!isFree && retries >= maxRetries) ? "end" : "again";
   const record: FailureRecord = {
     ...failure,
     attempt,
     firstSeen: before?.class === failure.class ? before.firstSeen : now,
     lastSeen: now,
-    nextAction: nextActionOf(failure),
+    nextAction: nextActionOf(failure, after),
     counts: { ...before?.counts, [failure.class]: seen + 1 },
     infrastructure: (before?.infrastructure ?? 0) + (verdict === "infrastructure" ? 1 : 0),
   };
-  const says = failureSentence(failure, attempt, maxRetries + 1);
-  if (verdict === "permanent" || (verdict in limits && seen >= limits[verdict as keyof typeof limits]))
-    return { decision: "failed", reason: failure.class, message: says, record };
+  const says = failureSentence(failure, attempt, maxRetries + 1, after);
+  if (isPermanent) return { decision: "failed", reason: failure.class, message: says, record };
   if (isFree)
     return {
       decision: "again",
@@ -88,7 +89,7 @@ export function afterFailure({
       message: `${says} This does not count as a retry.`,
       record,
     };
-  if (retries >= maxRetries)
+  if (after === "end")
     return {
       decision: "failed",
       reason: "RetryLimitReached",
@@ -109,13 +110,13 @@ function backoffMs(spent: number, chance: number): number {
   return Math.round(base * (1 - backoff.spread + 2 * backoff.spread * chance));
 }
 
-/** The pool's counter; `valid`: it is a number that can be. What cannot is none. */
+/** The pool's counter; `valid`: it is a plausible number. Anything else counts as absent. */
 export function readRetries(text: string | undefined): { readonly retries: number; readonly valid: boolean } {
   if (text === undefined) return { retries: 0, valid: true };
   return /^\d{1,6}$/.test(text) ? { retries: Number(text), valid: true } : { retries: 0, valid: false };
 }
 
-/** Reads what {@link afterFailure} made; `undefined` for what is none. */
+/** Reads the text of {@link retryAfterFailure}; `undefined` for any other text. */
 export function readFailure(text: string | undefined): FailureRecord | undefined {
   if (text === undefined) return undefined;
   try {

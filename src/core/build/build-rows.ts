@@ -3,22 +3,22 @@ import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations, machineOSConfigConditions as types } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
-import { leavesAt, newest, shortImage } from "../config/image-pair.ts";
+import { deletionTakesEffectAt, newest, shortImage } from "../config/image-pair.ts";
 import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { stateOfBuild } from "../config/build-phase.ts";
 
-/** One pool that boots images or is to, with the build that matters for it now. */
+/** One pool that boots images, or is about to, with its relevant build. */
 export interface BuildRow {
   readonly pool: string;
   /** What opted it in; `out`: an explicit no, or its MachineOSConfig is being deleted. */
   readonly by: "MachineOSConfig" | "PoolLabel" | "ClusterDefault" | "out";
-  /** Rendered configuration that an image is wanted for. */
+  /** Rendered configuration of the desired image. */
   readonly config: string;
   /** Empty: none was begun. */
   readonly build: string;
   /** `Succeeded (Ready)`, `waiting`, `invalid inputs`. */
   readonly state: string;
-  /** Of what failed or waits; empty: nothing to say. */
+  /** Why the build failed or waits; empty: neither. */
   readonly message: string;
   readonly strategy: string;
   readonly attempt: string;
@@ -28,15 +28,15 @@ export interface BuildRow {
   readonly since: string;
 }
 
-export interface BuildObjects {
+export interface BuildRowObjects {
   readonly pools: readonly MachineConfigPool[];
   readonly configs: readonly MachineOSConfig[];
   readonly builds: readonly MachineOSBuild[];
 }
 
-/** The build that matters for a pool now: the newest for its configuration, else the newest at all. */
+/** The relevant build of a pool: the newest for its configuration, else the newest. */
 export function buildOfPool(
-  { configs, builds }: Pick<BuildObjects, "configs" | "builds">,
+  { configs, builds }: Pick<BuildRowObjects, "configs" | "builds">,
   pool: Pick<MachineConfigPool, "metadata" | "spec">,
 ): MachineOSBuild | undefined {
   const config = machineOSConfigOf(pool.metadata.name, configs);
@@ -44,8 +44,8 @@ export function buildOfPool(
   return newest(own.filter(({ spec }) => spec.machineConfig.name === pool.spec.configuration?.name)) ?? newest(own);
 }
 
-/** Pools that have something to do with images, by name. */
-export function buildRows(objects: BuildObjects): readonly BuildRow[] {
+/** Pools that use images, by name. */
+export function buildRows(objects: BuildRowObjects): readonly BuildRow[] {
   return [...objects.pools]
     .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
     .flatMap((pool): BuildRow[] => {
@@ -54,7 +54,7 @@ export function buildRows(objects: BuildObjects): readonly BuildRow[] {
       if (config === undefined && asked !== true) return [];
       const build = buildOfPool(objects, pool);
       const notes = build?.metadata.annotations ?? {};
-      const isOut = asked === false || (config !== undefined && leavesAt(config, 0) !== undefined);
+      const isOut = asked === false || (config !== undefined && deletionTakesEffectAt(config, 0) !== undefined);
       const source = config?.metadata.annotations?.[annotations.optInSource];
       const { state, message } = stateTextOf(config, build);
       return [
@@ -95,7 +95,7 @@ function stateTextOf(
   return { state: phase === "Initial" ? "begun" : `${phase} (${reason})`, message };
 }
 
-/** The rows as people read them: a table, and below it what those say that did not succeed. */
+/** The rows as text: a table, followed by the messages of builds that did not succeed. */
 export function buildTable(rows: readonly BuildRow[], ageOf: (since: string) => string): string {
   if (rows.length === 0)
     return "no pool boots images that are built on the cluster: docs/os-images.md says how to opt in\n";

@@ -10,6 +10,7 @@ test("without the ConfigMap, or with nothing in it, every setting has its defaul
     maxRetries: 5,
     optOutGraceMs: 60_000,
     limits: { seconds: 3600, pushSeconds: 600, cpu: "500m", memory: "1Gi", storage: "20Gi" },
+    isolation: "userNamespace",
     registryPorts: [443, 5000],
     keptBuilds: { succeeded: 3, failed: 3 },
     pruneDryRun: false,
@@ -69,6 +70,11 @@ describe("a value that cannot count has its default, and is reported", () => {
     { key: "buildMemory", text: "1.5 Gi", is: "not a quantity: 1Gi counts" },
     { key: "buildStorage", text: "-1Gi", is: "not a quantity: 20Gi counts" },
     { key: "defaultOptIn", text: "yes", is: "neither true nor false: false counts" },
+    {
+      key: "buildIsolation",
+      text: "privileged",
+      is: "neither userNamespace nor hostUsers: userNamespace counts",
+    },
     { key: "pruneDryRun", text: "1", is: "neither true nor false: false counts" },
   ])("$key: $text", ({ key, text, is }) => {
     const { problems, ...settings } = buildSettings({ [key]: text });

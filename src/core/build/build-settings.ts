@@ -12,18 +12,20 @@ export const buildConfigKeys = {
   pushSecret: "finalImagePushSecretName",
   pushSpec: "finalImagePullspec",
   builderType: "imageBuilderType",
-  /** Ours: `true` opts every pool in that says nothing else. */
+  /** Ours: `true` opts in every pool that does not opt out. */
   defaultOptIn: "defaultOptIn",
   /** Ours, 0 to 20. */
   maxBuildRetries: "maxBuildRetries",
-  /** Ours: how long machines wait with going back after a MachineOSConfig was deleted. */
+  /** Ours: how long machines keep their image after a MachineOSConfig was deleted. */
   optOutGraceSeconds: "optOutGraceSeconds",
-  /** Ours: how long one attempt may take, and what its pod asks for, as quantities of Kubernetes. */
+  /** Ours: the time limit of one attempt, and the resource requests of its pod, as Kubernetes quantities. */
   timeoutSeconds: "buildTimeoutSeconds",
   cpu: "buildCpu",
   memory: "buildMemory",
   storage: "buildStorage",
-  /** Ours: ports of registries that the builder and its builds may reach, with commas between them. */
+  /** Ours: how the pods of builds are kept from their machine, one of `buildIsolations`. */
+  isolation: "buildIsolation",
+  /** Ours: ports of registries that the builder and its builds may reach, separated by commas. */
   registryPorts: "registryPorts",
   /** Ours: finished builds of each pool that are kept, and whether the builder only reports what it would remove. */
   keepSucceeded: "keepSucceededBuilds",
@@ -34,7 +36,16 @@ export const buildConfigKeys = {
 /** `data` of a ConfigMap. */
 export type Data = Readonly<Record<string, string>>;
 
-/** What one attempt may take. */
+/**
+ * How the pods of builds are kept from their machine. `userNamespace`: the pod has users of its own, and its root is no
+ * user of the machine (`hostUsers: false`); the cluster's kubelets and container runtime have to support that.
+ * `hostUsers`: without; a build then needs privilege escalation and no filter of system calls. No build is privileged.
+ */
+export const buildIsolations = ["userNamespace", "hostUsers"] as const;
+
+export type BuildIsolation = (typeof buildIsolations)[number];
+
+/** The limits of one attempt. */
 export interface BuildLimits {
   readonly seconds: number;
   readonly pushSeconds: number;
@@ -45,34 +56,35 @@ export interface BuildLimits {
 
 /** The ConfigMap on-cluster-build-config as every process reads it. */
 export interface BuildSettings {
-  /** Every pool is opted in that says nothing else. */
+  /** Every pool is opted in unless it opts out. */
   readonly defaultOptIn: boolean;
-  /** How often a failed build is tried again. */
+  /** The maximum number of retries of a failed build. */
   readonly maxRetries: number;
-  /** Milliseconds that the deletion of a MachineOSConfig has no consequences for machines. */
+  /** Milliseconds between the deletion of a MachineOSConfig and its effect on machines. */
   readonly optOutGraceMs: number;
   readonly limits: BuildLimits;
+  readonly isolation: BuildIsolation;
   /** Ports of registries that the builder and its builds may reach. */
   readonly registryPorts: readonly number[];
   /** Finished builds of each pool that are kept. */
   readonly keptBuilds: { readonly succeeded: number; readonly failed: number };
   /** The builder reports what it would remove, and removes nothing. */
   readonly pruneDryRun: boolean;
-  /** Warnings: values that do not count as they stand. The condition InputsValid of MachineOSConfigs lists them. */
+  /** Warnings: values that are ignored or limited. The condition InputsValid of MachineOSConfigs lists them. */
   readonly problems: readonly InputProblem[];
 }
 
-/** A whole number: its bounds, and what counts where the ConfigMap says nothing. */
+/** An integer setting: its bounds, and its default. */
 interface NumberRule {
   readonly least: number;
   readonly most: number;
   readonly otherwise: number;
-  /** What counts for a number above `most`: the bound itself, or what counts where nothing is said. */
+  /** How a number above `most` is handled: as the bound, or as the default. */
   readonly above: "most" | "otherwise";
 }
 
 const retriesRule: NumberRule = { least: 0, most: 20, otherwise: 5, above: "otherwise" };
-/** Whoever asks for more than a day gets a day: no machine goes back sooner than that limit. */
+/** More than a day is limited to a day: no machine goes back before that limit. */
 const graceRule: NumberRule = { least: 0, most: 86_400, otherwise: 60, above: "most" };
 const timeoutRule: NumberRule = { least: 10, most: 99_999, otherwise: 3600, above: "otherwise" };
 const keptRule = (otherwise: number): NumberRule => ({ least: 0, most: 999, otherwise, above: "otherwise" });
@@ -108,6 +120,13 @@ function readPorts(text: string): Reading<readonly number[]> {
     : { verdict: "wrong", value: defaultRegistryPorts, expected: "not a list of ports" };
 }
 
+function readIsolation(text: string): Reading<BuildIsolation> {
+  const value = buildIsolations.find((one) => one === text);
+  return value === undefined
+    ? { verdict: "wrong", value: "userNamespace", expected: `neither ${buildIsolations.join(" nor ")}` }
+    : { verdict: "value", value };
+}
+
 function readSwitch(text: string): Reading<boolean> {
   const word = text.toLowerCase();
   return word === "true" || word === "false"
@@ -116,8 +135,8 @@ function readSwitch(text: string): Reading<boolean> {
 }
 
 /**
- * Reads the ConfigMap of build settings. A value that is absent or empty has its default; a value that cannot count as
- * it stands has the value that `problems` names.
+ * Reads the ConfigMap of build settings. An absent or empty value has its default; an invalid value is replaced by the
+ * one that `problems` names.
  *
  * @param data of the ConfigMap; `undefined`: there is none.
  */
@@ -151,6 +170,7 @@ export function buildSettings(data: Data | undefined): BuildSettings {
       memory: quantity(buildConfigKeys.memory, defaultQuantities.memory),
       storage: quantity(buildConfigKeys.storage, defaultQuantities.storage),
     },
+    isolation: read(buildConfigKeys.isolation, "userNamespace", readIsolation),
     registryPorts: read(buildConfigKeys.registryPorts, defaultRegistryPorts, readPorts),
     keptBuilds: {
       succeeded: number(buildConfigKeys.keepSucceeded, keptRule(pruneRules.succeeded)),
@@ -161,10 +181,10 @@ export function buildSettings(data: Data | undefined): BuildSettings {
   };
 }
 
-/** What counts in a cluster without the ConfigMap. */
+/** The settings of a cluster without the ConfigMap. */
 export const defaultBuildSettings: BuildSettings = buildSettings(undefined);
 
-/** How often a failed build is tried again: as the MachineOSConfig says, else as the cluster's settings say. */
+/** The maximum number of retries: the MachineOSConfig's, else the cluster's. */
 export function maxRetriesOf(
   config: Pick<MachineOSConfig, "metadata"> | undefined,
   { maxRetries }: Pick<BuildSettings, "maxRetries">,
@@ -173,6 +193,6 @@ export function maxRetriesOf(
   return reading.verdict === "value" ? reading.value : maxRetries;
 }
 
-/** What the next attempt of a build may take; after an attempt that had too little memory, it has twice as much. */
+/** The limits of the next attempt. After an attempt ran out of memory, the limit is doubled. */
 export const attemptLimits = ({ limits }: BuildSettings, { doubled }: { readonly doubled: boolean }): BuildLimits =>
   doubled ? { ...limits, memory: limits.memory.replace(/^[0-9.]+/, (amount) => String(Number(amount) * 2)) } : limits;

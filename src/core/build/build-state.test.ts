@@ -4,7 +4,7 @@ import { type BuildPhase, stateOfBuild } from "../config/build-phase.ts";
 
 const phases: readonly BuildPhase[] = ["Initial", "Prepared", "Building", "Succeeded", "Failed", "Interrupted"];
 
-test("a build goes from nothing to anything, from preparing to building, from what passes to an end, and from an end nowhere", () => {
+test("a build may start in any state, goes from preparing to building, from a transient state to an end, and never leaves an end", () => {
   const legal = phases.flatMap((from) =>
     phases.filter((to) => from !== to && mayFollow(from, to)).map((to) => `${from}→${to}`),
   );
@@ -50,7 +50,7 @@ test.for([
   { step: "user:3", reason: "StepUser" },
   { step: "push", reason: "StepPush" },
   { step: "", reason: "StepUnknown" },
-])("the step $step is told as $reason", ({ step, reason }) => {
+])("the step $step is reported as $reason", ({ step, reason }) => {
   expect(stepReason(step)).toBe(reason);
 });
 
@@ -73,4 +73,13 @@ test("the end is after the start, in whole seconds, whatever the clocks said", (
     buildStart: "2026-01-01T00:00:10Z",
     buildEnd: "2026-01-01T00:00:11Z",
   });
+});
+
+test("times that no object can hold are those of now [build-state-1]", () => {
+  const now = Date.parse("2026-01-01T00:00:10Z");
+  for (const odd of ["+275760-09-13T00:00:00Z", "9999-12-31T23:59:59Z", "-000001-01-01T00:00:00Z", "long ago"])
+    expect(timesOf(odd, odd, now)).toEqual({
+      buildStart: "2026-01-01T00:00:10Z",
+      buildEnd: "2026-01-01T00:00:11Z",
+    });
 });

@@ -3,10 +3,7 @@ import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { type BuildPhase, type BuildState, hasEnded, phases } from "../config/build-phase.ts";
 
-/**
- * Which conditions a build may go on to from one: what has ended stays as it is, and preparing never comes after
- * building.
- */
+/** The permitted transitions of a build: an ended build never changes, and Preparing never follows Building. */
 export function mayFollow(from: BuildPhase, to: BuildPhase): boolean {
   if (from === to) return !hasEnded({ phase: from });
   if (hasEnded({ phase: from }) || to === "Initial") return false;
@@ -41,17 +38,24 @@ export const stepReason = (step: string): string => {
   }`;
 };
 
-/** Steps after which an image is as good as there: such a run is let finish. */
+/** Steps close to the end of a build: such a run may finish. */
 const lateSteps: ReadonlySet<string> = new Set(["config-layer", "push", "verify"].map(stepReason));
 export const isNearlyDone = (state: BuildState): boolean => state.phase === "Building" && lateSteps.has(state.reason);
 
-/** Both moments of a build as its status has them: whole seconds, the end after the start. */
+/**
+ * The start and end of a build for its status: whole seconds, the end never before the start. A time after `now`, or
+ * none, counts as `now`: a node may report one that no object can hold.
+ */
 export function timesOf(
   startedAt: string | undefined,
   endedAt: string | undefined,
   now: number,
 ): { readonly buildStart: string; readonly buildEnd: string } {
-  const start = Math.floor(Date.parse(startedAt ?? "") / 1000) || Math.floor(now / 1000);
-  const end = Math.floor(Date.parse(endedAt ?? "") / 1000) || Math.floor(now / 1000);
+  const secondsOf = (text: string | undefined) => {
+    const at = Date.parse(text ?? "");
+    return Math.floor((at > 0 && at <= now ? at : now) / 1000);
+  };
+  const start = secondsOf(startedAt);
+  const end = secondsOf(endedAt);
   return { buildStart: timestampOf(start * 1000), buildEnd: timestampOf(Math.max(end, start + 1) * 1000) };
 }

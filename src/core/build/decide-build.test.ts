@@ -177,11 +177,11 @@ describe("an image that came with the installation", () => {
   test.for<{ title: string; given: Given; line: string }>([
     { title: "is looked at first", given: seeding(), line: `inspect ${seed}` },
     {
-      title: "is waited for while the registry is away",
+      title: "waits while the registry is unavailable",
       given: seeding({ images: { [seed]: unreachable } }),
       line: "wait RegistryUnreachable 30",
     },
-    { title: "is adopted with what it holds", given: seeding({ images: { [seed]: there } }), line: "adopt full new" },
+    { title: "is adopted with its content", given: seeding({ images: { [seed]: there } }), line: "adopt full new" },
     {
       title: "is taken for the operating system alone without a label",
       given: seeding({ images: { [seed]: { is: "image", labels: {} } } }),
@@ -246,9 +246,9 @@ describe("the build for what is wanted", () => {
       given: limit("5"),
       line: `giveUp BuildFailed: ${first}: as it is`,
     },
-    { title: "is begun anew when retries are given back", given: limit("0"), line: `restart build after ${first}` },
+    { title: "restarts when its retries are reset", given: limit("0"), line: `restart build after ${first}` },
     {
-      title: "is begun anew after it was taken back",
+      title: "restarts after it was cancelled",
       given: { builds: own("Interrupted", "Superseded") },
       line: `restart build after ${first}`,
     },
@@ -263,7 +263,7 @@ describe("the build for what is wanted", () => {
       line: "wait BuildInterrupted 60",
     },
     {
-      title: "is begun anew after that while",
+      title: "restarts after that delay",
       given: { builds: [ended("Interrupted", "UserDeleted", aMinuteAgo)] },
       line: `restart build after ${first}`,
     },
@@ -397,7 +397,7 @@ describe("other builds of the pool", () => {
       line: "start build",
     },
     {
-      title: "are let run for whom they are attached to",
+      title: "keep running for the builds that wait for them",
       given: {
         builds: [
           running,
@@ -435,7 +435,7 @@ describe("a rebuild", () => {
   test.for<{ title: string; given: Given; ends: { succeeded: boolean } | undefined }>([
     { title: "goes on while its build runs", given: { builds: own("Building") }, ends: undefined },
     {
-      title: "goes on while its build follows by itself",
+      title: "continues while its build restarts automatically",
       given: { builds: own("Interrupted", "Superseded") },
       ends: undefined,
     },

@@ -23,7 +23,7 @@ import { isNearlyDone } from "./build-state.ts";
 /** The registry's answer about an image. */
 export type ImageAnswer =
   | { readonly is: "image"; readonly labels: Readonly<Record<string, string>> }
-  /** `denied`: whether there is one, the registry does not say. */
+  /** `denied`: the registry does not disclose whether the image exists. */
   | { readonly is: "absent" | "denied" | "unreachable"; readonly problem: string };
 
 /** Everything that decides about a pool's image, once its inputs are read. */
@@ -59,11 +59,11 @@ export type BuildQuestion =
   /** `clears`: failures that a rebuild removes. `cancels`: runs for something else. */
   | { readonly do: "tidy"; readonly clears: readonly MachineOSBuild[]; readonly cancels: readonly MachineOSBuild[] };
 
-/** What comes before any build: it changes what is wanted. */
+/** Steps before any build, because they change the desired image. */
 export type BuildOpening =
-  /** An image came with the installation, and is not taken over; `isTaken`: it was before. */
+  /** The installation provided an image that is not adopted; `isTaken`: it was adopted earlier. */
   | { readonly do: "closeSeed"; readonly isTaken: boolean; readonly reason: string; readonly message: string }
-  /** An image came with the installation, and is taken over. `seen`: the build that says so, from an earlier pass. */
+  /** The installation provided an image that is adopted. `seen`: the build that records it, from an earlier pass. */
   | {
       readonly do: "adopt";
       readonly image: string;
@@ -72,7 +72,7 @@ export type BuildOpening =
     }
   | ({ readonly do: "rebuild" } & Pick<Extract<RebuildStep, { do: "begin" }>, "serial" | "active" | "request">);
 
-/** Why a pool has to wait, as its MachineOSConfig says it. */
+/** Why a pool has to wait, as its MachineOSConfig reports it. */
 export interface BuildWait {
   readonly do: "wait";
   readonly reason: string;
@@ -117,7 +117,7 @@ export type BuildAction =
 export type BuildDecision =
   | BuildQuestion
   | BuildOpening
-  /** `endsRebuild`: the rebuild that was asked for has ended with this. */
+  /** `endsRebuild`: this ends the requested rebuild. */
   | (BuildAction & { readonly endsRebuild: { readonly succeeded: boolean } | undefined });
 
 const noted = (object: { readonly metadata: MachineOSBuild["metadata"] }, annotation: string) =>
@@ -168,7 +168,7 @@ const dueOf = (build: MachineOSBuild) => Date.parse(noted(build, annotations.nex
 const goesOn = ({ build, state }: Current): boolean =>
   state.phase === "Interrupted" && (state.reason !== "UserDeleted" || !Number.isNaN(dueOf(build)));
 
-/** What the build for what is wanted leads to. */
+/** Decides from the build of the desired image. */
 function decideCurrent(view: BuildView, current: Current, step: RebuildStep): StartDecision {
   const { build, state } = current;
   const says = `${build.metadata.name}: ${state.message}`;
@@ -200,12 +200,12 @@ function decideCurrent(view: BuildView, current: Current, step: RebuildStep): St
   }
 }
 
-/** A limit of retries that was raised, or a counter that was taken away, lets a build begin again. */
+/** Raising the retry limit, or removing the counter, restarts a failed build. */
 const hasRetriesAgain = ({ pool, maxRetries }: BuildView, { reason }: BuildState): boolean =>
   reason === "RetryLimitReached" &&
   readRetries(pool.metadata.annotations?.[annotations.buildRetries]).retries < maxRetries;
 
-/** How the image is come by. @param after the build that ended without an image. */
+/** How to obtain the image. @param after the build that ended without an image. */
 function decideStart(view: BuildView, after: MachineOSBuild | undefined): StartDecision {
   const { facts } = view;
   const lone = standingOfReference(view);
@@ -232,7 +232,7 @@ function decideStart(view: BuildView, after: MachineOSBuild | undefined): StartD
 const startOf = (plan: StartPlan, after: MachineOSBuild | undefined): BuildAction =>
   after === undefined ? { do: "start", plan } : { do: "restart", plan, after };
 
-/** What to do before an image is relied on; `undefined`: the registry has it. */
+/** What to do before an image can be used; `undefined`: the registry has it. */
 function askOf({ images }: BuildView, image: string): StartDecision | undefined {
   const answer = images.get(image);
   if (answer === undefined) return { do: "inspect", image };
@@ -247,7 +247,7 @@ function askOf({ images }: BuildView, image: string): StartDecision | undefined 
   }
 }
 
-/** What keeps steps from being run now. */
+/** What prevents build steps from running now. */
 function decideSteps({ still, preflight }: BuildView, plan: BuildPlan): StartDecision | undefined {
   const waits = still.since + still.ms - still.now;
   if (waits > 0)
@@ -268,7 +268,7 @@ function decideSteps({ still, preflight }: BuildView, plan: BuildPlan): StartDec
       };
 }
 
-/** What the reference made for this configuration stands until something else is wanted. */
+/** The image that the reference implementation built for this configuration stays until another one is desired. */
 function standingOfReference({ config, facts }: BuildView): MachineOSBuild | undefined {
   const build = facts.builds.find(({ metadata }) => metadata.name === facts.current);
   if (
@@ -285,7 +285,7 @@ function standingOfReference({ config, facts }: BuildView): MachineOSBuild | und
   return isSame && build.spec.renderedImagePushSpec.startsWith(`${facts.repository}:`) ? build : undefined;
 }
 
-/** A build that was deleted though its image is rolled out is made again, as long as the registry has the image. */
+/** A deleted build whose image is rolled out is recreated, as long as the registry has the image. */
 function decideRecall({ config, facts, images }: BuildView): StartDecision | undefined {
   const image = config.status?.currentImagePullSpec;
   const { current } = facts;
@@ -310,7 +310,7 @@ function decideRecall({ config, facts, images }: BuildView): StartDecision | und
   }
 }
 
-/** What becomes of an image that came with the installation, and that an annotation asks to take over, once. */
+/** Decides about an image from the installation that an annotation asks to adopt, once. */
 function decideSeed({ config, facts, images }: BuildView): BuildQuestion | BuildOpening | BuildWait | undefined {
   const image = noted(config, annotations.preBuiltImage);
   if (image === undefined) return undefined;
@@ -348,13 +348,13 @@ function decideSeed({ config, facts, images }: BuildView): BuildQuestion | Build
   }
 }
 
-/** Builds that a rebuild clears, and runs that are for something else; `undefined`: there are none. */
+/** Builds that a rebuild clears, and obsolete runs; `undefined`: there are none. */
 function decideTidy(facts: PlanFacts, wanted: MachineOSBuild | undefined): BuildQuestion | undefined {
   const clears = facts.forced ? facts.builds.filter((build) => isCleared(build, facts)) : [];
   const cancels = superseded(facts.machineOSConfig, wanted?.metadata.name, facts.builds)
     .filter(
       ({ build, state }) =>
-        // A run for the same key is what is wanted, whatever configuration it was begun for.
+        // A run for the same key builds the desired image, regardless of the configuration that it began for.
         (noted(build, annotations.contentKey) !== facts.key || isAttached(build)) &&
         !isNearlyDone(state) &&
         // Others wait for it.
@@ -364,7 +364,7 @@ function decideTidy(facts: PlanFacts, wanted: MachineOSBuild | undefined): Build
   return clears.length + cancels.length === 0 ? undefined : { do: "tidy", clears, cancels };
 }
 
-/** Whether a rebuild clears a build: one for something else that came to nothing. */
+/** Whether a rebuild clears a build: an obsolete one that failed. */
 function isCleared(build: MachineOSBuild, facts: PlanFacts): boolean {
   const { phase } = stateOfBuild(build);
   return (

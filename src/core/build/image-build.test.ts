@@ -28,7 +28,7 @@ const file = {
   labels: {},
 } as const;
 
-test("what a build is told is read as it was written", () => {
+test("build inputs are read as they were written", () => {
   expect(readBuildFile(printBuildFile(file))).toEqual(file);
 });
 
@@ -40,7 +40,7 @@ test.for([
   { text: JSON.stringify({ ...file, epoch: "x" }), problem: "epoch is no whole number" },
   { text: JSON.stringify({ ...file, labels: [] }), problem: "labels is no object" },
   { text: JSON.stringify({ ...file, files: {} }), problem: "files is no list" },
-])("a build that is told something else is told what is wrong: $problem", ({ text, problem }) => {
+])("invalid build inputs are refused with the problem: $problem", ({ text, problem }) => {
   expect(readBuildFile(text)).toEqual({ problem });
 });
 
@@ -85,4 +85,10 @@ test("a marker of a step is read as it was written, and other lines are none", (
 test("pieces of a file sort as they are to be joined", () => {
   expect([0, 9, 10, 100].map((piece) => pieceName("f", piece, 101))).toEqual(["f.000", "f.009", "f.010", "f.100"]);
   expect(pieceName("f", 0, 1)).toBe("f");
+});
+
+test("a termination message of a node that is longer than a kubelet's is cut [image-build-1]", () => {
+  const long = "x".repeat(300_000);
+  const read = readOutcome(JSON.stringify({ step: long, rc: 1, class: "Internal", cause: long, excerpt: long }));
+  expect(JSON.stringify(read).length).toBeLessThan(4_096);
 });

@@ -1,26 +1,42 @@
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { imageLabels } from "../../api/names.ts";
 import { isRecord } from "../../ignition/shape.ts";
-import { type BuildFailure, isFailureClass } from "./build-failures.ts";
+import { type BuildFailure, boundedFailure, isFailureClass } from "./build-failures.ts";
 import { readVersionOne } from "../text/versioned-document.ts";
 import type { ContentMode } from "../config/node-config.ts";
 
-/** Where the program that makes an image finds what it is told, and leaves what came of it: paths of its container. */
+/** Container paths of the input and the output of the program that builds an image. */
 export const buildPaths = {
   context: "/run/mco-build/context",
-  /** Followed by `-<n>` where the content takes several volumes. */
+  /** Followed by `-<n>` if the content needs several volumes. */
   content: "/run/mco-build/content",
   pull: "/run/mco-build/pull",
   push: "/run/mco-build/push",
   trust: "/run/mco-build/trust",
   policy: "/run/mco-build/policy",
   registries: "/run/mco-build/registries",
-  /** Followed by the kind of what steps see. */
+  proxy: "/run/mco-build/proxy",
+  /** Followed by the kind of the content. */
   mounts: "/run/mco-build/mounts",
   cache: "/run/mco-build/cache",
   work: "/run/mco-build/work",
+  /** As `work`, of the container that pulls: what it writes there is out of the reach of steps. */
+  pullWork: "/run/mco-build/pull-work",
+  /** The image as the steps left it, an OCI layout. */
+  result: "/run/mco-build/result",
   terminationMessage: "/dev/termination-log",
 } as const;
+
+/**
+ * A build with steps runs in three containers, one after the other: `pull` reads the images that the steps stand on, and
+ * has the credential for that; `steps` runs the steps, and has none; `push` pushes what they left, and runs no program.
+ * A build without steps is a `push` alone.
+ */
+export const buildParts = ["pull", "steps", "push"] as const;
+
+export type BuildPart = (typeof buildParts)[number];
+
+export const isBuildPart = (text: string): text is BuildPart => (buildParts as readonly string[]).includes(text);
 
 /** Names of files in these folders. */
 export const buildFiles = {
@@ -32,10 +48,14 @@ export const buildFiles = {
   trust: "openshift-config-user-ca-bundle.crt",
   policy: "policy.json",
   registries: "registries.conf",
+  /** {@link BuildProxy} */
+  proxy: "proxy.json",
+  /** Folder of the result. */
+  layout: "layout",
 } as const;
 
 /**
- * Where steps of a Containerfile see what a cluster gives them. Source: openshift/machine-config-operator
+ * Where Containerfile steps find content of the cluster. Source: openshift/machine-config-operator
  * pkg/controller/build/buildrequest/assets/buildah-build.sh (main).
  */
 export const mountTargets = {
@@ -46,7 +66,29 @@ export const mountTargets = {
 
 export type MountKind = keyof typeof mountTargets;
 
-/** Everything about one attempt to make an image that is no secret. */
+/** The cluster's proxy, whose addresses may hold a password: only Secrets carry it. */
+export interface BuildProxy {
+  readonly httpProxy?: string;
+  readonly httpsProxy?: string;
+  readonly noProxy?: string;
+}
+
+/** Reads what a build was told of the proxy. The problem quotes nothing of it. */
+export function readBuildProxy(text: string): BuildProxy | { readonly problem: string } {
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch {
+    return { problem: "it is no JSON" };
+  }
+  if (!isRecord(read)) return { problem: "it is no object" };
+  const wrong = ["httpProxy", "httpsProxy", "noProxy"].find(
+    (name) => !["string", "undefined"].includes(typeof read[name]),
+  );
+  return wrong === undefined ? (read as BuildProxy) : { problem: `${wrong} is no text` };
+}
+
+/** The inputs of one build attempt, without secrets. */
 export interface BuildFile {
   readonly v: 1;
   /** Of the attempt. */
@@ -57,16 +99,15 @@ export interface BuildFile {
   /** Pullspec by digest. */
   readonly base: string;
   readonly extensions?: string;
-  /** What the joined file has to be; absent where the image holds no configuration. */
+  /** The expected joined file; absent if the image contains no configuration. */
   readonly configLayer?: { readonly digest: string; readonly diffId: string };
-  /** How many files each large one was cut into. */
+  /** The number of pieces of each large file. */
   readonly pieces: { readonly configLayer: number; readonly buildVisible: number };
   /** Files of the context: name of the key that holds each, and its mode. */
   readonly files: readonly { readonly path: string; readonly key: string; readonly mode: number }[];
   readonly mounts: readonly MountKind[];
   /** PEM texts by host. */
   readonly certificates: Readonly<Record<string, readonly string[]>>;
-  readonly proxy?: { readonly httpProxy?: string; readonly httpsProxy?: string; readonly noProxy?: string };
   readonly target: { readonly repository: string; readonly tag: string };
   /** Seconds since the epoch. */
   readonly epoch: number;
@@ -77,7 +118,7 @@ export interface BuildFile {
 
 export const printBuildFile = (file: BuildFile): string => JSON.stringify(file);
 
-/** Reads what {@link printBuildFile} wrote, maybe another version of this program. */
+/** Reads the output of {@link printBuildFile}, possibly of another version of this program. */
 export function readBuildFile(text: string): BuildFile | { readonly problem: string } {
   const document = readVersionOne(text);
   if ("problem" in document) return document;
@@ -92,7 +133,7 @@ export function readBuildFile(text: string): BuildFile | { readonly problem: str
   return lists === undefined ? (read as unknown as BuildFile) : { problem: `${lists} is no list` };
 }
 
-/** Labels of an image: what the caller wants, and what the image is. */
+/** Labels of an image: the caller's, and those that describe the image. */
 export function labelsOfImage({
   labels,
   mode,
@@ -105,11 +146,14 @@ export function labelsOfImage({
   return { ...labels, [imageLabels.content]: mode, [imageLabels.baseDigest]: base.slice(base.indexOf("@") + 1) };
 }
 
-/** Name of the n-th piece of a file that was cut, from 0; the file's own where it is whole. */
+/** Name of the n-th piece of a split file, from 0; the file's own name if it is whole. */
 export const pieceName = (file: string, piece: number, pieces: number): string =>
   pieces === 1 ? file : `${file}.${String(piece).padStart(3, "0")}`;
 
-/** What came of an attempt, as the container's last words. */
+/** The result of one part of an attempt, or of the whole attempt. */
+export type PartOutcome = { readonly done: Exclude<BuildPart, "push"> } | BuildOutcome;
+
+/** The result of an attempt, as the container's termination message. */
 export type BuildOutcome = { readonly digest: string } | { readonly failure: BuildFailure };
 
 /** Kubernetes cuts longer messages off (core/v1 ContainerStateTerminated). */
@@ -129,7 +173,7 @@ export function printOutcome(outcome: BuildOutcome): string {
   }
 }
 
-/** Reads the last words of a container; `undefined` where they are none of ours. */
+/** Reads a termination message; `undefined` if it is not ours. */
 export function readOutcome(text: string): BuildOutcome | undefined {
   let read: unknown;
   try {
@@ -142,17 +186,17 @@ export function readOutcome(text: string): BuildOutcome | undefined {
   if (rc === 0 && typeof digest === "string" && /^sha256:[0-9a-f]{64}$/.test(digest)) return { digest };
   if (typeof step !== "string" || typeof failureClass !== "string" || !isFailureClass(failureClass)) return undefined;
   return {
-    failure: {
+    failure: boundedFailure({
       class: failureClass,
       step,
       ...(typeof rc === "number" ? { exitCode: rc } : {}),
       cause: typeof cause === "string" ? cause : "",
       excerpt: typeof excerpt === "string" ? excerpt : "",
-    },
+    }),
   };
 }
 
-/** A line of the log that says where a build is. */
+/** A log line that reports the progress of a build. */
 export const stepMarker = (step: string, state: "start" | "end", rc = 0): string =>
   `::mco step=${step} state=${state} rc=${rc}`;
 

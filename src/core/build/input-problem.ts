@@ -1,23 +1,23 @@
-/** Something that is wrong with what a pool's image is to be made from. */
+/** A problem of the inputs of a pool's image. */
 export interface InputProblem {
-  /** What to look up. */
+  /** The identifier to look up. */
   readonly code: string;
-  /** A warning stops nothing. */
+  /** A warning does not stop the build. */
   readonly severity: "error" | "warning";
   /** A sentence: where, what, and what to do. */
   readonly message: string;
 }
 
-/** What stops the build. */
+/** Problems that stop the build. */
 export const error = (code: string, message: string): InputProblem => ({ code, severity: "error", message });
 
-/** What the condition mentions, and what stops nothing. */
+/** Problems that the condition lists and that do not stop the build. */
 export const warning = (code: string, message: string): InputProblem => ({ code, severity: "warning", message });
 
 export const errorsOf = (problems: readonly InputProblem[]): readonly InputProblem[] =>
   problems.filter(({ severity }) => severity === "error");
 
-/** The condition InputsValid: every problem in one numbered list, those that stop it first. */
+/** The condition InputsValid: every problem in one numbered list, those that stop the build first. */
 export function inputsValid(problems: readonly InputProblem[]): {
   readonly status: "True" | "False";
   readonly reason: string;

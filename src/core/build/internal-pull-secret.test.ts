@@ -41,7 +41,7 @@ test.for([
   { ofAccount: [], ofCluster: "canary" },
   { ofAccount: [], ofCluster: '{"auths":"canary"}' },
   { ofAccount: ['["canary"]'], ofCluster: undefined },
-])("what cannot be read is refused, and nothing of it is told [build-internal-pull-secret-3]", (sources) => {
+])("unreadable input is refused without quoting it [build-internal-pull-secret-3]", (sources) => {
   const merged = mergedPullSecret({ ...sources, baseDomain: "example.com" });
   expect(merged.verdict).toBe("refused");
   expect(JSON.stringify(merged)).not.toContain("canary");

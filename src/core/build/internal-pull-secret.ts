@@ -28,9 +28,9 @@ function entriesOf(json: string, under: "auths" | undefined): Entries | undefine
 }
 
 /**
- * The credentials with which machines pull from the cluster's own registry as well: the puller account's, the
- * cluster's, and for a first boot, which reaches the registry only from outside, the same once more under its public
- * name. Registries come in order, so that equal inputs give equal bytes. Problems name no contents.
+ * The credentials with which machines also pull from the cluster's own registry: the puller account's, the cluster's,
+ * and the former again under the registry's public name, because a first boot reaches it only from outside. Registries
+ * are sorted, so that equal inputs give equal bytes. Problems never quote contents.
  */
 export function mergedPullSecret({ ofAccount, ofCluster, baseDomain }: PullSecretSources): MergedPullSecret {
   const parts: Entries[] = [];

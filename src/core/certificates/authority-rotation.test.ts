@@ -51,14 +51,14 @@ describe("an authority", () => {
       step: "switch",
     },
     {
-      title: "that has ended is made anew where nobody was prepared",
+      title: "that expired without a successor is issued again",
       current: lives(0, 100),
       next: undefined,
       day: 120,
       step: "make",
     },
     {
-      title: "is made anew where both have ended",
+      title: "is issued again if both have expired",
       current: lives(0, 100),
       next: lives(0, 110),
       day: 120,

@@ -4,7 +4,7 @@ import { certificateFacts, certificatesOf, readBundle } from "./certificate-fact
 import { readPem } from "./pem.ts";
 
 describe("a bundle", () => {
-  test("tells of every certificate whose it is and until when it is good, in its order, and gives each back as it stands", async () => {
+  test("returns subject, expiry and text of every certificate, in order", async () => {
     const [first, second] = [
       await selfSigned("C=DE, O=Some one, CN=kube-apiserver-to-kubelet-signer"),
       await selfSigned("O=a\\, b\\+c, CN=späte", { notAfter: new Date("2060-02-03T04:05:06Z") }),
@@ -72,4 +72,34 @@ describe("a bundle", () => {
     for (let length = 0; length < der.length; length += 1)
       expect(certificateFacts(der.subarray(0, length))).toBeUndefined();
   });
+
+  test.for([
+    ["a name of another alphabet", 0x14, 200_000],
+    ["a name of two-byte characters", 0x1e, 400_000],
+    ["a time", 0x17, 200_000],
+  ] as const)(
+    "%s may be longer than one call takes arguments [certificates-certificate-facts-2]",
+    ([, tag, length]) => {
+      const long = der(tag, new Uint8Array(length).fill(0x61));
+      const name = der(
+        0x30,
+        der(0x31, der(0x30, der(0x06, Uint8Array.of(0x55, 0x04, 0x03)), tag === 0x17 ? utf8 : long)),
+      );
+      const time = der(0x17, new TextEncoder().encode("250101000000Z"));
+      const times = der(0x30, tag === 0x17 ? long : time, time);
+      const facts = certificateFacts(der(0x30, der(0x30, der(0x02, Uint8Array.of(1)), der(0x30), name, times, name)));
+      expect(facts?.commonName.length).toBe(tag === 0x17 ? undefined : 200_000);
+    },
+  );
 });
+
+/** One element of DER. */
+function der(tag: number, ...contents: readonly Uint8Array[]): Uint8Array {
+  const length = contents.reduce((sum, part) => sum + part.length, 0);
+  const digits = length.toString(16);
+  const inBytes = Buffer.from(digits.padStart(digits.length + (digits.length % 2), "0"), "hex");
+  const head = length < 0x80 ? [length] : [0x80 + inBytes.length, ...inBytes];
+  return Uint8Array.from(Buffer.concat([Uint8Array.of(tag, ...head), ...contents]));
+}
+
+const utf8 = der(0x0c, new TextEncoder().encode("a"));

@@ -1,4 +1,4 @@
-import { type Element, children, elementAt, nameOf, isStrictDer, partsOf } from "./der.ts";
+import { type Element, children, elementAt, latin1, nameOf, isStrictDer, partsOf } from "./der.ts";
 import { readPem } from "./pem.ts";
 
 /** Facts about a certificate: its subject, its issuer and its validity period. */
@@ -6,7 +6,7 @@ export interface CertificateFacts {
   /** Distinguished names in RFC 2253 form, the most specific part first: `CN=a,O=b`. */
   readonly subject: string;
   readonly signer: string;
-  /** Of the subject; empty where it has none. */
+  /** Of the subject, the last one as Go reads it (`crypto/x509/pkix` FillFromRDNSequence); empty where it has none. */
   readonly commonName: string;
   /** ISO 8601, to the second. */
   readonly notBefore: string;
@@ -56,7 +56,7 @@ const tags = { version: 0xa0, utcTime: 0x17 } as const;
 
 /** RFC 5280, 4.1.2.5: two-digit years range from 1950 to 2049. */
 function timeOf(element: Element | undefined): string | undefined {
-  const text = String.fromCharCode(...(element?.contents ?? []));
+  const text = latin1(element?.contents ?? new Uint8Array());
   const [, year = "", rest = ""] =
     (element?.tag === tags.utcTime ? /^(\d\d)(\d{10})Z$/ : /^(\d{4})(\d{10})Z$/).exec(text) ?? [];
   if (year === "") return undefined;
@@ -85,6 +85,6 @@ export function certificateFacts(der: Uint8Array): CertificateFacts | undefined 
   const commonName =
     partsOf(subject)
       .flat()
-      .find(({ type }) => type === "CN")?.value ?? "";
+      .findLast(({ type }) => type === "CN")?.value ?? "";
   return { subject: nameOf(subject), signer: nameOf(issuer), commonName, notBefore, notAfter };
 }

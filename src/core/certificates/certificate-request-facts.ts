@@ -1,6 +1,6 @@
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { textOf } from "../../ignition/data-url.ts";
-import { type Element, children, elementAt, isStrictDer, partsOf } from "./der.ts";
+import { type Element, children, elementAt, isStrictDer, latin1, partsOf } from "./der.ts";
 import { readPem, strictBase64 } from "./pem.ts";
 
 /** What a certificate request asks for, and the bytes that its signature covers. */
@@ -47,6 +47,8 @@ const nameTags = { email: 0x81, dns: 0x82, uri: 0x86, ip: 0x87 } as const;
  * choice: one block, with nothing before, behind or inside of it but base64, and DER in its only encoding.
  */
 export function readCertificateRequest(base64: string): CertificateRequestReading {
+  if (base64.length > mostRequestCharacters)
+    return unreadable(`the request is longer than ${mostRequestCharacters} characters`);
   const bytes = strictBase64(base64);
   const text = bytes === undefined ? undefined : textOf(bytes);
   if (text === undefined) return unreadable("the request is not base64 of a text");
@@ -64,6 +66,9 @@ export function readCertificateRequest(base64: string): CertificateRequestReadin
 }
 
 const label = "CERTIFICATE REQUEST";
+
+/** Many times what a kubelet sends. Accounts that machines join with create requests of any size. */
+export const mostRequestCharacters = 32 * 1024;
 
 const none = new Uint8Array();
 
@@ -84,8 +89,7 @@ export function certificateRequestFacts(der: Uint8Array): CertificateRequestFact
   const parts = partsOf(subject).flat();
   const asked = attributes?.tag === tags.attributes ? alternativeNames(attributes) : [];
   if (asked.some(({ tag, contents }) => textTags.has(tag) && !isAscii(contents))) return undefined;
-  const named = (tag: number) =>
-    asked.filter((name) => name.tag === tag).map(({ contents }) => String.fromCharCode(...contents));
+  const named = (tag: number) => asked.filter((name) => name.tag === tag).map(({ contents }) => latin1(contents));
   const known: ReadonlySet<number> = new Set(Object.values(nameTags));
   return {
     commonNames: parts.filter(({ type }) => type === "CN").map(({ value }) => value),

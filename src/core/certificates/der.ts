@@ -75,20 +75,19 @@ function isFilled({ tag, contents }: Element, depth: number): boolean {
   return true;
 }
 
+/** One character for each byte. A certificate may hold more bytes than one call takes arguments. */
+export const latin1 = (bytes: Uint8Array): string => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+
 const bmpString = 0x1e;
 const t61String = 0x14;
 
 /** A string of a name, as Go decodes it: UTF-16 (BMPString), Latin-1 (T61String), or UTF-8 and its parts. */
 function stringOf({ tag, contents }: Element): string {
   if (tag === bmpString)
-    return String.fromCharCode(
-      ...Array.from(
-        { length: contents.length >> 1 },
-        (_, i) => ((contents[2 * i] ?? 0) << 8) | (contents[2 * i + 1] ?? 0),
-      ),
-    );
-  const latin1 = () => String.fromCharCode(...contents);
-  return tag === t61String ? latin1() : (textOf(contents) ?? latin1());
+    return Array.from({ length: contents.length >> 1 }, (_, i) =>
+      String.fromCharCode(((contents[2 * i] ?? 0) << 8) | (contents[2 * i + 1] ?? 0)),
+    ).join("");
+  return tag === t61String ? latin1(contents) : (textOf(contents) ?? latin1(contents));
 }
 
 /**

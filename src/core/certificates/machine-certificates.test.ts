@@ -70,7 +70,7 @@ describe("what a machine has from ControllerConfig itself", () => {
       spec: { ...nothing, internalRegistryPullSecret: base64("canary") },
       path: "/etc/mco/internal-registry-pull-secret.json",
     },
-  ])("$title are not written, and nothing of them is told [machine-certificates-2]", ({ spec, path }) => {
+  ])("$title are not written, nor quoted [machine-certificates-2]", ({ spec, path }) => {
     const made = machineCertificates(spec);
     expect(made.files).toEqual([]);
     expect(made.problems.map((problem) => problem.path)).toEqual([path]);

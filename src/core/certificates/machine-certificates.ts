@@ -55,7 +55,7 @@ export function machineCertificates(spec: Spec): MachineCertificates {
         : decodeContents({ source: `data:;base64,${base64}` });
     if (bytes === undefined) return;
     const text = bytes.verdict === "decoded" ? textOf(bytes.bytes) : undefined;
-    // A kubelet that believes nobody, or a registry without its authority, is worse than an old one.
+    // A kubelet without any authority, or a registry without its own, is worse than an old one.
     const problem =
       text === undefined ? "is not base64 of a text" : check === "json" ? jsonProblem(text) : bundleProblem(text);
     if (text === undefined || problem !== undefined) {

@@ -1,4 +1,5 @@
 import { decodeBase64, encodeBase64 } from "../../ignition/data-url.ts";
+import { withoutEnd } from "../text/without-end.ts";
 
 /** One block of a PEM text. */
 export interface PemBlock {
@@ -34,7 +35,7 @@ export function readPem(text: string): PemReading {
   const rows = text.split("\n");
   for (const [index, row] of rows.entries()) {
     // A carriage return belongs to the line feed behind it.
-    const line = (index < rows.length - 1 ? row.replace(/\r$/, "") : row).replace(/[ \t]+$/, "");
+    const line = withoutEnd(index < rows.length - 1 ? row.replace(/\r$/, "") : row, " \t");
     const at = `line ${index + 1}`;
     if (line.startsWith(begin)) {
       if (open !== undefined) return unreadable(`the block of line ${open.line} has no end before ${at}`);

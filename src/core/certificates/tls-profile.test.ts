@@ -63,7 +63,7 @@ describe("tlsOfProfile", () => {
       reason: "no ciphers",
     },
     {
-      title: "only ciphers that nobody speaks",
+      title: "only unsupported ciphers",
       profile: { type: "Custom", custom: { ciphers: ["NULL-MD5"] } },
       reason: "none is left",
     },

@@ -96,6 +96,30 @@ const versions: Readonly<Record<string, TlsSettings["minVersion"] | "older">> = 
   VersionTLS13: "TLSv1.3",
 };
 
+/** Ciphers that the kubelet knows and the listeners of this suite do not. */
+const onlyOfKubelets: readonly Pick<Cipher, "flag" | "name">[] = [
+  { flag: "TLS_RSA_WITH_3DES_EDE_CBC_SHA", name: "DES-CBC3-SHA" },
+];
+
+/**
+ * What a profile means in a KubeletConfiguration: the lowest version, and the ciphers that Go has, by their IANA names.
+ * A profile without a known type, and Custom without its part, are Intermediate, as in the reference.
+ */
+export function kubeletTlsOf(profile: TlsSecurityProfile | undefined): {
+  readonly minVersion: string;
+  readonly cipherSuites: readonly string[];
+} {
+  const custom = profile?.type === "Custom" ? profile.custom : undefined;
+  const named = profiles[profile?.type ?? ""] ?? profiles["Intermediate"];
+  const all = [...ciphers, ...onlyOfKubelets];
+  return {
+    minVersion: custom === undefined ? (named?.minVersion ?? "") : (custom.minTLSVersion ?? ""),
+    cipherSuites: (custom === undefined ? (named?.ciphers ?? []) : (custom.ciphers ?? [])).flatMap(
+      (name) => all.find((cipher) => cipher.name === name)?.flag ?? [],
+    ),
+  };
+}
+
 const refused = (reason: string): TlsDecision => ({ verdict: "refused", reason });
 
 function settingsOf(

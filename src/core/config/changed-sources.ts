@@ -49,12 +49,13 @@ export function changedSources(
   if (after?.name === undefined || before?.name === undefined || before.name === after.name) return [];
   const [was, is] = [sourcesOf(before), sourcesOf(after)];
   if (is.length === 0) return [];
+  const [known, current] = [new Set(was), new Set(is)];
   const renderedAt = Date.parse(machineConfig(before.name)?.metadata.creationTimestamp ?? "");
-  const added = was.length === 0 ? [] : is.filter((name) => !was.includes(name));
+  const isNew = (name: string) => was.length > 0 && !known.has(name);
   // Times are whole seconds: a write in the second of the last rendering was part of it.
   const changed = is.filter((name) => {
     const time = Date.parse(lastWriter(machineConfig(name))?.time ?? "");
-    return !added.includes(name) && Number.isFinite(renderedAt) && Number.isFinite(time) && time > renderedAt;
+    return !isNew(name) && Number.isFinite(renderedAt) && Number.isFinite(time) && time > renderedAt;
   });
   const of = (name: string, what: ChangedSource["what"]): ChangedSource => {
     const writer = lastWriter(machineConfig(name));
@@ -66,9 +67,9 @@ export function changedSources(
     };
   };
   return [
-    ...added.map((name) => of(name, "added")),
+    ...is.filter(isNew).map((name) => of(name, "added")),
     ...changed.map((name) => of(name, "changed")),
-    ...was.filter((name) => !is.includes(name)).map((name): ChangedSource => ({ name, what: "taken away" })),
+    ...was.filter((name) => !current.has(name)).map((name): ChangedSource => ({ name, what: "taken away" })),
   ];
 }
 

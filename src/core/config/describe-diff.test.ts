@@ -27,7 +27,7 @@ describe("describeDiff", () => {
     ]);
   });
 
-  test("a missing line break at the end is told as diff(1) does", () => {
+  test("a missing final line break is shown as in diff(1)", () => {
     expect(printed(file("a\n"), file("a"))).toEqual([
       "~ /etc/a",
       "--- a/etc/a",
@@ -39,7 +39,7 @@ describe("describeDiff", () => {
     ]);
   });
 
-  test("of a secret file only the change is told, also when it stops being one", () => {
+  test("for a secret file only the fact of a change is shown, also when it stops being secret", () => {
     for (const [from, to] of [
       [file("hunter2", 0o600), file("hunter3", 0o644)],
       [file("hunter2", 0o644, "/var/lib/kubelet/config.json"), file("hunter3", 0o644, "/var/lib/kubelet/config.json")],
@@ -119,5 +119,47 @@ describe("describeDiff", () => {
 
   test("what would move a terminal's cursor is spelled out", () => {
     expect(printed(file("a\n"), file("\u001b[2Ja\n")).at(-1)).toBe("+\\u001b[2Ja");
+  });
+
+  const bounded = [
+    { title: "line breaks alone", from: "\n".repeat(300_000), to: `${"\n".repeat(300_000)}x` },
+    { title: "short lines in another order", from: "a\nb\n".repeat(150_000), to: "b\na\n".repeat(150_000) },
+  ];
+  test.for(bounded)(
+    "$title of a hostile file are not compared, at any length [config-describe-diff-1]",
+    ({ from, to }) => {
+      expect(printed(file(from), file(to))).toEqual([
+        "~ /etc/a",
+        "-300001 lines (too large to compare)",
+        expect.stringMatching(/^\+30000\d lines \(too large to compare\)$/),
+      ]);
+    },
+  );
+
+  test("kernel arguments without end are counted [config-describe-diff-2]", () => {
+    const words = (word: string) => config({}, { kernelArguments: [`${word} `.repeat(200_000)] });
+    expect(printed(words("a"), words("b"))).toEqual([
+      "~ kernel arguments",
+      "-200000 entries before, too large to compare",
+      "+200000 entries after, too large to compare",
+    ]);
+  });
+
+  test("many files with many edits share one budget, and every change is listed [config-describe-diff-3]", () => {
+    const files = (word: string) =>
+      config({
+        storage: {
+          files: Array.from({ length: 100 }, (_, n) => ({
+            path: `/etc/${String(n).padStart(3, "0")}`,
+            mode: 0o644,
+            contents: { source: `data:,${encodeURIComponent(`${word}\nx\n${word}y\n`.repeat(400))}` },
+          })),
+        },
+      });
+    const described = describeDiff(diffConfigs(files("a"), files("b")));
+    expect(described).toHaveLength(100);
+    const isCompared = described.map(({ lines }) => !lines.some((line) => line.endsWith("(too large to compare)")));
+    // 100,000 lines together: 41 files with 2 × 1,201 lines.
+    expect(isCompared).toEqual([...Array.from({ length: 41 }, () => true), ...Array.from({ length: 59 }, () => false)]);
   });
 });

@@ -1,8 +1,8 @@
 import { type Change, describeChange } from "./change.ts";
-import type { ConfigChange, FileState, UnitState } from "./diff-configs.ts";
+import type { ConfigChange, FileState, UnitOnDisk } from "./diff-configs.ts";
 import { isSecretFile, maskLines, maskText, masked, shortKey } from "../text/mask-secrets.ts";
 import { printable } from "../text/printable.ts";
-import { hunkHeader, hunksBetween, linesOf } from "../text/unified-diff.ts";
+import { DiffBudget, hunkHeader, hunksBetween, linesOf } from "../text/unified-diff.ts";
 
 /** One change as people read it: a heading, and the lines of a unified diff or of a list. */
 export interface DescribedChange {
@@ -16,11 +16,87 @@ export interface DescribedChange {
  * shows that a secret changes, but never the secret, its length, or a digest that could be guessed against.
  */
 export function describeDiff(changes: readonly ConfigChange[]): readonly DescribedChange[] {
-  return changes.map((change) => ({
-    change: maskChange(change),
-    title: `${signOf(change)} ${maskText(describeChange(change))}`,
-    lines: linesOfChange(change),
-  }));
+  const budget = new DiffBudget();
+  return changes.map((change) => {
+    const shown = withinBudget(change, budget);
+    return { change: maskChange(shown), title: titleOfChange(change), lines: linesOfChange(shown, budget) };
+  });
+}
+
+/** The heading of one change, secrets masked. */
+export const titleOfChange = (change: ConfigChange): string => `${signOf(change)} ${maskText(describeChange(change))}`;
+
+/** Why a text is not shown. A diff of such sizes helps nobody, and searching it for secrets takes minutes. */
+const tooLarge = "too large to compare";
+
+/** The change with its texts, if these are within the budget; otherwise with their sizes in place of them. */
+function withinBudget(change: ConfigChange, budget: DiffBudget): ConfigChange {
+  if (budget.takeLines(...sizesOf(change))) return change;
+  const sized = (text: string) => `${countLines(text)} lines, ${tooLarge}`;
+  const counted = (when: string, entries: readonly string[]) => [`${entries.length} entries ${when}, ${tooLarge}`];
+  switch (change.kind) {
+    case "kernelArguments":
+    case "extensions":
+      return { ...change, from: counted("before", change.from), to: counted("after", change.to) };
+    case "file": {
+      const short = (state: FileState): FileState =>
+        state.contents.kind === "text"
+          ? {
+              ...state,
+              contents: { kind: "unknown", source: `${countLines(state.contents.text)} lines`, reason: tooLarge },
+            }
+          : state;
+      return { ...change, ...shortened(change, short) };
+    }
+    case "unit": {
+      const short = (state: UnitOnDisk): UnitOnDisk => ({
+        ...state,
+        main: state.main.kind === "text" ? { kind: "text", text: sized(state.main.text) } : state.main,
+        dropins: Object.fromEntries(Object.entries(state.dropins).map(([name, text]) => [name, sized(text)])),
+      });
+      return { ...change, ...shortened(change, short) };
+    }
+    default:
+      return change;
+  }
+}
+
+const shortened = <T extends object>(
+  { before, after }: { readonly before?: T; readonly after?: T },
+  short: (state: T) => T,
+) => ({
+  ...(before === undefined ? {} : { before: short(before) }),
+  ...(after === undefined ? {} : { after: short(after) }),
+});
+
+/** Lines of each text of a change, and entries of each list. */
+function sizesOf(change: ConfigChange): readonly number[] {
+  switch (change.kind) {
+    case "kernelArguments":
+    case "extensions":
+      return [change.from.length, change.to.length];
+    case "file":
+    case "unit":
+      return [change.before, change.after].flatMap((state) =>
+        state === undefined ? [] : textsOf(state).map(countLines),
+      );
+    default:
+      return [];
+  }
+}
+
+const textsOf = (state: FileState | UnitOnDisk): readonly string[] =>
+  "contents" in state
+    ? state.contents.kind === "text"
+      ? [state.contents.text]
+      : []
+    : [...(state.main.kind === "text" ? [state.main.text] : []), ...Object.values(state.dropins)];
+
+/** Lines of a text, without making a list of them. */
+function countLines(text: string): number {
+  let count = 1;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count += 1;
+  return count;
 }
 
 const signOf = (change: Change): string =>
@@ -57,7 +133,7 @@ export function maskChange(change: ConfigChange): ConfigChange {
       };
     }
     case "unit": {
-      const shown = (state: UnitState): UnitState => ({
+      const shown = (state: UnitOnDisk): UnitOnDisk => ({
         ...state,
         main: state.main.kind === "text" ? { kind: "text", text: shownText(state.main.text) } : state.main,
         dropins: Object.fromEntries(Object.entries(state.dropins).map(([name, text]) => [name, shownText(text)])),
@@ -79,12 +155,12 @@ export function maskChange(change: ConfigChange): ConfigChange {
   }
 }
 
-function linesOfChange(change: ConfigChange): readonly string[] {
+function linesOfChange(change: ConfigChange, budget: DiffBudget): readonly string[] {
   switch (change.kind) {
     case "file":
-      return [...properties(change), ...contentsOf(change)];
+      return [...properties(change), ...contentsOf(change, budget)];
     case "unit":
-      return unitLines(change);
+      return unitLines(change, budget);
     case "sshKeys":
       return [
         ...change.removed.map((key) => `-${shortKey(key)}`),
@@ -94,9 +170,9 @@ function linesOfChange(change: ConfigChange): readonly string[] {
     case "password":
       return [`the hash ${{ create: "is set", update: "changes", delete: "is taken away" }[change.op]} ${masked}`];
     case "kernelArguments":
-      return listLines(change.from.map(maskText), change.to.map(maskText));
+      return listLines(change.from, change.to, budget);
     case "extensions":
-      return listLines(change.from, change.to);
+      return listLines(change.from, change.to, budget);
     case "osImage":
     case "kernelType":
       return [...(change.from === "" ? [] : [`-${maskText(change.from)}`]), `+${maskText(change.to)}`];
@@ -108,11 +184,11 @@ function linesOfChange(change: ConfigChange): readonly string[] {
 }
 
 /** Lists whose order counts, item by item as lines. */
-function listLines(from: readonly string[], to: readonly string[]): readonly string[] {
-  return hunksBetween(from, to).flatMap(({ lines }) =>
+function listLines(from: readonly string[], to: readonly string[], budget: DiffBudget): readonly string[] {
+  return hunksBetween(from.map(maskText), to.map(maskText), budget).flatMap(({ lines }) =>
     lines
       .filter(({ sign }) => sign !== " ")
-      .map(({ sign, index }) => `${sign}${(sign === "+" ? to : from)[index] ?? ""}`),
+      .map(({ sign, index }) => `${sign}${maskText((sign === "+" ? to : from)[index] ?? "")}`),
   );
 }
 
@@ -130,14 +206,14 @@ function properties({ after, before, parts }: Extract<ConfigChange, { kind: "fil
   ];
 }
 
-function contentsOf(change: Extract<ConfigChange, { kind: "file" }>): readonly string[] {
+function contentsOf(change: Extract<ConfigChange, { kind: "file" }>, budget: DiffBudget): readonly string[] {
   const { after, before, parts, path } = change;
   if (!parts.includes("contents")) return [];
   if (isSecret(change))
     return [`contents ${{ create: "are given", update: "change", delete: "go" }[change.op]} ${masked}`];
   const [old, next] = [before?.contents, after?.contents];
   if ((old === undefined || old.kind === "text") && (next === undefined || next.kind === "text"))
-    return unified(path, old?.text, next?.text);
+    return unified(path, old?.text, next?.text, budget);
   return [...(old === undefined ? [] : [`-${summaryOf(old)}`]), ...(next === undefined ? [] : [`+${summaryOf(next)}`])];
 }
 
@@ -154,10 +230,13 @@ function summaryOf(contents: FileState["contents"]): string {
   }
 }
 
-function unitLines({ after, before, name }: Extract<ConfigChange, { kind: "unit" }>): readonly string[] {
+function unitLines(
+  { after, before, name }: Extract<ConfigChange, { kind: "unit" }>,
+  budget: DiffBudget,
+): readonly string[] {
   const lines: string[] = [];
-  const textIn = (state: UnitState | undefined) => (state?.main.kind === "text" ? state.main.text : undefined);
-  const stateOf = (state: UnitState | undefined) =>
+  const textIn = (state: UnitOnDisk | undefined) => (state?.main.kind === "text" ? state.main.text : undefined);
+  const stateOf = (state: UnitOnDisk | undefined) =>
     state === undefined || state.main.kind === "text" ? "unsaid" : state.main.kind;
   if (stateOf(before) !== stateOf(after))
     lines.push(
@@ -168,18 +247,24 @@ function unitLines({ after, before, name }: Extract<ConfigChange, { kind: "unit"
     );
   const [was, is] = [before?.enablement ?? "unsaid", after?.enablement ?? "unsaid"];
   if (was !== is) lines.push(`enablement ${was} → ${is}`.replaceAll("unsaid", "as it is"));
-  lines.push(...unified(`/etc/systemd/system/${name}`, textIn(before), textIn(after)));
+  lines.push(...unified(`/etc/systemd/system/${name}`, textIn(before), textIn(after), budget));
   for (const dropin of [
     ...new Set([...Object.keys(before?.dropins ?? {}), ...Object.keys(after?.dropins ?? {})]),
   ].toSorted()) {
-    lines.push(...unified(`/etc/systemd/system/${name}.d/${dropin}`, before?.dropins[dropin], after?.dropins[dropin]));
+    const path = `/etc/systemd/system/${name}.d/${dropin}`;
+    lines.push(...unified(path, before?.dropins[dropin], after?.dropins[dropin], budget));
   }
   return lines;
 }
 
 const noLineBreak = "\\ No newline at end of file";
 
-function unified(path: string, before: string | undefined, after: string | undefined): readonly string[] {
+function unified(
+  path: string,
+  before: string | undefined,
+  after: string | undefined,
+  budget: DiffBudget,
+): readonly string[] {
   if (before === after) return [];
   const [old, next] = [linesOf(before ?? ""), linesOf(after ?? "")];
   // Finds secrets in the whole text, and masks them only after comparing the lines.
@@ -188,7 +273,7 @@ function unified(path: string, before: string | undefined, after: string | undef
   // As in diff(1), a last line differs by its missing line break.
   const marked = (lines: readonly string[], text: string | undefined) =>
     ends(text) || lines.length === 0 ? lines : [...lines.slice(0, -1), `${lines.at(-1) ?? ""}\n`];
-  const hunks = hunksBetween(marked(old, before), marked(next, after));
+  const hunks = hunksBetween(marked(old, before), marked(next, after), budget);
   if (hunks.length === 0)
     return [
       `--- ${before === undefined ? "/dev/null" : `a${path}`}`,

@@ -268,3 +268,20 @@ describe("laws of the diff", () => {
     );
   });
 });
+
+test("ten thousands of keys are compared in time [attack-configs-4]", () => {
+  const keys = (letter: string) =>
+    config(
+      {},
+      {
+        passwd: {
+          users: [
+            { name: "core", sshAuthorizedKeys: Array.from({ length: 60_000 }, (_, i) => `ssh-rsa ${letter}${i}`) },
+          ],
+        },
+      },
+    );
+  const began = performance.now();
+  expect(diffConfigs(keys("a"), keys("b"))).toMatchObject([{ kind: "sshKeys" }]);
+  expect(performance.now() - began).toBeLessThan(3000);
+});

@@ -20,7 +20,7 @@ export type ConfigChange =
       readonly after?: FileState;
       /** The parts of the file that differ. */ readonly parts: readonly FilePart[];
     })
-  | (Of<"unit"> & { readonly before?: UnitState; readonly after?: UnitState })
+  | (Of<"unit"> & { readonly before?: UnitOnDisk; readonly after?: UnitOnDisk })
   | (Of<"sshKeys"> & { readonly added: readonly string[]; readonly removed: readonly string[] })
   | Of<"password">
   | Of<"kernelArguments">
@@ -50,7 +50,7 @@ export type ContentsState =
   | { readonly kind: "unknown"; readonly source: string; readonly reason: string };
 
 /** A unit as it will be on disk. */
-export interface UnitState {
+export interface UnitOnDisk {
   /** `masked`: a link to /dev/null; `removed`: any existing text is removed; `unsaid`: left unchanged. */
   readonly main: { readonly kind: "text"; readonly text: string } | { readonly kind: "masked" | "removed" | "unsaid" };
   /** `preset`: by the vendor's presets. `unsaid`: left unchanged. */
@@ -229,10 +229,10 @@ function storageChanges(before: IgnitionConfig, after: IgnitionConfig): readonly
   });
 }
 
-const unsaidUnit: UnitState = { main: { kind: "unsaid" }, enablement: "unsaid", dropins: {} };
+const unsaidUnit: UnitOnDisk = { main: { kind: "unsaid" }, enablement: "unsaid", dropins: {} };
 
 /** A unit as it will be on disk. */
-export function unitState({ contents, dropins, enabled, mask }: Unit): UnitState {
+export function unitState({ contents, dropins, enabled, mask }: Unit): UnitOnDisk {
   const hasText = contents !== undefined && contents !== "";
   return {
     main:
@@ -293,6 +293,7 @@ function accountChanges(before: IgnitionConfig, after: IgnitionConfig): readonly
   const keysOf = (config: IgnitionConfig) =>
     (config.passwd?.users ?? []).flatMap(({ sshAuthorizedKeys }) => sshAuthorizedKeys ?? []);
   const [old, next] = [keysOf(before), keysOf(after)];
+  const [oldKeys, nextKeys] = [new Set(old), new Set(next)];
   // Order counts: it is the order of lines in the file.
   if (!equalValues(old, next)) {
     const op = opOf(old.length === 0 ? undefined : old, next.length === 0 ? undefined : next);
@@ -300,8 +301,8 @@ function accountChanges(before: IgnitionConfig, after: IgnitionConfig): readonly
       kind: "sshKeys",
       user: "core",
       op,
-      added: next.filter((key) => !old.includes(key)),
-      removed: old.filter((key) => !next.includes(key)),
+      added: next.filter((key) => !oldKeys.has(key)),
+      removed: old.filter((key) => !nextKeys.has(key)),
     });
   }
   const hashesOf = (config: IgnitionConfig) =>

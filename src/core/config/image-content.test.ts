@@ -53,7 +53,7 @@ const whole = {
 };
 
 describe("what an image holds of a configuration", () => {
-  test("its layer has what an image can bring, by path: files, links, units with their enablement, the payload and the unit that settles", () => {
+  test("its layer has files, links, units with their enablement, the payload and the unit machine-config-settle, by path", () => {
     const entries = layerEntries(configOf(whole), root);
     expect(entries.map(({ path }) => path)).toEqual([
       "/etc/a",
@@ -79,7 +79,7 @@ describe("what an image holds of a configuration", () => {
     });
   });
 
-  test("its payload is whole: every managed path with its bytes, units and accounts; what the daemon keeps by itself only where there is none", () => {
+  test("its payload is complete: every managed path with its bytes, units and accounts; daemon-managed files only if absent", () => {
     const payload = payloadOf(configOf(whole), root);
     expect(payload.entries.map(({ path }) => path)).toEqual([
       "/etc/a",

@@ -17,7 +17,7 @@ import { readVersionOne } from "../text/versioned-document.ts";
  * at boot. `ifAbsent`: the daemon keeps newer ones; the payload provides it only where it is missing. `never`: neither
  * can.
  */
-export type Delivery = "image" | "settle" | "ifAbsent" | "never";
+export type ImageDelivery = "image" | "settle" | "ifAbsent" | "never";
 
 /**
  * Credentials and certificates that a machine gets apart from its configuration, besides {@link certificatePaths}.
@@ -39,7 +39,7 @@ const isBelow = (path: string, folder: string) => path === folder || path.starts
 export const isCredential = (path: string): boolean =>
   credentialPaths.has(path) || isBelow(path, hostPaths.registryCas);
 
-export function deliveryOf(path: string): Delivery {
+export function deliveryOf(path: string): ImageDelivery {
   if (isCredential(path)) return "ifAbsent";
   if (belowVar.some((folder) => isBelow(path, folder))) return "settle";
   return isBelow(path, "/etc") || isBelow(path, "/usr") ? "image" : "never";

@@ -2,20 +2,30 @@ import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
-import { annotations, machineOSBuildConditions as types, machineOSConfigConditions } from "../../api/names.ts";
+import {
+  annotations,
+  machineOSBuildConditions as types,
+  machineOSConfigConditions,
+  namespace,
+  objects,
+  poolConditions,
+} from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { isMaterialised, switchOf } from "./opt-in.ts";
 import { hasEnded, stateOfBuild } from "./build-phase.ts";
 import { readComponents } from "./key-components.ts";
 import type { ContentMode } from "./node-config.ts";
 
-export type ImageWaitReason = "WaitingForBuild" | "BuildFailed" | "BuildInterrupted" | "OptOutGrace";
+export const imageWaitReasons = ["WaitingForBuild", "BuildFailed", "BuildInterrupted", "OptOutGrace"] as const;
+export type ImageWaitReason = (typeof imageWaitReasons)[number];
 
 /** Why no machine of a pool can get its target now. */
 export interface ImageWait {
   readonly reason: ImageWaitReason;
   readonly message: string;
   readonly remedy: string;
+  /** A build runs or follows on its own: no action is needed. */
+  readonly goesOn?: true;
 }
 
 /** The image that goes with a pool's configuration. */
@@ -40,6 +50,13 @@ export const stockTarget: ImageTarget = {
 };
 export const sameImageTarget = (a: ImageTarget, b: ImageTarget): boolean => JSON.stringify(a) === JSON.stringify(b);
 
+/** Whether a machine was given all of a target: its configuration and its image, which has been built. */
+export const isGiven = (
+  machine: { readonly desired: string; readonly desiredImage: string },
+  target: string,
+  { image, awaits }: ImageTarget,
+): boolean => machine.desired === target && machine.desiredImage === image && awaits === undefined;
+
 /** Known facts about a pool's images. */
 export interface ImageFacts {
   /** The MachineOSConfig that decides about the pool. */
@@ -57,7 +74,10 @@ export const isDigestPullspec = (image: string): boolean => digestPullspec.test(
  * When the deletion of a MachineOSConfig takes effect, in milliseconds since the epoch; `undefined`: it is not being
  * deleted.
  */
-export function leavesAt({ metadata }: Pick<MachineOSConfig, "metadata">, graceMs: number): number | undefined {
+export function deletionTakesEffectAt(
+  { metadata }: Pick<MachineOSConfig, "metadata">,
+  graceMs: number,
+): number | undefined {
   if (metadata.deletionTimestamp === undefined) return undefined;
   // The suite created this one for the switch: the switch was turned off.
   return Date.parse(metadata.deletionTimestamp) + (isMaterialised({ metadata }) ? 0 : graceMs);
@@ -77,13 +97,13 @@ export function keepsImagesUntil({ metadata }: Pick<MachineConfigPool, "metadata
  * configuration with an image.
  */
 export function imageTargetOf(
-  pool: Pick<MachineConfigPool, "metadata" | "spec">,
+  pool: Pick<MachineConfigPool, "metadata" | "spec" | "status">,
   { config, builds, graceMs }: ImageFacts,
   now: number,
 ): ImageTarget {
   if (switchOf(pool) === false) return stockTarget;
   if (config === undefined) return targetWithoutConfig(pool, now);
-  const leaves = leavesAt(config, graceMs);
+  const leaves = deletionTakesEffectAt(config, graceMs);
   if (leaves !== undefined && leaves <= now) return stockTarget;
   const wanted = pool.spec.configuration?.name ?? "";
   const pair = publishedPair(config, builds, wanted);
@@ -102,7 +122,7 @@ const isByDefault = ({ metadata }: MachineOSConfig) =>
   metadata.annotations?.[annotations.optInSource] === "ClusterDefault";
 
 /** The target of a pool without a MachineOSConfig: deleted, not created yet, or the pool is not opted in. */
-function targetWithoutConfig(pool: Pick<MachineConfigPool, "metadata" | "spec">, now: number): ImageTarget {
+function targetWithoutConfig(pool: Pick<MachineConfigPool, "metadata" | "spec" | "status">, now: number): ImageTarget {
   const kept = keepsImagesUntil(pool);
   if (kept !== undefined && kept > now)
     return waits(
@@ -110,14 +130,30 @@ function targetWithoutConfig(pool: Pick<MachineConfigPool, "metadata" | "spec">,
       `the MachineOSConfig was deleted: machines go back to the stock OS after ${new Date(kept).toISOString()}`,
       "make the MachineOSConfig again to keep the images",
     );
-  return switchOf(pool) === true
+  if (switchOf(pool) !== true) return stockTarget;
+  const lacking = lackingInputsOf(pool);
+  return lacking === undefined
     ? waits(
         "WaitingForBuild",
         "the pool has opted in to images, and its MachineOSConfig is not there yet",
         "see the pod machine-os-builder and the ConfigMap on-cluster-build-config",
       )
-    : stockTarget;
+    : waits(
+        "BuildFailed",
+        `no image can be built from what was given: ${lacking}`,
+        `mend the ConfigMap ${objects.buildConfig} in ${namespace}; docs/os-images.md lists its keys`,
+      );
 }
+
+/** What the builder reports on a pool whose image it cannot plan. */
+export function lackingInputsOf({ status }: Pick<MachineConfigPool, "status">): string | undefined {
+  const condition = conditionOf(status?.conditions as PoolConditions, poolConditions.imageInputsValid);
+  return condition?.status === "False" ? condition.message : undefined;
+}
+
+type PoolConditions =
+  | readonly { readonly type: string; readonly status: string; readonly reason?: string; readonly message?: string }[]
+  | undefined;
 
 /** The image that the MachineOSConfig publishes, if one build made it from the configuration that the pool wants. */
 function publishedPair(
@@ -162,35 +198,70 @@ function waitForImage(
   if (!isPublished && inputs?.status === "False")
     return {
       reason: "BuildFailed",
-      message: `no image can be built from what was given: ${inputs.message}`,
+      message: `no image can be built from the inputs: ${inputs.message}`,
       remedy: `mend the MachineOSConfig ${config.metadata.name}`,
     };
   const forTarget = builds.filter(({ spec }) => spec.machineConfig.name === wanted);
   const running = forTarget.find((build) => !hasEnded(stateOfBuild(build)));
+  if (running !== undefined && stateOfBuild(running).reason === "InputChanged")
+    return {
+      reason: "WaitingForBuild",
+      message: `the image of ${wanted} cannot be built yet: ${describeBuild(running)}`,
+      remedy: `provide what ${running.metadata.name} waits for: mco build explain ${pool}`,
+    };
   if (running !== undefined)
     return {
       reason: "WaitingForBuild",
       message: `the image of ${wanted} is being made: ${describeBuild(running)}`,
-      remedy: `it goes on when ${running.metadata.name} is done: mco build status`,
+      remedy: `it continues when ${running.metadata.name} is done: mco build status`,
+      goesOn: true,
     };
   if (isPublished) return undefined;
   const last = newest(forTarget);
+  const obstacle = last === undefined ? standingObstacle(config) : undefined;
+  if (obstacle !== undefined)
+    return {
+      reason: "WaitingForBuild",
+      message: `the image of ${wanted} cannot be built yet: ${obstacle.message}`,
+      remedy: `provide what the build needs: mco build explain ${pool}`,
+    };
   return (
-    (last === undefined ? undefined : waitAfter(last, wanted, `mco build explain ${pool}`)) ?? {
+    (last === undefined ? undefined : waitAfter(last, wanted, pool)) ?? {
       reason: "WaitingForBuild",
       message: `the image of ${wanted} has to be built first`,
-      remedy: "it goes on when the image is built: mco build status",
+      remedy: "it continues when the image is built: mco build status",
+      goesOn: true,
     }
   );
 }
 
+/** Reasons of the condition UpToDate that pass by themselves, or that another condition or a build explains. */
+const passing: ReadonlySet<string> = new Set([
+  "WaitingForRender",
+  "InputsInvalid",
+  "InputsMoving",
+  "Building",
+  "BuildFailed",
+  "BuildInterrupted",
+  "OptedOut",
+  "PoolNotFound",
+]);
+
+/** What keeps the builder from beginning a build; `undefined`: nothing does that an administrator has to see to. */
+export function standingObstacle(
+  config: Pick<MachineOSConfig, "status"> | undefined,
+): { readonly reason: string; readonly message: string } | undefined {
+  const standing = conditionOf(config?.status?.conditions, machineOSConfigConditions.upToDate);
+  return standing?.status !== "False" || passing.has(standing.reason) ? undefined : standing;
+}
+
 /** What the newest build leaves to an administrator; `undefined`: another build follows by itself. */
-function waitAfter(last: MachineOSBuild, wanted: string, explain: string): ImageWait | undefined {
+function waitAfter(last: MachineOSBuild, wanted: string, pool: string): ImageWait | undefined {
   if (isTrue(last, types.failed))
     return {
       reason: "BuildFailed",
       message: `the image of ${wanted} could not be built: ${describeBuild(last)}`,
-      remedy: `${explain} says what to do; then set the annotation ${annotations.rebuildImage} of the pool`,
+      remedy: `mco build explain ${pool} says what to do; then: mco build start ${pool}`,
     };
   const isRetried = last.metadata.annotations?.[annotations.nextAttemptAt] !== undefined;
   const isSuperseded = conditionOf(last.status?.conditions, types.interrupted)?.reason === "Superseded";
@@ -198,7 +269,7 @@ function waitAfter(last: MachineOSBuild, wanted: string, explain: string): Image
   return {
     reason: "BuildInterrupted",
     message: `the build of the image of ${wanted} was ended: ${describeBuild(last)}`,
-    remedy: `${explain} says what to do`,
+    remedy: `to have it built after all: mco build start ${pool}`,
   };
 }
 

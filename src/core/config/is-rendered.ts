@@ -1,13 +1,17 @@
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { selectorMatches } from "../../api/schema/object.ts";
 
 type Named = Pick<MachineConfig, "metadata">;
+
+/** The form of the name of a rendered config, in a syntax that admission policies understand too. */
+export const renderedNameForm = /^rendered-(.+)-[0-9a-f]{32}$/;
 
 /**
  * The pool in the name of a rendered config: `rendered-POOL-HASH`. The name alone proves nothing, since
  * users choose names, too. Source: openshift/machine-config-operator pkg/controller/common/helpers.go (main).
  */
-export const poolInRenderedName = (name: string): string | undefined => /^rendered-(.+)-[0-9a-f]{32}$/.exec(name)?.[1];
+export const poolInRenderedName = (name: string): string | undefined => renderedNameForm.exec(name)?.[1];
 
 /**
  * The pool that controls a rendered config, whether that pool still exists or not; `undefined`: the config is not
@@ -32,3 +36,16 @@ export function isRendered(config: Named, pools: readonly Pick<MachineConfigPool
   if (pool === undefined || ownerReferences.some(({ controller }) => controller === true)) return false;
   return pools.some(({ metadata, spec }) => metadata.name === pool && spec.configuration?.name === name);
 }
+
+/** The MachineConfigs that a pool's rendered config is merged from, in no order; those being deleted no longer count. */
+export const membersOf = (
+  { spec }: Pick<MachineConfigPool, "spec">,
+  pools: readonly Pick<MachineConfigPool, "metadata" | "spec">[],
+  machineConfigs: readonly MachineConfig[],
+): readonly MachineConfig[] =>
+  machineConfigs.filter(
+    (config) =>
+      config.metadata.deletionTimestamp === undefined &&
+      selectorMatches(spec.machineConfigSelector, config.metadata.labels) &&
+      !isRendered(config, pools),
+  );

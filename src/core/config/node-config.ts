@@ -112,7 +112,8 @@ export function splitKernelArguments(entry: string): readonly string[] {
 }
 
 export const hasInstallSection = (text: string) =>
-  /^\[Install\]\s*$/m.test(text) && /^\s*(WantedBy|RequiredBy|Alias|Also)\s*=/m.test(text);
+  // Blanks, not line breaks: a text of line breaks alone would cost the square of its length.
+  /^\[Install\][ \t]*\r?$/m.test(text) && /^[ \t]*(WantedBy|RequiredBy|Alias|Also)[ \t]*=/m.test(text);
 
 function file(
   origin: Origin,

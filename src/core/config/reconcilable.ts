@@ -3,7 +3,7 @@ import { hostPaths } from "../../api/names.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { contentsReader } from "../../ignition/data-url.ts";
 import { judgeIgnition, readIgnition } from "../../ignition/parse-ignition.ts";
-import { type Problem, at } from "../../ignition/problem.ts";
+import { type Problem, pathTo } from "../../ignition/problem.ts";
 import { type IgnitionConfig, type Passwd, type Unit, emptyIgnition } from "../../ignition/types.ts";
 
 /** Why a running machine cannot be brought to a config. */
@@ -162,7 +162,7 @@ function storageChanges(old: Storage, next: Storage, overrides: readonly Storage
       refuse(
         `storage.${section}`,
         `the section ${section} changes, which a running machine cannot follow`,
-        `${newMachines}; or allow it with the override ${override} of MachineConfiguration/cluster, and running machines will keep what they have`,
+        `${newMachines}; or allow it with the override ${override} of MachineConfiguration/cluster, and running machines will stay as they are`,
       );
     }
   }
@@ -183,25 +183,25 @@ function storageChanges(old: Storage, next: Storage, overrides: readonly Storage
 function unfollowedFiles(files: NonNullable<Storage["files"]>, refuse: Refuse): void {
   const read = contentsReader();
   for (const [i, file] of files.entries()) {
-    const field = at("storage.files", i);
+    const field = pathTo("storage.files", i);
     if ((file.append ?? []).length > 0)
       refuse(
-        at(field, "append"),
+        pathTo(field, "append"),
         `${file.path} is appended to, which cannot be repeated safely`,
         "give the whole contents",
       );
     if (file.path === hostPaths.force)
-      refuse(at(field, "path"), `${file.path} is the daemon's force file`, "take the file out of the config");
+      refuse(pathTo(field, "path"), `${file.path} is the daemon's force file`, "take the file out of the config");
     const contents = read(file.contents);
     if (contents.verdict === "refused")
       refuse(
-        at(field, "contents"),
+        pathTo(field, "contents"),
         `${file.path}: ${contents.reason}`,
         contents.because === "remote" ? "give the contents inline, as a data URL" : "correct the contents",
         "ours",
       );
     if (/[\0\n]/.test(file.path) || file.path === "/")
-      refuse(at(field, "path"), "no machine can write this path", "correct the path", "ours");
+      refuse(pathTo(field, "path"), "no machine can write this path", "correct the path", "ours");
   }
 }
 
@@ -209,7 +209,7 @@ function unwritableUnits(units: readonly Unit[], refuse: Refuse): void {
   for (const [i, unit] of units.entries()) {
     if (/[\0\n/]/.test(unit.name))
       refuse(
-        at(at("systemd.units", i), "name"),
+        pathTo(pathTo("systemd.units", i), "name"),
         "no machine can write a unit of this name",
         "correct the name",
         "ours",
@@ -237,13 +237,13 @@ function passwdChanges(before: Passwd, after: Passwd, refuse: Refuse): void {
   const stranger = users.findIndex(({ name }) => name !== "core");
   if (stranger >= 0)
     return refuse(
-      at("passwd.users", stranger),
+      pathTo("passwd.users", stranger),
       `the user ${users[stranger]?.name ?? ""} is not core, the one user that a running machine changes`,
       "make other users with a unit or in the OS image",
     );
   const last = users.at(-1);
   if (last === undefined) return;
-  const field = at("passwd.users", users.length - 1);
+  const field = pathTo("passwd.users", users.length - 1);
   const { name: _name, passwordHash, sshAuthorizedKeys, ...rest } = last;
   if (passwordHash === undefined && (sshAuthorizedKeys ?? []).length === 0)
     refuse(
@@ -253,7 +253,7 @@ function passwdChanges(before: Passwd, after: Passwd, refuse: Refuse): void {
     );
   else if (Object.keys(rest).length > 0)
     refuse(
-      at(field, Object.keys(rest)[0] ?? ""),
+      pathTo(field, Object.keys(rest)[0] ?? ""),
       "only SSH keys and the password hash of core can change on a running machine",
       "leave the field as it is",
     );

@@ -2,7 +2,7 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { hostPaths, labels } from "../../api/names.ts";
 import { contentsReader, decodeContents, textOf } from "../../ignition/data-url.ts";
 import { type ParsedIgnition, parseIgnition } from "../../ignition/parse-ignition.ts";
-import { type Problem, at } from "../../ignition/problem.ts";
+import { type Problem, pathTo } from "../../ignition/problem.ts";
 import type { IgnitionConfig } from "../../ignition/types.ts";
 
 /** A MachineConfig as rendering and validation need it: metadata may be little more than a name. */
@@ -81,7 +81,7 @@ export function validateMachineConfig(
     if (Object.hasOwn(supportedExtensions, extension)) continue;
     const report = ignition === undefined ? warning : error;
     report(
-      at("spec.extensions", i),
+      pathTo("spec.extensions", i),
       `${JSON.stringify(extension)} is not an extension`,
       `one of ${Object.keys(supportedExtensions).join(", ")}`,
     );
@@ -98,8 +98,8 @@ export function validateMachineConfig(
     );
   }
   for (const [i, argument] of (spec.kernelArguments ?? []).entries()) {
-    if (argument.trim() === "") warning(at("spec.kernelArguments", i), "is empty");
-    else if (/[\0\n\r]/.test(argument)) warning(at("spec.kernelArguments", i), "contains a line break or a NUL");
+    if (argument.trim() === "") warning(pathTo("spec.kernelArguments", i), "is empty");
+    else if (/[\0\n\r]/.test(argument)) warning(pathTo("spec.kernelArguments", i), "contains a line break or a NUL");
   }
   return problems;
 }
@@ -111,45 +111,53 @@ export function findingsBeyondReference(config: IgnitionConfig): readonly Proble
     problems.push({ path, reason, ...(remedy === undefined ? {} : { remedy }), severity: "warning" });
   const read = contentsReader();
   for (const [i, file] of (config.storage?.files ?? []).entries()) {
-    const where = at("storage.files", i);
-    if (/[\0\n]/.test(file.path)) warning(at(where, "path"), "contains a NUL or a line break; no machine can write it");
-    if (file.path === "/") warning(at(where, "path"), "is the root folder; no machine can write it");
+    const where = pathTo("storage.files", i);
+    if (/[\0\n]/.test(file.path))
+      warning(pathTo(where, "path"), "contains a NUL or a line break; no machine can write it");
+    if (file.path === "/") warning(pathTo(where, "path"), "is the root folder; no machine can write it");
     if (file.path === hostPaths.force)
-      warning(at(where, "path"), "is the daemon's force file, which a config must not write");
+      warning(pathTo(where, "path"), "is the daemon's force file, which a config must not write");
     if ((file.append ?? []).length > 0)
-      warning(at(where, "append"), "cannot be applied: writing it twice would append twice", "give the whole contents");
+      warning(
+        pathTo(where, "append"),
+        "cannot be applied: writing it twice would append twice",
+        "give the whole contents",
+      );
     const contents = read(file.contents);
     if (contents.verdict === "refused")
       warning(
-        at(where, "contents"),
+        pathTo(where, "contents"),
         contents.reason,
         contents.because === "remote" ? "give the contents inline" : undefined,
       );
     if (file.contents?.verification?.hash !== undefined)
-      warning(at(where, "contents.verification"), "is not checked on running machines");
+      warning(pathTo(where, "contents.verification"), "is not checked on running machines");
   }
   for (const [i, unit] of (config.systemd?.units ?? []).entries()) {
-    const where = at("systemd.units", i);
+    const where = pathTo("systemd.units", i);
     if (/[\0\n/]/.test(unit.name))
-      warning(at(where, "name"), "contains a slash, a line break or a NUL; no machine can write it");
-    if (unit.contents?.includes("\0")) warning(at(where, "contents"), "contains a NUL");
+      warning(pathTo(where, "name"), "contains a slash, a line break or a NUL; no machine can write it");
+    if (unit.contents?.includes("\0")) warning(pathTo(where, "contents"), "contains a NUL");
     if (unit.mask === true && unit.contents !== undefined && unit.contents !== "")
-      warning(at(where, "mask"), "hides the unit's contents");
+      warning(pathTo(where, "mask"), "hides the unit's contents");
     for (const [k, dropin] of (unit.dropins ?? []).entries()) {
       if (/[\0\n/]/.test(dropin.name))
-        warning(at(at(where, "dropins"), k), "has a slash, a line break or a NUL in its name; no machine can write it");
+        warning(
+          pathTo(pathTo(where, "dropins"), k),
+          "has a slash, a line break or a NUL in its name; no machine can write it",
+        );
     }
   }
   for (const [i, user] of (config.passwd?.users ?? []).entries()) {
     if (user.name !== "core")
       warning(
-        at(at("passwd.users", i), "name"),
+        pathTo(pathTo("passwd.users", i), "name"),
         `${user.name} is not core, the one user that a running machine changes`,
       );
     for (const [k, key] of (user.sshAuthorizedKeys ?? []).entries())
       if (/[\0\n\r]/.test(key))
         warning(
-          at(at(at("passwd.users", i), "sshAuthorizedKeys"), k),
+          pathTo(pathTo(pathTo("passwd.users", i), "sshAuthorizedKeys"), k),
           "contains a line break or a NUL",
           "one key each",
         );

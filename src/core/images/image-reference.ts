@@ -20,7 +20,9 @@ const maxNameLength = 255;
 
 const label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?";
 const hostPattern = new RegExp(`^(?:${label}(?:\\.${label})*|\\[[0-9a-fA-F:]+\\])(?::[0-9]{1,5})?$`);
-const segmentPattern = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$/;
+/** Pattern of one part of a repository's path. No text fits it in two ways, so it is matched in linear time. */
+export const pathSegment = "[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*";
+const segmentPattern = new RegExp(`^${pathSegment}$`);
 const tagPattern = /^\w[\w.-]{0,127}$/;
 export const digestPattern = /^sha256:[0-9a-f]{64}$/;
 
@@ -31,6 +33,8 @@ export const digestPattern = /^sha256:[0-9a-f]{64}$/;
 export function parseImageReference(text: string): ReferenceReading {
   const refused = (problem: string): ReferenceReading => ({ verdict: "refused", problem });
   if (text === "") return refused("it is empty");
+  // Source: distribution/reference normalize.go (main).
+  if (/^[a-f0-9]{64}$/.test(text)) return refused("it is the id of an image, not a name");
   const at = text.indexOf("@");
   const digest = at < 0 ? undefined : text.slice(at + 1);
   if (digest !== undefined && !digestPattern.test(digest))
@@ -66,6 +70,38 @@ export function parseImageReference(text: string): ReferenceReading {
     reference: { host, path, tag: digest === undefined ? (tag ?? "latest") : undefined, digest },
     exact: hasTag || digest !== undefined,
   };
+}
+
+/**
+ * Where container engines look for an image whose name begins so, besides registries: folders, archives and stores of the
+ * machine that they run on. Source: containers/image docs/containers-transports.5.md (main).
+ */
+const localTransports = [
+  "atomic",
+  "containers-storage",
+  "dir",
+  "docker-archive",
+  "docker-daemon",
+  "oci",
+  "oci-archive",
+  "ostree",
+  "sif",
+  "tarball",
+] as const;
+
+/**
+ * Why a name that a user wrote is not given to a container engine, as a sentence with a remedy; `undefined` for one of an
+ * image in a registry, with or without `docker://` before it.
+ */
+export function pulledNameProblem(name: string): string | undefined {
+  const shown = JSON.stringify(name.slice(0, 100));
+  const remedy = "name an image of a registry, as in registry.example.com/path:tag";
+  if (name.startsWith("-")) return `${shown} would be an option of the program that pulls it; ${remedy}`;
+  const transport = localTransports.find((each) => name.startsWith(`${each}:`));
+  if (transport !== undefined)
+    return `${shown} names a file or a store of the machine that builds (${transport}:); ${remedy}`;
+  const reading = parseImageReference(name.replace(/^docker:\/\//, ""));
+  return reading.verdict === "refused" ? `${shown} is no name of an image: ${reading.problem}; ${remedy}` : undefined;
 }
 
 /** Host and path, without tag and digest. */

@@ -104,6 +104,19 @@ describe("pullSources", () => {
       wanted: "registries.conf blocks a.io",
     },
     {
+      // Seen with skopeo 1.9.3: `test/differential/readers/registries.test.ts` asks it.
+      title: "the mirrors of a blocked source are asked, and only they [core-registries-conf-1]",
+      conf: `[[registry]]\nlocation = "a.io"\nblocked = true\n[[registry.mirror]]\nlocation = "b.io"\n`,
+      image: "a.io/x:1",
+      wanted: ["b.io/x:1"],
+    },
+    {
+      title: "a blocked mirror is left out [core-registries-conf-2]",
+      conf: `[[registry]]\nlocation = "a.io"\n[[registry.mirror]]\nlocation = "b.io"\n[[registry]]\nlocation = "b.io"\nblocked = true\n`,
+      image: "a.io/x:1",
+      wanted: ["a.io/x:1"],
+    },
+    {
       title: "a location that is no host is refused, and never taken for one of docker.io",
       conf: `[[registry]]\nprefix = "a.io"\nlocation = "nowhere"\n`,
       image: "a.io/x:1",
@@ -121,4 +134,10 @@ describe("pullSources", () => {
     expect(parseRegistriesConf("unqualified-search-registries = [1]\n")).toBeUndefined();
     expect(parseRegistriesConf('[[registry]]\nlocation = "a"\nlocation = "b"\n')).toBeUndefined();
   });
+});
+
+test("names count without regard to case, as for container engines; two spellings of one are unreadable", () => {
+  const conf = parseRegistriesConf('[[Registry]]\nLocation = "a.io"\nBLOCKED = true\n');
+  expect(conf?.registries.get("a.io")?.blocked).toBe(true);
+  expect(parseRegistriesConf('[[registry]]\nlocation = "a.io"\nblocked = false\nBlocked = true\n')).toBeUndefined();
 });

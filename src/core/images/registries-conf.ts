@@ -1,4 +1,5 @@
 import { parse } from "smol-toml";
+import { foldedName } from "../../ignition/folded-name.ts";
 import { type ImageReference, parseImageReference, printImageReference, repositoryOf } from "./image-reference.ts";
 
 export interface RegistryMirror {
@@ -46,7 +47,6 @@ export function pullSources(conf: RegistriesConf | undefined, reference: ImageRe
   const found = sectionFor(conf, reference);
   if (found === undefined) return { verdict: "sources", sources: [{ reference, insecure: false }] };
   const { scope, section } = found;
-  if (section.blocked) return { verdict: "refused", problem: `registries.conf blocks ${scope}` };
   const byDigest = reference.digest !== undefined;
   const mirrors = section.mirrors.filter(({ pullFromMirror }) => {
     if (section.mirrorByDigestOnly || pullFromMirror === "digest-only") return byDigest;
@@ -60,9 +60,13 @@ export function pullSources(conf: RegistriesConf | undefined, reference: ImageRe
         verdict: "refused",
         problem: `registries.conf moves ${scope} to ${place.location}, which makes no reference`,
       };
-    sources.push({ reference: moved, insecure: place.insecure });
+    // A block is of the place that is asked: the mirrors of a blocked source are tried.
+    const isBlocked = (place === section && section.blocked) || sectionFor(conf, moved)?.section.blocked === true;
+    if (!isBlocked) sources.push({ reference: moved, insecure: place.insecure });
   }
-  return { verdict: "sources", sources };
+  return sources.length === 0
+    ? { verdict: "refused", problem: `registries.conf blocks ${scope}` }
+    : { verdict: "sources", sources };
 }
 
 function sectionFor(
@@ -96,7 +100,8 @@ function relocated(reference: ImageReference, scope: string, location: string): 
  * callers then refuse the image, or treat no change as safe.
  */
 export function parseRegistriesConf(text: string): RegistriesConf | undefined {
-  const { "unqualified-search-registries": search = [], registry: list = [] } = tomlTable(text) ?? { registry: {} };
+  const { "unqualified-search-registries": search = [], registry: list = [] } =
+    fieldsOf(tomlTable(text), fileFields) ?? unreadable;
   if (!isListOf(search, isText) || !isListOf(list, isTable)) return undefined;
   const registries = new Map<string, RegistrySection>();
   for (const raw of list) {
@@ -123,9 +128,30 @@ function tomlTable(text: string): Table | undefined {
   }
 }
 
+const fileFields = ["unqualified-search-registries", "registry"];
+const sectionFields = ["prefix", "location", "blocked", "insecure", "mirror", "mirror-by-digest-only"];
+const mirrorFields = ["location", "insecure", "pull-from-mirror"];
+/** Of no type that a field may have. */
+const unreadable: Table = { registry: {}, location: {} };
+
+/**
+ * Known fields by their names. Container engines read names without regard to case (BurntSushi/toml decode.go), so that
+ * `Blocked = true` blocks. `undefined`: a field stands there in two spellings, of which they take any.
+ */
+function fieldsOf(table: Table | undefined, known: readonly string[]): Table | undefined {
+  if (table === undefined) return undefined;
+  const found = Object.keys(table).flatMap((name) => {
+    const field = known.find((one) => one === foldedName(name));
+    return field === undefined ? [] : [[field, table[name]] as const];
+  });
+  return new Set(found.map(([field]) => field)).size < found.length ? undefined : Object.fromEntries(found);
+}
+
 function sectionOf(raw: Table): RegistrySection | undefined {
-  const { prefix = "", location = "", blocked = false, insecure = false, mirror = [] } = raw;
-  const mirrorByDigestOnly = raw["mirror-by-digest-only"] ?? false;
+  const fields = fieldsOf(raw, sectionFields);
+  if (fields === undefined) return undefined;
+  const { prefix = "", location = "", blocked = false, insecure = false, mirror = [] } = fields;
+  const mirrorByDigestOnly = fields["mirror-by-digest-only"] ?? false;
   const hasTexts = isText(prefix) && isText(location);
   if (!hasTexts || typeof blocked !== "boolean" || typeof insecure !== "boolean") return undefined;
   if (typeof mirrorByDigestOnly !== "boolean" || !isListOf(mirror, isTable)) return undefined;
@@ -135,8 +161,11 @@ function sectionOf(raw: Table): RegistrySection | undefined {
 }
 
 function mirrorOf(raw: Table): RegistryMirror | undefined {
-  const { location = "", insecure = false } = raw;
-  const pullFromMirror = raw["pull-from-mirror"] ?? "";
+  const {
+    location = "",
+    insecure = false,
+    "pull-from-mirror": pullFromMirror = "",
+  } = fieldsOf(raw, mirrorFields) ?? unreadable;
   return isText(location) && typeof insecure === "boolean" && isText(pullFromMirror)
     ? { location, insecure, pullFromMirror }
     : undefined;

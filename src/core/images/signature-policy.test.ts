@@ -5,7 +5,7 @@ import {
   type FoundSignature,
   type SignaturePolicy,
   judgeImage,
-  keysAskedFor,
+  keysToVerify,
   parseSignaturePolicy,
   requirementsFor,
 } from "./signature-policy.ts";
@@ -147,7 +147,7 @@ describe("judgeImage", () => {
       wanted: "sigstoreSigned",
     },
     {
-      title: "a text with a field that nobody knows",
+      title: "a text with an unknown field",
       requirements: [by()],
       found: [signed(payload("quay.io/os/a:7", digest, { more: 1 }))],
       wanted: "sigstoreSigned",
@@ -305,8 +305,8 @@ describe("requirementsFor", () => {
       default: [by(undefined, { keyPaths: ["k1", "k2"] })],
       transports: { docker: { "quay.io": [{ type: "insecureAcceptAnything" }] } },
     });
-    expect(keysAskedFor(both, reference("quay.io/a"))).toEqual([]);
-    expect(keysAskedFor(both, reference("other.io/a"))).toEqual([{ path: "k1" }, { path: "k2" }]);
+    expect(keysToVerify(both, reference("quay.io/a"))).toEqual([]);
+    expect(keysToVerify(both, reference("other.io/a"))).toEqual([{ path: "k1" }, { path: "k2" }]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { bytesOf, parseDataUrl, textOf as utf8 } from "../../ignition/data-url.ts";
+import { repeatedField } from "../text/repeated-field.ts";
 import { type ImageReference, parseImageReference, printImageReference, repositoryOf } from "./image-reference.ts";
 
 /** A public key: a file on the machine, or its PEM text. */
@@ -61,7 +62,7 @@ const defaultScope = "default";
 export function parseSignaturePolicy(text: string): SignaturePolicyReading {
   try {
     const top = objectOf(JSON.parse(text), "the policy", ["default", "transports"]);
-    const repeated = repeatedKey(text);
+    const repeated = repeatedField(text);
     if (repeated !== undefined) throw new Unreadable(`the field "${repeated}" stands there twice`);
     if (top["default"] === undefined) throw new Unreadable("it has no default");
     const transports = top["transports"] === undefined ? {} : objectOf(top["transports"], "transports");
@@ -98,7 +99,7 @@ export function requirementsFor(
 }
 
 /** The keys for which signatures must be fetched before {@link judgeImage} can decide, if any. */
-export function keysAskedFor(policy: SignaturePolicy, reference: ImageReference): readonly SignatureKey[] {
+export function keysToVerify(policy: SignaturePolicy, reference: ImageReference): readonly SignatureKey[] {
   return requirementsFor(policy, reference).requirements.flatMap((requirement) =>
     requirement.type === "sigstoreSigned" ? requirement.keys : [],
   );
@@ -161,7 +162,7 @@ function problemWith(
     return unusable.length > 0 ? unusable.join(", ") : "it was not made with a key of the policy";
   }
   const signed = signedBy(found.payload);
-  if (signed === undefined) return "what was signed is no simple signing text";
+  if (signed === undefined) return "the signed content is no simple signing text";
   if (!image.digests.includes(signed.digest)) return "it is a signature of another image";
   if (!identityAccepts(identity, image.reference, signed.name))
     return `it was made for the name ${JSON.stringify(signed.name.slice(0, 256))}, which ${identity.type} does not accept`;
@@ -178,7 +179,7 @@ function signedBy(payload: Uint8Array): { readonly digest: string; readonly name
     return critical["type"] === payloadType &&
       typeof digest === "string" &&
       typeof name === "string" &&
-      repeatedKey(text) === undefined
+      repeatedField(text) === undefined
       ? { digest, name }
       : undefined;
   } catch {
@@ -326,20 +327,4 @@ function objectOf(value: unknown, what: string, known?: readonly string[]): Read
 function textOf(value: unknown, what: string): string {
   if (typeof value !== "string" || value === "") throw new Unreadable(`${what} wants a text that is not empty`);
   return value;
-}
-
-/** The first field that an object of the JSON text has twice; `JSON.parse` would silently take the later one. */
-function repeatedKey(text: string): string | undefined {
-  const open: (Set<string> | undefined)[] = [];
-  for (const [token, , colon] of text.matchAll(/"(?:[^"\\]|\\.)*"(\s*(:))?|[{}[\]]/g)) {
-    if (token === "{") open.push(new Set());
-    else if (token === "[") open.push(undefined);
-    else if (token === "}" || token === "]") open.pop();
-    else if (colon !== undefined) {
-      const name = JSON.parse(token.slice(0, token.lastIndexOf('"') + 1)) as string;
-      if (open.at(-1)?.has(name) === true) return name;
-      open.at(-1)?.add(name);
-    }
-  }
-  return undefined;
 }

@@ -101,7 +101,7 @@ describe("chooseServed", () => {
       given: { target: "b", last: "a", updated: 3, quarantined: ["a", "b"] },
       reason: "Quarantined",
     },
-  ])("a machine has to wait while $what [join-choose-served-2]", ({ given, reason }) => {
+  ])("a machine must wait while $what [join-choose-served-2]", ({ given, reason }) => {
     expect(choose(given)).toMatchObject({ verdict: "notReady", reason });
   });
 
@@ -114,7 +114,7 @@ describe("chooseServed", () => {
       "b is the pool's target, and 2 of its machines have it; the pool boots the stock operating system",
     );
     expect(because({ target: "b", last: "a", updated: 9, counted: 1 })).toBe(
-      "a is what every machine of the pool had last: nobody has counted yet who has b; the pool boots the stock operating system",
+      "a is the last configuration of every machine of the pool: the machines with b are not counted yet; the pool boots the stock operating system",
     );
     expect(because({ target: "b", last: "a", updated: 1, quarantined: ["b"] })).toContain("machines went back from b");
     expect(because({ target: "b", updated: 0 })).toContain("no machine of the pool worker has b yet");
@@ -124,13 +124,16 @@ describe("chooseServed", () => {
     test.for([
       { what: "with all of its configuration in it", notes: full, content: "full" },
       { what: "without files in it", notes: {}, content: "os-only" },
-    ])("gives the image that was published for what it gives, $what [join-choose-served-4]", ({ notes, content }) => {
-      expect(choose({ target: "b", last: "a", updated: 1 }, published("b", image("b"), notes))).toMatchObject({
-        verdict: "serve",
-        config: "b",
-        image: { image: image("b"), content },
-      });
-    });
+    ])(
+      "serves the image published for the served configuration, $what [join-choose-served-4]",
+      ({ notes, content }) => {
+        expect(choose({ target: "b", last: "a", updated: 1 }, published("b", image("b"), notes))).toMatchObject({
+          verdict: "serve",
+          config: "b",
+          image: { image: image("b"), content },
+        });
+      },
+    );
 
     test("gives the earlier image with the earlier configuration [join-choose-served-5]", () => {
       expect(choose({ target: "b", last: "a", updated: 0 }, published("a", image("a")))).toMatchObject({
@@ -196,7 +199,7 @@ describe("chooseServed", () => {
       ).toMatchObject({ config: "a", image: undefined });
     });
 
-    test("whoever looked at the machines is believed more than the count [join-choose-served-9]", () => {
+    test("observed machines take precedence over the count [join-choose-served-9]", () => {
       const runs = (config: string, of: string) => config === "a" && of === image("a");
       expect(
         choose({ target: "a", last: "a", updated: 0, counted: 3 }, { ...published("a", image("a")), runs }),

@@ -3,14 +3,11 @@ import { type ImageFacts, imageTargetOf, shortImage } from "../config/image-pair
 import type { ImagePair } from "../machine/image-target.ts";
 import { isQuarantined } from "../pool/quarantine.ts";
 
-/** What decides about a machine that joins, beside its pool. */
+/** The inputs of the decision about a joining machine, beside its pool. */
 export interface JoinFacts extends ImageFacts {
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /**
-   * Whether some machine is known to run a configuration in an image. Absent: what the pool's status counts is
-   * believed.
-   */
+  /** Whether a machine is known to run a configuration in an image. Absent: rely on the counts of the pool's status. */
   readonly runs?: (config: string, image: string) => boolean;
 }
 
@@ -28,11 +25,11 @@ export type ChosenServed =
     };
 
 /**
- * Which configuration, and which image, a machine gets that joins a pool now.
+ * The configuration and the image of a machine that joins a pool now.
  *
- * The target as soon as one machine has it: an old configuration may hold what is of no use any more, and must not keep
- * machines out. Before that, what every machine of the pool had last. A count that was made for an earlier target
- * proves nothing of this one, and a target that a machine went back from is for nobody who has no way back.
+ * The target as soon as one machine has it: an outdated configuration must not keep machines out. Before that, the last
+ * one that every machine of the pool had. Counts for an earlier target prove nothing about this one, and a joining
+ * machine cannot roll back, so it never gets a target that another machine rolled back from.
  */
 export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenServed {
   const { name } = pool.metadata;
@@ -60,7 +57,7 @@ export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenS
     const isRefused = isQuarantined(pool, config, image?.image ?? "");
     const because = `${whyThis(config)}${refused.length === 0 ? "" : `; machines went back from ${refused.join(", ")}`}`;
     if (!isRefused) return { verdict: "serve", config, image, because: `${because}; ${why}` };
-    // Every machine has had the configuration; only what it goes with now is at fault.
+    // Every machine has had the configuration; only its current image is at fault.
     if (image !== undefined && config === last && !isQuarantined(pool, config, stockOnly))
       return {
         verdict: "serve",
@@ -78,21 +75,21 @@ export function chooseServed(pool: MachineConfigPool, facts: JoinFacts): ChosenS
 
   function whyThis(config: string): string {
     if (config !== target)
-      return `${config} is what every machine of the pool had last: ${updated === undefined ? `nobody has counted yet who has ${target}` : `no machine has ${target} yet`}`;
+      return `${config} is the last configuration of every machine of the pool: ${updated === undefined ? `the machines with ${target} are not counted yet` : `no machine has ${target} yet`}`;
     return config === last
-      ? `${config} is what every machine of the pool has`
+      ? `every machine of the pool has ${config}`
       : `${config} is the pool's target, and ${updated} of its machines ${updated === 1 ? "has" : "have"} it`;
   }
 }
 
-/** No image has that name: what is quarantined then is quarantined with any. */
+/** No image has that name: such a quarantine applies to every image. */
 const stockOnly = "-";
 
-/** Whether the pool's status speaks of the target that its spec names. */
+/** Whether the pool's status is about the target in its spec. */
 const countsTarget = ({ metadata, status }: MachineConfigPool): boolean =>
   status?.observedGeneration !== undefined && status.observedGeneration >= (metadata.generation ?? 1);
 
-/** The image that was published for that very configuration, where a machine that joins can boot it. */
+/** The image published for exactly that configuration, if a joining machine can boot it. */
 function imageFor(
   pool: MachineConfigPool,
   config: string,
@@ -115,13 +112,14 @@ function imageFor(
   if (facts.runs?.(config, image) === false)
     return stock(`without its image: no machine runs ${shortImage(image)} yet`);
   if (facts.runs === undefined && config === pool.spec.configuration?.name) {
-    // It may be another image than the one that everybody had, for the same configuration.
-    if (!countsTarget(pool)) return stock(`without its image: nobody has counted yet who runs ${shortImage(image)}`);
+    // It may differ from the image that every machine had, for the same configuration.
+    if (!countsTarget(pool))
+      return stock(`without its image: the machines with ${shortImage(image)} are not counted yet`);
     if ((pool.status?.updatedMachineCount ?? 0) === 0)
       return stock(`without its image: no machine runs ${shortImage(image)} yet`);
   }
   return { image: { image, content }, why: `its image ${shortImage(image)} is published and runs` };
 }
 
-/** Names of Services mean something to pods, not to a machine that has not joined. */
+/** Service names resolve in pods, not on a machine that has not joined. */
 const isInClusterRegistry = (image: string): boolean => /^[^/]*\.svc(\.[^/:]+)?(:\d+)?\//.test(image);

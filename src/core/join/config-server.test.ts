@@ -1,10 +1,13 @@
 import { describe, expect, test } from "vitest";
+import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { annotations } from "../../api/names.ts";
 import {
   type ConfigServerFacts,
   apiServerForMachines,
+  apiServerHosts,
   configServerAccess,
   configServerHosts,
+  publishedApiServerHosts,
 } from "./config-server.ts";
 
 const facts = (more: Partial<ConfigServerFacts>): ConfigServerFacts => ({
@@ -24,7 +27,7 @@ const clusterInfo = {
 describe("the config server of a cluster", () => {
   test.for([
     {
-      title: "tells machines the internal name of the API server",
+      title: "gives machines the internal name of the API server",
       given: facts({
         controllerConfig: infra({ apiServerInternalURI: "https://api-int.example.com:6443" }),
         clusterInfo,
@@ -32,12 +35,12 @@ describe("the config server of a cluster", () => {
       server: "https://api-int.example.com:6443",
     },
     {
-      title: "tells them what kubeadm published",
+      title: "gives machines the address that kubeadm published",
       given: facts({ clusterInfo }),
       server: "https://cp.example.com:6443",
     },
     {
-      title: "tells them what it uses itself where nobody says more",
+      title: "gives machines its own address by default",
       given: facts({}),
       server: "https://10.96.0.1:443",
     },
@@ -55,7 +58,14 @@ describe("the config server of a cluster", () => {
     expect(apiServerForMachines(given)).toBe(server);
   });
 
-  test("is vouched for by every name and address that machines are told [join-config-server-1]", () => {
+  test("passes over a published kubeconfig of many keys in bounded time [join-config-server-3]", () => {
+    const kubeconfig = `{${Array.from({ length: 40_000 }, (_, i) => `k${i}`).join(",")}}`;
+    const began = process.cpuUsage().user;
+    expect(apiServerForMachines(facts({ clusterInfo: { data: { kubeconfig } } }))).toBe("https://10.96.0.1:443");
+    expect((process.cpuUsage().user - began) / 1e6).toBeLessThan(4);
+  });
+
+  test("has a certificate for every name and address that machines get [join-config-server-1]", () => {
     const status = {
       apiServerInternalURI: "https://api-int.example.com:6443",
       platformStatus: { type: "BareMetal", baremetal: { apiServerInternalIPs: ["10.0.0.5", "fd00::5"] } },
@@ -77,7 +87,30 @@ describe("the config server of a cluster", () => {
     expect(configServerHosts(facts({}))).toEqual([]);
   });
 
-  test("asks for a credential unless somebody says otherwise, also where that is misspelt [join-config-server-2]", () => {
+  test("names every host of the API server, so that no node serves under one [attack-joining-17]", () => {
+    const noted = publishedApiServerHosts(facts({ clusterInfo, ownServer: "https://[fd00::1]:6443" }));
+    expect(noted).toEqual(["cp.example.com", "fd00::1"]);
+    expect(publishedApiServerHosts(facts({ ownServer: "https://127.0.0.1:6443" }))).toEqual([]);
+    const { spec } = infra({
+      apiServerInternalURI: "https://[fd00::2]:6443",
+      apiServerURL: "https://api.example.com:6443",
+      platformStatus: {
+        type: "VSphere",
+        vsphere: { apiServerInternalIPs: ["10.0.0.5"], apiServerInternalIP: "10.0.0.5" },
+      },
+    }) as Pick<ControllerConfig, "spec">;
+    const metadata = { name: "c", annotations: { [annotations.apiServerHosts]: noted.join(",") } };
+    expect(apiServerHosts({ metadata, spec })).toEqual([
+      "fd00::2",
+      "api.example.com",
+      "10.0.0.5",
+      "cp.example.com",
+      "fd00::1",
+    ]);
+    expect(apiServerHosts(undefined)).toEqual([]);
+  });
+
+  test("requires a credential by default, also for a misspelt setting [join-config-server-2]", () => {
     expect(configServerAccess(undefined)).toEqual({ access: "required", problem: undefined });
     expect(configServerAccess(settings({ [annotations.configServerAccess]: "insecure" })).access).toBe("insecure");
     const misspelt = configServerAccess(settings({ [annotations.configServerAccess]: "Insecure" }));

@@ -1,15 +1,15 @@
-import { parse } from "yaml";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { ConfigMap } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations } from "../../api/names.ts";
 import { isRecord } from "../../ignition/shape.ts";
+import { kubernetesYaml } from "../text/kubernetes-yaml.ts";
 import { configServerAuthority, withPort } from "./pointer-config.ts";
 
-/** Whom the config server gives configurations: those with a credential, or, as the reference does, everybody. */
+/** Which clients get configurations: those with a credential, or all, as in the reference implementation. */
 export type ConfigServerAccess = "required" | "insecure";
 
-/** What an administrator has set; a word that is none of the two leaves it secure, and is told of. */
+/** The administrator's setting; any other word means secure, and is reported. */
 export function configServerAccess(settings: Pick<MachineConfiguration, "metadata"> | undefined): {
   readonly access: ConfigServerAccess;
   readonly problem: string | undefined;
@@ -28,14 +28,14 @@ export interface ConfigServerFacts {
   readonly machineConfiguration: Pick<MachineConfiguration, "metadata"> | undefined;
   /** kube-public/cluster-info, as kubeadm leaves it. */
   readonly clusterInfo: Pick<ConfigMap, "data"> | undefined;
-  /** Where the suite itself reaches the API server: machines reach it there too if nothing says otherwise. */
+  /** The address at which the suite reaches the API server: the default for machines. */
   readonly ownServer: string;
-  /** `host` or `host:port` that machines were told when the suite was installed. */
+  /** `host` or `host:port` that machines got when the suite was installed. */
   readonly installedAddress: string | undefined;
 }
 
 /**
- * Where kubelets of machines that join reach the API server. Source of the names: openshift/api
+ * Where kubelets of joining machines reach the API server. Source of the names: openshift/api
  * config/v1/types_infrastructure.go, kubernetes/kubernetes cmd/kubeadm (master).
  */
 export function apiServerForMachines({ controllerConfig, clusterInfo, ownServer }: ConfigServerFacts): string {
@@ -45,12 +45,58 @@ export function apiServerForMachines({ controllerConfig, clusterInfo, ownServer 
   return serverIn(clusterInfo?.data?.["kubeconfig"]) ?? ownServer;
 }
 
+/**
+ * Hosts of the API server that only the operator knows, for the annotation of the ControllerConfig. Loopback is left out:
+ * it is another machine to everyone.
+ */
+export function publishedApiServerHosts({
+  clusterInfo,
+  ownServer,
+}: Pick<ConfigServerFacts, "clusterInfo" | "ownServer">): readonly string[] {
+  const servers = [serverIn(clusterInfo?.data?.["kubeconfig"]), ownServer];
+  return [...new Set(servers.flatMap(hostOfServer))].filter((host) => !/^(127\.|::1$|localhost$)/.test(host));
+}
+
+/**
+ * Host names and addresses by which clients reach the API server. A node that serves under one of them, with a certificate
+ * of an authority that these clients trust, is the API server to them.
+ */
+export function apiServerHosts(config: Pick<ControllerConfig, "metadata" | "spec"> | undefined): readonly string[] {
+  const status = config?.spec.infra?.["status"];
+  const named = isRecord(status)
+    ? [
+        ...[status["apiServerInternalURI"], status["apiServerURL"]].flatMap(hostOfServer),
+        ...virtualAddresses(status["platformStatus"]),
+      ]
+    : [];
+  const noted = (config?.metadata.annotations?.[annotations.apiServerHosts] ?? "").split(",");
+  return [...new Set([...named, ...noted])].filter((host) => host !== "");
+}
+
+/** Without the brackets of an IPv6 address. */
+const hostOfServer = (url: unknown): readonly string[] => {
+  const host =
+    typeof url === "string" ? /^[a-z]+:\/\/(\[[^\]]+\]|[^\s/:@[\]]+)(:\d*)?(\/|$)/i.exec(url)?.[1] : undefined;
+  return host === undefined ? [] : [host.replace(/^\[|\]$/g, "")];
+};
+
+/** Addresses of the API server that move between machines of the control plane. */
+function virtualAddresses(platformStatus: unknown): readonly string[] {
+  return (isRecord(platformStatus) ? Object.values(platformStatus).filter(isRecord) : [])
+    .flatMap((one) => {
+      const { apiServerInternalIPs: several, apiServerInternalIP: single } = one;
+      return [...(Array.isArray(several) ? (several as readonly unknown[]) : []), single];
+    })
+    .filter((address) => typeof address === "string");
+}
+
 const isServer = (text: string) => /^https:\/\/(\[[\da-f:.]+\]|[^\s/:@[\]]+)(:\d{1,5})?\/?$/i.test(text);
 
 function serverIn(kubeconfig: string | undefined): string | undefined {
   if (kubeconfig === undefined || kubeconfig.length > 1_000_000) return undefined;
   try {
-    const read: unknown = parse(kubeconfig, { maxAliasCount: 0 });
+    const document = kubernetesYaml(kubeconfig);
+    const read: unknown = document.errors.length > 0 ? undefined : document.toJS({ maxAliasCount: 0 });
     const clusters: readonly unknown[] = isRecord(read) && Array.isArray(read["clusters"]) ? read["clusters"] : [];
     const [first] = clusters;
     const cluster = isRecord(first) ? first["cluster"] : undefined;
@@ -61,24 +107,28 @@ function serverIn(kubeconfig: string | undefined): string | undefined {
   }
 }
 
-/** Names and addresses that the config server may be reached by, beside those of the machines that it runs on. */
+/** Names and addresses of the config server, beside those of the machines that it runs on. */
 export function configServerHosts(facts: ConfigServerFacts): readonly string[] {
   const authorities = [
     configServerAuthority(facts),
     facts.installedAddress === undefined ? undefined : withPort(facts.installedAddress),
   ];
   const status = facts.controllerConfig?.spec.infra?.["status"];
-  const platform =
-    isRecord(status) && isRecord(status["platformStatus"])
-      ? Object.values(status["platformStatus"]).filter(isRecord)
-      : [];
-  const addresses = platform
-    .flatMap((one) =>
-      Array.isArray(one["apiServerInternalIPs"]) ? (one["apiServerInternalIPs"] as readonly unknown[]) : [],
-    )
-    .filter((address) => typeof address === "string");
+  const addresses = isRecord(status) ? virtualAddresses(status["platformStatus"]) : [];
   const hosts = authorities.flatMap((authority) =>
     authority === undefined ? [] : [authority.replace(/:\d+$/, "").replace(/^\[|\]$/g, "")],
   );
   return [...new Set([...hosts, ...addresses])].filter((host) => host !== "");
+}
+
+/**
+ * URLs at which daemons of machines that are in service reach the config server: each control-plane machine, then the
+ * name that machines join by.
+ *
+ * @param addresses of the control plane.
+ */
+export function configServerUrls(facts: ConfigServerFacts, addresses: readonly string[]): readonly string[] {
+  const authority = configServerAuthority(facts);
+  const all = [...addresses.map(withPort), ...(authority === undefined ? [] : [authority])];
+  return [...new Set(all)].map((one) => `https://${one}`);
 }

@@ -20,7 +20,7 @@ const token = (
 describe("a token", () => {
   test.for([
     {
-      title: "that has a use left and no end stays, whenever one looks",
+      title: "that has a use left and no end stays at any time",
       one: token({ maxUses: 2 }, { uses: 1, lastUsedAt: at(-90) }),
       until: undefined,
     },
@@ -42,7 +42,7 @@ describe("a token", () => {
       until: noon + 22 * hour,
     },
     {
-      title: "that somebody deletes already is left to them",
+      title: "that is already being deleted is left alone",
       one: token({ expiresAt: at(-50) }, {}, { deletionTimestamp: at(-1) }),
       until: undefined,
     },
@@ -53,37 +53,37 @@ describe("a token", () => {
 
   test.for([
     {
-      title: "that ended a day ago goes",
+      title: "that ended a day ago is deleted",
       one: token({ expiresAt: at(-24) }),
       because: "Expired",
       endedAt: noon - 24 * hour,
     },
     {
-      title: "that was used up a day ago goes",
+      title: "that was used up a day ago is deleted",
       one: token({ maxUses: 3 }, { uses: 3, lastUsedAt: at(-30) }),
       because: "UsedUp",
       endedAt: noon - 30 * hour,
     },
     {
-      title: "that was used up and then ended goes by what was first",
+      title: "that was used up and then expired is deleted by the earlier time",
       one: token({ maxUses: 1, expiresAt: at(-2) }, { uses: 1, lastUsedAt: at(-40) }),
       because: "UsedUp",
       endedAt: noon - 40 * hour,
     },
     {
-      title: "that ended and was never used goes",
+      title: "that expired unused is deleted",
       one: token({ maxUses: 1, expiresAt: at(-25) }, { uses: 0 }),
       because: "Expired",
       endedAt: noon - 25 * hour,
     },
     {
-      title: "that is used up, nobody knows since when, goes by its age",
+      title: "that was used up at an unknown time is deleted by its age",
       one: token({ maxUses: 1 }, { uses: 1 }),
       because: "UsedUp",
       endedAt: noon - 100 * hour,
     },
     {
-      title: "whose end cannot be read goes by its age",
+      title: "whose end cannot be read is deleted by its age",
       one: token({ expiresAt: "some day" }),
       because: "Expired",
       endedAt: noon - 100 * hour,
@@ -92,7 +92,7 @@ describe("a token", () => {
     expect(tokenStay(one, noon)).toEqual({ verdict: "goes", because, endedAt });
   });
 
-  test("is told to stay until the very moment at which it goes", () => {
+  test("stays until exactly the time of its deletion", () => {
     const one = token({ expiresAt: at(3) });
     const stay = tokenStay(one, noon);
     if (stay.verdict !== "stays" || stay.until === undefined) throw new Error("it has an end");

@@ -1,39 +1,48 @@
 import type { ProvisioningToken } from "../../api/kinds/provisioning-token.ts";
 
-/** A token that gives nothing any more stays for this long: somebody may still ask why a machine got nothing. */
+/** How long an ended token is kept: an administrator may still investigate why a machine was refused. */
 export const endedTokensStayMs = 24 * 3_600_000;
 
 export type TokenEnd = "Expired" | "UsedUp";
 
-/** What is to become of a ProvisioningToken. Times are in milliseconds since the epoch. */
+/** What to do with a ProvisioningToken. Times are in milliseconds since the epoch. */
 export type TokenStay =
-  /** `until`: nothing is to be done before, unless the token changes; `undefined`: not at all. */
+  /** `until`: the next time to act, unless the token changes; `undefined`: never. */
   | { readonly verdict: "stays"; readonly until: number | undefined }
   | { readonly verdict: "goes"; readonly because: TokenEnd; readonly endedAt: number };
 
 /**
- * Whether a token has ended for so long that it can go, whoever made it. What ends a token twice has ended it the first
- * time.
+ * When a token ends or ended, and why; `undefined`: nothing ends it. If two conditions end a token, the earlier one
+ * counts.
  *
  * @param now milliseconds since the epoch.
  */
-export function tokenStay(
+export function tokenEnd(
   { metadata, spec: { expiresAt, maxUses }, status }: Pick<ProvisioningToken, "metadata" | "spec" | "status">,
   now: number,
-): TokenStay {
-  // Whoever deletes it already needs no help.
-  if (metadata.deletionTimestamp !== undefined) return { verdict: "stays", until: undefined };
-  // A time that is not there, or that cannot be read, is no later than the token itself.
+): { readonly because: TokenEnd; readonly endedAt: number } | undefined {
+  // A missing or unreadable time counts as the token's creation.
   const timeOf = (text: string | undefined) => firstTime(text, metadata.creationTimestamp) ?? now;
   const isUsedUp = maxUses !== undefined && (status?.uses ?? 0) >= maxUses;
   const ends: readonly { readonly because: TokenEnd; readonly endedAt: number }[] = [
     ...(expiresAt === undefined ? [] : [{ because: "Expired" as const, endedAt: timeOf(expiresAt) }]),
     ...(isUsedUp ? [{ because: "UsedUp" as const, endedAt: timeOf(status?.lastUsedAt) }] : []),
   ];
-  const [first] = ends.toSorted((a, b) => a.endedAt - b.endedAt);
-  if (first === undefined) return { verdict: "stays", until: undefined };
-  const until = first.endedAt + endedTokensStayMs;
-  return until <= now ? { verdict: "goes", ...first } : { verdict: "stays", until };
+  return ends.toSorted((a, b) => a.endedAt - b.endedAt)[0];
+}
+
+/**
+ * Whether a token ended long enough ago to be deleted, regardless of who created it.
+ *
+ * @param now milliseconds since the epoch.
+ */
+export function tokenStay(token: Pick<ProvisioningToken, "metadata" | "spec" | "status">, now: number): TokenStay {
+  // It is already being deleted.
+  if (token.metadata.deletionTimestamp !== undefined) return { verdict: "stays", until: undefined };
+  const end = tokenEnd(token, now);
+  if (end === undefined) return { verdict: "stays", until: undefined };
+  const until = end.endedAt + endedTokensStayMs;
+  return until <= now ? { verdict: "goes", ...end } : { verdict: "stays", until };
 }
 
 const firstTime = (...texts: readonly (string | undefined)[]) =>

@@ -50,6 +50,11 @@ const first: CsrFacts = {
   place: "place-1",
   reservedFor: undefined,
   others: [],
+  machines: [],
+  isRevoked: false,
+  holder: "holder",
+  isNamedByToken: false,
+  shortForms: [],
 };
 const joined: NodeOfName = { ...node, pool: "worker", joinedPool: "worker", inService: true };
 
@@ -60,7 +65,7 @@ const said = (facts: CsrFacts): string => {
 
 describe("judgeCsr", () => {
   test.for<{ title: string; facts: Partial<CsrFacts>; says: string }>([
-    { title: "a machine of a pool that nobody knows yet joins", facts: {}, says: "approve NodeJoins" },
+    { title: "a machine with an unknown name joins", facts: {}, says: "approve NodeJoins" },
     {
       title: "a key of RSA needs one usage more",
       facts: { request: client({}, { usages: [...usages, "key encipherment"] }) },
@@ -103,15 +108,15 @@ describe("judgeCsr", () => {
       facts: { reservedFor: "master" },
       says: "wait NameReserved",
     },
-    { title: "a node that joined in another way is nobody else's", facts: { node }, says: "wait NodeNotOurs" },
+    { title: "a node that joined in another way is protected", facts: { node }, says: "wait NodeNotOurs" },
     {
-      title: "a node in service is nobody else's",
+      title: "a node in service is protected",
       facts: { node: { ...node, inService: true } },
       says: "wait NodeInService",
     },
     { title: "not even where it joined in the same way", facts: { node: joined }, says: "wait NodeInService" },
     {
-      title: "a node of another pool is nobody else's",
+      title: "a node of another pool is protected",
       facts: { node: { ...node, pool: "master" } },
       says: "wait NodeOfOtherPool",
     },
@@ -165,12 +170,12 @@ describe("judgeCsr", () => {
       says: "deny Malformed",
     },
     {
-      title: "an account of another namespace is somebody else's",
+      title: "a request of another namespace's account is ignored",
       facts: { requester: { username: "system:serviceaccount:elsewhere:node-bootstrapper-worker", groups: [] } },
       says: "leave",
     },
     {
-      title: "a user is somebody else's",
+      title: "a user's request is ignored",
       facts: { requester: { username: "alice", groups: ["system:masters"] } },
       says: "leave",
     },
@@ -209,6 +214,28 @@ describe("judgeCsr", () => {
       facts: { requester: w0, request: serving({ dnsNames: ["api.shop.svc"] }), node: joined, binding: bound },
       says: "deny NotItsOwn",
     },
+    ...["10-0-0-1.shop.pod", "w0.shop.SVC", "w0.shop.Svc.Cluster.Local", "w0.CLUSTER.local.", "w0.shop.svc."].map(
+      (dns) => ({
+        title: `a name of a Service is denied however it is written: ${dns}`,
+        facts: {
+          requester: w0,
+          request: serving({ dnsNames: [dns] }),
+          node: { ...joined, names: [dns] },
+          binding: bound,
+        },
+        says: "deny NotItsOwn",
+      }),
+    ),
+    {
+      title: "more names than a machine has are denied",
+      facts: {
+        requester: w0,
+        request: serving({ dnsNames: Array.from({ length: 101 }, () => "w0") }),
+        node: joined,
+        binding: bound,
+      },
+      says: "deny Malformed",
+    },
     {
       title: "a name that is not below the node's own waits, whatever the node reports",
       facts: {
@@ -220,7 +247,7 @@ describe("judgeCsr", () => {
       says: "wait AddressUnknown",
     },
     {
-      title: "what belongs to somebody else is denied, also where the machine joined from there",
+      title: "names and addresses of other owners are denied, also to a machine that joined from there",
       facts: {
         requester: w0,
         request: serving(),
@@ -241,6 +268,92 @@ describe("judgeCsr", () => {
       says: "wait AddressUnknown",
     },
     {
+      title: "a name that pods resolve as a Service waits, also one that a token names",
+      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], isNamedByToken: true },
+      says: "wait NameOfService",
+    },
+    {
+      title: "a name in a namespace waits",
+      facts: { shortForms: [{ name: "w0", namespace: "b", service: undefined }] },
+      says: "wait NameOfService",
+    },
+    {
+      title: "unless a token names it",
+      facts: { shortForms: [{ name: "w0", namespace: "b", service: undefined }], isNamedByToken: true },
+      says: "approve NodeJoins",
+    },
+    {
+      title: "a machine that tries again has its name already",
+      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], binding: bound, place: undefined },
+      says: "approve NodeJoins",
+    },
+    {
+      title: "a node serves under its own name in a namespace that was created later",
+      facts: {
+        requester: w0,
+        request: serving(),
+        node: joined,
+        binding: bound,
+        shortForms: [{ name: "w0", namespace: "b", service: undefined }],
+      },
+      says: "approve NodeServes",
+    },
+    {
+      title: "a node whose name was released gets no certificate",
+      facts: { requester: w0, node: joined, isRevoked: true },
+      says: "wait NameRevoked",
+    },
+    {
+      title: "nor does it when its annotation is gone, too",
+      facts: { requester: w0, node: { ...joined, joinedPool: undefined }, isRevoked: true },
+      says: "wait NameRevoked",
+    },
+    {
+      title: "a machine that had the name before renews nothing",
+      facts: { requester: w0, node: joined, binding: bound, holder: "former" },
+      says: "wait NameRevoked",
+    },
+    {
+      title: "nor does it get a certificate to serve with",
+      facts: { requester: w0, request: serving(), node: joined, binding: bound, holder: "former" },
+      says: "wait NameRevoked",
+    },
+    {
+      title: "a machine that may have had the name before renews nothing",
+      facts: { requester: w0, node: joined, binding: bound, holder: "unknown" },
+      says: "wait NameRevoked",
+    },
+    {
+      title: "but serves, since that gives it no identity",
+      facts: { requester: w0, request: serving(), node: joined, binding: bound, holder: "unknown" },
+      says: "approve NodeServes",
+    },
+    {
+      title: "the address of the one Machine that names the node is its own",
+      facts: {
+        requester: w0,
+        request: serving({ ipAddresses: ["10.0.0.7"] }),
+        node: joined,
+        binding: bound,
+        machines: [{ name: "m1", addresses: ["10.0.0.7"] }],
+      },
+      says: "approve NodeServes",
+    },
+    {
+      title: "that of one of two Machines is not",
+      facts: {
+        requester: w0,
+        request: serving({ ipAddresses: ["10.0.0.7"] }),
+        node: joined,
+        binding: bound,
+        machines: [
+          { name: "m1", addresses: ["10.0.0.7"] },
+          { name: "m2", addresses: [] },
+        ],
+      },
+      says: "wait AddressUnknown",
+    },
+    {
       title: "a node asks for no other node",
       facts: { requester: { ...w0, username: "system:node:w1" }, request: serving(), node: joined },
       says: "deny NotItsOwn",
@@ -256,7 +369,7 @@ describe("judgeCsr", () => {
       says: "leave",
     },
     {
-      title: "other signers are not ours, whoever asks",
+      title: "requests for other signers are ignored",
       facts: { requester: w0, request: client({}, { signer: "example.com/mine" }), node: joined },
       says: "leave",
     },
@@ -269,7 +382,7 @@ describe("judgeCsr", () => {
     expect(said({ ...first, ...facts })).toBe(says);
   });
 
-  test("whatever is asked, what is approved is one node's, and under names of its own [join-judge-csr-2]", () => {
+  test("for any request, an approval covers one node and its own names only [join-judge-csr-2]", () => {
     const texts = fc.subarray(
       ["system:node:w0", "system:node:w1", "system:masters", "system:nodes", "w0", "w1", "10.0.0.1", "10.0.0.2", ""],
       { maxLength: 3 },

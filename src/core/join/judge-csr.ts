@@ -1,33 +1,43 @@
 import { nodeIdentity, objects, signers } from "../../api/names.ts";
+import { isDnsName } from "../../api/schema/schema.ts";
+import { listText } from "../text/list-text.ts";
+import type { CertificateHolder } from "./certificate-holder.ts";
+import { comparableHost } from "./join-places.ts";
 import { type KubeletRequest, kubeletRequestProblem } from "./kubelet-request.ts";
+import type { ShortForm } from "./service-names.ts";
 
-/** A Node of the name that a certificate is asked for, as far as it matters for whether its machine may have one. */
+/** The Node with the requested name, as far as it affects the decision. */
 export interface NodeOfName {
   /** The pool that it belongs to by its labels. */
   readonly pool: string | undefined;
-  /** The pool for which it was let into the cluster, where that was us. Its kubelet can write this: it is no proof. */
+  /** The pool for which the suite admitted it. Its kubelet can write this: it is no proof. */
   readonly joinedPool: string | undefined;
-  /** Its kubelet has reported itself ready at some time, or a daemon has looked after it. */
+  /** Its kubelet has once reported ready, or a daemon has managed it. */
   readonly inService: boolean;
   /** Host names that its kubelet reports. */
   readonly names: readonly string[];
 }
 
-/** What the NodeBinding of the name says; see its kind. */
+/** The NodeBinding of the name; see its kind. */
 export interface NameBinding {
   readonly pool: string;
   readonly publicKey: string;
-  /** A certificate for its key is good. */
+  /** A certificate for its key is valid. */
   readonly isGood: boolean;
   readonly addresses: readonly string[];
 }
 
-/** Everything that decides about a CertificateSigningRequest. */
+export interface MachineOfNode {
+  readonly name: string;
+  readonly addresses: readonly string[];
+}
+
+/** The inputs of the decision about a CertificateSigningRequest. */
 export interface CsrFacts {
   /** Namespace of the accounts that machines join with. */
   readonly namespace: string;
   readonly requester: { readonly username: string; readonly groups: readonly string[] };
-  /** `undefined`: what it asks for cannot be read. */
+  /** `undefined`: the request cannot be read. */
   readonly request: KubeletRequest | undefined;
   /** SHA-256 of its public key, in hexadecimal digits. */
   readonly publicKey: string;
@@ -35,16 +45,26 @@ export interface CsrFacts {
   /** The Node of the common name; `undefined`: there is none. */
   readonly node: NodeOfName | undefined;
   readonly binding: NameBinding | undefined;
-  /** Whether a configuration was served by which the name may join; `undefined`: none is left. */
+  /** An administrator released the name, and no other machine has taken it since. */
+  readonly isRevoked: boolean;
+  /** By whose certificate a request of the node was sent. */
+  readonly holder: CertificateHolder;
+  /** Whether a served configuration admits the name; `undefined`: none is left. */
   readonly place: string | undefined;
-  /** The other pool that a token or a place holds the name for. */
+  /** The place is for this name alone: an administrator's token named the machine. */
+  readonly isNamedByToken: boolean;
+  /** Of the name and of the requested names, those that pods resolve as names of Services. */
+  readonly shortForms: readonly ShortForm[];
+  /** The other pool for which a token or a place reserves the name. */
   readonly reservedFor: string | undefined;
-  /** Names and addresses that it asks for and that belong to somebody else, each with its owner. */
+  /** Requested names and addresses that belong to another owner, each with that owner. */
   readonly others: readonly string[];
+  /** The Machines of the machine API that name this Node. A kubelet cannot write Machines. */
+  readonly machines: readonly MachineOfNode[];
 }
 
 export type CsrVerdict =
-  /** Not a request that the suite decides. */
+  /** The suite does not decide this request. */
   | { readonly verdict: "leave" }
   | { readonly verdict: "approve" | "deny" | "wait"; readonly reason: CsrReason; readonly message: string };
 
@@ -59,14 +79,19 @@ export type CsrReason =
   | "NodeNotOurs"
   | "NameBound"
   | "NameReserved"
+  | "NameOfService"
+  | "NameRevoked"
   | "NoPlace"
   | "PoolUnknown"
   | "AddressUnknown";
 
-/** How long a served configuration keeps its place: a machine installs itself and asks for its certificate meanwhile. */
+/**
+ * How long a served configuration keeps its place: meanwhile the machine installs itself and requests its certificate.
+ */
 export const placeLifeMs = 60 * 60_000;
 
-const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+/** Whether Kubernetes takes this as the name of a node. */
+export const isNodeName = isDnsName;
 
 /**
  * Whether a machine gets the certificate that it requests. A joining machine requests it with the account of its pool
@@ -78,8 +103,8 @@ export function judgeCsr(facts: CsrFacts): CsrVerdict {
   if (requester.username.startsWith(accounts)) return judgeFirst(facts, requester.username.slice(accounts.length));
   const isNode =
     requester.username.startsWith(nodeIdentity.userPrefix) && requester.groups.includes(nodeIdentity.group);
-  // Nodes that others let in are theirs to look after.
-  const isOurs = facts.binding !== undefined || facts.node?.joinedPool !== undefined;
+  // Nodes that others admitted are theirs to manage.
+  const isOurs = facts.binding !== undefined || facts.isRevoked || facts.node?.joinedPool !== undefined;
   if (
     !isNode ||
     facts.node === undefined ||
@@ -103,7 +128,7 @@ function judgeFirst(facts: CsrFacts, pool: string): CsrVerdict {
   const problem = kubeletRequestProblem(request);
   if (problem !== undefined) return deny("Malformed", problem);
   const name = nodeNameIn(request);
-  if (name.length > 253 || !subdomain.test(name)) return deny("Malformed", "the common name holds no name of a node");
+  if (!isNodeName(name)) return deny("Malformed", "the common name holds no name of a node");
   if (!pools.includes(pool)) return wait("PoolUnknown", `there is no pool ${pool}`);
   if (node !== undefined) {
     const of = node.joinedPool ?? node.pool;
@@ -131,7 +156,7 @@ interface Asker {
   readonly pool: string;
 }
 
-/** A name that belongs to a key: the machine that has the key may ask again, nobody else. */
+/** A name bound to a key: only the machine with the key may request again. */
 function judgeBound({ publicKey }: CsrFacts, binding: NameBinding, { name, pool }: Asker): CsrVerdict {
   if (binding.pool === pool && binding.publicKey === publicKey)
     return { verdict: "approve", reason: "NodeJoins", message: `${name} joins pool ${pool}: it asks again` };
@@ -139,13 +164,24 @@ function judgeBound({ publicKey }: CsrFacts, binding: NameBinding, { name, pool 
     binding.pool === pool ? "was given to another key" : `was given to a machine of the pool ${binding.pool}`;
   return wait(
     "NameBound",
-    `the name ${name} ${what}, whose certificate is good; if that machine is gone or installed anew: mco node release ${name}`,
+    `the name ${name} ${what}, whose certificate is good; if that machine is gone or reinstalled: mco node release ${name}`,
   );
 }
 
-function judgeUnbound({ place, reservedFor }: CsrFacts, { name, pool }: Asker): CsrVerdict {
+function judgeUnbound(facts: CsrFacts, { name, pool }: Asker): CsrVerdict {
+  const { place, reservedFor, isNamedByToken, shortForms } = facts;
   if (reservedFor !== undefined)
     return wait("NameReserved", `the name ${name} is held for a machine of the pool ${reservedFor} by its token`);
+  const form = shortForms.find((one) => one.name === name);
+  if (form !== undefined && (form.service !== undefined || !isNamedByToken))
+    return wait(
+      "NameOfService",
+      `pods resolve ${name} ${textOfForm(form)}; give the machine another name${
+        form.service === undefined
+          ? `, or name it by a token of its own: mco token create --pool ${pool} --node ${name} --pointer`
+          : ""
+      }`,
+    );
   if (place === undefined)
     return wait(
       "NoPlace",
@@ -154,16 +190,44 @@ function judgeUnbound({ place, reservedFor }: CsrFacts, { name, pool }: Asker): 
   return { verdict: "approve", reason: "NodeJoins", message: `${name} joins pool ${pool}` };
 }
 
-/** What a machine asks for when it is a node: the certificate that it serves with, and its next client certificate. */
-function judgeOwn({ requester, request, binding, others }: CsrFacts, node: NodeOfName): CsrVerdict {
+const textOfForm = ({ service, namespace }: ShortForm) =>
+  service === undefined ? `as a Service of the namespace ${namespace}` : `as the Service ${service}`;
+
+/** The requests of a registered node: its serving certificate, and its next client certificate. */
+function judgeOwn(facts: CsrFacts, node: NodeOfName): CsrVerdict {
+  const { requester, request, isRevoked, holder } = facts;
   if (request === undefined) return deny("Malformed", "what is asked for cannot be read");
   const problem = kubeletRequestProblem(request);
   if (problem !== undefined) return deny("Malformed", problem);
   if (request.asked.commonNames[0] !== requester.username)
     return deny("NotItsOwn", `${requester.username} asks for a certificate of ${request.asked.commonNames[0]}`);
   const name = nodeNameIn(request);
-  if (request.signer === signers.kubeletClient)
-    return { verdict: "approve", reason: "NodeRenews", message: `${name} renews its certificate` };
+  if (isRevoked)
+    return wait(
+      "NameRevoked",
+      `an administrator released the name ${name}, so that its former machine gets no certificate; it can join again by its pool's account, or take the release back: kubectl delete nodebinding ${name}`,
+    );
+  const isClient = request.signer === signers.kubeletClient;
+  // A certificate to serve with gives nobody the identity of the node: it does not wait for what may never be known.
+  if (holder === "former" || (holder === "unknown" && isClient)) return wait("NameRevoked", formerText(name, holder));
+  return isClient
+    ? { verdict: "approve", reason: "NodeRenews", message: `${name} renews its certificate` }
+    : judgeServing(facts, node, { name, request });
+}
+
+const formerText = (name: string, holder: "former" | "unknown") =>
+  `another machine joined by the name ${name} while a certificate of the former one was valid, and ${
+    holder === "former"
+      ? "this request was sent with none of its certificates"
+      : "the API server names no certificates of requests (Kubernetes before 1.32), so that the two cannot be told apart until the former one has ended"
+  }; if the former machine is gone for good: kubectl patch nodebinding ${name} --type merge -p '{"spec":{"formerExpiresAt":null}}'`;
+
+/** A certificate to serve with: for names and addresses of the machine itself, and of nobody else. */
+function judgeServing(
+  { binding, others, machines, shortForms }: CsrFacts,
+  node: NodeOfName,
+  { name, request }: { readonly name: string; readonly request: KubeletRequest },
+): CsrVerdict {
   const { dnsNames, ipAddresses } = request.asked;
   const internal = dnsNames.filter((dns) => isClusterName(dns));
   if (others.length > 0 || internal.length > 0)
@@ -171,14 +235,41 @@ function judgeOwn({ requester, request, binding, others }: CsrFacts, node: NodeO
       "NotItsOwn",
       [...others, ...internal.map((dns) => `${dns} is a name of the cluster's services`)].join("; "),
     );
+  // Its own name may lie in a namespace that was created later; a name that its kubelet reports may not.
+  const form = shortForms.find(
+    (one) => dnsNames.includes(one.name) && (one.service !== undefined || one.name !== name),
+  );
+  if (form !== undefined)
+    return wait(
+      "NameOfService",
+      `pods resolve ${form.name} ${textOfForm(form)}; give ${
+        form.name === name ? "the machine another name" : "the machine another host name"
+      }, or the ${form.service === undefined ? "namespace" : "Service"}`,
+    );
+  // What links Machines with Nodes believes addresses that kubelets report: two Machines of one Node prove nothing.
+  const machineAddresses = machines.length === 1 ? (machines[0]?.addresses ?? []) : [];
   const strange = [
     ...dnsNames.filter((dns) => dns !== name && !(isBelow(dns, name) && node.names.includes(dns))),
-    ...ipAddresses.filter((address) => binding?.addresses.includes(address) !== true),
+    ...ipAddresses.filter(
+      (address) => binding?.addresses.includes(address) !== true && !machineAddresses.includes(address),
+    ),
   ];
+  const [address] = strange.filter((one) => ipAddresses.includes(one));
   if (strange.length > 0)
     return wait(
       "AddressUnknown",
-      `${name} did not join from ${strange.join(", ")}, and no token named it; if it is the machine's own: mco node address ${name} ${strange[0]}`,
+      `${name} did not join from ${strange.join(", ")}, and no token named it${
+        machines.length > 1
+          ? `, and the Machines ${listText(
+              machines.map((one) => one.name),
+              3,
+            )} name it as their Node`
+          : ""
+      }; ${
+        address === undefined
+          ? "a node serves under its own name and longer forms of it"
+          : `if it is the machine's own: mco node address ${name} ${address}`
+      }`,
     );
   return { verdict: "approve", reason: "NodeServes", message: `${name} serves under its own names and addresses` };
 }
@@ -186,10 +277,10 @@ function judgeOwn({ requester, request, binding, others }: CsrFacts, node: NodeO
 /** A longer form of the same host name, or its first part. */
 const isBelow = (dns: string, name: string) => dns.startsWith(`${name}.`) || name.startsWith(`${dns}.`);
 
-/** Names that resolve inside of a cluster: no machine's. */
+/** Names that resolve inside a cluster, so never a machine's: of Services, and of pods by their addresses. */
 const isClusterName = (dns: string) =>
-  /(^|\.)svc(\.|$)/.test(dns) || dns.endsWith(".cluster.local") || /^(kubernetes|localhost)(\.|$)/.test(dns);
+  /(^|\.)svc(\.|$)|\.pod$|\.cluster\.local$|^(kubernetes|localhost)(\.|$)/.test(comparableHost(dns));
 
-/** The node that a readable request is about. */
+/** The node that a readable request names. */
 export const nodeNameIn = (request: Pick<KubeletRequest, "asked">): string =>
   (request.asked.commonNames[0] ?? "").slice(nodeIdentity.userPrefix.length);

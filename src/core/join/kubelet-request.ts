@@ -1,12 +1,15 @@
 import { nodeIdentity, signers } from "../../api/names.ts";
 import type { CertificateRequestFacts } from "../certificates/certificate-request-facts.ts";
 
-/** What `spec` of a CertificateSigningRequest asks, its request read. */
+/** The `spec` of a CertificateSigningRequest, with its request parsed. */
 export interface KubeletRequest {
   readonly signer: string;
   readonly usages: readonly string[];
   readonly asked: Omit<CertificateRequestFacts, "publicKey" | "signature">;
 }
+
+/** Names and addresses in one request: each is compared with those of every node and Service. */
+export const mostNames = 100;
 
 const purposes: Readonly<Record<string, string>> = {
   [signers.kubeletClient]: "client auth",
@@ -14,9 +17,9 @@ const purposes: Readonly<Record<string, string>> = {
 };
 
 /**
- * What a request for a kubelet's certificate has that its signer does not sign; `undefined`: nothing. The rules of
- * `k8s.io/kubernetes pkg/apis/certificates/helpers.go (v1.34)`, and stricter in two: one
- * common name, and nothing else in the subject than it and the organization.
+ * Why the signer refuses a request for a kubelet's certificate; `undefined`: it does not. The rules of
+ * `k8s.io/kubernetes pkg/apis/certificates/helpers.go (v1.34)`, and stricter in two: one common name, and nothing else
+ * in the subject than it and the organization.
  */
 export function kubeletRequestProblem({ signer, usages, asked }: KubeletRequest): string | undefined {
   const purpose = purposes[signer];
@@ -35,6 +38,7 @@ export function kubeletRequestProblem({ signer, usages, asked }: KubeletRequest)
   if (asked.uris.length > 0) return "URIs are not allowed";
   if (asked.otherNames > 0) return "names other than DNS names and addresses are not allowed";
   const names = asked.dnsNames.length + asked.ipAddresses.length;
+  if (names > mostNames) return `a machine has at most ${mostNames} names and addresses`;
   if (signer === signers.kubeletClient && names > 0) return "a client has no names and addresses";
   if (signer === signers.kubeletServing && names === 0) return "a server needs a name or an address";
   return undefined;

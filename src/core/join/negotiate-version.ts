@@ -2,10 +2,10 @@ import { type ServedVersion, servedVersions } from "../../ignition/convert-ignit
 
 export type Negotiated =
   | { readonly verdict: "version"; readonly version: ServedVersion }
-  /** `asked`: what was asked for, as it was written. */
+  /** `asked`: the requested version, as written. */
   | { readonly verdict: "refused"; readonly asked: string; readonly offered: readonly ServedVersion[] };
 
-/** What whoever names no version gets: machines that were installed before there was another. */
+/** The version for clients that name none: machines that were installed before there was another. */
 const byDefault: ServedVersion = "2.2.0";
 const newest: ServedVersion = "3.5.0";
 const ignitionType = "application/vnd.coreos.ignition+json";
@@ -21,9 +21,9 @@ interface Entry {
 /**
  * Which spec version answers an `Accept` header.
  *
- * The first entry that names Ignition with a version decides, those with a higher `q` before others; without one it is
- * 2.2.0, whatever else is accepted. What cannot be produced is refused and no later entry is tried: the next one of
- * Ignition's own header is "anything", and a config of another major version helps nobody.
+ * The first entry that names Ignition with a version decides, those with a higher `q` before others; without one the
+ * answer is 2.2.0, whatever else is accepted. A version that cannot be produced is refused, and no later entry is
+ * tried: the next one of Ignition's own header is "anything", and a config of another major version is useless.
  *
  * Results are those of openshift/machine-config-operator pkg/server/api.go (main) but for three: 3.0.0 is refused,
  * which the reference lists and cannot produce; `q=0` means never; and only `application/` makes the type Ignition's.
@@ -69,7 +69,7 @@ function weightOf(text: string): number | undefined {
   return q >= 0 && q <= 1 ? q : undefined;
 }
 
-/** The version that a machine of that version reads. */
+/** The version that a machine with that version reads. */
 function servedFor(version: string): ServedVersion | undefined {
   const [, major, minor] = (semantic.exec(version) ?? []).map(Number);
   if (major === 2) return minor !== undefined && minor >= 2 ? "2.2.0" : undefined;

@@ -9,7 +9,14 @@ import type { IgnitionConfig } from "../../ignition/types.ts";
 export const configServerPort = 22623;
 
 /**
- * Platforms whose machines know no name for the API server: openshift/machine-config-operator
+ * The address of the config server as people write it: a name, an IPv4 or an IPv6 address, with or without a port; an
+ * IPv6 address with a port is in brackets. For RE2 and for JavaScript.
+ */
+export const configServerAddress =
+  "^([A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?|\\[[0-9A-Fa-f:.]{2,45}\\])(:[0-9]{1,5})?$|^[0-9A-Fa-f:.]{2,45}$";
+
+/**
+ * Platforms whose machines cannot resolve a name for the API server: openshift/machine-config-operator
  * pkg/controller/common/helpers.go (main).
  */
 const byAddress: Readonly<Record<string, string>> = {
@@ -20,8 +27,8 @@ const byAddress: Readonly<Record<string, string>> = {
 };
 
 /**
- * `host:port` that machines reach the config server by: what an administrator wrote, else the internal name or address
- * of the API server; `undefined`: nobody says.
+ * `host:port` of the config server for machines: the administrator's setting, else the internal name or address of the
+ * API server; `undefined`: unknown.
  */
 export function configServerAuthority({
   controllerConfig,
@@ -49,7 +56,7 @@ export function configServerAuthority({
   return host === undefined ? undefined : withPort(host);
 }
 
-/** Adds the port where none is given; an IPv6 address gets its brackets. */
+/** Adds the port if none is given; an IPv6 address gets its brackets. */
 export function withPort(host: string): string {
   if (/^\[[^\]]+\]:\d+$/.test(host) || /^[^:]+:\d+$/.test(host)) return host;
   const bracketed = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
@@ -62,9 +69,7 @@ export function withPort(host: string): string {
  */
 const pointerVersion = "3.2.0";
 
-/**
- * What a machine is started with: where it gets its configuration, whom it believes that of, and what it shows there.
- */
+/** The user data of a new machine: the URL of its configuration, the authority that it trusts, and its credential. */
 export function pointerConfig({
   server,
   pool,

@@ -35,7 +35,7 @@ describe("judgeToken", () => {
     { what: "nobody can read its end", one: token({ expiresAt: "some day" }), reason: "Expired" },
     { what: "it is used up", one: token({ maxUses: 2 }, { status: { uses: 2 } }), reason: "UsedUp" },
     { what: "the pool is another", one: token({ maxUses: 1, pool: "infra" }), reason: "WrongPool" },
-  ])("whoever has the secret is told why: $what [join-provisioning-token-2]", ({ one, reason }) => {
+  ])("a client with the right secret learns the reason: $what [join-provisioning-token-2]", ({ one, reason }) => {
     expect(ask(one)).toMatchObject({ verdict: "refused", reason, proven: true });
   });
 
@@ -71,7 +71,7 @@ describe("judgeToken", () => {
     expect(ask(token({}))).toMatchObject({ verdict: "refused" });
   });
 
-  test("a hash that is cut short, or goes on, is no hash [join-provisioning-token-7]", () => {
+  test("a truncated or extended hash is invalid [join-provisioning-token-7]", () => {
     expect(ask(token({ maxUses: 1, tokenHash: `${tokenHash(secret)}0` }))).toMatchObject({
       verdict: "refused",
       proven: false,
@@ -89,7 +89,7 @@ describe("newToken", () => {
     bytes: (length: number) => Uint8Array.from({ length }, (_, i) => (seed * 31 + i * 97) & 255),
   });
 
-  test("is right for its own object and for no other, whatever chance gives [join-provisioning-token-8]", () => {
+  test("matches its own object and no other, for any random bytes [join-provisioning-token-8]", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 255 }),

@@ -3,9 +3,9 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { timestampOf } from "../../api/schema/object.ts";
 import { ProvisioningToken } from "../../api/kinds/provisioning-token.ts";
 
-/** A token taken apart: `<id>.<secret>`. */
+/** The parts of a token: `<id>.<secret>`. */
 export interface TokenParts {
-  /** Name of its ProvisioningToken; no secret. */
+  /** Name of its ProvisioningToken; not secret. */
   readonly id: string;
   readonly secret: string;
 }
@@ -20,11 +20,11 @@ export function parseToken(text: string): TokenParts | undefined {
   return id === undefined || secret === undefined ? undefined : { id, secret };
 }
 
-/** What a header `Authorization` shows as its bearer; `undefined`: nothing, or something of another kind. */
+/** The bearer token of an `Authorization` header; `undefined`: none, or another scheme. */
 export const bearerOf = (authorization: string | undefined): string | undefined =>
   /^bearer +([^\s]+) *$/i.exec(authorization?.slice(0, 1024) ?? "")?.[1];
 
-/** What is kept of a secret. It is as long as a key and random, so that a plain hash gives nothing away. */
+/** The stored form of a secret. The secret is random and as long as a key, so a plain hash reveals nothing. */
 export const tokenHash = (secret: string): string => bytesToHex(sha256(utf8ToBytes(secret)));
 
 export type TokenRefusal = "NoToken" | "WrongToken" | "Expired" | "UsedUp" | "WrongPool";
@@ -34,34 +34,34 @@ export type TokenVerdict =
   | {
       readonly verdict: "refused";
       readonly reason: TokenRefusal;
-      /** Whoever asks has shown a right secret and may be told the reason. To all others every answer is the same. */
+      /** The client has shown a correct secret and may learn the reason. All other clients get the same answer. */
       readonly proven: boolean;
-      /** A sentence without a final full stop; for the asker only where `proven`. */
+      /** A sentence without a final full stop; for the client only if `proven`. */
       readonly message: string;
     };
 
 export interface TokenQuestion {
-  /** The token that was shown; `undefined`: none. */
+  /** The token of the request; `undefined`: none. */
   readonly presented: string | undefined;
-  /** Pool that is asked for. */
+  /** The requested pool. */
   readonly pool: string;
   /** The ProvisioningToken of that name. */
   readonly find: (id: string) => ProvisioningToken | undefined;
-  /** Uses of a token that are being booked and that its status does not show yet. */
+  /** Uses of a token that are being recorded and that its status does not show yet. */
   readonly pending?: (id: string) => number;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-/** Stands in for the hash of a token that is not there, so that a wrong id is as much work as a wrong secret. */
+/** Replaces the hash of a missing token, so that a wrong id takes as much work as a wrong secret. */
 const nobody = "0".repeat(64);
 const noParts: TokenParts = { id: "", secret: "0".repeat(secretLength) };
 
 /**
- * Whether a token gives a pool's configuration now.
+ * Whether a token currently grants a pool's configuration.
  *
- * Its work does not depend on what is wrong: an unknown id, a wrong secret and no token at all hash and compare the
- * same number of bytes.
+ * Its work does not depend on the error: an unknown id, a wrong secret and no token at all hash and compare the same
+ * number of bytes.
  */
 export function judgeToken({ presented, pool, find, pending, now }: TokenQuestion): TokenVerdict {
   const parts = presented === undefined ? undefined : parseToken(presented);
@@ -91,12 +91,12 @@ export function judgeToken({ presented, pool, find, pending, now }: TokenQuestio
     );
   if (token.spec.pool !== pool)
     return refused("WrongPool", true, `the token is for the pool ${token.spec.pool}, not for ${pool}`);
-  // The schema asks for one of them; what got past it has no end and is no token.
+  // The schema requires one of them; an object that bypassed it has no end and is not a token.
   if (expiresAt === undefined && maxUses === undefined) return refused("WrongToken", false, "the token has no end");
   return { verdict: "allowed", id };
 }
 
-/** Compares two texts of 64 characters without stopping at the first that differs. */
+/** Compares two texts of 64 characters in constant time. */
 function sameHash(a: string, b: string): boolean {
   let different = a.length ^ b.length;
   for (let i = 0; i < nobody.length; i++) different |= a.charCodeAt(i) ^ b.charCodeAt(i);
@@ -104,12 +104,12 @@ function sameHash(a: string, b: string): boolean {
 }
 
 export interface NewToken {
-  /** Shown once; nobody can read it again. */
+  /** Shown once; it cannot be read again. */
   readonly text: string;
   readonly object: ProvisioningToken;
 }
 
-/** Makes a token. @param expiresAt milliseconds since the epoch. One of `expiresAt` and `maxUses` has to be there. */
+/** Makes a token. @param expiresAt milliseconds since the epoch. One of `expiresAt` and `maxUses` is required. */
 export function newToken(
   random: { bytes(length: number): Uint8Array },
   {
@@ -122,7 +122,7 @@ export function newToken(
     readonly pool: string;
     readonly expiresAt?: number;
     readonly maxUses?: number;
-    /** Name of the only machine that may join by it, and addresses that this machine has. */
+    /** Name of the only machine that may join with it, and that machine's addresses. */
     readonly node?: string;
     readonly addresses?: readonly string[];
   },

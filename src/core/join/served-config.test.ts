@@ -8,7 +8,7 @@ import { decodeContents, encodeDataUrl, textOf } from "../../ignition/data-url.t
 import { readIgnition } from "../../ignition/parse-ignition.ts";
 import type { File, IgnitionConfig } from "../../ignition/types.ts";
 import { desiredImageOf } from "../machine/image-target.ts";
-import { type ServedInputs, composeServed, inVersion, servedConfig } from "./served-config.ts";
+import { type ServedInputs, composeServed, inIgnitionVersion, servedConfig } from "./served-config.ts";
 
 const name = "rendered-worker-0123456789abcdef0123456789abcdef";
 const image = { image: `registry.example.com/os@sha256:${"a".repeat(64)}`, content: "full" } as const;
@@ -97,7 +97,7 @@ describe("what a machine is served", () => {
     ).toMatchFileSnapshot(`../../../test/golden/served-config/${version}.json`);
   });
 
-  test("has what its config says, and beside it what the machine needs: secrets for root alone [join-served-config-6]", () => {
+  test("contains its config, and the files that the machine needs: secrets readable by root only [join-served-config-6]", () => {
     const config = served(small);
     const modes = Object.fromEntries((config.storage?.files ?? []).map(({ path, mode }) => [path, mode]));
     expect(modes).toEqual({
@@ -127,7 +127,7 @@ describe("what a machine is served", () => {
     );
   });
 
-  test("tells the machine which configuration it has, in words that it reads [join-served-config-7]", () => {
+  test("contains the annotations with the machine's configuration [join-served-config-7]", () => {
     const notes = jsonAt(served(inputs()), hostPaths.nodeAnnotations);
     expect(notes).toEqual({
       [annotations.currentConfig]: name,
@@ -182,8 +182,8 @@ describe("what a machine is served", () => {
       expect(servedConfig(given, version)).toEqual(first);
       // Once composed it serves all versions, in any order.
       if (composed.verdict === "composed")
-        for (const again of [version, "2.2.0", version] as const) inVersion(frozen(composed), again);
-      expect(composed.verdict === "composed" ? inVersion(composed, version) : composed).toEqual(first);
+        for (const again of [version, "2.2.0", version] as const) inIgnitionVersion(frozen(composed), again);
+      expect(composed.verdict === "composed" ? inIgnitionVersion(composed, version) : composed).toEqual(first);
     }
   });
 
@@ -240,7 +240,7 @@ describe("what a machine is served", () => {
       expect(textAt(config, hostPaths.kubeconfig)).toContain("token");
     });
 
-    test("authorities that nobody gave leave it as it is [join-served-config-12]", () => {
+    test("absent authorities leave it unchanged [join-served-config-12]", () => {
       const config = served(
         inputs({ controllerConfig: controllerConfig("", ""), machineConfig: withFile(hostPaths.kubeletCa) }),
       );
@@ -318,7 +318,7 @@ describe("what a machine is served", () => {
   });
 
   describe("with an image", () => {
-    test("the machine boots it at once, and knows what it holds [join-served-config-1]", () => {
+    test("the machine boots it at once, and knows its content [join-served-config-1]", () => {
       const config = served(inputs({ image }));
       for (const path of [hostPaths.servedConfig, hostPaths.encapsulated])
         expect(jsonAt(config, path)).toMatchObject({ spec: { osImageURL: image.image } });
@@ -413,6 +413,16 @@ describe("what a machine is served", () => {
         }
       },
     );
+
+    test("are moved in bounded time, however many there are [join-served-config-17]", () => {
+      const words = (prefix: string) => Array.from({ length: 100_000 }, (_, index) => `${prefix}${index}`);
+      const many = rendered({ kernelArguments: { shouldExist: words("a") } });
+      const config = served(
+        inputs({ machineConfig: { ...many, spec: { ...many.spec, kernelArguments: words("b") } } }),
+        "3.2.0",
+      );
+      expect(told(config).map((list) => list?.length)).toEqual([200_000, 200_000]);
+    });
 
     test("that should not be there cannot be said below 3.3", () => {
       const given = inputs({

@@ -6,31 +6,31 @@ import { canonical } from "../../ignition/canonical.ts";
 import { type Loss, type ServedVersion, downgradeIgnition } from "../../ignition/convert-ignition.ts";
 import { encodeBase64, encodeDataUrl } from "../../ignition/data-url.ts";
 import { judgeAsItIs, readIgnition } from "../../ignition/parse-ignition.ts";
-import { type Problem, at } from "../../ignition/problem.ts";
+import { type Problem, pathTo } from "../../ignition/problem.ts";
 import { type File, type IgnitionConfig, type Resource, emptyIgnition, ignitionVersion } from "../../ignition/types.ts";
 import { isDigestPullspec } from "../config/image-pair.ts";
 import type { ImagePair } from "../machine/image-target.ts";
 
-/** What the answer to a machine that joins is made from. Nothing of it is ever changed. */
+/** The inputs of the answer to a joining machine. They are never modified. */
 export interface ServedInputs {
-  /** The rendered config that the machine is to have. */
+  /** The rendered config for the machine. */
   readonly machineConfig: MachineConfig;
   readonly controllerConfig: Pick<ControllerConfig, "spec">;
-  /** Image that the machine is to boot in place of the one that its configuration names. */
+  /** The image that the machine boots instead of the one that its configuration names. */
   readonly image: ImagePair | undefined;
-  /** What the machine first asks the API server with, as text. */
+  /** The kubeconfig of the machine's first requests to the API server, as text. */
   readonly kubeconfig: string;
   /** PEM by registry, `host` or `host:port`; before there is a cluster only. */
   readonly registryCertificates: ReadonlyMap<string, string>;
   readonly mode: "cluster" | "bootstrap";
 }
 
-/** An answer before it is brought to the version that somebody asks for. */
+/** An answer before it is converted to the requested version. */
 export interface Composed {
   readonly verdict: "composed";
   /** In 3.5, normalised and judged. */
   readonly config: IgnitionConfig;
-  /** The MachineConfig as the machine is told of it. */
+  /** The MachineConfig that the machine gets. */
   readonly machineConfig: MachineConfig;
 }
 
@@ -42,20 +42,20 @@ interface Invalid {
 export type ServedConfig =
   /** `body`: JSON. */
   | { readonly verdict: "served"; readonly body: string; /** In UTF-8. */ readonly sizeBytes: number }
-  /** The version cannot say what the configuration says. */
+  /** The version cannot express the configuration. */
   | { readonly verdict: "cannotSay"; readonly losses: readonly Pick<Loss, "path" | "reason" | "lowestVersion">[] }
   | Invalid;
 
-/** What a machine of a version gets. Whoever answers several versions from the same inputs calls the two halves. */
+/** The answer for a machine of one version. To answer several versions from the same inputs, call the two halves. */
 export function servedConfig(inputs: ServedInputs, version: ServedVersion): ServedConfig {
   const composed = composeServed(inputs);
-  return composed.verdict === "invalid" ? composed : inVersion(composed, version);
+  return composed.verdict === "invalid" ? composed : inIgnitionVersion(composed, version);
 }
 
 /** Ignition has no such field below. */
 const lowestWithKernelArguments: ServedVersion = "3.3.0";
 
-/** The answer in 3.5: what the rendered config says, and what a machine needs beside it until the daemon runs. */
+/** The answer in 3.5: the rendered config, and what a machine also needs until the daemon runs. */
 export function composeServed(inputs: ServedInputs): Composed | Invalid {
   const { controllerConfig, kubeconfig, registryCertificates } = inputs;
   const raw = inputs.machineConfig.spec?.config;
@@ -69,7 +69,7 @@ export function composeServed(inputs: ServedInputs): Composed | Invalid {
       })),
     };
 
-  const machineConfig = toldConfig(inputs);
+  const machineConfig = configOnDisk(inputs);
   const { kubeAPIServerServingCAData, cloudProviderCAData } = controllerConfig.spec;
   const authorities = (
     [
@@ -103,7 +103,7 @@ export function composeServed(inputs: ServedInputs): Composed | Invalid {
 }
 
 /** A composed answer, as a machine of a version reads it. */
-export function inVersion(composed: Composed, version: ServedVersion): ServedConfig {
+export function inIgnitionVersion(composed: Composed, version: ServedVersion): ServedConfig {
   const { config, machineConfig } = version < lowestWithKernelArguments ? withKernelArgumentsMoved(composed) : composed;
   const retold = [
     ...(machineConfig === composed.machineConfig ? [] : [wholeFile(machineConfig)]),
@@ -124,8 +124,8 @@ export function inVersion(composed: Composed, version: ServedVersion): ServedCon
 }
 
 /**
- * Kernel arguments that Ignition cannot be told of are for the machine's first boot to set; there is no way to say
- * there which ones should not be.
+ * Kernel arguments that this Ignition version cannot express are set at the machine's first boot, which cannot express
+ * arguments that should not exist.
  */
 function withKernelArgumentsMoved({
   config: { kernelArguments, ...config },
@@ -133,7 +133,8 @@ function withKernelArgumentsMoved({
 }: Composed): Pick<Composed, "config" | "machineConfig"> {
   const { shouldExist = [], shouldNotExist } = kernelArguments ?? {};
   const own = machineConfig.spec?.kernelArguments ?? [];
-  const missing = shouldExist.filter((argument) => !own.includes(argument));
+  const known = new Set(own);
+  const missing = shouldExist.filter((argument) => !known.has(argument));
   return {
     config: shouldNotExist === undefined ? config : { ...config, kernelArguments: { shouldNotExist } },
     machineConfig:
@@ -143,8 +144,11 @@ function withKernelArgumentsMoved({
   };
 }
 
-/** The MachineConfig as the machine keeps it: with the image that it boots, without what only the API server needs. */
-function toldConfig(inputs: ServedInputs): MachineConfig {
+/**
+ * The MachineConfig as the machine stores it: with the image that it boots, without fields that only the API server
+ * needs.
+ */
+function configOnDisk(inputs: ServedInputs): MachineConfig {
   const {
     metadata: { managedFields: _, ...metadata },
     spec,
@@ -158,12 +162,12 @@ function toldConfig(inputs: ServedInputs): MachineConfig {
   };
 }
 
-/** What the machine's Node will say of itself: openshift/machine-config-operator pkg/server/server.go (main). */
+/** The annotations of the machine's Node: openshift/machine-config-operator pkg/server/server.go (main). */
 function nodeAnnotations(inputs: ServedInputs): Readonly<Record<string, string>> {
   const { metadata } = inputs.machineConfig;
   const preBuilt = metadata.annotations?.[annotations.preBuiltImage] ?? "";
   const resolved = resolvedImage(inputs);
-  // One without a digest would only keep the machine from ending its first boot.
+  // An image without a digest would only prevent the machine from finishing its first boot.
   const named =
     isDigestPullspec(preBuilt) && preBuilt !== resolved?.image
       ? { image: preBuilt, content: metadata.annotations?.[annotations.imageContent] === "full" ? "full" : "os-only" }
@@ -185,7 +189,7 @@ function nodeAnnotations(inputs: ServedInputs): Readonly<Record<string, string>>
   };
 }
 
-/** Before there is a cluster nothing is built on it. */
+/** Before the cluster exists, no image is built on it. */
 const resolvedImage = ({ image, mode }: ServedInputs): ImagePair | undefined =>
   mode === "cluster" ? image : undefined;
 
@@ -200,7 +204,8 @@ const fileOf = (path: string, mode: number, contents: Resource): File => ({
 });
 
 /**
- * Compressed: it is the configuration once more. No time goes into it, so that equal configurations are equal answers.
+ * Compressed, because it repeats the configuration. It contains no time, so that equal configurations give equal
+ * answers.
  */
 function wholeFile(machineConfig: MachineConfig): File {
   return fileOf(hostPaths.servedConfig, 0o600, {
@@ -210,8 +215,8 @@ function wholeFile(machineConfig: MachineConfig): File {
 }
 
 /**
- * What the first boot looks for: the MachineConfig without what Ignition does, as a config that Ignition of that
- * version would take.
+ * The input of the first boot: the MachineConfig without what Ignition applies, as a config that Ignition of that
+ * version accepts.
  */
 function encapsulatedFile(machineConfig: MachineConfig, version: string): File {
   return fileOf(hostPaths.encapsulated, 0o600, {
@@ -221,7 +226,7 @@ function encapsulatedFile(machineConfig: MachineConfig, version: string): File {
   });
 }
 
-/** Puts files into a config. Where it has something at a path already, nothing of that stays. */
+/** Adds files to a config. They replace existing entries at the same path. */
 function withFiles(config: IgnitionConfig, added: readonly File[]): IgnitionConfig {
   const byPath = new Map(added.map((file) => [file.path, file]));
   const { directories, links, files = [], ...storage } = config.storage ?? {};
@@ -241,7 +246,7 @@ function withFiles(config: IgnitionConfig, added: readonly File[]): IgnitionConf
   };
 }
 
-/** A config as far as files that were added to it can be at odds with it: its own contents were judged before. */
+/** The parts of a config that added files can conflict with: its own contents were validated before. */
 function withoutContents(config: IgnitionConfig, added: readonly File[]): IgnitionConfig {
   return {
     ...config,
@@ -252,7 +257,7 @@ function withoutContents(config: IgnitionConfig, added: readonly File[]): Igniti
   };
 }
 
-/** What a config wants below a path that is a file. */
+/** Entries of a config below a path that is a file. */
 function belowFiles({ storage }: IgnitionConfig, added: readonly File[]): readonly Problem[] {
   return (["directories", "files", "links"] as const).flatMap((kind) =>
     (storage?.[kind] ?? []).flatMap(({ path }, i): Problem[] => {
@@ -261,7 +266,7 @@ function belowFiles({ storage }: IgnitionConfig, added: readonly File[]): readon
         ? []
         : [
             {
-              path: at(`storage.${kind}`, i),
+              path: pathTo(`storage.${kind}`, i),
               reason: `${path} lies below ${file.path}, which is a file on every machine`,
               severity: "error",
             },

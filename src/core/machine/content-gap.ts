@@ -5,7 +5,7 @@ import type { Owner } from "../../ignition/types.ts";
 import type { Change, Op } from "../config/change.ts";
 import { type NodeConfig, type WantedEntry, changesOf } from "../config/node-config.ts";
 
-/** What exists at a path of a machine, as far as a plan needs it. */
+/** The entry at a path of a machine, as far as a plan needs it. */
 export type ObservedEntry =
   | {
       readonly kind: "file";
@@ -13,6 +13,8 @@ export type ObservedEntry =
       readonly mode: number;
       readonly uid: number;
       readonly gid: number;
+      /** The file is a kubeconfig: a program of the machine reaches the cluster by it. */
+      readonly isKubeconfig?: boolean;
     }
   | { readonly kind: "link"; readonly target: string }
   | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
@@ -117,12 +119,12 @@ export function contentGap(node: ObservedContent, target: NodeConfig, only?: (pa
       restore.push(path);
       continue;
     }
-    if (isAsWanted(observed, wanted, node)) continue;
+    if (matchesWanted(observed, wanted, node)) continue;
     touched.push({ path, origin: wanted.origin, op: observed === undefined ? "create" : "update" });
     write.push(path);
   }
 
-  const born = birthGap(node, target);
+  const born = provisioningGap(node, target);
   touched.push(...born.touched.filter(({ path }) => concerns(path)));
   write.push(...born.write.filter(concerns));
 
@@ -183,7 +185,7 @@ function namedUnitGap(name: string, rewritten: boolean, node: ObservedContent, t
   const disable = { do: "disableUnit", unit: name } as const;
   // Otherwise its old links would remain.
   const before = is === "enabled" && rewritten ? [disable] : [];
-  // Its text goes; the next pass sees what is left.
+  // Remove its text; the next pass sees the rest.
   if (wanted === undefined || (rewritten && !brings)) return { before };
   const { enabled, installable } = wanted;
   const units = rewritten ? [] : [{ name, op: "update" } as const];
@@ -224,8 +226,8 @@ function passwordGap(node: ObservedContent, target: NodeConfig): readonly (Chang
   });
 }
 
-/** Folders, links and appended files of a machine that starts with this configuration and has met no Ignition. */
-function birthGap(
+/** Folders, links and appended files of a machine that starts with this configuration without Ignition. */
+function provisioningGap(
   node: ObservedContent,
   { provisioningOnly }: NodeConfig,
 ): {
@@ -268,10 +270,7 @@ function birthGap(
   }
 }
 
-/**
- * What was there before with `more` behind it, however often this is asked; `undefined` while nobody has remembered
- * what was there.
- */
+/** The original content followed by `more`, also after repeated calls; `undefined` until the original is recorded. */
 export function appendedTo(originals: Originals, more: Uint8Array, path: string): Uint8Array | undefined {
   const original = originals.paths[path];
   if (original === undefined) return undefined;
@@ -282,7 +281,7 @@ export function appendedTo(originals: Originals, more: Uint8Array, path: string)
   return whole;
 }
 
-export function isAsWanted(
+export function matchesWanted(
   observed: ObservedEntry | undefined,
   wanted: WantedEntry,
   node: Pick<ObservedContent, "users" | "groups">,

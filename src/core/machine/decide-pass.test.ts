@@ -361,14 +361,14 @@ describe("decidePass", () => {
       plan: { case: "done", isNews: false, isFirstOfBoot: false, proves: undefined, forgetsRefusals: false },
     },
     {
-      title: "a machine that came up with what it started with proves it",
+      title: "a machine that came up with its first configuration is verified",
       view: view({
         documents: { ...had, previous: { config: one, proven: false }, originals: adopted.originals },
       }),
       plan: { case: "done", proves: { config: one, proven: true } },
     },
     {
-      title: "a machine that went back stays on what it has",
+      title: "a machine that rolled back keeps its current target",
       view: going({ documents: { ...had, refused: [refused] }, refusalsNamed: true }),
       plan: { case: "stayBack", reason: "TargetRefused", message: expect.stringContaining("it did not boot") },
     },
@@ -398,14 +398,14 @@ describe("decidePass", () => {
       plan: { case: "nothingToGoBackTo", reason: "BootFailed" },
     },
     {
-      title: "a machine that could not be made equal to its image goes back",
+      title: "a machine that cannot apply its image's content rolls back",
       view: going({
         compared: machine(one, { ledger: ledger({ failed: { path: "/etc/a", cause: "it is full" } }) }),
       }),
       plan: { case: "goBack", reason: "SettleFailed", message: expect.stringContaining("at /etc/a: it is full") },
     },
     {
-      title: "drift is reported, and a drain is taken back",
+      title: "drift is reported, and a drain request is withdrawn",
       view: view({
         node: withNotes({ [annotations.desiredDrain]: "drain-rendered-1" }),
         compared: machine(one, { entries: drifted }),
@@ -423,18 +423,18 @@ describe("decidePass", () => {
       plan: { case: "reportDrift", event: "OnDiskStateValidationFailed" },
     },
     {
-      title: "drift of a machine whose image brings its files is healed where its policy says so",
+      title: "drift of a machine with its files in the image is repaired if its policy says so",
       view: onImage({ entries: drifted }, heals),
       plan: { case: "healDrift", drift: "/etc/a" },
     },
     {
-      title: "drift that comes back at once is reported and not healed again",
+      title: "drift that returns at once is reported and not repaired again",
       view: onImage({ entries: drifted }, heals),
       memory: { healedDrift: { drift: "/etc/a", at: 1_000_000 - healAgainMs } },
       plan: { case: "reportDrift" },
     },
     {
-      title: "drift that comes back later is healed again",
+      title: "drift that returns later is repaired again",
       view: onImage({ entries: drifted }, heals),
       memory: { healedDrift: { drift: "/etc/a", at: 1_000_000 - healAgainMs - 1 } },
       plan: { case: "healDrift" },
@@ -568,7 +568,7 @@ describe("an update", () => {
     });
   });
 
-  test("goes on without a drain once the machine is out of service for it", () => {
+  test("continues without a drain once the machine is drained", () => {
     const node = withNotes({ ...toTwo, ...drained }, { unschedulable: true });
     expect(stepsOf(decidePass(going({ node }), remembered))).not.toContain("drain");
   });
@@ -605,7 +605,7 @@ describe("an update", () => {
         node: withNotes({ ...toTwo, ...drained }, { unschedulable: true }),
         desired: { config: newSystem },
         compared: machine(newSystem, {
-          ledger: ledger({ bootId: "boot-0" }),
+          ledger: ledger({ bootId: "boot-0", deployment: machine(newSystem).node.booted }),
           previous: machine(one).node.previous,
           settled: record({ changed: ["/etc/a"] }),
         }),
@@ -620,7 +620,20 @@ describe("an update", () => {
     });
   });
 
-  test("that needs neither a reboot nor a service says so", () => {
+  test("with a reboot for files alone ends on the system that the machine had", () => {
+    const compared = machine(newSystem, { ledger: ledger({ bootId: "boot-0" }), previous: undefined });
+    const plan = decidePass(
+      going({
+        node: withNotes({ ...toTwo, ...drained }, { unschedulable: true }),
+        desired: { config: newSystem },
+        compared,
+      }),
+      remembered,
+    );
+    expect(plan).toMatchObject({ ending: { hasRebooted: true, runsNewSystem: false } });
+  });
+
+  test("that needs neither a reboot nor a service action reports that", () => {
     const quiet = {
       metadata: { name: "cluster", generation: 1 },
       spec: {},

@@ -4,7 +4,7 @@ import { describeChange } from "../config/change.ts";
 import { irreconcilableBetween } from "../config/reconcilable.ts";
 import { decideUpdate, donePlan, stayBackPlan } from "./decide-update.ts";
 import { describeDeployment, firstFive } from "./describe-plan.ts";
-import { drainTakenBack } from "./drain-requests.ts";
+import { withdrawnDrain } from "./drain-requests.ts";
 import {
   type ImagePair,
   contentMismatch,
@@ -42,7 +42,7 @@ function decideKnown(view: MachineView): PassPlan | undefined {
   if (adoption?.verdict === "unknown" && !forced)
     return {
       case: "currentConfigMissing",
-      message: `the machine is said to have ${adoption.config}, which neither its disk nor the cluster holds; bring the MachineConfig back, or create ${hostPaths.force} on the machine to apply its target over what is there`,
+      message: `the machine's annotations name ${adoption.config}, which neither its disk nor the cluster holds; bring the MachineConfig back, or create ${hostPaths.force} on the machine to apply its target over what is there`,
     };
   if (adoption?.verdict === "adopted" && !prepared.has("adopt")) {
     const { previous, originals, from } = adoption;
@@ -88,7 +88,7 @@ function decideBoot(view: MachineView, memory: PassMemory): PassPlan | undefined
   if (asked !== undefined && !prepared.has("reportOverdueReboot"))
     return {
       case: "reportOverdueReboot",
-      problem: `has not gone down within ${seconds} s of being asked to; it is asked again`,
+      problem: `has not gone down within ${seconds} s of the request; the reboot is requested again`,
     };
 
   const because = restartReason(view.documents, os.bootId);
@@ -116,9 +116,9 @@ function tidyAfterBoot(view: MachineView, failure: string | undefined): PassCase
 function restartReason({ settled: record, ledger }: MachineDocuments, bootId: string): string | undefined {
   if (record?.bootId !== bootId) return undefined;
   if (record.result === "rebooting")
-    return "what settling changed has to be read by what runs already: the machine boots once more";
+    return "running programs have to read the applied content: the machine boots once more";
   return record.result === "failed" && ledger?.failed !== undefined
-    ? "the machine could not be settled: it boots what it had before"
+    ? "the image's content could not be applied: the machine boots its previous system"
     : undefined;
 }
 
@@ -199,7 +199,7 @@ function decideComparison(view: MachineView, memory: PassMemory, aim: Aim): Pass
       },
     };
 
-  // SSH keys and passwords of accounts that the machine does not have belong to none of its users.
+  // Skip SSH keys and passwords of accounts that the machine does not have.
   const { node } = view.compared;
   const comparison: Comparison = {
     aim,
@@ -288,7 +288,13 @@ function decideGoingBack(
     reason,
     message,
     to: previous.config.metadata.name,
-    entry: { config: name, image, ...(pair === undefined ? {} : { content: pair.content }), reason: message },
+    entry: {
+      config: name,
+      image,
+      ...(pair === undefined ? {} : { content: pair.content }),
+      reason: message,
+      cause: reason,
+    },
     others: refused.filter((one) => one.config !== name || one.image !== image),
   };
 }
@@ -310,7 +316,7 @@ function decideDrift(view: MachineView, memory: PassMemory, { target, observed }
       target,
       observed,
     };
-  const message = `config drift: ${firstFive(drift)} differ from what was applied; undo the change, or create ${hostPaths.force} on the machine to apply the configuration again`;
+  const message = `config drift: ${firstFive(drift)} differ from the applied configuration; undo the change, or create ${hostPaths.force} on the machine to apply the configuration again`;
   const { previous } = view.documents;
   const read = previous === undefined ? undefined : readTarget(previous.config, previous.pair);
   return {
@@ -321,7 +327,7 @@ function decideDrift(view: MachineView, memory: PassMemory, { target, observed }
     annotations: {
       [annotations.state]: nodeStates.degraded,
       [annotations.reason]: message,
-      ...drainTakenBack(has, previous?.config.metadata.name ?? ""),
+      ...withdrawnDrain(has, previous?.config.metadata.name ?? ""),
     },
     watch: read?.verdict === "read" ? read.wanted.config : undefined,
   };
@@ -365,7 +371,7 @@ export const holdPlan = (view: MachineView, reason: HoldReason, message: string)
   case: "hold",
   reason,
   message,
-  annotations: drainTakenBack(notesOf(view), view.documents.previous?.config.metadata.name ?? ""),
+  annotations: withdrawnDrain(notesOf(view), view.documents.previous?.config.metadata.name ?? ""),
 });
 
 /** The machine cannot take its target. Nothing was changed: withdraws a requested drain. */
@@ -377,7 +383,7 @@ function refusePlan(view: MachineView, desired: string, reason: string): PassCas
     annotations: {
       [annotations.state]: nodeStates.unreconcilable,
       [annotations.reason]: message,
-      ...drainTakenBack(notesOf(view), desired),
+      ...withdrawnDrain(notesOf(view), desired),
     },
   };
 }

@@ -1,6 +1,6 @@
 import { annotations, hostPaths, nodeStates } from "../../api/names.ts";
 import { type ChangePlan, describeBecause, isAction } from "./describe-plan.ts";
-import { drainRequest, drainTakenBack, isDrainedFor } from "./drain-requests.ts";
+import { drainRequest, withdrawnDrain, isDrainedFor } from "./drain-requests.ts";
 import { describeTarget, isTargetOf, pairOf } from "./image-target.ts";
 import type { MachineDocuments, RefusedTarget } from "./machine-record.ts";
 import type { ObservedNode } from "./observed-node.ts";
@@ -12,11 +12,11 @@ interface Given {
   readonly plan: ChangePlan;
   readonly target: Wanted;
   readonly observed: ObservedNode;
-  /** Present where the machine is on its way back. */
+  /** Present while the machine rolls back. */
   readonly wentBack: RefusedTarget | undefined;
 }
 
-/** Decides how an update is carried out and reported, whether it begins in this pass or goes on. */
+/** Decides how an update is carried out and reported, whether it begins or continues in this pass. */
 export function decideUpdate(view: MachineView, memory: PassMemory, given: Given): UpdatePlan {
   const { plan, target, observed, wentBack } = given;
   const has = view.node.metadata.annotations ?? {};
@@ -33,10 +33,10 @@ export function decideUpdate(view: MachineView, memory: PassMemory, given: Given
     target,
     observed,
     plan,
-    steps: plan.steps.flatMap((step) => stepNow(step, view, memory, name)),
+    steps: plan.steps.flatMap((step, index) => stepNow(step, plan.steps[index + 1], { view, memory, name })),
     what,
     drains,
-    // After its reboot a machine needs no drain any more; the one that it had stays reported.
+    // After its reboot a machine needs no drain; an earlier drain stays reported.
     skipsDrain: !drains && has[annotations.desiredDrain] !== drainRequest(name),
     changesOs: plans("stageOs") || plans("prefetch"),
     announcement:
@@ -49,9 +49,17 @@ export function decideUpdate(view: MachineView, memory: PassMemory, given: Given
   };
 }
 
-/** A step as this pass carries it out; nothing where it is done already. */
-function stepNow(step: Step, { node }: MachineView, { fetchedImages }: PassMemory, name: string): readonly Step[] {
-  if (step.do === "drain") return isDrainedFor(node, name) ? [] : [step];
+/** A step as this pass carries it out; nothing if it is already done. */
+function stepNow(
+  step: Step,
+  next: Step | undefined,
+  { view, memory, name }: { readonly view: MachineView; readonly memory: PassMemory; readonly name: string },
+): readonly Step[] {
+  const { fetchedImages } = memory;
+  if (step.do === "drain") return isDrainedFor(view.node, name) ? [] : [step];
+  // Of use to the pull that follows.
+  if (step.do === "refreshCredentials" && next?.do === "prefetch")
+    return next.images.every((image) => fetchedImages.has(image)) ? [] : [step];
   if (step.do !== "prefetch") return [step];
   const images = step.images.filter((image) => !fetchedImages.has(image));
   return images.length === 0 ? [] : [{ do: "prefetch", images }];
@@ -72,14 +80,16 @@ function endingOf(view: MachineView, memory: PassMemory, given: Given): UpdatePl
     hasRebooted,
     putRight:
       hasRebooted && record?.bootId === bootId && record.result === "settled" ? record.changed.length : undefined,
-    runsNewSystem: hasRebooted && observed.previous?.osImage !== target.config.osImage,
+    // The ledger names the system that the boot was to start, if it was another one.
+    runsNewSystem:
+      hasRebooted && ledger.deployment !== undefined && observed.previous?.osImage !== target.config.osImage,
     skipsReboot: !hasRebooted && plan.changes.length > 0 && !plan.steps.some(isAction),
-    // The documents are written anew when the ledger is closed: nothing of them is left to be proven.
+    // Closing the ledger rewrites the documents, so nothing of them is left to verify.
     after: wentBack === undefined ? donePlan(view, memory, target, undefined) : stayBackPlan(view, target, wentBack),
   };
 }
 
-/** @param documents what is still to be proven and forgotten; absent right after an update. */
+/** @param documents what is still to verify and to forget; absent right after an update. */
 export function donePlan(
   view: MachineView,
   memory: PassMemory,
@@ -105,7 +115,7 @@ export function donePlan(
       ...currentNotes(has, target),
       [annotations.state]: nodeStates.done,
       [annotations.reason]: "",
-      ...drainTakenBack(has, name),
+      ...withdrawnDrain(has, name),
     },
     isNews,
     isFirstOfBoot: memory.resumedBoot !== view.os.bootId,
@@ -123,11 +133,11 @@ export function stayBackPlan(view: MachineView, target: Wanted, refused: Refused
     desiredImage: has[annotations.desiredImage] ?? has[annotations.desiredOSImage],
     reason: isRevert ? "RevertFailed" : "TargetRefused",
     message: `${refused.config} is refused: ${refused.reason}; the machine stays on ${name} until another configuration is chosen, the annotation ${annotations.refusedTargets} of its MachineConfigNode is removed, or ${hostPaths.force} is created on it`,
-    annotations: { ...currentNotes(has, target), ...drainTakenBack(has, name) },
+    annotations: { ...currentNotes(has, target), ...withdrawnDrain(has, name) },
   };
 }
 
-/** Configuration and image that the machine has, the image in both spellings; no action follows an update any more. */
+/** The machine's configuration and image, the image in both spellings. The update requires no further action. */
 function currentNotes(has: Readonly<Record<string, string>>, { config }: Wanted): NoteChanges {
   const image = pairOf(config)?.image;
   return {

@@ -2,12 +2,14 @@ import { sameMultiset, withoutMultiset } from "../text/multiset.ts";
 import type { Change } from "../config/change.ts";
 import type { NodeConfig } from "../config/node-config.ts";
 import { supportedExtensions } from "../config/validate-machine-config.ts";
-import type { Deployment, ObservedNode } from "./observed-node.ts";
+import type { ObservedDeployment, ObservedNode } from "./observed-node.ts";
 
-/** Packages that extensions bring: these come and go with them, all others are somebody else's. */
+/**
+ * Packages that extensions install: they are added and removed with the extensions; all others belong to other owners.
+ */
 const extensionPackages = new Set(Object.values(supportedExtensions).flat());
 
-/** Packages of extensions, sorted, each once. Names that no extension has bring none: they are refused elsewhere. */
+/** Packages of extensions, sorted, without duplicates. Unknown extensions yield none: they are refused elsewhere. */
 export const packagesOf = (extensions: readonly string[]): readonly string[] =>
   [
     ...new Set(
@@ -16,13 +18,13 @@ export const packagesOf = (extensions: readonly string[]): readonly string[] =>
   ].sort();
 
 /**
- * The system that the machine should boot for `target`: its image, the command line it was born with and what somebody
- * else added to it, the target's own arguments, packages of its extensions beside those that others layered.
+ * The system that the machine should boot for `target`: the image; the provisioning command line with other owners'
+ * additions and the target's arguments; the packages of its extensions beside those that others layered.
  */
 export function wantedDeployment(
   node: Pick<ObservedNode, "booted" | "originals" | "previous" | "can">,
   target: NodeConfig,
-): Deployment {
+): ObservedDeployment {
   const { booted, can } = node;
   const foreign = foreignPackages(booted.packages);
   return {
@@ -33,7 +35,7 @@ export function wantedDeployment(
   };
 }
 
-/** Only what a configuration of ours brought is taken away. */
+/** Remove only what a configuration of ours added. */
 function wantedKernelArguments(
   { booted, originals, previous }: Pick<ObservedNode, "booted" | "originals" | "previous">,
   target: NodeConfig,
@@ -51,14 +53,14 @@ function wantedKernelArguments(
   return [...base, ...extras, ...target.kernelArguments];
 }
 
-export const sameDeployment = (a: Deployment, b: Deployment): boolean =>
+export const sameDeployment = (a: ObservedDeployment, b: ObservedDeployment): boolean =>
   a.image === b.image &&
   a.kernelType === b.kernelType &&
   sameMultiset(a.kernelArguments, b.kernelArguments) &&
   sameMultiset(a.packages, b.packages);
 
-/** What differs between the system that runs and the one that should. */
-export function deploymentChanges(booted: Deployment, wanted: Deployment): readonly Change[] {
+/** The difference between the running system and the desired one. */
+export function deploymentChanges(booted: ObservedDeployment, wanted: ObservedDeployment): readonly Change[] {
   return [
     ...(wanted.image === booted.image ? [] : [{ kind: "osImage", from: booted.image, to: wanted.image } as const]),
     ...(sameMultiset(wanted.kernelArguments, booted.kernelArguments)
@@ -73,11 +75,11 @@ export function deploymentChanges(booted: Deployment, wanted: Deployment): reado
   ];
 }
 
-/** Packages that no extension brings. */
+/** Packages that no extension installs. */
 export const foreignPackages = (packages: readonly string[]): readonly string[] =>
   packages.filter((name) => !extensionPackages.has(name));
 
-/** Packages that older releases of an extension did without. */
+/** Packages that older releases of an extension did not need. */
 const sinceLater: readonly string[] = ["openvswitch3.5-ipsec"];
 
 /**

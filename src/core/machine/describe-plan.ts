@@ -2,7 +2,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { type Because, type Change, type Consequence, describeConsequence } from "../config/change.ts";
 import type { NodeConfig } from "../config/node-config.ts";
-import type { Deployment } from "./observed-node.ts";
+import type { ObservedDeployment } from "./observed-node.ts";
 import type { NodePlan, Step } from "./plan-node.ts";
 import { listText } from "../text/list-text.ts";
 
@@ -22,14 +22,14 @@ const writes: readonly Step["do"][] = [
   "setPassword",
 ];
 
-/** Whether a step acts on services in place of a reboot. */
+/** Whether a step acts on services instead of a reboot. */
 export const isAction = (step: Step): boolean => actions.includes(step.do);
 
 /** Whether a step writes files, units or accounts. */
 export const isWrite = (step: Step): boolean => writes.includes(step.do);
 
 /** Whether a change is one of the operating system. */
-export const isOfTheSystem = ({ kind }: Change): boolean =>
+export const isSystemChange = ({ kind }: Change): boolean =>
   kind === "osImage" || kind === "kernelArguments" || kind === "extensions" || kind === "kernelType";
 
 /** Consequences with their causes, in words. */
@@ -39,25 +39,30 @@ export const describeBecause = (because: readonly Because[]): string =>
 /** The first five of many, and how many more there are. */
 export const firstFive = (words: readonly string[]): string => listText(words, 5);
 
-/** What the machine boots, as far as it is not what it should boot. */
-export function describeDeployment(booted: Deployment, wanted: Deployment): string {
+/** The words that are not among others. Their authors may have written a hundred thousand. */
+function notIn(words: readonly string[], others: readonly string[]): readonly string[] {
+  const known = new Set(others);
+  return words.filter((word) => !known.has(word));
+}
+
+/** How the machine's boot target differs from the desired one. */
+export function describeDeployment(booted: ObservedDeployment, wanted: ObservedDeployment): string {
   if (booted.image !== wanted.image) return `${booted.image} in place of ${wanted.image}`;
-  const wordsOf = ({ kernelArguments, packages, kernelType }: Deployment) => [
+  const wordsOf = ({ kernelArguments, packages, kernelType }: ObservedDeployment) => [
     ...kernelArguments,
     ...packages,
     kernelType,
   ];
-  const has = wordsOf(booted);
-  const missing = wordsOf(wanted).filter((word) => !has.includes(word));
-  return `without ${missing.join(", ") || "what was staged"}`;
+  const missing = notIn(wordsOf(wanted), wordsOf(booted));
+  return `without ${missing.join(", ") || "the staged system"}`;
 }
 
-/** What a plan comes to, for the journal: counts only, because contents of files are private. */
-export function forecastOf(plan: ChangePlan, booted: Deployment, target: NodeConfig): Metrics {
+/** The summary of a plan for the journal: counts only, because file contents are private. */
+export function machineForecast(plan: ChangePlan, booted: ObservedDeployment, target: NodeConfig): Metrics {
   const of = (...kinds: readonly Change["kind"][]) => plan.changes.filter(({ kind }) => kinds.includes(kind)).length;
   const words = plan.changes.flatMap((change) => (change.kind === "kernelArguments" ? [change] : []));
-  const added = words.flatMap(({ from, to }) => to.filter((word) => !from.includes(word))).length;
-  const removed = words.flatMap(({ from, to }) => from.filter((word) => !to.includes(word))).length;
+  const added = words.flatMap(({ from, to }) => notIn(to, from)).length;
+  const removed = words.flatMap(({ from, to }) => notIn(from, to)).length;
   return {
     files: of("file", "sshKeys", "password"),
     units: of("unit"),
@@ -86,7 +91,7 @@ export function writtenBy({ steps }: ChangePlan): Readonly<Record<string, string
   };
 }
 
-/** The reason that the journal gives for what a plan did to services. */
+/** The journal's reason for a plan's actions on services. */
 export function reasonOfActions({
   steps,
 }: ChangePlan): "ServiceRestarted" | "ServiceReloaded" | "DaemonReloaded" | "None" {

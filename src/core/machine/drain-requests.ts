@@ -1,7 +1,7 @@
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import { annotations } from "../../api/names.ts";
 
-/** What a daemon asks the drain controller for, and for which configuration. */
+/** A daemon's request to the drain controller, and its configuration. */
 export interface DrainRequest {
   readonly verb: "drain" | "uncordon";
   readonly config: string;
@@ -13,7 +13,7 @@ export const drainRequest = (config: string): string => `drain-${config}`;
 /** Puts a machine back into service; the drain controller answers with the same text. */
 export const uncordonRequest = (config: string): string => `uncordon-${config}`;
 
-/** Reads a request or an answer; `undefined` where the text is neither. */
+/** Reads a request or an answer; `undefined` if the text is neither. */
 export function parseDrainRequest(text: string | undefined): DrainRequest | undefined {
   const verb = text?.split("-", 1)[0];
   return text !== undefined && (verb === "drain" || verb === "uncordon")
@@ -32,8 +32,8 @@ export function isDrainedFor(node: Pick<Node, "metadata" | "spec">, config: stri
   );
 }
 
-/** The annotation that asks for the machine to be put back into service; empty where no drain was asked for. */
-export const drainTakenBack = (
+/** The annotation that requests an uncordon; empty if no drain was requested. */
+export const withdrawnDrain = (
   has: Readonly<Record<string, string>>,
   config: string,
 ): Readonly<Record<string, string>> =>
@@ -41,8 +41,8 @@ export const drainTakenBack = (
     ? { [annotations.desiredDrain]: uncordonRequest(config) }
     : {};
 
-/** Whether the machine is out of service for its daemon, or not yet back: an uncordon waits for its answer. */
-export function isOutOfService(has: Readonly<Record<string, string>>): boolean {
+/** Whether the machine is drained for its daemon, or its uncordon is not answered yet. */
+export function isDrainedForDaemon(has: Readonly<Record<string, string>>): boolean {
   const request = has[annotations.desiredDrain] ?? "";
   return (
     parseDrainRequest(request)?.verb === "drain" || (request !== "" && request !== has[annotations.lastAppliedDrain])

@@ -52,7 +52,7 @@ describe("applyAccounts", () => {
     expect(["a", "b", "s"].map((name) => lineOf(group, name))).toEqual(["a:x:2000:", "b:x:2001:", "s:x:999:"]);
   });
 
-  test("a group that is not to be goes, unless somebody lives by it", () => {
+  test("a group marked absent is removed, unless it is a user's primary group", () => {
     expect(lineOf(applied({ groups: [{ name: "wheel", shouldExist: false }] }).files.group, "wheel")).toBeUndefined();
     expect(applyAccounts(files, { groups: [{ name: "core", shouldExist: false }] }, today)).toMatchObject({
       verdict: "refused",

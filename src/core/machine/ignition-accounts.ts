@@ -9,13 +9,13 @@ export interface AccountFiles {
   readonly loginDefs: string;
 }
 
-/** A home that is to be there, and keys that may log in to it. */
+/** A required home directory, and the keys that may log in to it. */
 export interface AccountHome {
   readonly name: string;
   readonly home: string;
   readonly uid: number;
   readonly gid: number;
-  /** Permission bits of a home that has to be made; `undefined`: nobody makes it. */
+  /** Permission bits of a home directory to create; `undefined`: do not create it. */
   readonly makeMode: number | undefined;
   readonly keys: readonly string[];
 }
@@ -40,7 +40,7 @@ const rowOf = (rows: Rows, name: string) => rows.find(([first]) => first === nam
 class Refused extends Error {}
 
 /**
- * Makes accounts what a configuration says, as Ignition has shadow-utils do it: coreos/ignition
+ * Applies the accounts of a configuration as Ignition does through shadow-utils: coreos/ignition
  * internal/exec/util/passwd.go (main), groupadd(8), useradd(8), usermod(8).
  *
  * @param today days since the epoch: what shadow(5) dates passwords by.
@@ -102,7 +102,7 @@ function settingsOf(text: string): Tables["setting"] {
 
 const numbersIn = (rows: Rows) => new Set(rows.map((row) => Number(row[2])));
 
-/** The next number behind the highest in use; for system accounts the highest that is free, as shadow-utils choose. */
+/** The number after the highest in use; for system accounts the highest free one, as shadow-utils choose. */
 function freeNumber(
   { setting }: Tables,
   used: ReadonlySet<number>,
@@ -142,7 +142,7 @@ function ensureGroup(tables: Tables, { name, gid, passwordHash, shouldExist, sys
 
 function addGroup(tables: Tables, name: string, gid: number, hash: string): void {
   if (numbersIn(tables.group).has(gid)) throw new Refused(`the group number ${gid} of ${name} is taken`);
-  // A system without a group shadow keeps the hash where everybody reads it.
+  // A system without a group shadow file keeps the hash in the world-readable file.
   tables.group.push([name, tables.hasGroupShadow ? "x" : hash, String(gid), ""]);
   if (tables.hasGroupShadow) tables.gshadow.push([name, hash, "", ""]);
 }
@@ -220,7 +220,7 @@ function groupNumber(tables: Tables, name: string): string {
   return found[2] ?? "";
 }
 
-/** The groups that are named are all that the user is in beside its own (usermod(8), --groups). */
+/** The named groups replace all supplementary groups of the user (usermod(8), --groups). */
 function joinGroups(tables: Tables, name: string, groups: readonly string[]): void {
   for (const group of groups)
     if (rowOf(tables.group, group) === undefined) throw new Refused(`there is no group ${group}`);

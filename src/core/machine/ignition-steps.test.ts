@@ -12,7 +12,7 @@ const steps = (config: Omit<IgnitionConfig, "ignition">, resolve = (path: string
 };
 
 describe("ignitionSteps", () => {
-  test("accounts come first, then what lies high, then what lies deep, then hard links", () => {
+  test("accounts come first, then shallow paths, then deep ones, then hard links", () => {
     expect(
       steps({
         passwd: { users: [{ name: "core" }] },

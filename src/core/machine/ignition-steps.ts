@@ -1,32 +1,32 @@
 import type { Directory, File, IgnitionConfig, Link, Node, Owner, Passwd, Unit } from "../../ignition/index.ts";
 
-/** One thing that a first boot does to a root file system, in the order in which they are to be done. */
+/** One change that a first boot makes to a root file system, in order. */
 export type IgnitionStep =
   | { readonly do: "accounts"; readonly passwd: Passwd }
   | { readonly do: "folder"; readonly path: string; readonly node: Directory }
   | { readonly do: "file"; readonly path: string; readonly node: File }
   | { readonly do: "link"; readonly path: string; readonly node: Link }
-  /** A unit or a drop-in: takes the place of what is there. */
+  /** A unit or a drop-in: replaces the existing entry. */
   | { readonly do: "unitFile"; readonly path: string; readonly contents: string }
   | { readonly do: "mask"; readonly path: string }
-  /** Takes a mask away, where there is one. */
+  /** Removes a mask, if there is one. */
   | { readonly do: "unmask"; readonly path: string }
-  /** `unit`: whose enablement goes first, where it has one; without that the line is not written. */
+  /** `unit`: the unit whose enablement is removed first, if any; without it the line is not written. */
   | { readonly do: "preset"; readonly line: string; readonly disables: string | undefined };
 
 export type IgnitionSteps =
   | { readonly verdict: "steps"; readonly steps: readonly IgnitionStep[] }
-  /** The machine cannot be made what the configuration says. */
+  /** The configuration cannot be applied to the machine. */
   | { readonly verdict: "refused"; readonly reason: string };
 
 const refused = (reason: string): IgnitionSteps => ({ verdict: "refused", reason });
 const unitFolder = "/etc/systemd/system";
 
 /**
- * What a configuration means for a root file system that nobody has booted yet, in Ignition's own order:
+ * The steps that apply a configuration to a root file system before its first boot, in Ignition's order:
  * coreos/ignition internal/exec/stages/files (main).
  *
- * @param resolve where a path leads to when the links above it are followed.
+ * @param resolve resolves the links above a path.
  */
 export function ignitionSteps(config: IgnitionConfig, resolve: (path: string) => string): IgnitionSteps {
   const {
@@ -57,7 +57,7 @@ export function ignitionSteps(config: IgnitionConfig, resolve: (path: string) =>
     if (other !== undefined) return refused(`${node.path} and ${other} are the same place: ${path}`);
     taken.set(path, node.path);
     const step = { do: kind, path, node } as IgnitionStep & { readonly path: string };
-    // A hard link may lead to what lies deeper than itself.
+    // A hard link may refer to a deeper path.
     entries.push({ ...step, last: kind === "link" && (node as Link).hard === true });
   }
   const units = config.systemd?.units ?? [];
@@ -111,12 +111,12 @@ function presets(units: readonly Unit[]): readonly IgnitionStep[] {
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([, { verb, unit, instances }]) => {
       const words = [unit, ...instances].join(" ");
-      // As Ignition asks for it: several words are no unit that could be enabled.
+      // As Ignition requires: several words are not a unit that can be enabled.
       return { do: "preset", line: `${verb} ${words}`, disables: verb === "enable" ? undefined : words };
     });
 }
 
-/** Names of users and groups by which a step says whose something is. */
+/** Names of users and groups that a step uses as owners. */
 export const ownersNamed = ({
   user,
   group,

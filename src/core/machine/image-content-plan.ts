@@ -15,16 +15,13 @@ import {
 import type { Payload, PayloadEntry } from "../config/image-content.ts";
 import { type NodeConfig, type WantedEntry, emptyNodeConfig, hasInstallSection } from "../config/node-config.ts";
 
-/**
- * A payload that was laid down on the machine for the system that it leaves: with what was there before that was
- * managed.
- */
+/** A payload that was placed on the machine for the system that it leaves, with the originals of its managed paths. */
 export interface LocalPayload extends Payload {
   readonly originals?: Originals;
 }
 
 /** Attempts per boot to apply the image's content. */
-export const mostSettleTries = 3;
+export const maxApplyTries = 3;
 
 /** File of a local payload in the daemon's own folder: named after the image's digest. */
 export function localPayloadName(image: string): string {
@@ -33,7 +30,7 @@ export function localPayloadName(image: string): string {
 }
 
 /** The payload as a configuration that can be compared with a machine: without anything about the operating system. */
-export function settleTarget({ entries, units, accounts }: Payload): NodeConfig {
+export function targetOfPayload({ entries, units, accounts }: Payload): NodeConfig {
   const wanted = new Map(entries.map((entry) => [entry.path, wantedOf(entry)]));
   const textAt = (name: string) => {
     const entry = wanted.get(`/etc/systemd/system/${name}`);
@@ -56,7 +53,7 @@ function wantedOf(entry: PayloadEntry): WantedEntry {
   const found: WantedEntry["origin"] =
     entry.path === hostPaths.sshKeys ? { kind: "sshKeys", user: "core" } : originOfPath(entry.path);
   if (entry.kind === "link") return { kind: "link", target: entry.target, origin: found };
-  // A unit that may not be masked: any text is right.
+  // A unit that must not be masked: any text is correct.
   if (entry.kind === "absent")
     return {
       kind: "absent",
@@ -89,7 +86,7 @@ export interface ImageContentPlan {
   readonly steps: readonly ContentStep[];
   /** Originals to record before any change: for the paths managed from now on and those managed before. */
   readonly remember: Pick<ContentGap, "paths" | "units" | "users">;
-  /** What steps put back. */
+  /** What the steps restore. */
   readonly originals: Originals;
   /** Paths, and units by their name, that are changed. */
   readonly changed: readonly string[];
@@ -97,7 +94,8 @@ export interface ImageContentPlan {
 }
 
 /**
- * What is read before settling, whatever runs: systemd-sysctl(8), systemd-modules-load(8), udev(7), NetworkManager(8).
+ * Files that are read before the image's content is applied, whatever runs: systemd-sysctl(8), systemd-modules-load(8),
+ * udev(7), NetworkManager(8).
  */
 const earlyReaders = [
   "/etc/sysctl.conf",
@@ -139,9 +137,9 @@ export function isReadEarly(what: string, active: ReadonlySet<string>): boolean 
 }
 
 /**
- * What is remembered of a path that is managed from now on: what is there, unless that is what the payload brings,
- * which came with the image, or with a deployment that was managed before. Then it was the system's own, if that ships
- * one that an image of ours does not hide.
+ * The original of a newly managed path: the current entry, unless that equals the payload's, which came with the image
+ * or with an earlier managed deployment. Then the original is the system's own, if the system ships one that our image
+ * does not hide.
  */
 export function originalToKeep(
   present: OriginalEntry | null,
@@ -162,7 +160,7 @@ function sameOriginal(a: OriginalEntry, b: OriginalEntry): boolean {
 }
 
 /** The recorded originals after the content was applied: for the items managed now. */
-export function settledOriginals(
+export function originalsAfterApplying(
   originals: Originals,
   target: NodeConfig,
   vendor: ReadonlyMap<string, OriginalEntry>,
@@ -181,7 +179,7 @@ export function settledOriginals(
   };
 }
 
-/** The memory where no image of ours hides anything: what the system ships was there. */
+/** The originals if no image of ours hides anything: what the system ships. */
 export function uncovered(
   { hidden = [], ...originals }: Originals,
   vendor: ReadonlyMap<string, OriginalEntry>,

@@ -3,8 +3,8 @@ import { isDigestPullspec, namedImage } from "../config/image-pair.ts";
 import type { NodeConfig, ContentMode } from "../config/node-config.ts";
 
 /**
- * An image that a machine boots in place of the one that its configuration names, and what it holds of the
- * configuration.
+ * An image that a machine boots instead of the one that its configuration names, and which parts of the configuration
+ * it contains.
  */
 export interface ImagePair {
   /** `repository@sha256:…` */
@@ -12,7 +12,7 @@ export interface ImagePair {
   readonly content: ContentMode;
 }
 
-/** What the annotations of a Node ask for. */
+/** The target in the annotations of a Node. */
 export type DesiredImage =
   | { readonly verdict: "none" }
   | { readonly verdict: "image"; readonly pair: ImagePair }
@@ -23,7 +23,7 @@ export type DesiredImage =
     };
 
 /**
- * Reads which image a machine is to boot. One without a word about what it holds, as others write it, holds no files.
+ * Reads a machine's desired image. An image that does not declare its content, as others write it, contains no files.
  */
 export function desiredImageOf(has: Readonly<Record<string, string>>): DesiredImage {
   const named = namedImage(has, "desired");
@@ -52,17 +52,17 @@ export function desiredImageOf(has: Readonly<Record<string, string>>): DesiredIm
   return { verdict: "image", pair: { image: wanted, content } };
 }
 
-/** In words: an image is said to hold one thing and says another of itself. */
+/** In words: the annotation and the image's label disagree about its content. */
 export const contentMismatch = ({ image, content }: ImagePair, says: string): string =>
   `${annotations.desiredImageContent} says ${content}, and the label ${imageLabels.content} of ${image} says ${says}; nothing is done before both are the same`;
 
-/** What an image says of itself in its label; one without the label holds no files. */
+/** The content that an image declares in its label; an image without the label contains no files. */
 export const contentSaid = (label: string | undefined): string =>
   label === undefined || label === "" ? "os-only" : label;
 
 /**
- * The configuration as a machine with this image follows it: packages and kernel are the image's, kernel arguments stay
- * the configuration's.
+ * The configuration as a machine with this image applies it: packages and kernel come from the image, kernel arguments
+ * from the configuration.
  */
 export const withImage = (config: NodeConfig, pair: ImagePair | undefined): NodeConfig =>
   pair === undefined
@@ -76,27 +76,27 @@ export const withImage = (config: NodeConfig, pair: ImagePair | undefined): Node
         imageContent: pair.content,
       };
 
-/** The image that a configuration was given apart; `undefined` where it is followed as it is. */
+/** The separate image of a configuration; `undefined` if it has none. */
 export const pairOf = ({
   osImage,
   imageContent,
 }: Pick<NodeConfig, "osImage" | "imageContent">): ImagePair | undefined =>
   imageContent === undefined ? undefined : { image: osImage, content: imageContent };
 
-/** Whether two configurations are one target: the same name, and the same image where they were given one. */
+/** Whether two configurations are the same target: the same name, and the same separate image. */
 export const sameTarget = (a: NodeConfig, b: NodeConfig): boolean =>
   a.name === b.name && samePair(pairOf(a), pairOf(b));
 
 export const samePair = (a: ImagePair | undefined, b: ImagePair | undefined): boolean =>
   a?.image === b?.image && a?.content === b?.content;
 
-/** Whether something that names a target by its parts means this one. */
+/** Whether a configuration name and an image denote this target. */
 export const isTargetOf = (
   named: { readonly target: string; readonly image?: string; readonly content?: ContentMode },
   config: NodeConfig,
 ): boolean =>
   named.target === config.name && named.image === pairOf(config)?.image && named.content === config.imageContent;
 
-/** What to say of a target to people: its name, with the image that goes with it. */
+/** A target in words: its name, with its image. */
 export const describeTarget = (config: NodeConfig): string =>
   config.imageContent === undefined ? config.name : `${config.name} with image ${config.osImage}`;

@@ -16,11 +16,11 @@ export interface TargetProblem {
 export interface MachineFacts {
   /** Owner of core's `.ssh` folder and the user's own number; `undefined` where there is no such folder or user. */
   readonly sshFolder: { readonly uid: number; readonly coreUid: number } | undefined;
-  /** Bytes that are free where files are written; `undefined` where nobody can say. */
+  /** Free bytes where files are written; `undefined` if unknown. */
   readonly freeBytes: number | undefined;
 }
 
-/** Left free when files are written. */
+/** Bytes to leave free when files are written. */
 const reserveBytes = 16 * 1024 * 1024;
 
 /**
@@ -54,7 +54,7 @@ function systemProblems({ can, fips }: ObservedNode, target: NodeConfig): readon
       "spec.kernelType",
       `this machine cannot have the kernel type ${target.kernelType}`,
       can.kernelTypes.length === 0
-        ? "leave the kernel to whoever keeps this machine's system"
+        ? "leave the kernel to the administrator of this machine's system"
         : `one of ${can.kernelTypes.join(", ")}`,
     );
   if (target.kernelArguments.length > 0 && !can.kernelArguments)
@@ -72,13 +72,13 @@ function systemProblems({ can, fips }: ObservedNode, target: NodeConfig): readon
   if (target.imageContent !== undefined && !can.images)
     refuse(
       "spec.osImageURL",
-      "this machine's operating system is kept by somebody else, and it cannot boot an image of its pool",
+      "this machine's operating system is managed elsewhere, and it cannot boot an image of its pool",
       "take the machine out of the pool, or the pool out of image builds",
     );
   return problems;
 }
 
-/** Files that the daemon writes on the machine: what an image brings is not written. */
+/** Files that the daemon writes on the machine: not those that the image contains. */
 const writtenFiles = (target: NodeConfig) =>
   [...target.entries].flatMap(([path, wanted]) =>
     wanted.kind === "file" && (target.imageContent !== "full" || isCredential(path)) ? [[path, wanted] as const] : [],
@@ -100,7 +100,25 @@ function fileProblems(node: ObservedNode, target: NodeConfig): readonly TargetPr
           },
         ]
       : []),
+    ...(isForeignKubeconfig(node, where, wanted.digest)
+      ? [
+          {
+            where,
+            reason:
+              "is a kubeconfig on this machine that no MachineConfig brought, and its kubelet would lose the cluster",
+            remedy: "take the file out of the MachineConfig, or write it to another path",
+          },
+        ]
+      : []),
   ]);
+}
+
+/** Whether a file of another content would replace a kubeconfig that somebody else, such as kubeadm, wrote. */
+function isForeignKubeconfig({ entries, previous }: ObservedNode, path: string, digest: string): boolean {
+  const is = entries.get(path);
+  return (
+    is?.kind === "file" && is.isKubeconfig === true && is.digest !== digest && previous?.entries.has(path) !== true
+  );
 }
 
 function accessProblems(target: NodeConfig, { sshFolder }: MachineFacts): readonly TargetProblem[] {
@@ -135,7 +153,7 @@ function spaceProblems(node: ObservedNode, target: NodeConfig, { freeBytes }: Ma
 export const describeProblems = (problems: readonly TargetProblem[]): string =>
   problems.map(({ where, reason, remedy }) => `${where}: ${reason}; ${remedy}`).join("; ");
 
-/** Named owners that are unknown on the machine, in words. */
+/** Owner names that are unknown on the machine, in words. */
 export function unknownOwners(
   wanted: WantedEntry & { readonly kind: "file" },
   { users, groups }: Pick<ObservedNode, "users" | "groups">,
@@ -151,9 +169,8 @@ export function unknownOwners(
 }
 
 /**
- * The part of a config that this machine can follow: SSH keys of a core that it does not have, and passwords of
- * accounts that it does not have, are nobody's. Source: openshift/machine-config-operator pkg/daemon/update.go (main),
- * which skips them too.
+ * The part of a config that this machine can apply: without SSH keys and passwords of accounts that it does not have.
+ * Source: openshift/machine-config-operator pkg/daemon/update.go (main), which skips them too.
  */
 export function fitToAccounts(config: NodeConfig, users: ReadonlyMap<string, number>): NodeConfig {
   const strangers = [...config.passwords.keys()].filter((user) => !users.has(user));

@@ -8,21 +8,23 @@ import type { ContentMode } from "../config/node-config.ts";
 export interface RefusedTarget {
   readonly config: string;
   readonly image: string;
-  /** Present where the image was given apart from the configuration. */
+  /** Present if the image was given separately from the configuration. */
   readonly content?: ContentMode;
   readonly reason: string;
+  /** Another boot would not have helped; missing in a record of an earlier release. */
+  readonly cause?: "BootFailed" | "SettleFailed";
   /** RFC 3339. */
   readonly at: string;
-  /** It stands in the MachineConfigNode: then somebody who takes it away there lifts it here. */
+  /** It is recorded in the MachineConfigNode: removing it there clears it here. */
   readonly reported?: boolean;
 }
 
 /** The complete current configuration of the machine, so that a roll-back needs no API server. */
 export interface Previous {
   readonly config: MachineConfig;
-  /** The image that it boots in place of the configuration's. */
+  /** The image that it boots instead of the configuration's. */
   readonly pair?: ImagePair | undefined;
-  /** `false`: it started with it, and nobody has seen yet that it came up so. */
+  /** `false`: the machine started with it, and this is not verified yet. */
   readonly proven: boolean;
 }
 
@@ -36,7 +38,7 @@ export interface MachineDocuments {
   readonly settled?: ImageContentRecord | undefined;
 }
 
-/** A target as it is kept: whole. */
+/** A target as it is stored: complete. */
 export interface KeptTarget {
   readonly config: MachineConfig;
   readonly pair?: ImagePair | undefined;

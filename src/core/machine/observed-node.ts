@@ -3,21 +3,21 @@ import type { Consequence } from "../config/change.ts";
 import type { ObservedContent } from "./content-gap.ts";
 
 /** One operating system that a machine can boot. */
-export interface Deployment {
+export interface ObservedDeployment {
   /** Pullspec of the OS image. */
   readonly image: string;
   readonly kernelArguments: readonly string[];
   /**
-   * Packages asked for on top of the image, sorted: extensions', and what somebody layered by hand. Not those of the
+   * Packages requested on top of the image, sorted: those of extensions, and those layered by hand. Not those of the
    * kernel type.
    */
   readonly packages: readonly string[];
   readonly kernelType: KernelType;
 }
 
-/** What of an operating system a machine can change. What it cannot is refused before anything is touched. */
+/** What a machine can change in its operating system. Anything else is refused before the machine changes anything. */
 export interface OsAbilities {
-  /** `false`: a machine whose OS somebody else keeps. */
+  /** `false`: something else manages the machine's OS. */
   readonly images: boolean;
   readonly kernelArguments: boolean;
   readonly packages: boolean;
@@ -27,36 +27,36 @@ export interface OsAbilities {
 /** The daemon's ledger of unfinished work: written before the first change, closed last. */
 export interface Ledger {
   readonly v: 1;
-  /** Rendered name that the update goes to. */
+  /** Name of the rendered config that the update targets. */
   readonly target: string;
-  /** The image that it goes to, where that is another one than the configuration names, and what it holds. */
+  /** The image that the update targets, if it differs from the configuration's, and its content. */
   readonly image?: string;
   readonly content?: ContentMode;
   /** The system that the next boot should start, if it is another one. */
-  readonly deployment?: Deployment;
-  /** Boot in which the debts were made; another boot has paid them. */
+  readonly deployment?: ObservedDeployment;
+  /** Boot in which the debts arose; another boot has paid them. */
   readonly bootId: string;
   readonly owes: readonly Consequence[];
   /** RFC 3339. */
   readonly openedAt: string;
   /** Boots in which a reboot was requested, so that a machine that does not take its target does not reboot forever. */
   readonly rebootsAsked?: readonly string[];
-  /**
-   * Why the machine could not be made equal to what it had booted: it was sent back to the system that it had before.
-   */
+  /** Why applying the content of the booted image failed: the machine was rolled back to its previous system. */
   readonly failed?: { readonly path?: string; readonly cause: string };
 }
 
 /** The observed state of a machine, never the state that we assume we wrote. */
 export interface ObservedNode extends ObservedContent {
   readonly bootId: string;
-  readonly booted: Deployment;
-  readonly staged: Deployment | undefined;
+  readonly booted: ObservedDeployment;
+  readonly staged: ObservedDeployment | undefined;
   readonly can: OsAbilities;
   /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
   readonly fips: boolean | undefined;
   readonly ledger: Ledger | undefined;
-  /** The configuration that the machine was last verified to have, or started with; `undefined` if there is neither. */
+  /**
+   * The configuration that was last verified on the machine, or that it started with; `undefined` if there is neither.
+   */
   readonly previous: NodeConfig | undefined;
   /** The machine has been in service with our configuration, so it is drained before a disruption. */
   readonly inService: boolean;
@@ -64,7 +64,7 @@ export interface ObservedNode extends ObservedContent {
   readonly forced: boolean;
   /** The only control-plane machine: its pods have nowhere to go. */
   readonly onlyControlPlane: boolean;
-  /** Where the system that runs finds at boot what the machine is to have; absent: the daemon writes it. */
+  /** Where the running system finds its content at boot; absent: the daemon writes it. */
   readonly payload?: "image" | "local" | undefined;
   /** The result of the last application of the image's content. */
   readonly settled?: ImageContentRecord | undefined;
@@ -74,17 +74,17 @@ export interface ObservedNode extends ObservedContent {
 export interface ImageContentRecord {
   readonly v: 1;
   readonly bootId: string;
-  /** What was booted. */
-  readonly deployment: Deployment;
-  /** sha256 of the payload, hex; absent where none could be read. */
+  /** The booted system. */
+  readonly deployment: ObservedDeployment;
+  /** sha256 of the payload, hex; absent if none could be read. */
   readonly payload?: string;
-  /** Paths, and units by their name, that were changed in this boot, or are about to be. */
+  /** Paths and unit names that were changed in this boot, or are about to be. */
   readonly changed: readonly string[];
-  /** `settling`: under way, or killed in the middle; `rebooting`: what had started already is to read it. */
+  /** `settling`: running or interrupted; `rebooting`: programs that had already started need a reboot to read it. */
   readonly result: "settling" | "settled" | "rebooting" | "failed";
-  /** Boot in which a reboot of this deployment was asked for. */
+  /** Boot in which a reboot of this deployment was requested. */
   readonly rebootAskedIn?: string;
-  /** What something that runs has still to read: nothing is restarted for it once the boot is over. */
+  /** What running programs have not read yet: nothing is restarted for it once the boot is over. */
   readonly owed?: readonly string[];
   /** Where it failed, and why. */
   readonly path?: string;

@@ -15,28 +15,28 @@ type Notes = Readonly<Record<string, string>>;
 /** Annotations to write; `undefined` removes one. */
 export type NoteChanges = Readonly<Record<string, string | undefined>>;
 
-/** How a machine without documents of the daemon came to what it has. */
+/** The origin of the configuration of a machine without daemon documents. */
 export type Adoption =
-  /** It has a configuration: of another daemon, or from its first boot. */
+  /** It has a configuration from another daemon or from its first boot. */
   | {
       readonly verdict: "adopted";
       readonly previous: Previous;
       readonly originals: Originals;
       readonly from: "currentconfig" | "annotation" | "served";
     }
-  /** It has none: it meets its first one through this daemon. */
+  /** It has none: this daemon applies its first one. */
   | { readonly verdict: "fresh" }
-  /** It is said to have a configuration that neither its disk nor the cluster holds. */
+  /** Its annotations name a configuration that neither its disk nor the cluster has. */
   | { readonly verdict: "unknown"; readonly config: string };
 
-/** What may be done before the target is compared with the machine, each at most once in a pass. */
+/** Preparations before the target is compared with the machine, each at most once in a pass. */
 export type Preparation = "adopt" | "correctAnnotations" | "reportOverdueReboot" | "reportRefusals" | "noticeTarget";
 
-/** Everything that a pass of the daemon decides from. Optional parts are read when a decision asks for them. */
+/** The inputs of one pass of the daemon. Optional parts are read when a decision requires them. */
 export interface MachineView {
   /** Monotonic milliseconds at which the pass began. */
   readonly now: number;
-  /** How long a machine that was asked to reboot may take to go down. */
+  /** How long a machine may take to shut down after a reboot request. */
   readonly rebootPatienceSeconds: number;
   /** The own Node, as the watch showed it when the pass began. */
   readonly node: Node;
@@ -45,48 +45,48 @@ export interface MachineView {
   readonly configuration: MachineConfiguration | undefined;
   readonly storageOverrides: readonly StorageOverride[];
   readonly documents: MachineDocuments;
-  /** Present where the documents name no configuration. */
+  /** Present if the documents name no configuration. */
   readonly adoption: Adoption | undefined;
   /** Annotations that the config server gave the machine; read until the Node names a current configuration. */
   readonly served: Notes | undefined;
   readonly os: Pick<ObservedNode, "bootId" | "booted" | "staged" | "can" | "fips">;
-  /** The force file is there. */
+  /** The force file exists. */
   readonly forced: boolean;
   /** What this pass has done already. */
   readonly prepared: ReadonlySet<Preparation>;
-  /** Whether the MachineConfigNode still names targets that the machine went back from. */
+  /** Whether the MachineConfigNode still names targets that the machine rolled back from. */
   readonly refusalsNamed?: boolean;
-  /** The MachineConfig that the Node asks for; `config` is absent where it does not exist. */
+  /** The MachineConfig that the Node requests; `config` is absent if it does not exist. */
   readonly desired?: { readonly config: MachineConfig | undefined };
-  /** The machine, as far as its configuration and its target name it. */
+  /** The parts of the machine that its configuration and its target name. */
   readonly compared?: { readonly node: ObservedNode; readonly facts: MachineFacts };
-  /** Why the staged system was not finalised at the last shutdown; `text` is absent where it was. */
+  /** Why the staged system was not finalised at the last shutdown; `text` is absent if it was. */
   readonly finaliseFailure?: { readonly text: string | undefined };
 }
 
-/** What a pass needs to know of the passes before it. Times are monotonic milliseconds. */
+/** What a pass remembers of earlier passes. Times are monotonic milliseconds. */
 export interface PassMemory {
-  /** The boot that this process has tidied up after: the first pass of a boot reports more than later ones. */
+  /** The boot that this process has cleaned up after: the first pass of a boot reports more than later ones. */
   readonly tidiedBoot: string | undefined;
   /** The boot in which the machine was last found to have its target. */
   readonly resumedBoot: string | undefined;
   /** The last reboot that the daemon asked for. */
   readonly rebootAsked: { readonly bootId: string; readonly at: number } | undefined;
-  /** Since when the machine is to boot once more for what was applied from its image. */
+  /** Since when the machine must boot again for the applied content of its image. */
   readonly restartAwaitedSince: number | undefined;
-  /** Since when the operator is to merge disruption policies. */
+  /** Since when the daemon waits for the operator to merge disruption policies. */
   readonly policiesAwaitedSince: number | undefined;
-  /** The drift that was last put right by applying the image's content again. */
+  /** The drift that was last repaired by applying the image's content again. */
   readonly healedDrift: { readonly drift: string; readonly at: number } | undefined;
   /** The target whose update was announced. */
   readonly announced: string | undefined;
-  /** The announced target whose last try failed. */
+  /** The announced target whose last attempt failed. */
   readonly failing: string | undefined;
-  /** Images that this process has fetched: a pass that waits for a drain does not ask for them again. */
+  /** Images that this process has fetched: a pass that waits for a drain does not fetch them again. */
   readonly fetchedImages: ReadonlySet<string>;
 }
 
-/** What a decision has to know beyond what was read. */
+/** Inputs of a decision beyond the observed view. */
 export type Question =
   | { readonly read: "refusals" }
   | { readonly read: "config"; readonly name: string }
@@ -98,54 +98,54 @@ export type Question =
       readonly inService: boolean;
     };
 
-/** The target contradicts itself, and whoever wrote it can mend it. */
+/** The target contradicts itself; its author can correct it. */
 export type HoldReason = "ConflictingImageAnnotations" | "ImageNotDigest" | "ImageContentMismatch";
 
 /** The machine has its target. */
 export interface DonePlan {
   readonly case: "done";
   readonly target: Wanted;
-  /** The configuration that the machine started with and is now seen to have come up with. */
+  /** The configuration that the machine started with and that is now verified. */
   readonly proves: Previous | undefined;
   readonly forgetsRefusals: boolean;
   readonly annotations: NoteChanges;
-  /** This ends an update, or a state that the Node reported before. */
+  /** This ends an update, or a state that the Node reported. */
   readonly isNews: boolean;
   readonly isFirstOfBoot: boolean;
 }
 
-/** The machine is well, on what it had before the target that it went back from. */
+/** The machine runs its previous target after a roll-back. */
 export interface StayBackPlan {
   readonly case: "stayBack";
   readonly target: Wanted;
   readonly refused: RefusedTarget;
-  /** The image that the Node asks for, in either spelling. */
+  /** The image that the Node requests, in either spelling. */
   readonly desiredImage: string | undefined;
   readonly reason: "RevertFailed" | "TargetRefused";
   readonly message: string;
   readonly annotations: NoteChanges;
 }
 
-/** Something is left to do, and nothing stands against it. */
+/** Work is left to do, and nothing prevents it. */
 export interface UpdatePlan {
   readonly case: "update";
   readonly target: Wanted;
   readonly observed: ObservedNode;
-  /** The whole way to the target. */
+  /** The complete plan to the target. */
   readonly plan: ChangePlan;
-  /** The steps of this pass: without images that are fetched already and without a drain that is done. */
+  /** The steps of this pass, without fetched images and completed drains. */
   readonly steps: readonly Step[];
   /** The target in words, as `announced` and `failing` of the memory name it. */
   readonly what: string;
   readonly drains: boolean;
-  /** No drain is needed, and none was asked for. */
+  /** No drain is needed, and none was requested. */
   readonly skipsDrain: boolean;
   readonly changesOs: boolean;
-  /** Present when the update begins here; an update that goes on is not announced again. */
+  /** Present when the update begins; a continued update is not announced again. */
   readonly announcement: { readonly message: string; readonly isBootResync: boolean } | undefined;
-  /** What failed at the last try is not well before this try has succeeded. */
+  /** After a failed attempt, the machine stays degraded until this attempt succeeds. */
   readonly isRetry: boolean;
-  /** A target that the machine did not go back from: its update is told of. */
+  /** A target that the machine did not roll back from: its update is reported. */
   readonly isNewTarget: boolean;
   readonly ending: UpdateEnding;
 }
@@ -154,19 +154,21 @@ export interface UpdatePlan {
 export interface UpdateEnding {
   /** The machine has rebooted since the ledger was opened. */
   readonly hasRebooted: boolean;
-  /** How many things were put right at that boot; absent where none was recorded. */
+  /** The number of repairs at that boot; absent if none was recorded. */
   readonly putRight: number | undefined;
   readonly runsNewSystem: boolean;
   readonly skipsReboot: boolean;
   readonly after: DonePlan | StayBackPlan;
 }
 
-/** What one pass of the daemon does next. Cases before `noTarget` but the waits are followed by another decision. */
+/**
+ * What one pass of the daemon does next. The cases before `noTarget`, except waits, are followed by another decision.
+ */
 export type PassPlan =
   | { readonly case: "observe"; readonly what: Question }
   | ({ readonly case: "adopt" } & Omit<Adoption & { readonly verdict: "adopted" }, "verdict">)
   | { readonly case: "currentConfigMissing"; readonly message: string }
-  /** `startedWith`: the configuration of the first boot, where the Node does not name one yet. */
+  /** `startedWith`: the configuration of the first boot, if the Node does not name one yet. */
   | {
       readonly case: "correctAnnotations";
       readonly annotations: NoteChanges;
@@ -181,7 +183,7 @@ export type PassPlan =
     }
   | { readonly case: "awaitReboot"; readonly message: string; readonly seconds: number }
   | { readonly case: "reportOverdueReboot"; readonly problem: string }
-  /** A boot was asked for after content was applied: nothing is done before it has come. */
+  /** A reboot was requested after content was applied: wait for it. */
   | {
       readonly case: "awaitRestart";
       readonly because: string;
@@ -208,7 +210,7 @@ export type PassPlan =
       readonly message: string;
       readonly to: string;
       readonly entry: Omit<RefusedTarget, "at">;
-      /** Targets that were refused before, less an older entry for the same one. */
+      /** Targets refused earlier, without an older entry for the same one. */
       readonly others: readonly RefusedTarget[];
     }
   | {
@@ -228,11 +230,11 @@ export type PassPlan =
       readonly event: "ConfigDriftDetected" | "OnDiskStateValidationFailed";
       readonly message: string;
       readonly annotations: NoteChanges;
-      /** What is watched until the drift is gone. */
+      /** What to watch until the drift is gone. */
       readonly watch: NodeConfig | undefined;
     }
   | { readonly case: "reportUnapplied"; readonly message: string }
-  /** Policies that were just written are not merged yet: what they would spare or ask for is not known. */
+  /** New policies are not merged yet: their effect is unknown. */
   | {
       readonly case: "awaitPolicies";
       readonly message: string;

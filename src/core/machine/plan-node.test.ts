@@ -8,7 +8,7 @@ import { type NodeConfig, nodeConfigOf, splitKernelArguments } from "../config/n
 import { observedAs } from "../preview/plan-cluster.ts";
 import { planNode } from "./plan-node.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
-import type { Deployment, ObservedNode } from "./observed-node.ts";
+import type { ObservedDeployment, ObservedNode } from "./observed-node.ts";
 
 const policies = mergePolicies({
   files: [{ path: "/etc/quiet", actions: [{ type: "None" }] }],
@@ -90,7 +90,7 @@ const on = (change: Partial<ObservedNode> = {}): ObservedNode => ({
   ...observedAs(before, { image: "os@1", onlyControlPlane: false }),
   ...change,
 });
-const system = (image: string, kernelArguments: readonly string[]): Deployment => ({
+const system = (image: string, kernelArguments: readonly string[]): ObservedDeployment => ({
   image,
   kernelArguments,
   packages: [],
@@ -136,7 +136,7 @@ describe("planNode", () => {
       steps: ["openLedger", "writeEntries /etc/quiet", "closeLedger"],
     },
     {
-      title: "a file that goes: restored",
+      title: "a removed file: restored",
       parts: { files: { "/etc/a": "1" } },
       steps: ["openLedger", "restoreEntries /etc/quiet", "closeLedger"],
     },
@@ -161,7 +161,7 @@ describe("planNode", () => {
       ],
     },
     {
-      title: "a unit that changes its text: old links go before new ones come",
+      title: "a unit with a new text: old links are removed before new ones are created",
       parts: { units: [{ name: "a.service", enabled: true, contents: `${installable}# 2\n` }] },
       steps: [
         "openLedger",
@@ -174,7 +174,7 @@ describe("planNode", () => {
       ],
     },
     {
-      title: "a unit whose enablement nobody decides any more: the presets do",
+      title: "a unit whose enablement is no longer configured follows the presets",
       parts: { units: [{ name: "a.service", contents: installable }] },
       steps: ["openLedger", "presetUnit a.service", "daemonReload", "reload a.service", "closeLedger"],
     },
@@ -191,7 +191,7 @@ describe("planNode", () => {
     {
       title: "an OS image",
       parts: { osImage: "os@2" },
-      steps: ["prefetch", "drain", "openLedger", "stageOs", "reboot", "closeLedger"],
+      steps: ["refreshCredentials", "prefetch", "drain", "openLedger", "stageOs", "reboot", "closeLedger"],
     },
     {
       title: "SSH keys: no disruption",
@@ -242,7 +242,7 @@ describe("planNode", () => {
     expect(stepsOf(on({ entries: written, ledger, bootId: "another boot" }), target)).toEqual(["closeLedger"]);
   });
 
-  test("what is staged and no longer wanted is thrown away", () => {
+  test("an obsolete staged system is discarded", () => {
     expect(stepsOf(on({ staged: system("os@9", []) }), before)).toEqual(["discardStaged", "closeLedger"]);
   });
 
@@ -251,7 +251,7 @@ describe("planNode", () => {
     expect(stepsOf(on({ staged: system("os@1", ["quiet", "nosmt"]) }), target)).not.toContain("stageOs");
   });
 
-  test("arguments that somebody else added stay on the command line [machine-plan-node-9]", () => {
+  test("arguments of other owners stay on the command line [machine-plan-node-9]", () => {
     const plan = planNode(
       on({
         booted: system("os@1", ["root=x", "quiet", "theirs"]),
@@ -273,6 +273,7 @@ describe("planNode", () => {
     );
     const steps = plan.verdict === "change" ? plan.steps : [];
     expect(steps.map((step) => step.do)).toEqual([
+      "refreshCredentials",
       "prefetch",
       "drain",
       "openLedger",
@@ -287,7 +288,7 @@ describe("planNode", () => {
     });
   });
 
-  test("a machine whose system somebody else keeps gets files and units, and its image is left alone [machine-plan-node-11]", () => {
+  test("a machine with a foreign OS gets files and units, and keeps its image [machine-plan-node-11]", () => {
     const can = { images: false, kernelArguments: false, packages: false, kernelTypes: [] };
     expect(stepsOf(on({ can }), to({ osImage: "os@2" }))).toEqual(["closeLedger"]);
     expect(stepsOf(on({ can }), to({ files: { "/etc/a": "1", "/etc/quiet": "2" }, osImage: "os@2" }))).toEqual([
@@ -297,9 +298,10 @@ describe("planNode", () => {
     ]);
   });
 
-  test("a machine that was booted into another system is put right, with everything that belongs to its own", () => {
+  test("a machine that booted another system is repaired, with everything that belongs to its own", () => {
     const wrong = on({ booted: system("os@0", ["quiet"]), entries: new Map(), bootId: "another boot" });
     expect(stepsOf(wrong, before)).toEqual([
+      "refreshCredentials",
       "prefetch",
       "drain",
       "openLedger",
@@ -353,7 +355,7 @@ describe("planNode", () => {
       ]);
     });
 
-    test("a second look at a machine that has them asks for nothing more, and nothing is appended twice", () => {
+    test("a second pass over a machine that has them changes nothing, and nothing is appended twice", () => {
       const original = {
         kind: "file",
         contents: btoa("localhost\n"),

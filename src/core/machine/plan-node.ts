@@ -1,7 +1,7 @@
 import type { ClusterPolicies } from "../../api/kinds/machine-configuration.ts";
 import { textOf } from "../../ignition/data-url.ts";
 import { type Because, type Change, type Consequence, describeChange, sameConsequence } from "../config/change.ts";
-import { type ContentGap, type ContentStep, contentGap, isAsWanted } from "./content-gap.ts";
+import { type ContentGap, type ContentStep, contentGap, matchesWanted } from "./content-gap.ts";
 import { deploymentChanges, sameDeployment, wantedDeployment } from "./deployment.ts";
 import {
   type EffectivePolicies,
@@ -12,80 +12,78 @@ import {
 import { isCredential } from "../config/image-content.ts";
 import { isTargetOf, sameTarget } from "./image-target.ts";
 import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig } from "../config/node-config.ts";
-import type { Deployment, ObservedNode } from "./observed-node.ts";
+import type { ObservedDeployment, ObservedNode } from "./observed-node.ts";
 import { listText } from "../text/list-text.ts";
 
-/** Reboots that a target gets to boot what was staged for it. */
+/** Reboots that a target may use to boot its staged system. */
 export const mostReboots = 3;
 
 export type Step =
-  /** Fetches and verifies what the machine does not hold yet, while nothing has changed. */
+  /** Fetches and verifies missing images before anything changes. */
   | { readonly do: "prefetch"; readonly images: readonly string[] }
   | { readonly do: "drain" }
-  /** Remembers what is at `paths`, and writes down what the machine will be owed. */
+  /** Records the entries at `paths`, and the debts of the machine. */
   | {
       readonly do: "openLedger";
       readonly owes: readonly Consequence[];
       readonly paths: readonly string[];
       readonly units: readonly string[];
       readonly users: readonly string[];
-      readonly deployment: Deployment | undefined;
+      readonly deployment: ObservedDeployment | undefined;
     }
-  /** Brings pull secrets and certificates up to date, so that an image can be had. */
+  /** Updates pull secrets and certificates, so that the image can be pulled. */
   | { readonly do: "refreshCredentials" }
-  /** Lays down what a machine with `image` is to have, for a boot of it, as that image does not hold it. */
+  /** Places the content that `image` does not contain, for the next boot. */
   | { readonly do: "keepPayload"; readonly image: string; readonly of: "previous" | "target" }
-  | { readonly do: "stageOs"; readonly deployment: Deployment; readonly packagesFrom: string | undefined }
+  | { readonly do: "stageOs"; readonly deployment: ObservedDeployment; readonly packagesFrom: string | undefined }
   | { readonly do: "discardStaged" }
-  /**
-   * From here on the daemon writes what the system that runs is to have: a boot must not bring back what was laid down
-   * for it.
-   */
+  /** From now on the daemon writes the content of the running system: a boot must not restore the placed content. */
   | { readonly do: "dropPayload" }
   | ContentStep
   | { readonly do: "daemonReload" }
   | { readonly do: "reload" | "restart"; readonly unit: string }
   | { readonly do: "reboot"; readonly because: string }
-  /** Has the machine made equal to its payload now, as at boot. What comes of it is seen by the next look. */
+  /** Applies the payload now, as at boot. The next pass sees the result. */
   | { readonly do: "settle" }
-  /** The machine has the target: it becomes the previous configuration, and nothing is owed any more. */
+  /** The machine has the target: it becomes the previous configuration, and the ledger is empty. */
   | { readonly do: "closeLedger" };
 
 export type NodePlan =
   | { readonly verdict: "inSync" }
   /** The machine was rebooted for its target `tried` times and still boots something else. */
-  | { readonly verdict: "bootFails"; readonly tried: number; readonly booted: Deployment; readonly wanted: Deployment }
-  /**
-   * The machine boots what it should, and is not what that system should have: `cause` is empty where nobody told why.
-   */
+  | {
+      readonly verdict: "bootFails";
+      readonly tried: number;
+      readonly booted: ObservedDeployment;
+      readonly wanted: ObservedDeployment;
+    }
+  /** The machine boots the right system but lacks its content; `cause` is empty if no reason was reported. */
   | {
       readonly verdict: "unsettled";
       readonly changes: readonly Change[];
       readonly path: string | undefined;
       readonly cause: string;
     }
-  /**
-   * The machine could not be made equal to what it booted for its target, and has booted the system before that again.
-   */
+  /** Applying the content failed after the boot of the target, and the machine has booted its previous system again. */
   | { readonly verdict: "settleFailed"; readonly path: string | undefined; readonly cause: string }
   | {
       readonly verdict: "change";
       readonly changes: readonly Change[];
-      /** Where the machine differs from what it was last proven to have, without anyone having asked for it. */
+      /** Where the machine differs from its last verified configuration without a request. */
       readonly drift: readonly Change[];
       readonly because: readonly Because[];
       readonly steps: readonly Step[];
     };
 
 /**
- * Decides how a machine gets from what it is to what it should be.
+ * Decides how a machine gets from its observed state to its target.
  *
- * A plan first writes into the ledger what the machine will be owed, and closes the ledger last: a daemon killed
- * between writing a file and reloading its service finds the file in place when it comes back, and still knows to
- * reload. Going back is no second mechanism: it is a plan with the previous configuration as target.
+ * A plan first records the machine's debts in the ledger, and closes the ledger last: a daemon killed between writing a
+ * file and reloading its service finds the file in place when it comes back, and still knows to reload. A roll-back
+ * needs no second mechanism: it is a plan with the previous configuration as target.
  *
- * Of a machine whose image holds its configuration only credentials are written here: the rest is in place once it has
- * booted that image and was settled.
+ * On a machine whose image contains its configuration, the plan writes only credentials: the rest is in place once the
+ * machine has booted that image and applied its content.
  */
 export function planNode(
   node: ObservedNode,
@@ -121,7 +119,7 @@ export function planNode(
   return { verdict: "change", changes, drift, because, steps: stepsTo(node, target, gap, because) };
 }
 
-/** A target that the machine could not boot, or could not be made equal to: the force file asks to try it again. */
+/** A target that the machine could not boot or apply: the force file requests another attempt. */
 function judgeBoots(node: ObservedNode, target: NodeConfig, gap: Gap): NodePlan | undefined {
   const { ledger } = node;
   if (node.forced || ledger === undefined || !isTargetOf(ledger, target)) return undefined;
@@ -133,7 +131,7 @@ function judgeBoots(node: ObservedNode, target: NodeConfig, gap: Gap): NodePlan 
     : undefined;
 }
 
-/** The way to the target, with what it asks for in the order in which it must happen. */
+/** The steps to the target, in the order in which they must happen. */
 function stepsTo(node: ObservedNode, target: NodeConfig, gap: Gap, because: readonly Because[]): readonly Step[] {
   const owes = because.map(({ consequence }) => consequence).filter(({ kind }) => kind !== "none");
   const reboots = owes.some(({ kind }) => kind === "reboot");
@@ -168,7 +166,8 @@ function stepsTo(node: ObservedNode, target: NodeConfig, gap: Gap, because: read
 const holdsAll = (config: NodeConfig) => config.imageContent === "full";
 
 /**
- * What the changes ask for. Where an image brings all of them it is its boot; credentials take effect by themselves.
+ * The consequences of the changes. If an image contains all of them, the consequence is its boot; credentials take
+ * effect by themselves.
  */
 function consequencesAsked(
   node: ObservedNode,
@@ -187,13 +186,10 @@ function consequencesAsked(
   ).because;
   return system.length > 0 || others.length === 0
     ? system
-    : [{ consequence: { kind: "none" }, changes: others, why: "credentials take effect by themselves" }];
+    : [{ consequence: { kind: "none" }, changes: others, why: "credentials take effect without an action" }];
 }
 
-/**
- * Whether a machine that boots what it should is also what that system should have; `undefined`: nothing stands against
- * it.
- */
+/** Whether a machine that boots the right system also has its content; `undefined`: yes. */
 function judgeSettling(
   node: ObservedNode,
   target: NodeConfig,
@@ -210,7 +206,7 @@ function judgeSettling(
     : undefined;
 }
 
-/** Whether the ledger says already what this plan would write into it. */
+/** Whether the ledger already contains what this plan would write. */
 function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, owes: readonly Consequence[], gap: Gap): boolean {
   if (owes.length === 0 && gap.changes.length === 0) return true;
   if (
@@ -242,13 +238,14 @@ function unpaid({ ledger, bootId }: ObservedNode): readonly Because[] {
 }
 
 /**
- * What somebody asked for: the difference to the previous configuration, also where the disk has it already, because
- * the services that read it may not. Once a ledger for this target is open, it holds these debts.
+ * The requested changes: the difference to the previous configuration, even if the disk already has it, because
+ * services may not have read it. Once a ledger for this target is open, it holds these debts.
  */
 function askedFor(node: ObservedNode, target: NodeConfig): readonly Change[] {
   if (node.ledger !== undefined && isTargetOf(node.ledger, target)) return [];
   const asked = compareNodeConfigs(node.previous ?? emptyNodeConfig, target);
-  // What a machine without a history boots says itself what it has; and one whose OS somebody else keeps is not asked.
+  // The booted system of a machine without history declares its own content; a machine whose OS is managed elsewhere is
+  // not asked.
   return asked.filter(
     ({ kind }) => !isSystem(kind) || (node.previous !== undefined && (kind !== "osImage" || node.can.images)),
   );
@@ -258,28 +255,28 @@ const isSystem = (kind: Change["kind"]) =>
   kind === "osImage" || kind === "kernelArguments" || kind === "extensions" || kind === "kernelType" || kind === "fips";
 
 interface Gap extends Pick<ContentGap, "changes" | "paths" | "units" | "users"> {
-  /** What the next boot should be, where this one is something else. */
-  readonly deployment: Deployment | undefined;
+  /** The system of the next boot, if it differs from the running one. */
+  readonly deployment: ObservedDeployment | undefined;
   readonly prefetch: readonly Step[];
   readonly system: readonly Step[];
   readonly steps: readonly Step[];
-  /** What differs and is not for the daemon to change: settling does at boot. */
+  /** Differences that the daemon does not repair: the boot applies the image's content. */
   readonly unsettled: readonly Change[];
 }
 
-/** What has to be done so that the machine holds the target. */
+/** The steps that bring the machine to its target. */
 function gapBetween(node: ObservedNode, target: NodeConfig): Gap {
   const system = systemGap(node, target);
   const allPoolsUpdated = holdsAll(target) || (system.deployment !== undefined && node.payload === "image");
   const content = contentGap(node, target, allPoolsUpdated ? isCredential : undefined);
-  // What is written before such a boot would only hide what that brings.
+  // Files written before such a boot would only hide the image's own.
   const unsettled = allPoolsUpdated
     ? contentGap(node, target).changes.filter((change) => change.kind !== "file" || !isCredential(change.path))
     : [];
   return { ...content, ...system, changes: [...content.changes, ...system.changes], unsettled };
 }
 
-/** Kernel and OS: what the next boot should be, if it is not what this one is. */
+/** Kernel and OS: the system of the next boot, if it differs from the running one. */
 function systemGap(
   node: ObservedNode,
   target: NodeConfig,
@@ -304,27 +301,28 @@ function systemGap(
   return {
     changes,
     deployment: wanted,
-    prefetch: images.length === 0 ? [] : [{ do: "prefetch", images }],
+    // Credentials that came with the target are needed for the first pull of its images.
+    prefetch: images.length === 0 ? [] : [{ do: "refreshCredentials" }, { do: "prefetch", images }],
     system: [...beforeStaging(node, target, wanted), { do: "stageOs", deployment: wanted, packagesFrom }],
   };
 }
 
-/** What must lie on the machine before another system is staged: a crash must not leave that without it. */
-function beforeStaging(node: ObservedNode, target: NodeConfig, { image }: Deployment): readonly Step[] {
+/** What must be on the machine before another system is staged: a crash must not leave that system without it. */
+function beforeStaging(node: ObservedNode, target: NodeConfig, { image }: ObservedDeployment): readonly Step[] {
   const credentials = target.imageContent === undefined ? [] : [{ do: "refreshCredentials" } as const];
-  // So that booting back is right, too.
+  // So that booting the previous system is correct, too.
   const hadSomething = node.previous !== undefined || Object.keys(node.originals.paths).length > 0;
   if (holdsAll(target) && node.payload !== "image" && hadSomething)
     return [...credentials, { do: "keepPayload", image: node.booted.image, of: "previous" }];
-  // A file that equals the image's own goes with that image (ostree's 3-way merge of /etc).
+  // A file that equals the image's own is replaced together with that image (ostree's 3-way merge of /etc).
   return !holdsAll(target) && node.payload === "image"
     ? [...credentials, { do: "keepPayload", image, of: "target" }]
     : credentials;
 }
 
 /**
- * Where a machine that owes nothing differs from the configuration that it was proven to have. A machine that runs
- * another system than that is no drift: it was booted into the wrong one, which a plan can put right.
+ * Where a machine without debts differs from its verified configuration. Another running system is no drift: the
+ * machine booted the wrong one, which a plan can repair.
  */
 export function driftOf(node: ObservedNode): readonly Change[] {
   const { previous } = node;
@@ -332,7 +330,7 @@ export function driftOf(node: ObservedNode): readonly Change[] {
   const paths = [];
   for (const [path, wanted] of previous.entries) {
     const observed = node.entries.get(path);
-    if (!isAsWanted(observed, wanted, node))
+    if (!matchesWanted(observed, wanted, node))
       paths.push({
         path,
         origin: wanted.origin,
@@ -351,7 +349,7 @@ export function driftOf(node: ObservedNode): readonly Change[] {
   return changesOf(paths, enablement);
 }
 
-/** Asked-for and observed differences as one list, each thing once. */
+/** Requested and observed differences as one list, without duplicates. */
 function mergeChanges(asked: readonly Change[], gap: readonly Change[]): readonly Change[] {
   const idOfChange = (change: Change) =>
     change.kind === "file"
@@ -385,7 +383,7 @@ function mergeChanges(asked: readonly Change[], gap: readonly Change[]): readonl
   );
 }
 
-/** Equal consequences become one, with all the changes that ask for it. */
+/** Merges equal consequences, with all the changes that cause them. */
 function group(reasons: readonly Because[]): readonly Because[] {
   const grouped: { consequence: Consequence; changes: Change[]; why: string[] }[] = [];
   for (const { consequence, changes, why } of reasons) {
@@ -400,7 +398,7 @@ function group(reasons: readonly Because[]): readonly Because[] {
 }
 
 /**
- * What is done in place of a reboot, each once: daemon-reload, then reloads, then restarts. A restart covers a reload.
+ * The actions instead of a reboot, each once: daemon-reload, then reloads, then restarts. A restart covers a reload.
  */
 function actions(owes: readonly Consequence[]): readonly Step[] {
   const restarts = owes.flatMap((consequence) => (consequence.kind === "restart" ? [consequence.unit] : []));

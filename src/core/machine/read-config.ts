@@ -4,7 +4,7 @@ import { certificatePaths } from "../certificates/machine-certificates.ts";
 import { type NodeConfig, nodeConfigOf } from "../config/node-config.ts";
 import { ignitionOf } from "../config/validate-machine-config.ts";
 
-/** A configuration as an object, and as this machine carries it out. */
+/** A configuration as an object, and as this machine applies it. */
 export interface Wanted {
   readonly machineConfig: MachineConfig;
   readonly config: NodeConfig;
@@ -14,12 +14,12 @@ export type ReadConfig =
   | { readonly verdict: "read"; readonly wanted: Wanted }
   | { readonly verdict: "refused"; readonly reason: string };
 
-/** Decoded configurations by object, so that a look at an unchanged machine parses nothing. */
+/** Decoded configurations by object, so that a pass over an unchanged machine parses nothing. */
 const decoded = new WeakMap<MachineConfig, ReadConfig>();
 /** The same with an image, the last one that each was read with. */
 const decodedWith = new WeakMap<MachineConfig, { readonly pair: ImagePair; readonly result: ReadConfig }>();
 
-/** A configuration as a machine follows it that boots this image in place of the configuration's. */
+/** A configuration as applied by a machine that boots this image instead of the configuration's. */
 export function readTarget(machineConfig: MachineConfig, pair: ImagePair | undefined): ReadConfig {
   const plain = readConfig(machineConfig);
   if (pair === undefined || plain.verdict === "refused") return plain;
@@ -47,7 +47,7 @@ export function readConfig(machineConfig: MachineConfig): ReadConfig {
     }
     const config = nodeConfigOf(machineConfig, ignition?.config);
     if (config.verdict === "refused") return { verdict: "refused", reason: `${config.path}: ${config.reason}` };
-    // Certificates that are kept current by themselves are as old in a configuration as that one is.
+    // Certificates that are renewed separately are as old in a configuration as the configuration itself.
     const entries = new Map([...config.config.entries].filter(([path]) => !certificatePaths.has(path)));
     return {
       verdict: "read",

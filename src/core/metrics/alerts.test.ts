@@ -4,6 +4,8 @@ import { parse } from "yaml";
 import { reportReasons } from "../../api/books/report-table.ts";
 import { reconcileMeter, sectionFamilies } from "../../controller/run-controller.ts";
 import { alerts, metricsNamedBy } from "./alerts.ts";
+import { DecisionMeter } from "./decision-meter.ts";
+import { ServerMeter } from "../../server/server-meter.ts";
 import { factsOf } from "../pool/pool-queries.ts";
 import { daemonMetrics } from "./daemon-metrics.ts";
 import { clusterMetrics } from "./metrics.ts";
@@ -18,6 +20,16 @@ const families = [
     facts: factsOf({ pools: [], nodes: [], machineConfigNodes: [] }, 0),
     machineConfigNodes: [],
     machineConfiguration: undefined,
+  }),
+  ...new DecisionMeter().families(),
+  ...new ServerMeter(() => true).families({
+    cacheBytes: 0,
+    cacheEntries: 0,
+    connections: 0,
+    answersUnderWay: 0,
+    insecure: false,
+    ready: false,
+    certificateEndsAt: 0,
   }),
   ...new RolloutMeter().families(0),
   ...new ServiceMeter().families(0),

@@ -41,14 +41,14 @@ export const alerts: readonly Alert[] = [
     severity: "warning",
     summary: `Draining ${ofNode} takes longer than its pool allows.`,
     means:
-      "Pods do not leave the machine: a disruption budget forbids it, a pod does not end, or nobody would start it elsewhere. Nothing is forced unless the pool's policy says so, and the machine is not rebooted meanwhile. It holds one place of its pool's budget.",
+      "Pods do not leave the machine: a disruption budget forbids it, a pod does not end, or no controller would start it elsewhere. Nothing is forced unless the pool's policy says so, and the machine is not rebooted meanwhile. It holds one place of its pool's budget.",
     see: [
       "mco explain node/<node>",
       "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"Drained\")].message}'",
       "kubectl get pods -A --field-selector spec.nodeName=<node>",
     ],
     remedy:
-      "Give the application named there room: more replicas, a budget that allows one to leave, or machines that can take its pods. A pod that nothing restarts has to be deleted by somebody who knows it. A pool whose drains should end by themselves has a policy for that: docs/os-updates.md.",
+      "Give the application named there room: more replicas, a budget that allows one to leave, or machines that can take its pods. A pod that nothing restarts has to be deleted by its owner. To let drains end automatically, give the pool a policy: docs/os-updates.md.",
   },
   {
     name: "MCCPoolAlert",
@@ -66,7 +66,7 @@ export const alerts: readonly Alert[] = [
     name: "MCCBootImageSkewEnforcementNone",
     expression: "mcc_boot_image_skew_enforcement_none == 1",
     severity: "info",
-    summary: "Nobody looks how old the boot images of new machines are.",
+    summary: "The age of new machines' boot images is not checked.",
     means: "The MachineConfiguration says so. A machine that is made from a very old image may not be able to join.",
     see: ["kubectl get machineconfiguration cluster -o jsonpath='{.spec.bootImageSkewEnforcement}'"],
     remedy:
@@ -79,7 +79,7 @@ export const alerts: readonly Alert[] = [
     severity: "warning",
     summary: `Machines of pool ${ofPool} cannot go on without help.`,
     means:
-      "A configuration cannot be applied to a machine, or the machine is not what was applied to it. It keeps what it has.",
+      "A configuration cannot be applied to a machine, or the machine differs from the applied configuration. It stays as it is.",
     see: [
       "mco explain pool/<pool>",
       'kubectl get machineconfignodes -o custom-columns=\'NAME:.metadata.name,DEGRADED:.status.conditions[?(@.type=="NodeDegraded")].status,WHY:.status.conditions[?(@.type=="NodeDegraded")].message\'',
@@ -94,7 +94,7 @@ export const alerts: readonly Alert[] = [
     severity: "warning",
     summary: `The roll-out of pool ${ofPool} has stopped: machines went back from its target.`,
     means:
-      "Two machines, or the only one of the pool, could not boot what they were given, and went back by themselves. No healthy machine is given the same target.",
+      "Two machines, or the only one of the pool, could not boot their target, and rolled back on their own. No healthy machine gets the same target.",
     see: [
       "mco explain pool/<pool>",
       "kubectl get machineconfigpool <pool> -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/quarantined}'",
@@ -146,7 +146,7 @@ export const alerts: readonly Alert[] = [
     for: "15m",
     severity: "warning",
     summary: "The state process does not keep all books.",
-    means: `Everything else goes on, and what nobody keeps can be read from the journals for a while. Most often a part of it is down or lines were missed: ${reportReasons.ChildDown.means}`,
+    means: `Everything else continues, and recent history can be read from the journals for a while. Most often a part of it is down or lines were missed: ${reportReasons.ChildDown.means}`,
     see: [
       "kubectl get machineconfiguration cluster -o jsonpath='{.status.conditions[?(@.type==\"StateKeeping\")]}'",
       logOf("machine-state-controller"),
@@ -163,24 +163,84 @@ export const alerts: readonly Alert[] = [
     see: ["mco book pool/<pool>", "mco explain pool/<pool>"],
   },
   {
+    name: "MCCInsecureAccess",
+    expression: "mcc_insecure_access == 1",
+    for: "1h",
+    severity: "warning",
+    summary: "The config server has given configurations to every client for an hour.",
+    means:
+      "The annotation config-server-access of MachineConfiguration/cluster is insecure: every client that reaches the port gets configurations with their secrets, without a credential.",
+    see: [
+      "mco status",
+      "kubectl get machineconfiguration cluster -o jsonpath='{.metadata.annotations.machineconfiguration\\.openshift\\.io/config-server-access}'",
+    ],
+    remedy:
+      "Give machines tokens (mco token create) and remove the annotation. Meanwhile, let only the machines' network reach port 22623; docs/audit.md finds who set the annotation.",
+  },
+  {
+    name: "MCCCertificateDenied",
+    expression: 'sum by (reason) (increase(mcc_certificate_requests_total{verdict="deny"}[15m])) > 0',
+    severity: "warning",
+    summary: "A certificate request of a machine was denied: {{ $labels.reason }}.",
+    means:
+      "A machine, or an account that machines join with, asked for a certificate that is never granted: one of another form, of another signer, or for names and addresses of others.",
+    see: ["kubectl get csr", "kubectl get events -A --field-selector involvedObject.kind=CertificateSigningRequest"],
+    remedy:
+      "The request's condition says what is wrong with it and who asked. If no machine of yours asks so, expel the joining account or revoke the node: docs/threat-model.md, Runbooks.",
+  },
+  {
+    name: "MCSTokensRefused",
+    expression:
+      'sum by (reason) (increase(mcs_requests_total{reason=~"Unauthorized|TokenExpired|TokenUsedUp|WrongPool"}[15m])) > 30',
+    severity: "warning",
+    summary: "The config server refuses many requests of machines that join: {{ $labels.reason }}.",
+    means:
+      "More than thirty requests of a quarter of an hour showed no good credential: machines with an old pointer config, or a client that guesses tokens or tries a stolen one.",
+    see: [logOf("machine-config-server"), "mco token list", "mco book pool/<pool>"],
+    remedy:
+      "The server's journal names the addresses. Give machines of yours a new token (mco token create --pointer); keep other clients from port 22623. Revoke a token that is shown from addresses that are not yours.",
+  },
+  {
+    name: "MCSUsesGivenBack",
+    expression: "sum(increase(mcs_uses_given_back_total[1h])) > 5",
+    severity: "warning",
+    summary: "Uses of provisioning tokens are given back again and again.",
+    means:
+      "Clients end their connections after their token's use was stored and before the answer begins. A lossy network does that, and so does a client that looks for a way to read more often than its token allows.",
+    see: [logOf("machine-config-server"), "mco token list"],
+    remedy:
+      "The log names the token, and mco token list who showed it last. No byte was sent to these clients. Revoke the token if its user is not yours; otherwise look at the network between machines and control plane.",
+  },
+  {
+    name: "MCSForeignConfigAsked",
+    expression: 'sum(increase(mcs_deliveries_total{reason="NotYours"}[15m])) > 0',
+    severity: "warning",
+    summary: "A machine asked for a configuration that is not its own, and was refused.",
+    means:
+      "The daemon's token of a node was shown to read a configuration that neither the node was given nor its pool names. Daemons do not ask so, unless their Node's annotations were changed by others.",
+    see: [logOf("machine-config-server"), "kubectl get machineconfignode <node> -o yaml"],
+    remedy:
+      "The log names the node and what it asked for. Compare the Node's desiredConfig annotation with its pool; if nothing explains it, treat the node as taken over and revoke it: docs/threat-model.md, Runbooks.",
+  },
+  {
     name: "MCCReconcileFailing",
     expression: 'sum by (subcontroller) (rate(mcc_reconcile_total{outcome="failed"}[10m])) > 0',
     for: "15m",
     severity: "warning",
     summary: "The controller {{ $labels.subcontroller }} keeps failing.",
-    means: "Its looks end in errors again and again; what it looks after may be out of date.",
+    means: "Its passes fail repeatedly; the objects that it manages may be out of date.",
     see: [logOf("machine-config-controller"), "kubectl get machineconfigpools"],
     remedy:
-      "The log says at what it fails. Where rights are missing, apply install/ again; where the API server is slow or away, that is the thing to repair.",
+      "The log names the failing request. If rights are missing, apply install/ again; if the API server is slow or unavailable, repair it.",
   },
   {
     name: "MCCDown",
     expression: "absent(mco_machine_count)",
     for: "15m",
     severity: "warning",
-    summary: "No machine config controller tells of any pool.",
+    summary: "No machine config controller reports any pool.",
     means:
-      "No controller runs, none leads, or nobody may read its figures. Machines keep what they have; changes do not reach them.",
+      "No controller runs, none leads, or its metrics cannot be read. Machines keep their configuration; changes do not reach them.",
     see: [
       `kubectl get pods ${inNamespace}`,
       `kubectl get lease machine-config-controller ${inNamespace} -o yaml`,
@@ -198,7 +258,7 @@ export const alerts: readonly Alert[] = [
     means: "Its update waits for the reboot, drained, and holds a place of its pool's budget. The daemon asks again.",
     see: ["kubectl get machineconfignodes", logOf("machine-config-daemon")],
     remedy:
-      "Look on the machine what keeps it from going down (systemctl list-jobs), or reboot it by hand: the daemon finds what was staged.",
+      "Find the job that keeps the machine up (systemctl list-jobs), or reboot it by hand: the daemon finds the staged system.",
   },
   {
     name: "MCDPivotError",
@@ -219,8 +279,8 @@ export const alerts: readonly Alert[] = [
     expression: "mcd_config_drift > 0",
     for: "5m",
     severity: "warning",
-    summary: "Files of a machine ({{ $labels.instance }}) are not what was applied.",
-    means: "Somebody changed them on the machine. It takes no updates until that is decided.",
+    summary: "Files of a machine ({{ $labels.instance }}) differ from the applied configuration.",
+    means: "They were changed on the machine. It takes no updates until an administrator decides.",
     see: [
       "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"NodeDegraded\")].message}'",
     ],
@@ -268,7 +328,7 @@ export function prometheusRule(): object {
 /** Metrics that an expression names. */
 export const metricsNamedBy = (expression: string): readonly string[] => [
   ...new Set(
-    [...expression.matchAll(/\b(?:mco|mcc|mcd|ocl)_[a-z_]+|\bos_image_url_override\b/g)].map(([name]) =>
+    [...expression.matchAll(/\b(?:mco|mcc|mcd|mcs|ocl)_[a-z_]+|\bos_image_url_override\b/g)].map(([name]) =>
       name.replace(/_bucket$/, ""),
     ),
   ),

@@ -74,12 +74,8 @@ export function daemonMetrics(metrics: DaemonMetrics, node: string): readonly Me
       "Since when the machine differs from its configuration, in seconds since the epoch; 0 when it does not.",
       driftSince === undefined ? 0 : Math.floor(driftSince / 1000),
     ),
-    family(
-      "mcd_local_unsupported_packages",
-      "gauge",
-      "Packages that somebody layered by hand.",
-      metrics.foreignPackages,
-      { node },
-    ),
+    family("mcd_local_unsupported_packages", "gauge", "Packages that were layered by hand.", metrics.foreignPackages, {
+      node,
+    }),
   ];
 }

@@ -49,7 +49,7 @@ function linesOf(
     clusterMetrics({
       facts,
       machineConfigNodes,
-      machineConfiguration: machineConfiguration as MachineConfiguration | undefined,
+      machineConfiguration: { metadata: { name: "cluster" }, ...machineConfiguration } as MachineConfiguration,
     }),
   ).split("\n");
 }
@@ -136,7 +136,7 @@ describe("metrics", () => {
     expect(states([node("b", ["worker"])])).toEqual([expect.stringContaining('node="b",pool="worker",state="Done"')]);
   });
 
-  test("tell of a machine of the control plane that a custom pool selects, of a chosen OS image, and that nobody looks at boot images [metrics-4]", () => {
+  test("report a control-plane machine in a custom pool, an overridden OS image, and unchecked boot images [metrics-4]", () => {
     const master = pool("master", {}, labels.masterRole);
     const overridden = {
       metadata: { name: "rendered-2", annotations: { [annotations.osImageURLOverridden]: "true" } },
@@ -159,7 +159,23 @@ describe("metrics", () => {
     expect(plain.filter((line) => line.startsWith("mcc_pool_alert{"))).toEqual([]);
   });
 
-  test("carry the labels that they are described with, and no others", () => {
+  test("say while every client is given configurations, by the annotation that has it so [metrics-8]", () => {
+    const insecureAccess = (access: string | undefined) =>
+      linesOf(
+        { pools: [pool("worker")] },
+        {
+          metadata: {
+            name: "cluster",
+            annotations: access === undefined ? {} : { [annotations.configServerAccess]: access },
+          },
+        },
+      ).filter((line) => line.startsWith("mcc_insecure_access "));
+    expect(insecureAccess("insecure")).toEqual(["mcc_insecure_access 1"]);
+    for (const access of [undefined, "required", "Insecure"])
+      expect(insecureAccess(access)).toEqual(["mcc_insecure_access 0"]);
+  });
+
+  test("have exactly their documented labels", () => {
     const facts = factsOf({ pools: [pool("worker")], nodes: [node("a", ["worker"])], machineConfigNodes: [] }, 0);
     for (const { name, labels: known, samples } of clusterMetrics({
       facts,

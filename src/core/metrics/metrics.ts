@@ -5,6 +5,7 @@ import { annotations, machineConfigNodeConditions } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { type Facts, poolFacts } from "../pool/pool-queries.ts";
 import { drainReasons } from "../pool/plan-drain.ts";
+import { configServerAccess } from "../join/config-server.ts";
 
 /** One metric with its values: a line each. */
 export interface MetricFamily {
@@ -154,9 +155,15 @@ function warningMetrics({ facts, machineConfigNodes, machineConfiguration }: Met
     ),
     gauge(
       "mcc_boot_image_skew_enforcement_none",
-      "1 when the MachineConfiguration says that nobody looks how old boot images are.",
+      "1 when the MachineConfiguration disables checks of the age of boot images.",
       [],
       [{ labels: {}, value: skew === "None" ? 1 : 0 }],
+    ),
+    gauge(
+      "mcc_insecure_access",
+      "1 while the MachineConfiguration has the config server give configurations to every client.",
+      [],
+      [{ labels: {}, value: configServerAccess(machineConfiguration).access === "insecure" ? 1 : 0 }],
     ),
     perPool(
       facts,

@@ -18,7 +18,7 @@ const pool = (target: string, updating: readonly [string, number], updated: read
 const textOf = (meter: RolloutMeter, second: number) => metricsText(meter.families(Date.parse(at(second)))).split("\n");
 
 describe("what roll-outs take", () => {
-  test("is counted from the first wait to the last machine, also when a pause or a new process comes between [metrics-rollout-meter-1]", () => {
+  test("lasts from the first wait to the last machine, also across a pause or a new process [metrics-rollout-meter-1]", () => {
     const meter = new RolloutMeter();
     meter.putPool("worker", pool("b", ["True", 10], ["False", 10]));
     expect(textOf(meter, 25)).toContain('mco_rollout_running_seconds{pool="worker"} 15');

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { LineWriter, morning, toldUpdate } from "../../../test/support/line-writer.ts";
+import { LineWriter, morning, reportedUpdate } from "../../../test/support/line-writer.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import { annotations } from "../../api/names.ts";
 import { Histogram } from "./histogram.ts";
 import { metricsText } from "./metrics.ts";
 import { SectionMeter, journalFamilies } from "./section-meter.ts";
-import { ServiceMeter, awayCause } from "./service-meter.ts";
+import { ServiceMeter, unavailableCause } from "./service-meter.ts";
+import { StateMeter } from "./state-metrics.ts";
 
 const update = { book: "node/worker-0", chapter: "Update", run: `rendered-worker-${"0".repeat(32)}` } as const;
 const samplesOf = (text: string, name: string) => text.split("\n").filter((line) => line.startsWith(`${name}{`));
@@ -27,9 +28,9 @@ test("a histogram counts what took at most so long, and says the sum and the num
 });
 
 describe("how long steps take", () => {
-  test("is measured by who does them, from what it tells of them, by pool and outcome [metrics-section-meter-1]", () => {
+  test("is measured by the reporting process, by pool and outcome [metrics-section-meter-1]", () => {
     const meter = new SectionMeter();
-    const told = toldUpdate({ run: update.run }).controller.lines;
+    const told = reportedUpdate({ run: update.run }).controller.lines;
     for (const line of told) meter.take(line, line.mono);
     const text = metricsText(meter.families());
     expect(counted(meter, "mco_section_duration_seconds")).toEqual([
@@ -56,7 +57,7 @@ describe("how long steps take", () => {
     const meter = new SectionMeter();
     for (let index = 0; index < 50; index += 1) {
       const here = { book: "pool/worker", chapter: "Rollout", run: update.run, path: `Node/worker-${index}` };
-      meter.take({ ...here, mark: "begin", reason: "NodeTargeted" }, 0);
+      meter.take({ ...here, mark: "begin", reason: "NodeUpdated" }, 0);
       meter.take({ ...here, mark: "end", reason: "NodeUpdated" }, 1000);
     }
     expect(counted(meter, "mco_section_duration_seconds")).toEqual([
@@ -64,7 +65,7 @@ describe("how long steps take", () => {
     ]);
   });
 
-  test("of a reboot is measured by the daemon that comes back, from what it told before [metrics-section-meter-4]", () => {
+  test("of a reboot is measured by the restarted daemon, from its earlier reports [metrics-section-meter-4]", () => {
     const daemon = new LineWriter("daemon", "worker-0");
     daemon.at(0, { ...update, path: "Prepared", mark: "begin", reason: "Checking" });
     daemon.at(1, { ...update, path: "Prepared", mark: "end", reason: "Planned" });
@@ -79,7 +80,7 @@ describe("how long steps take", () => {
     expect(counted(meter, "mco_section_duration_seconds")).toHaveLength(1);
   });
 
-  test("that somebody else began is measured from when that was seen [metrics-section-meter-5]", () => {
+  test("begun by another process is measured from when it was observed [metrics-section-meter-5]", () => {
     const meter = new SectionMeter();
     meter.began({ ...update, path: "Complete/Uncordoned" }, 1000);
     meter.take({ ...update, path: "Complete/Uncordoned", mark: "end", reason: "Uncordoned" }, 3000);
@@ -129,7 +130,7 @@ describe("how long machines take no pods", () => {
       status: { conditions: [{ type: "Ready", status: ready ? "True" : "False" }] },
     }) as unknown as Node;
 
-  test("has a cause: its update, somebody's cordon, or a kubelet that is not ready [metrics-section-meter-7]", () => {
+  test("has a cause: its update, a cordon, or a kubelet that is not ready [metrics-section-meter-7]", () => {
     expect(
       [
         node({}),
@@ -137,7 +138,7 @@ describe("how long machines take no pods", () => {
         node({ cordoned: true }),
         node({ ready: false }),
         node({ ready: false, ours: true }),
-      ].map(awayCause),
+      ].map(unavailableCause),
     ).toEqual([undefined, "Update", "Cordoned", "NotReady", "Update"]);
   });
 
@@ -156,7 +157,7 @@ describe("how long machines take no pods", () => {
     expect(metricsText(meter.families(100_000))).not.toContain("longest_seconds{");
   });
 
-  test("of a machine that was away before anybody looked is from when its taint says [metrics-section-meter-9]", () => {
+  test("of a machine that was unavailable before the start counts from its taint [metrics-section-meter-9]", () => {
     const meter = new ServiceMeter();
     meter.putNode("a", node({ cordoned: true, ours: true, since: "1970-01-01T00:00:10Z" }), "worker", 100_000);
     meter.putNode("a", node({}), "worker", 130_000);
@@ -165,7 +166,7 @@ describe("how long machines take no pods", () => {
     );
   });
 
-  test("is nothing for a machine that was taken away, or while nobody looks [metrics-section-meter-10]", () => {
+  test("is absent for a removed machine, and while nothing observes [metrics-section-meter-10]", () => {
     const meter = new ServiceMeter();
     meter.putNode("a", node({ cordoned: true }), "worker", 0);
     meter.putNode("a", undefined, "", 10_000);
@@ -173,5 +174,25 @@ describe("how long machines take no pods", () => {
     meter.forget();
     meter.putNode("b", node({}), "worker", 20_000);
     expect(metricsText(meter.families(30_000))).not.toContain("{");
+  });
+});
+
+describe("words that a machine chooses", () => {
+  test("are not remembered in full [metrics-section-meter-11]", () => {
+    const meter = new SectionMeter();
+    const long = `rendered-${"x".repeat(200_000)}-${"0".repeat(32)}`;
+    const line = { book: "node/w", chapter: "Update", path: "Complete/Uncordoned", reason: "Uncordoned" } as const;
+    meter.began({ ...line, run: long }, 0);
+    meter.take({ ...line, run: long, mark: "end" }, 5000);
+    expect(JSON.stringify(meter.families()).length).toBeLessThan(20_000);
+  });
+
+  test("make so many series of its book, and the rest are one [metrics-section-meter-12]", () => {
+    const meter = new StateMeter();
+    for (let index = 0; index < 5000; index += 1)
+      meter.closed({ book: "node/w", chapter: "Update", outcome: "Failed", reason: `Invented${index}`, pool: "p" });
+    const samples = meter.families(0, [], []).find(({ name }) => name === "mco_chapters_total")?.samples ?? [];
+    expect(samples.length).toBeLessThanOrEqual(2001);
+    expect(samples.reduce((sum, { value }) => sum + value, 0)).toBe(5000);
   });
 });

@@ -29,7 +29,7 @@ export type MeteredLine = Pick<JournalEntry, "mark"> & {
 export class SectionMeter {
   readonly #seconds = new Histogram(
     "mco_section_duration_seconds",
-    "How long a step of an update, a first boot or a build took, by whoever did it.",
+    "How long a step of an update, a first boot or a build took, measured by the process that did it.",
     ["book_kind", "path", "outcome", "pool"],
   );
   /** Section → when it began, in milliseconds. */
@@ -115,13 +115,16 @@ export class SectionMeter {
   }
 }
 
-const keyOf = ({ book, chapter, run, path }: Pick<MeteredLine, "book" | "chapter" | "path" | "run">) =>
-  `${book}\n${chapter}\n${run ?? ""}\n${path}`;
+/** Characters of a run: a machine's request, of which its Node may hold 256 Ki, is one. */
+const longestRun = 253;
+
+const keyOf = ({ book, chapter, run = "", path }: Pick<MeteredLine, "book" | "chapter" | "path" | "run">) =>
+  `${book}\n${chapter}\n${run.slice(0, longestRun)}\n${path}`;
 
 function poolOf(kind: BookKind, { book, run, data }: MeteredLine): string {
   if (kind === "pool") return book.slice("pool/".length);
   const pool = data?.["pool"];
-  return pool !== undefined ? String(pool) : (poolInRenderedName(run ?? "") ?? "");
+  return pool !== undefined ? String(pool) : (poolInRenderedName((run ?? "").slice(0, longestRun)) ?? "");
 }
 
 /** Lines that a writer could not add to its journal. */

@@ -5,19 +5,19 @@ import type { MetricFamily } from "./metrics.ts";
 import { isReady } from "../books/phase.ts";
 
 /** Why a machine is out of service. */
-export type AwayCause = "Update" | "Cordoned" | "NotReady";
+export type UnavailableCause = "Update" | "Cordoned" | "NotReady";
 
 interface Away {
   /** Milliseconds. */
   readonly since: number;
   pool: string;
-  cause: AwayCause;
+  cause: UnavailableCause;
 }
 
 const unschedulableTaint = "node.kubernetes.io/unschedulable";
 
 /** Why a node is out of service now; `undefined`: it takes pods. */
-export function awayCause(node: Node): AwayCause | undefined {
+export function unavailableCause(node: Node): UnavailableCause | undefined {
   const has = node.metadata.annotations ?? {};
   const isOurs = has[annotations.cordonedFor] !== undefined || has[annotations.postConfigAction] === "Rebooting";
   if (node.spec?.unschedulable === true) return isOurs ? "Update" : "Cordoned";
@@ -28,7 +28,7 @@ export function awayCause(node: Node): AwayCause | undefined {
 export class ServiceMeter {
   readonly #seconds = new Histogram(
     "mco_node_out_of_service_seconds",
-    "How long a machine took no pods: for its update, because somebody cordoned it, or because its kubelet was not ready.",
+    "How long a machine took no pods: for its update, because it was cordoned, or because its kubelet was not ready.",
     ["pool", "cause"],
   );
   readonly #away = new Map<string, Away>();
@@ -39,7 +39,7 @@ export class ServiceMeter {
    * @param now milliseconds since the epoch.
    */
   putNode(name: string, node: Node | undefined, pool: string, now: number): void {
-    const cause = node === undefined ? undefined : awayCause(node);
+    const cause = node === undefined ? undefined : unavailableCause(node);
     const known = this.#away.get(name);
     if (node === undefined || cause === undefined) {
       this.#away.delete(name);
@@ -64,7 +64,7 @@ export class ServiceMeter {
 
   /** @param now milliseconds since the epoch. */
   families(now: number): readonly MetricFamily[] {
-    const longest = new Map<string, { readonly pool: string; readonly cause: AwayCause; seconds: number }>();
+    const longest = new Map<string, { readonly pool: string; readonly cause: UnavailableCause; seconds: number }>();
     for (const { pool, cause, since } of this.#away.values()) {
       const key = `${pool}\n${cause}`;
       const seconds = Math.max(0, Math.round((now - since) / 1000));

@@ -62,7 +62,18 @@ export function bootstrapLines(
   });
 }
 
-/** The last word before the journal goes to the cluster: what there was beside the lines that it holds. */
+/** The bootstrap server takes requests. */
+export const serverUpLine = (port: number, access: string): JournalEntryIn<"cluster"> => ({
+  chapter,
+  path: "ServerUp",
+  mark: "end",
+  level: "boundary",
+  reason: "ServerUp",
+  message: `the config server answers on port ${port}, access ${access}`,
+  data: { access, port },
+});
+
+/** The last line before the journal goes to the cluster, with the counts of the lines before it. */
 export function handOverLine(lines: readonly JournalLine[]): JournalEntryIn<"cluster"> {
   const of = (level: JournalLine["level"]) => lines.filter((line) => line.level === level).length;
   return {
@@ -71,18 +82,18 @@ export function handOverLine(lines: readonly JournalLine[]): JournalEntryIn<"clu
     mark: "end",
     level: "boundary",
     reason: "HandedOver",
-    message: "what happened before there was a cluster comes to it with its manifests",
+    message: "the lines of the bootstrap were handed to the cluster",
     data: { lines: of("boundary"), progressLines: of("progress"), debugLines: of("debug") },
   };
 }
 
-/**
- * The manifest by which the cluster learns of it: boundary lines in the order in which they were written, the newest
- * where they are too many.
- */
+/** Lines of several programs in the order in which they were written. */
+export const inOrder = (lines: readonly JournalLine[]): readonly JournalLine[] =>
+  lines.toSorted((a, b) => a.at - b.at || (a.boot === b.boot ? a.seq - b.seq : 0));
+
+/** The manifest by which the cluster learns of them: the boundary lines, the newest where they are too many. */
 export function bootstrapJournal(lines: readonly JournalLine[]): BootstrapFile {
-  const inOrder = lines.toSorted((a, b) => a.at - b.at || (a.boot === b.boot ? a.seq - b.seq : 0));
-  const spec = appendLines({ lines: [], last: [] }, inOrder)?.spec ?? { lines: [], last: [] };
+  const spec = appendLines({ lines: [], last: [] }, inOrder(lines))?.spec ?? { lines: [], last: [] };
   return {
     path: "journals/bootstrap.yaml",
     object: {

@@ -1,9 +1,12 @@
+import { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-config.ts";
 import { ControllerConfig } from "../../api/kinds/controller-config.ts";
+import { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
 import type { ConfigMap, Secret } from "../../api/foreign/kubernetes.ts";
+import { openshift } from "../../api/foreign/openshift.ts";
 import { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations, configGroup, namespace, objects } from "../../api/names.ts";
-import { type KubeObject, keyOf, selectorMatches } from "../../api/schema/object.ts";
+import { type KubeObject, type Resource, keyOf, selectorMatches } from "../../api/schema/object.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { baseConfigs, textOfBase64 } from "../render/base-configs.ts";
 import {
@@ -12,7 +15,11 @@ import {
   controllerConfigOf,
   sourceKinds,
 } from "../render/controller-config-of.ts";
+import { objectsOfCluster } from "../kubelet/cluster-settings.ts";
+import { type PlannedSettings, type SettingsObjects, planSettings } from "../preview/plan-settings.ts";
 import { problemsOfPool } from "../preview/judge-admission.ts";
+import { type AroundRegistries, type PlannedRegistries, planRegistries } from "../preview/plan-registries.ts";
+import { isRegistryObject, objectNameOf, withRegistryManifests } from "../runtime/registry-objects.ts";
 import { releaseOf } from "../render/release-of.ts";
 import { renderForPool } from "../render/render-for-pool.ts";
 
@@ -44,7 +51,7 @@ export type Bootstrapped =
 export interface BootstrapOptions {
   readonly version: string;
   readonly generatorVersion: string;
-  /** Image of the suite; the release's too, where nobody names another. */
+  /** Image of the suite; also the release's, unless another is named. */
   readonly image: string;
   readonly releaseImage?: string;
   /** The pools that every cluster has. */
@@ -124,7 +131,7 @@ export function bootstrapOperator(
           place: "",
           path: "",
           reason: `the cluster would be ${made.message}`,
-          remedy: "put what is missing into the folder: nothing comes later here",
+          remedy: "add the missing objects to the folder: nothing is added later",
         },
       ],
     };
@@ -231,7 +238,7 @@ interface Placed<T> {
  */
 export function bootstrapController(
   inputs: readonly BootstrapInput[],
-  { version, generatorVersion, builtInPools }: BootstrapOptions,
+  { version, generatorVersion, builtInPools, releaseImage }: BootstrapOptions,
 ): Bootstrapped {
   const { objects: found, problems: duplicates } = distinct(inputs, builtInPools);
   const settings = ofKind<ControllerConfig>(found, "ControllerConfig").find(
@@ -250,7 +257,18 @@ export function bootstrapController(
   const added = (builtInPools as readonly MachineConfigPool[])
     .filter((builtIn) => !pools.some(({ object }) => object.metadata.name === builtIn.metadata.name))
     .map((object) => ({ object, place: "" }));
-  const members = [...base, ...written.map(({ object }) => object)];
+  const registries = bootstrapRegistries(found, releaseImage, {
+    pools: [...pools, ...added].map(({ object }) => object),
+    machineConfigs: [...base, ...written.map(({ object }) => object)],
+    controllerConfig,
+  });
+  problems.push(...registries.problems);
+  const generated = bootstrapSettings(found, version, {
+    pools: [...pools, ...added].map(({ object }) => object),
+    machineConfigs: registries.machineConfigs,
+  });
+  problems.push(...generated.problems);
+  const members = generated.machineConfigs;
   const rendered = [...pools, ...added]
     .sort((a, b) => byName(a.object, b.object))
     .map((pool) => renderedPool(pool, { members, written, controllerConfig, generatorVersion }));
@@ -260,7 +278,64 @@ export function bootstrapController(
     ...rendered.flatMap((pool) => pool.files),
     { path: `controller-config/${objects.controllerConfig}.yaml`, object: controllerConfig },
   ];
-  return { verdict: "made", files: byPath(files), notes: [...new Set(rendered.flatMap(({ notes }) => notes))].sort() };
+  const notes = [...registries.warnings, ...generated.warnings, ...rendered.flatMap((pool) => pool.notes)];
+  return { verdict: "made", files: byPath(files), notes: [...new Set(notes)].sort() };
+}
+
+/** MachineConfigs with those that mirror sets, image policies and the Image config of the folder make. */
+function bootstrapRegistries(
+  found: ReadonlyMap<string, BootstrapInput>,
+  releaseImage: string | undefined,
+  around: AroundRegistries,
+): PlannedRegistries & { readonly problems: readonly BootstrapProblem[] } {
+  const given = [...found.values()].filter(({ object }) => isRegistryObject(object));
+  if (given.length === 0) return { machineConfigs: around.machineConfigs, refusals: [], warnings: [], problems: [] };
+  const objects_ = withRegistryManifests(given.map(({ object }) => object));
+  const planned = planRegistries({ ...objects_, releaseImage }, around);
+  const placeOf = (name: string) => given.find(({ object }) => objectNameOf(object) === name)?.place ?? "";
+  return {
+    ...planned,
+    problems: planned.refusals.map(({ object, path, reason, remedy }) => ({
+      place: placeOf(object),
+      path,
+      reason: `${object}: ${reason}`,
+      ...(remedy === undefined ? {} : { remedy }),
+    })),
+  };
+}
+
+/**
+ * MachineConfigs with those that the kubelets' and the container engines' settings of the folder make: KubeletConfigs,
+ * ContainerRuntimeConfigs, the CRIOCredentialProviderConfig, and the cluster's own objects.
+ */
+function bootstrapSettings(
+  found: ReadonlyMap<string, BootstrapInput>,
+  version: string,
+  around: Pick<AroundRegistries, "pools" | "machineConfigs">,
+): PlannedSettings & { readonly problems: readonly BootstrapProblem[] } {
+  const placed = <T extends KubeObject>({ kind, apiVersion }: Resource<T>) =>
+    ofKind<T>(found, kind).filter(({ object }) => object.apiVersion === apiVersion);
+  const all = <T extends KubeObject>(resource: Resource<T>) => placed(resource).map(({ object }) => object);
+  const named = <T extends KubeObject>(resource: Resource<T>, name: string) =>
+    all(resource).find(({ metadata }) => metadata.name === name);
+  const settings: SettingsObjects = {
+    kubeletConfigs: all(KubeletConfig),
+    containerRuntimeConfigs: all(ContainerRuntimeConfig),
+    credentials: named(openshift.CRIOCredentialProviderConfig, objects.clusterSingleton),
+    // The cluster is going to run this release, whether its ClusterVersion is there yet.
+    cluster: { ...objectsOfCluster(named), version },
+  };
+  const planned = planSettings(around, { ...around, settings });
+  const placeOf = (name: string) =>
+    [...found.values()].find(({ object }) => objectNameOf(object) === name)?.place ?? "";
+  return {
+    ...planned,
+    problems: planned.refusals.map(({ object, path, reason }) => ({
+      place: placeOf(object),
+      path,
+      reason: `${object}: ${reason}`,
+    })),
+  };
 }
 
 function settingsProblems(

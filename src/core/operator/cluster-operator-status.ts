@@ -2,8 +2,10 @@ import { withTransition } from "../../api/schema/conditions.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import { labels } from "../../api/names.ts";
+import { clipText } from "../text/clip-text.ts";
+import { imageTrouble } from "./image-trouble.ts";
 import { type Facts, clusterMayUpgrade, poolFacts, renderRefusal } from "../pool/pool-queries.ts";
-import { type PoolFacts, type PoolProgress, poolLine, poolProgress } from "../pool/pool-progress.ts";
+import { type PoolFacts, type PoolProgress, isMereDrift, poolLine, poolProgress } from "../pool/pool-progress.ts";
 
 /** What one sync function of the operator found. */
 export type TaskOutcome =
@@ -16,6 +18,12 @@ export type TaskOutcome =
       /** Of the condition Degraded; without it, the task's name and `Failed`. */
       readonly reason?: "RightsOutdated";
     };
+
+/**
+ * Characters of a text about the whole suite (k8s.io/apimachinery pkg/apis/meta/v1 Condition, master): what the API server
+ * says of a refused object, and what MachineConfigs are refused for, may be as long as they are.
+ */
+export const mostCharacters = 32_768;
 
 export interface OperatorFacts {
   readonly version: string;
@@ -45,19 +53,23 @@ export const poolsUnderWay = (cluster: Facts): readonly { readonly pool: string;
   underWayOf(lookedAt(cluster));
 const underWayOf = (looked: readonly Looked[]) =>
   looked.flatMap(({ about, progress }) =>
-    progress.verdict === "RollingOut" ? [{ pool: about.pool.metadata.name, line: poolLine(about, progress) }] : [],
+    progress.verdict === "RollingOut" && !isMereDrift(about, progress)
+      ? [{ pool: about.pool.metadata.name, line: poolLine(about, progress) }]
+      : [],
   );
 
 /**
- * Pools that every cluster has, and that upgrades wait for: trouble there is the operator's own. Trouble of a pool that
- * somebody added is that pool's, and keeps nothing else from going on.
+ * A problem of a standard pool, which upgrades wait for, degrades the operator. A problem of a custom pool stays that
+ * pool's own, and blocks nothing else.
  */
-function troubleOf({ about, progress }: Looked): readonly string[] {
+function troubleOf({ about, progress }: Looked, cluster: Facts, now: number): readonly string[] {
   const { name, labels: has = {} } = about.pool.metadata;
   if (has[labels.builtInPool] === undefined && has[labels.requiredForUpgrade] === undefined) return [];
   const refused = renderRefusal(about.pool);
   if (refused !== undefined) return [`pool ${name} cannot be rendered: ${refused}`];
-  return progress.failed.length === 0 ? [] : [`pool ${name}: ${poolLine(about, progress)}`];
+  if (progress.failed.length > 0) return [`pool ${name}: ${poolLine(about, progress)}`];
+  const images = imageTrouble(about.pool, cluster.members.buildsOf(name), now);
+  return images === undefined ? [] : [images];
 }
 
 /**
@@ -70,7 +82,7 @@ export function clusterOperatorConditions(facts: OperatorFacts, before: Conditio
   const failed = facts.outcomes.filter((outcome) => outcome.kind === "failed");
   const progressing = facts.outcomes.filter((outcome) => outcome.kind === "progressing");
   const looked = lookedAt(facts.cluster);
-  const trouble = looked.flatMap(troubleOf);
+  const trouble = looked.flatMap((each) => troubleOf(each, facts.cluster, now));
   const underWay = underWayOf(looked).map(({ pool, line }) => `${pool} (${line})`);
   const mayUpgrade = clusterMayUpgrade(facts.cluster);
   const upToDate = facts.reached === facts.version;
@@ -122,5 +134,11 @@ export function clusterOperatorConditions(facts: OperatorFacts, before: Conditio
       message: mayUpgrade.because.message,
     },
   ];
-  return wanted.map((condition) => withTransition(conditionOf(before, condition.type), condition, now));
+  return wanted.map(({ message = "", ...condition }) =>
+    withTransition(
+      conditionOf(before, condition.type),
+      { ...condition, message: clipText(message, mostCharacters) },
+      now,
+    ),
+  );
 }

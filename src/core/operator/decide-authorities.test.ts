@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { type AuthorityDecision, type AuthorityFacts, decideAuthorities } from "./decide-authorities.ts";
 
-const facts: AuthorityFacts = { bundle: "b", handed: "a", changing: undefined, now: 100_000, settleMs: 60_000 };
+const facts: AuthorityFacts = { bundle: "b", handed: "a", changing: undefined, now: 100_000, waitMs: 60_000 };
 const seen = { bundle: "b", since: 50_000 };
 
 test.for<{ title: string; given: Partial<AuthorityFacts>; decision: AuthorityDecision }>([
-  { title: "nothing is handed over that nobody knows", given: { bundle: undefined }, decision: { do: "nothing" } },
+  { title: "unknown authorities are never handed over", given: { bundle: undefined }, decision: { do: "nothing" } },
   { title: "machines keep what they have", given: { handed: "b" }, decision: { do: "nothing" } },
   { title: "a change that went back is none", given: { handed: "b", changing: seen }, decision: { do: "nothing" } },
   {
@@ -18,9 +18,9 @@ test.for<{ title: string; given: Partial<AuthorityFacts>; decision: AuthorityDec
     given: {},
     decision: { do: "wait", changing: { bundle: "b", since: 100_000 } },
   },
-  { title: "a change goes on waiting", given: { changing: seen }, decision: { do: "wait", changing: seen } },
+  { title: "a change continues to wait", given: { changing: seen }, decision: { do: "wait", changing: seen } },
   {
-    title: "another change begins to wait anew",
+    title: "another change restarts the wait",
     given: { changing: { bundle: "c", since: 0 } },
     decision: { do: "wait", changing: { bundle: "b", since: 100_000 } },
   },

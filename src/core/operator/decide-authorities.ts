@@ -14,7 +14,7 @@ export interface AuthorityFacts {
   /** Monotonic. */
   readonly now: number;
   /** How long a change must have lasted. */
-  readonly settleMs: number;
+  readonly waitMs: number;
 }
 
 export type AuthorityDecision =
@@ -25,9 +25,9 @@ export type AuthorityDecision =
   | { readonly do: "handOver"; readonly bundle: string; readonly changing: Changing; readonly isFirst: boolean };
 
 /** When machines get the authorities of the API server: the first ones at once, others when they have settled. */
-export function decideAuthorities({ bundle, handed, changing, now, settleMs }: AuthorityFacts): AuthorityDecision {
+export function decideAuthorities({ bundle, handed, changing, now, waitMs }: AuthorityFacts): AuthorityDecision {
   if (bundle === undefined || bundle === handed) return { do: "nothing" };
   const seen = changing?.bundle === bundle ? changing : { bundle, since: now };
-  if (handed !== undefined && now - seen.since < settleMs) return { do: "wait", changing: seen };
+  if (handed !== undefined && now - seen.since < waitMs) return { do: "wait", changing: seen };
   return { do: "handOver", bundle, changing: seen, isFirst: handed === undefined };
 }

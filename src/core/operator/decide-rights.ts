@@ -18,7 +18,7 @@ export type RightsDecision =
 
 /** Files of `install/` that bring the rights, with the namespaces that they lie in. */
 const remedy = "kubectl apply -f install/namespace.yaml -f install/rights.yaml";
-/** More names help nobody: the remedy is the same for all of them. */
+/** More names add nothing: the remedy is the same for all of them. */
 const mostNamed = 5;
 
 /**

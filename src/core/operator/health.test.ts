@@ -15,6 +15,7 @@ import {
   healthConditions,
   healthReasonKey,
   healthTypes,
+  overallHealth,
   stateKeeping,
   switchedOff,
   withTransitions,
@@ -37,11 +38,12 @@ interface PoolSketch {
   readonly refused?: string;
   readonly machines?: number;
   readonly behind?: number;
+  readonly drifted?: number;
 }
 
 function clusterOf(pools: Readonly<Record<string, PoolSketch>>) {
   const nodes: Node[] = [];
-  const made = Object.entries(pools).map(([name, { refused, machines = 1, behind = 0 }]) => {
+  const made = Object.entries(pools).map(([name, { refused, machines = 1, behind = 0, drifted = 0 }]) => {
     for (let index = 0; index < machines; index += 1) {
       const has = index < behind ? "rendered-0" : "rendered-1";
       nodes.push({
@@ -54,7 +56,7 @@ function clusterOf(pools: Readonly<Record<string, PoolSketch>>) {
           annotations: {
             [annotations.currentConfig]: has,
             [annotations.desiredConfig]: has,
-            [annotations.state]: "Done",
+            [annotations.state]: index < machines - drifted ? "Done" : "Degraded",
           },
         },
         spec: {},
@@ -187,7 +189,7 @@ describe("the health of the suite's parts", () => {
       says: /^False SyncRBACFailing: forbidden/,
     },
     {
-      title: "an operator whose lease nobody renews",
+      title: "an operator with an expired lease",
       more: operator({ leader: { holder: "pod-1", renewedAt: now - minutes(3) } }),
       type: "OperatorHealthy",
       says: /^False SyncStalled: .*pod-1 holds its lease and has not renewed it since 2030-01-01T11:57:00Z/,
@@ -256,7 +258,7 @@ describe("the health of the suite's parts", () => {
       title: "no leader",
       more: controller({ leader: { holder: "", renewedAt: now } }),
       type: "ControllerHealthy",
-      says: /^False NoLeader: nobody holds its lease/,
+      says: /^False NoLeader: its lease has no holder/,
     },
     {
       title: "a pool that cannot be rendered",
@@ -271,25 +273,25 @@ describe("the health of the suite's parts", () => {
       says: /^False KubeletConfigFailing: it fails/,
     },
     {
-      title: "a child that does not come to an end",
+      title: "a child that does not end",
       more: controller({ failing: [{ part: "drain", how: "stalled", message: "it hangs" }] }),
       type: "ControllerHealthy",
       says: /^False DrainStalled: it hangs/,
     },
     {
-      title: "a pool that nobody looks at",
+      title: "an unobserved pool",
       more: { unseen: [{ by: "controller", part: "node", what: "the pool worker", since: now - minutes(6) }] },
       type: "ControllerHealthy",
       says: /^False NodeStalled: the pool worker has waited/,
     },
     {
-      title: "a daemon that is silent",
+      title: "a daemon that is not ready",
       more: daemons([away("worker-1", minutes(6))]),
       type: "DaemonsHealthy",
-      says: /^False DaemonSilent: nobody looks after worker-1 \(since 2030-01-01T11:54/,
+      says: /^False DaemonSilent: no daemon manages worker-1 \(since 2030-01-01T11:54/,
     },
     {
-      title: "a daemon that is away for a moment",
+      title: "a briefly unready daemon",
       more: daemons([away("worker-1", minutes(4))]),
       type: "DaemonsHealthy",
       says: /^True AsExpected: 1 of 3 copies .* none of them for longer/,
@@ -307,15 +309,15 @@ describe("the health of the suite's parts", () => {
       says: /^False DaemonOldVersion: 2 of 3 copies/,
     },
     {
-      title: "very many silent daemons",
+      title: "very many daemons that are not ready",
       more: daemons(
         Array.from({ length: 90 }, (_, index) => away(`worker-with-a-long-name-${index}.example.com`, minutes(6))),
       ),
       type: "DaemonsHealthy",
-      says: /and 85 more: the daemons there are not ready; the chapter Daemons of the cluster's book tells how it came to that$/,
+      says: /and 85 more: the daemons there are not ready; chapter Daemons of the cluster's book records the cause$/,
     },
     {
-      title: "a config server that is away",
+      title: "an unavailable config server",
       more: { server: { daemonSet: component("machine-config-server", { available: 0 }), certificateEnds: undefined } },
       type: "ServerHealthy",
       says: /^False ServerDown/,
@@ -347,22 +349,25 @@ describe("the health of the suite's parts", () => {
       more: {
         builder: {
           deployment: component("machine-os-builder", { wanted: 0, available: 0, ofThisVersion: 0 }),
-          queuedSince: undefined,
+          stuck: undefined,
         },
       },
       type: "BuilderHealthy",
       says: /^True NotNeeded/,
     },
     {
-      title: "a builder that is needed and away",
-      more: { builder: { deployment: component("machine-os-builder", { available: 0 }), queuedSince: undefined } },
+      title: "an unavailable builder that is needed",
+      more: { builder: { deployment: component("machine-os-builder", { available: 0 }), stuck: undefined } },
       type: "BuilderHealthy",
       says: /^False BuilderDown/,
     },
     {
       title: "a build that waits",
       more: {
-        builder: { deployment: component("machine-os-builder"), queuedSince: new Date(now - minutes(6)).toISOString() },
+        builder: {
+          deployment: component("machine-os-builder"),
+          stuck: { name: "worker-1", since: new Date(now - minutes(6)).toISOString(), message: "a Secret is missing" },
+        },
       },
       type: "BuilderHealthy",
       says: /^False BuildQueueStuck/,
@@ -372,6 +377,18 @@ describe("the health of the suite's parts", () => {
       more: { cluster: clusterOf({ worker: { machines: 3, behind: 2 } }) },
       type: "UpdateProgressing",
       says: /^True PoolsUpdating: pools under way: worker \(1 \(ready 1\) out of 3/,
+    },
+    {
+      title: "machines under way, and one that has drifted",
+      more: { cluster: clusterOf({ worker: { machines: 3, behind: 1, drifted: 1 } }) },
+      type: "UpdateProgressing",
+      says: /^True PoolsUpdating/,
+    },
+    {
+      title: "a machine that has drifted, and nothing else",
+      more: { cluster: clusterOf({ worker: { machines: 3, drifted: 1 } }) },
+      type: "UpdateProgressing",
+      says: /^False AsExpected: no machine is being updated/,
     },
   ];
   test.for(rows)("$title: $type says so [operator-health-2]", ({ more, type, says }) => {
@@ -391,7 +408,7 @@ describe("the health of the suite's parts", () => {
 
   test.for([
     { title: "nothing was read yet", heardAt: undefined },
-    { title: "nothing was heard for longer than servers are silent", heardAt: now - minutes(3) },
+    { title: "a journal without lines for longer than the limit", heardAt: now - minutes(3) },
   ])("is not known when $title [operator-health-3]", ({ heardAt }) => {
     const told = healthConditions(facts({ cluster: { ...clusterOf({ worker: {} }), heardAt } }));
     expect(told.map(({ status, reason }) => `${status} ${reason}`)).toEqual(healthTypes.map(() => "Unknown NotKnown"));
@@ -529,4 +546,52 @@ test("the time of a condition moves with its status alone, and nothing is writte
       now + 5000,
     )?.[0]?.lastTransitionTime,
   ).toBe("2030-01-01T12:00:05Z");
+});
+
+describe("the suite as a whole", () => {
+  const part = (type: string, status: "True" | "False" | "Unknown", reason = "AsExpected", message = "") => ({
+    type,
+    status,
+    reason,
+    message,
+  });
+  test.for([
+    { title: "is well if every part is", parts: [], is: ["True", "AsExpected", ""] },
+    {
+      title: "is as the first part that is not well",
+      parts: [
+        part("StateKeeping", "False", "ChildDown", "nodes"),
+        part("DaemonsHealthy", "False", "DaemonSilent", "worker-0"),
+      ],
+      is: ["False", "DaemonSilent", "DaemonsHealthy: worker-0"],
+    },
+    {
+      title: "is not well if a part is not, whatever is unknown of others",
+      parts: [
+        part("OperatorHealthy", "Unknown", "NotKnown", "silent"),
+        part("StateKeeping", "False", "Gap", "3 lines"),
+      ],
+      is: ["False", "Gap", "StateKeeping: 3 lines"],
+    },
+    {
+      title: "is unknown if a part is",
+      parts: [part("ControllerHealthy", "Unknown", "InProgress", "1 of 2 copies")],
+      is: ["Unknown", "InProgress", "ControllerHealthy: 1 of 2 copies"],
+    },
+    {
+      title: "is well during an update, and after a bootstrap whose journal is lost",
+      parts: [part("UpdateProgressing", "False"), part("BootstrapComplete", "False", "BootstrapJournalMissing")],
+      is: ["True", "AsExpected", ""],
+    },
+  ] as const)("$title [operator-health-overall-1]", ({ parts, is }) => {
+    const well = ["OperatorHealthy", "ControllerHealthy", "DaemonsHealthy", "StateKeeping"]
+      .filter((type) => !parts.some((given) => given.type === type))
+      .map((type) => part(type, "True"));
+    const overall = overallHealth([...well, ...parts]);
+    expect([overall?.status, overall?.reason, overall?.message]).toEqual(is);
+  });
+
+  test("is not reported before a part is [operator-health-overall-2]", () => {
+    expect(overallHealth([])).toBeUndefined();
+  });
 });

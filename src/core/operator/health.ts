@@ -3,6 +3,7 @@ import { withTransition } from "../../api/schema/conditions.ts";
 import { type Condition, conditionOf, timestampOf } from "../../api/schema/object.ts";
 import { objects } from "../../api/names.ts";
 import type { ReportReason } from "../../api/books/report-table.ts";
+import type { StuckBuild } from "../build/build-queue.ts";
 import { type ComponentFacts, type Facts, componentHealth, renderRefusal } from "../pool/pool-queries.ts";
 import { poolsUnderWay } from "./cluster-operator-status.ts";
 import { silentAfterMs } from "../pool/member-facts.ts";
@@ -22,8 +23,11 @@ export type HealthType = (typeof healthTypes)[number];
 export const keepingTypes = ["StateKeeping", "BootstrapComplete"] as const;
 export type KeepingType = (typeof keepingTypes)[number];
 
+/** Derived from those of the parts, for people who look at one line: the worst of them, with its reason and message. */
+export const overallType = "Healthy";
+
 /** A condition without the time of its transition. */
-export interface Told<T extends string = string> {
+export interface ReportedCondition<T extends string = string> {
   readonly type: T;
   readonly status: Condition["status"];
   readonly reason: string;
@@ -32,9 +36,9 @@ export interface Told<T extends string = string> {
 
 /** Characters of a message, at most. */
 const messageLength = 1024;
-/** News of the API server that are older than this are none. */
+/** API server data older than this is stale. */
 const staleMs = 150_000;
-/** A lease that has not been seen to be renewed for this long is nobody's. */
+/** A lease without an observed renewal for this long has no holder. */
 export const leaderlessAfterMs = 60_000;
 /** Work that has waited for longer than this is stuck. */
 export const stalledAfterMs = 5 * 60_000;
@@ -45,21 +49,21 @@ const crashLoop = 3;
 
 /** Who leads a component, as its lease says. */
 export interface LeaderFacts {
-  /** Empty: nobody. */
+  /** Empty: no holder. */
   readonly holder: string;
   /** Milliseconds since the epoch of when the lease was last seen to change; `undefined`: there is no lease. */
   readonly renewedAt: number | undefined;
 }
 
 /** A daemon whose pod is not ready though its kubelet works. */
-export interface AwayDaemon {
+export interface UnavailableDaemon {
   readonly node: string;
   /** RFC 3339 */
   readonly since: string;
   readonly restarts: number;
 }
 
-/** Something that keeps failing, as the component's own lines tell. */
+/** A repeated failure, from the component's own lines. */
 export interface Failing {
   /** Task or controller: `RBAC`, `render`. */
   readonly part: string;
@@ -82,10 +86,10 @@ export interface HealthFacts {
     readonly failing: readonly Failing[];
   };
   /** Looked at only while some are missing. */
-  readonly daemons: { readonly daemonSet: ComponentFacts | undefined; readonly away: readonly AwayDaemon[] };
+  readonly daemons: { readonly daemonSet: ComponentFacts | undefined; readonly away: readonly UnavailableDaemon[] };
   /** `undefined`: it is not installed, and so not needed. */
   readonly server: { readonly daemonSet: ComponentFacts; readonly certificateEnds: string | undefined } | undefined;
-  readonly builder: { readonly deployment: ComponentFacts; readonly queuedSince: string | undefined } | undefined;
+  readonly builder: { readonly deployment: ComponentFacts; readonly stuck: StuckBuild | undefined } | undefined;
   /** What its owner has not looked at for a while, and since when (milliseconds since the epoch). */
   readonly unseen: readonly {
     readonly by: "operator" | "controller";
@@ -103,7 +107,7 @@ const clip = (text: string, length: number = messageLength) =>
   text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 const some = (names: readonly string[]) => listText(names, 5);
 
-type Verdict = Omit<Told, "type">;
+type Verdict = Omit<ReportedCondition, "type">;
 const fine = (message: string, reason: ReportReason = "AsExpected"): Verdict => ({ status: "True", reason, message });
 const bad = (reason: string, message: string): Verdict => ({ status: "False", reason, message });
 const unknown = (reason: ReportReason, message: string): Verdict => ({ status: "Unknown", reason, message });
@@ -112,7 +116,7 @@ const unknown = (reason: ReportReason, message: string): Verdict => ({ status: "
  * How the parts of the suite are, from what is seen of them. The ClusterOperator is made of the same answers of core
  * (`componentHealth`, `poolsUnderWay`, `renderRefusal`, the outcomes of the operator's tasks), so that the two agree.
  */
-export function healthConditions(facts: HealthFacts): readonly Told<HealthType>[] {
+export function healthConditions(facts: HealthFacts): readonly ReportedCondition<HealthType>[] {
   const { heardAt, now } = facts.cluster;
   const judge: Readonly<Record<HealthType, (facts: HealthFacts) => Verdict>> = {
     OperatorHealthy: operatorHealth,
@@ -133,13 +137,32 @@ export function healthConditions(facts: HealthFacts): readonly Told<HealthType>[
             : `nothing was heard of the API server since ${timestampOf(heardAt)}`,
         );
     const chapter = verdict.status === "False" ? chapterOf[type] : undefined;
-    const more =
-      chapter === undefined ? "" : `; the chapter ${chapter} of the cluster's book tells how it came to that`;
+    const more = chapter === undefined ? "" : `; chapter ${chapter} of the cluster's book records the cause`;
     return { type, ...verdict, message: `${clip(verdict.message, messageLength - more.length)}${more}` };
   });
 }
 
-/** Chapter of the cluster's book that tells of a component. */
+/** The conditions that say how a part is, in the order in which their troubles come first. */
+const partTypes = [...healthTypes.filter((type) => type !== "UpdateProgressing"), "StateKeeping"] as const;
+
+/** The worst of what was reported of the parts; `undefined`: nothing was reported yet. */
+export function overallHealth(
+  reported: readonly ReportedCondition[],
+): ReportedCondition<typeof overallType> | undefined {
+  const parts = partTypes.flatMap((type) => reported.find((condition) => condition.type === type) ?? []);
+  if (parts.length === 0) return undefined;
+  const worst = parts.find(({ status }) => status === "False") ?? parts.find(({ status }) => status === "Unknown");
+  return worst === undefined
+    ? { type: overallType, status: "True", reason: "AsExpected", message: "" }
+    : {
+        type: overallType,
+        status: worst.status,
+        reason: worst.reason,
+        message: clip(`${worst.type}: ${worst.message}`),
+      };
+}
+
+/** Chapter of the cluster's book that records a component. */
 const chapterOf: Partial<Readonly<Record<HealthType, string>>> = {
   OperatorHealthy: "Operator",
   ControllerHealthy: "Controller",
@@ -168,7 +191,7 @@ function missing(
 }
 
 function leaderless({ cluster }: HealthFacts, { holder, renewedAt }: LeaderFacts): string | undefined {
-  if (renewedAt === undefined || holder === "") return "nobody holds its lease";
+  if (renewedAt === undefined || holder === "") return "its lease has no holder";
   return cluster.now - renewedAt > leaderlessAfterMs
     ? `${holder} holds its lease and has not renewed it since ${timestampOf(renewedAt)}`
     : undefined;
@@ -176,14 +199,14 @@ function leaderless({ cluster }: HealthFacts, { holder, renewedAt }: LeaderFacts
 
 function operatorHealth(facts: HealthFacts): Verdict {
   const { operator, clusterOperator, cluster, version } = facts;
-  // Whoever installs the operator need not say of which release it is.
+  // An installation may leave the operator's release unset.
   const gone =
     operator.deployment === undefined
       ? undefined
       : missing(facts, objects.operator, { ...operator.deployment, ofThisVersion: operator.deployment.wanted });
   if (gone !== undefined) return gone;
   const nobody = leaderless(facts, operator.leader);
-  if (nobody !== undefined) return bad("SyncStalled", `the operator looks at nothing: ${nobody}`);
+  if (nobody !== undefined) return bad("SyncStalled", `the operator reconciles nothing: ${nobody}`);
   const [first] = operator.failing;
   const failed =
     clusterOperator === undefined
@@ -248,7 +271,7 @@ function daemonsHealth(facts: HealthFacts): Verdict {
     .map(({ node, since }) => `${node} (since ${since})`);
   if (crashing.length > 0) return bad("DaemonCrashLoop", `daemons end again and again on ${some(crashing)}`);
   if (silent.length > 0)
-    return bad("DaemonSilent", `nobody looks after ${some(silent)}: the daemons there are not ready`);
+    return bad("DaemonSilent", `no daemon manages ${some(silent)}: the daemons there are not ready`);
   switch (health.value.is) {
     case "Unknown":
       return unknown("InProgress", health.because.message);
@@ -280,8 +303,12 @@ function builderHealth(facts: HealthFacts): Verdict {
   const health = componentHealth(cluster, "machine-os-builder", builder.deployment);
   if (health.value.is === "Unknown") return unknown("InProgress", health.because.message);
   if (health.value.is === "Unhealthy") return bad("BuilderDown", health.because.message);
-  if (builder.queuedSince !== undefined && cluster.now - Date.parse(builder.queuedSince) > stalledAfterMs)
-    return bad("BuildQueueStuck", `a build has waited since ${builder.queuedSince}`);
+  const { stuck } = builder;
+  if (stuck !== undefined && cluster.now - Date.parse(stuck.since) > stalledAfterMs)
+    return bad(
+      "BuildQueueStuck",
+      `the build ${stuck.name} has waited since ${stuck.since}, and no other one runs${stuck.message === "" ? "" : `: ${stuck.message}`}`,
+    );
   return fine(health.because.message);
 }
 
@@ -304,7 +331,7 @@ export type ChildState =
   /** @property since milliseconds since the epoch */
   | { readonly is: "down"; readonly since: number; readonly why: string };
 
-/** A time of which books do not tell everything. */
+/** A time span that the books cover only in part. */
 export interface KeepingGap {
   /** Child, or book. */
   readonly of: string;
@@ -320,10 +347,14 @@ export function stateKeeping(
   children: Readonly<Record<string, ChildState>>,
   gaps: readonly KeepingGap[],
   now: number,
-): Told<"StateKeeping"> {
+): ReportedCondition<"StateKeeping"> {
   const type = "StateKeeping";
   const all = Object.entries(children);
-  const answer = (verdict: Verdict): Told<"StateKeeping"> => ({ type, ...verdict, message: clip(verdict.message) });
+  const answer = (verdict: Verdict): ReportedCondition<"StateKeeping"> => ({
+    type,
+    ...verdict,
+    message: clip(verdict.message),
+  });
   const down = all.flatMap(([name, state]) => (state.is === "down" ? [{ name, ...state }] : []));
   const [first] = down;
   if (first !== undefined)
@@ -349,7 +380,7 @@ export type BootstrapFacts =
   | { readonly journal: "there"; readonly handedOver: boolean; readonly folded: boolean };
 
 /** Whether what happened before there was a cluster is in the books. */
-export function bootstrapComplete(facts: BootstrapFacts): Told<"BootstrapComplete"> {
+export function bootstrapComplete(facts: BootstrapFacts): ReportedCondition<"BootstrapComplete"> {
   const type = "BootstrapComplete";
   switch (facts.journal) {
     case "missing":
@@ -373,8 +404,8 @@ export function bootstrapComplete(facts: BootstrapFacts): Told<"BootstrapComplet
   }
 }
 
-/** What stands in the place of conditions while nobody keeps them. */
-export const switchedOff = <T extends string>(types: readonly T[]): readonly Told<T>[] =>
+/** Replaces the conditions while no process maintains them. */
+export const switchedOff = <T extends string>(types: readonly T[]): readonly ReportedCondition<T>[] =>
   types.map((type) => ({
     type,
     ...unknown("Off", "the state process does not run, or this part of it is switched off"),
@@ -385,7 +416,7 @@ export const switchedOff = <T extends string>(types: readonly T[]): readonly Tol
  * already.
  */
 export function withTransitions(
-  answers: readonly Told[],
+  answers: readonly ReportedCondition[],
   before: readonly Condition[],
   now: number,
 ): readonly Condition[] | undefined {

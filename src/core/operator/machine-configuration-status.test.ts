@@ -77,7 +77,7 @@ describe("the settings in force", () => {
     },
     { title: "an empty list", machineManagers: [], degraded: "False" },
   ])(
-    "boot images: who asks for $title is told whether that is done [operator-machine-configuration-status-3]",
+    "boot images: a request for $title gets a condition [operator-machine-configuration-status-3]",
     ({ machineManagers, degraded }) => {
       const status = machineConfigurationStatus(settings({ managedBootImages: { machineManagers } }), now);
       const told = conditionOf(status.conditions, "BootImageUpdateDegraded");
@@ -104,14 +104,14 @@ describe("the settings in force", () => {
       says: ["secrets", "mco token create", annotations.configServerAccess],
     },
     {
-      title: "a word that nobody knows",
+      title: "an unknown word",
       annotation: "open",
       status: "False",
       reason: "NotUnderstood",
       says: ['"open"', "write required or insecure", "has to show a credential"],
     },
   ])(
-    "whom the config server answers: $title [operator-machine-configuration-status-4]",
+    "the config server's mode: $title [operator-machine-configuration-status-4]",
     ({ annotation, status, reason, says }) => {
       const metadata = {
         name: "cluster",

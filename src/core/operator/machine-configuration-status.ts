@@ -40,15 +40,15 @@ function accessSaid(metadata: MachineConfiguration["metadata"]): Omit<Said, "typ
   return {
     is: true,
     reason: "CompatibilityMode",
-    says: `whoever reaches the config server is given configurations with all their secrets, without showing a credential; give machines tokens (mco token create), then remove the annotation ${annotations.configServerAccess}`,
+    says: `every client that reaches the config server gets configurations with all their secrets, without a credential; give machines tokens (mco token create), then remove the annotation ${annotations.configServerAccess}`,
   };
 }
 
 const machineSets = { resource: "machinesets", apiGroup: "machine.openshift.io", selection: { mode: "None" } } as const;
 
 /**
- * What is in force of the suite's settings. Boot images are kept by nobody here, so none are managed and no skew of
- * theirs is enforced unless the administrator states one by hand; who asks for more is told so in a condition. Fields
+ * The suite's effective settings. The suite manages no boot images, and enforces no skew of theirs unless the
+ * administrator states one by hand; a condition reports requests for more. Fields
  * and defaults: openshift/machine-config-operator pkg/operator/sync.go, pkg/apihelpers/apihelpers.go (main).
  *
  * @param now milliseconds since the epoch; moves only the time of transitions.
@@ -78,7 +78,7 @@ export function machineConfigurationStatus({ spec, status, metadata }: MachineCo
   return {
     ...status,
     observedGeneration: metadata.generation ?? 1,
-    // The others are somebody else's: health is told there by the state process.
+    // The other conditions belong to other writers: the state process reports health there.
     conditions: [
       ...before.map((other) => own.find(({ type }) => type === other.type) ?? other),
       ...own.filter(({ type }) => !before.some((other) => other.type === type)),

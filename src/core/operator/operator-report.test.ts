@@ -3,6 +3,7 @@ import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations, labels, nodeStates } from "../../api/names.ts";
 import { factsOf } from "../pool/pool-queries.ts";
+import { clusterOperatorConditions } from "./cluster-operator-status.ts";
 import { extensionOf, initialConditions, requiredPools, versionsOf } from "./operator-report.ts";
 
 const now = Date.UTC(2030, 0, 1);
@@ -69,7 +70,7 @@ describe("pools that an upgrade waits for", () => {
       outcome: { kind: "progressing" },
     },
     {
-      title: "have when somebody chose their OS image",
+      title: "are updated if their OS image is overridden",
       cluster: facts([pool("master", "r1")], [node("m", "master", "r1")]),
       of: image("os@sha256:own", true),
       outcome: { kind: "done" },
@@ -81,7 +82,7 @@ describe("pools that an upgrade waits for", () => {
       outcome: { kind: "failed", message: expect.stringMatching(/master.*paused.*spec.paused to false/) },
     },
     {
-      title: "are not those that somebody added",
+      title: "are not custom pools",
       cluster: facts([pool("infra", "r2", { required: false, paused: true })], [node("i", "infra", "r1")]),
       of: image("os@sha256:1"),
       outcome: { kind: "done" },
@@ -107,6 +108,14 @@ describe("what a ClusterOperator shows beside its conditions", () => {
         { task: "C", kind: "failed", message: "d" },
       ]),
     ).toMatchObject({ lastSyncError: "A: b; C: d" });
+  });
+
+  test("is no longer than a condition may be, whatever a task was told [operator-report-5]", () => {
+    const outcomes = [{ task: "A", kind: "failed", message: "x".repeat(2_000_000) }] as const;
+    const cluster = facts([], []);
+    expect(extensionOf(cluster, outcomes)["lastSyncError"]).toHaveLength(32_768);
+    const conditions = clusterOperatorConditions({ version: "1", reached: undefined, outcomes, cluster }, [], now);
+    for (const { message } of conditions) expect(message?.length).toBeLessThanOrEqual(32_768);
   });
 
   test("release and image move together, and neither before everything has arrived [operator-report-2]", () => {

@@ -2,13 +2,14 @@ import { timestampOf } from "../../api/schema/object.ts";
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import { labels } from "../../api/names.ts";
 import { type Facts, poolFacts } from "../pool/pool-queries.ts";
-import type { TaskOutcome } from "./cluster-operator-status.ts";
+import { type TaskOutcome, mostCharacters } from "./cluster-operator-status.ts";
+import { clipText } from "../text/clip-text.ts";
 import { poolLine, poolProgress } from "../pool/pool-progress.ts";
 
 type Status = NonNullable<ClusterOperator["status"]>;
 
 /**
- * What a ClusterOperator says before anybody has looked at anything: openshift/machine-config-operator
+ * Conditions of a ClusterOperator before the first sync: openshift/machine-config-operator
  * pkg/operator/status.go (main).
  */
 export function initialConditions(now: number): NonNullable<Status["conditions"]> {
@@ -54,13 +55,13 @@ export function extensionOf(facts: Facts, outcomes: readonly TaskOutcome[]): Rea
   );
   return {
     ...Object.fromEntries(lines.sort(([a], [b]) => (a < b ? -1 : 1))),
-    ...(failed.length === 0 ? {} : { lastSyncError: failed.join("; ") }),
+    ...(failed.length === 0 ? {} : { lastSyncError: clipText(failed.join("; "), mostCharacters) }),
   };
 }
 
 /**
- * Whether the pools that an upgrade waits for have arrived at the release. Nobody is kept waiting for it: the answer is
- * that of this moment.
+ * Whether the pools that an upgrade waits for have reached the release. The answer is the current one: the function
+ * waits for nothing.
  *
  * @param osImageOf the OS image that a rendered configuration asks for, and whether a MachineConfig chose it;
  * `undefined`: there is no such configuration.

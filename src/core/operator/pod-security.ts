@@ -4,7 +4,7 @@
  * list of these templates is in docs/pod-security.md.
  */
 
-/** The user and group of every process that needs no other: `nobody` of the suite's image. */
+/** The default user and group of processes: `nobody` of the suite's image. */
 const nobody = 65534;
 
 /** The security context of a container. The API process of a component writes no file, so no volume is writable. */

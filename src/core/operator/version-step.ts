@@ -9,7 +9,7 @@ export const reachedVersion = (operator: ClusterOperator | undefined): string | 
 export type VersionStep =
   /** Everything was at this version before. */
   | { readonly step: "arrivedBefore"; readonly reached: string }
-  /** The first installation goes on. */
+  /** The first installation continues. */
   | { readonly step: "installing"; readonly reached: undefined }
   /** `isBegun`: an earlier process has reported that the upgrade began. */
   | { readonly step: "upgrading"; readonly reached: string; readonly isBegun: boolean }

@@ -4,12 +4,13 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import { annotations } from "../../api/names.ts";
+import { isOfNode } from "../config/given-configs.ts";
 import {
   type ImageTarget,
   baseOf,
   imageTargetOf,
   keepsImagesUntil,
-  leavesAt,
+  deletionTakesEffectAt,
   stockTarget,
 } from "../config/image-pair.ts";
 import { type MemberFacts, contradiction, memberFacts, silentAfterMs } from "./member-facts.ts";
@@ -18,7 +19,7 @@ import { machineOSConfigOf } from "../config/opt-in.ts";
 import { PoolMembers } from "./pool-members.ts";
 import { type PoolOfNode, poolOfNode } from "./pool-of-node.ts";
 
-/** Two sources that disagree for longer than this are told: they are written one after the other. */
+/** Two sources that disagree for longer than this are reported: they are written one after the other. */
 export const contradictionGraceMs = 60_000;
 
 interface Known {
@@ -30,8 +31,8 @@ interface Known {
 }
 
 /**
- * Every machine of the cluster by pool, kept so from single changes: what one node's news costs does not depend on how
- * many nodes there are. It is told of nodes, of what belongs to them, and of pools, in any order.
+ * Every machine of the cluster by pool, maintained incrementally: the cost of one node's change does not depend on the
+ * number of nodes. It accepts changes of nodes, of their objects, and of pools, in any order.
  */
 export class ClusterMembers {
   readonly #nodes = new Map<string, Known>();
@@ -43,6 +44,8 @@ export class ClusterMembers {
   readonly #pools = new Map<string, MachineConfigPool>();
   readonly #members = new Map<string, PoolMembers>();
   readonly #bare = new Set<string>();
+  /** Nodes whose MachineConfigNode is of a former Node of that name. */
+  readonly #succeeding = new Set<string>();
   readonly #controlPlane = new Map<string, MemberFacts>();
   readonly #unassigned = new Map<string, PoolOfNode>();
   readonly #refusing = new Map<string, MachineConfigNode>();
@@ -53,7 +56,7 @@ export class ClusterMembers {
   #graceMs = defaultBuildSettings.optOutGraceMs;
   readonly #contradictions = new Map<string, { readonly since: number; readonly what: string }>();
 
-  /** Everything at once, for whoever looks a single time. */
+  /** Everything at once, for a single read. */
   static of(
     objects: {
       readonly nodes: readonly Node[];
@@ -166,17 +169,16 @@ export class ClusterMembers {
     return [...this.#pools.keys()].filter((pool) => this.#retarget(pool, now));
   }
 
+  /** Builds of the MachineOSConfig that decides about a pool. */
+  buildsOf(pool: string): readonly MachineOSBuild[] {
+    const config = machineOSConfigOf(pool, this.#imageConfigs.values());
+    return config === undefined ? [] : [...(this.#builds.get(config.metadata.name)?.values() ?? [])];
+  }
+
   #imageTarget(pool: MachineConfigPool, now: number): ImageTarget {
-    const config = machineOSConfigOf(pool.metadata.name, this.#imageConfigs.values());
-    return imageTargetOf(
-      pool,
-      {
-        config,
-        builds: config === undefined ? [] : [...(this.#builds.get(config.metadata.name)?.values() ?? [])],
-        graceMs: this.#graceMs,
-      },
-      now,
-    );
+    const { name } = pool.metadata;
+    const config = machineOSConfigOf(name, this.#imageConfigs.values());
+    return imageTargetOf(pool, { config, builds: this.buildsOf(name), graceMs: this.#graceMs }, now);
   }
 
   /** Works out again what the machines of a pool are to have. @returns whether it is another. */
@@ -188,7 +190,7 @@ export class ClusterMembers {
     );
   }
 
-  /** Digest of what an image was built on; empty: nobody knows. */
+  /** Digest of an image's base; empty: unknown. */
   baseOf(image: string): string {
     for (const builds of this.#builds.values())
       for (const build of builds.values()) if (build.status?.digestedImagePushSpec === image) return baseOf(build);
@@ -257,6 +259,9 @@ export class ClusterMembers {
     else this.#daemonsAway.set(name, Date.parse(facts.daemonAwaySince));
     if (known.machineConfigNode === undefined && membership.verdict === "member") this.#bare.add(name);
     else this.#bare.delete(name);
+    const { machineConfigNode, node } = known;
+    if (machineConfigNode !== undefined && !isOfNode(machineConfigNode, node.metadata.uid)) this.#succeeding.add(name);
+    else this.#succeeding.delete(name);
     const what = contradiction(facts);
     if (what === "") this.#contradictions.delete(name);
     else this.#contradictions.set(name, { since: this.#contradictions.get(name)?.since ?? now, what });
@@ -267,7 +272,14 @@ export class ClusterMembers {
     const known = this.#nodes.get(name);
     this.#nodes.delete(name);
     if (known?.membership.verdict === "member") this.#members.get(known.membership.pool)?.drop(name);
-    for (const group of [this.#bare, this.#controlPlane, this.#unassigned, this.#daemonsAway, this.#contradictions])
+    for (const group of [
+      this.#bare,
+      this.#succeeding,
+      this.#controlPlane,
+      this.#unassigned,
+      this.#daemonsAway,
+      this.#contradictions,
+    ])
       group.delete(name);
     if (known !== undefined)
       this.#await(name, { machineConfigNode: known.machineConfigNode, daemonPod: known.daemonPod });
@@ -275,7 +287,7 @@ export class ClusterMembers {
   }
 
   /**
-   * Time alone has made something of these: daemons that are away have become silent, and who was opted out is.
+   * Applies the passage of time: unready daemons become silent, and opt-outs take effect.
    *
    * @returns names of the pools that are concerned.
    */
@@ -312,7 +324,7 @@ export class ClusterMembers {
   /** Pools whose MachineOSConfig is being deleted or gone, and when that takes effect. */
   #leaving(): readonly { readonly pool: string; readonly at: number }[] {
     const deleted = [...this.#imageConfigs.values()].flatMap((config) => {
-      const at = leavesAt(config, this.#graceMs);
+      const at = deletionTakesEffectAt(config, this.#graceMs);
       return at === undefined ? [] : [{ pool: config.spec.machineConfigPool.name, at }];
     });
     const gone = [...this.#pools].flatMap(([pool, object]) => {
@@ -371,9 +383,12 @@ export class ClusterMembers {
     return this.#bare;
   }
 
-  /** MachineConfigNodes without a node. */
+  /** MachineConfigNodes without a node, and those of a former Node in whose place another one is. */
   machineConfigNodesWithoutNode(): readonly MachineConfigNode[] {
-    return [...this.#early.values()].flatMap(({ machineConfigNode }) => machineConfigNode ?? []);
+    return [
+      ...[...this.#early.values()].flatMap(({ machineConfigNode }) => machineConfigNode ?? []),
+      ...[...this.#succeeding].flatMap((name) => this.#nodes.get(name)?.machineConfigNode ?? []),
+    ];
   }
 
   get size(): number {

@@ -5,7 +5,15 @@ import { conditionOf } from "../../api/schema/object.ts";
 import { imageText, namedImage } from "../config/image-pair.ts";
 import { type Phase, phaseWordOf } from "../books/phase.ts";
 import { drainReasons, drainSkipped } from "./plan-drain.ts";
-import { type Refusal, refusedTargetsOf } from "./quarantine.ts";
+import { type MachineRefusal, refusedTargetsOf } from "./quarantine.ts";
+import { clipText } from "../text/clip-text.ts";
+
+/**
+ * Characters of what a machine says of itself. Root on it writes annotations of 256 Ki and conditions of a MiB, which its
+ * pool would repeat in a status that no API server takes.
+ */
+const mostWords = 1024;
+const clipped = (text: string) => clipText(text, mostWords);
 
 /** What decisions about a pool need to know of one of its machines. */
 export interface MemberFacts {
@@ -19,7 +27,7 @@ export interface MemberFacts {
   readonly current: string;
   /** Empty: nothing was chosen for the machine yet. */
   readonly desired: string;
-  /** Image that it runs because it was told to; empty: the one of its configuration. */
+  /** The separate image that it runs; empty: the one of its configuration. */
   readonly currentImage: string;
   readonly desiredImage: string;
   readonly state: string;
@@ -43,7 +51,7 @@ export interface MemberFacts {
    * What its MachineConfigNode says, which is written after the node's annotations; `undefined` when there is none that
    * is kept current: it has no conditions yet, or the daemon that keeps it is away.
    */
-  readonly told: { readonly updatedTo: string; readonly image: string; readonly degraded: boolean } | undefined;
+  readonly reported: { readonly updatedTo: string; readonly image: string; readonly degraded: boolean } | undefined;
   /** RFC 3339 of when a machine whose drain was given up is tried again; empty: none was given up. */
   readonly skippedUntil: string;
   /**
@@ -52,7 +60,7 @@ export interface MemberFacts {
    */
   readonly daemonAwaySince: string;
   /** Targets that it went back from, as its MachineConfigNode names them. */
-  readonly refused: readonly Refusal[];
+  readonly refused: readonly MachineRefusal[];
 }
 
 export const isControlPlane = (node: Pick<Node, "metadata">): boolean =>
@@ -81,25 +89,25 @@ export function memberFacts(node: Node, { machineConfigNode, daemonPod }: Compan
     desired: has[annotations.desiredConfig] ?? "",
     currentImage: imageText(namedImage(has, "current")),
     desiredImage: imageText(namedImage(has, "desired")),
-    state: has[annotations.state] ?? "",
-    reason: has[annotations.reason] ?? "",
+    state: clipped(has[annotations.state] ?? ""),
+    reason: clipped(has[annotations.reason] ?? ""),
     kubeletReady,
-    kubeletReason,
+    kubeletReason: clipped(kubeletReason),
     cordoned:
       node.spec?.unschedulable !== true ? "no" : has[annotations.cordonedFor] === undefined ? "byOthers" : "byUs",
     drainPending: request !== "" && has[annotations.lastAppliedDrain] !== request,
     phase,
-    says: skipped?.why ?? message,
+    says: clipped(skipped?.why ?? message),
     saysReason: skipped === undefined ? reason : drainReasons.skipped,
     since: skipped?.at ?? since,
-    told: daemonAwaySince === "" ? toldBy(machineConfigNode) : undefined,
+    reported: daemonAwaySince === "" ? lastReportOf(machineConfigNode) : undefined,
     skippedUntil: skipped?.again ?? "",
     daemonAwaySince,
     refused: machineConfigNode === undefined ? [] : refusedTargetsOf(machineConfigNode),
   };
 }
 
-function toldBy(machineConfigNode: MachineConfigNode | undefined): MemberFacts["told"] {
+function lastReportOf(machineConfigNode: MachineConfigNode | undefined): MemberFacts["reported"] {
   const { conditions = [], configVersion, configImage } = machineConfigNode?.status ?? {};
   if (conditions.length === 0) return undefined;
   const { updated, nodeDegraded } = machineConfigNodeConditions;
@@ -140,18 +148,18 @@ export function kubeletVerdict(node: Pick<Node, "status">): {
   return { kubeletReady: true, kubeletReason: "" };
 }
 
-/** A daemon whose pod is not ready for longer than this, while the kubelet is, has fallen silent. */
+/** A daemon whose pod is not ready for longer than this, while the kubelet is, counts as silent. */
 export const silentAfterMs = 5 * 60_000;
 
-/** Nobody looks after the machine any more, though it works. */
+/** The machine works, but its daemon does not. */
 export const isSilent = ({ daemonAwaySince }: MemberFacts, now: number): boolean =>
   daemonAwaySince !== "" && now - Date.parse(daemonAwaySince) > silentAfterMs;
 
-/** The machine has what it was told to have. */
+/** The machine has its requested target. */
 export const isDone = (member: MemberFacts): boolean =>
   member.current !== "" && !isAway(member) && member.state === nodeStates.done;
 
-/** What it has is not what it was told to have. */
+/** The machine does not have its requested target. */
 const isAway = ({ current, desired, currentImage, desiredImage }: MemberFacts): boolean =>
   current !== desired || currentImage !== desiredImage;
 
@@ -160,7 +168,7 @@ export const isDegraded = ({ state }: MemberFacts): boolean =>
   state === nodeStates.degraded || state === nodeStates.unreconcilable;
 
 /** Annotations or MachineConfigNode say so: a person has to see it. */
-export const looksDegraded = (member: MemberFacts): boolean => isDegraded(member) || member.told?.degraded === true;
+export const looksDegraded = (member: MemberFacts): boolean => isDegraded(member) || member.reported?.degraded === true;
 
 /** Degraded on the way to a target. */
 export const isFailing = (member: MemberFacts): boolean => isDegraded(member) && isAway(member);
@@ -168,7 +176,7 @@ export const isFailing = (member: MemberFacts): boolean => isDegraded(member) &&
 /** Nothing was applied to the machine yet: its kubelet is there, its daemon has to begin. */
 export const isJoining = ({ current }: MemberFacts): boolean => current === "";
 
-/** Out of service for whatever cause, ours or not: what the budget counts, besides daemons that fell silent. */
+/** Out of service for any cause, ours or not. The budget counts these machines, and those with silent daemons. */
 export const isOutOfService = (member: MemberFacts): boolean =>
   !member.kubeletReady || member.cordoned !== "no" || (!isDone(member) && !isSkipped(member));
 
@@ -184,12 +192,14 @@ export const isUnderUpdate = (member: MemberFacts): boolean =>
   member.drainPending;
 
 /** What annotations and MachineConfigNode say that cannot both be true; empty when they agree. */
-export function contradiction(member: MemberFacts): string {
-  if (member.told === undefined) return "";
-  if (isDegraded(member) !== member.told.degraded)
-    return `annotations say ${member.state === "" ? "nothing" : member.state}, the MachineConfigNode says ${member.told.degraded ? "degraded" : "not degraded"}`;
-  if (isDone(member) && member.told.updatedTo !== member.current)
-    return `annotations say that ${member.current} is applied, the MachineConfigNode says ${member.told.updatedTo === "" ? "that an update is under way" : member.told.updatedTo}`;
+export const contradiction = (member: MemberFacts): string => clipped(contradictionIn(member));
+
+function contradictionIn(member: MemberFacts): string {
+  if (member.reported === undefined) return "";
+  if (isDegraded(member) !== member.reported.degraded)
+    return `annotations say ${member.state === "" ? "nothing" : member.state}, the MachineConfigNode says ${member.reported.degraded ? "degraded" : "not degraded"}`;
+  if (isDone(member) && member.reported.updatedTo !== member.current)
+    return `annotations say that ${member.current} is applied, the MachineConfigNode says ${member.reported.updatedTo === "" ? "that an update is under way" : member.reported.updatedTo}`;
   return "";
 }
 
@@ -199,7 +209,7 @@ export function whyOutOfService(member: MemberFacts): string {
   if (isJoining(member)) return "joining";
   if (isAway(member) || member.state === nodeStates.working) return "updating";
   if (!member.kubeletReady) return member.kubeletReason;
-  if (member.cordoned === "byOthers") return "cordoned by somebody else";
+  if (member.cordoned === "byOthers") return "cordoned outside the suite";
   if (member.cordoned === "byUs") return "about to return to service";
   if (member.daemonAwaySince !== "") return `its daemon is silent since ${member.daemonAwaySince}`;
   return "not done";

@@ -50,7 +50,7 @@ describe("drainStep", () => {
       step: { do: "evict", request: "drain-x" },
     },
     {
-      title: "somebody else's cordon will do",
+      title: "a foreign cordon is sufficient",
       has: { desired: "drain-x", cordoned: true },
       step: { do: "evict", request: "drain-x" },
     },
@@ -60,7 +60,7 @@ describe("drainStep", () => {
       step: { do: "nothing" },
     },
     {
-      title: "a drained node that somebody put back is cordoned and drained anew",
+      title: "a drained node that was uncordoned is cordoned and drained again",
       has: { desired: "drain-x", applied: "drain-x", ours: "drain-x" },
       step: { do: "cordon", request: "drain-x", anew: true },
     },
@@ -75,7 +75,7 @@ describe("drainStep", () => {
       step: { do: "uncordon", request: "uncordon-x", remedy: true },
     },
     {
-      title: "a cordon of somebody else stays",
+      title: "a foreign cordon stays",
       has: { desired: "uncordon-x", applied: "drain-x", cordoned: true },
       step: { do: "uncordon", request: "uncordon-x", remedy: false },
     },
@@ -146,7 +146,7 @@ const now = Date.parse("2030-01-01T00:10:00Z");
 describe("what a drain says of itself", () => {
   const plain = { pods: 0, blocked: [], leaving: [], budgets: [], now };
 
-  test("how many have left, what is blocked by which budget, what leaves, and what nobody makes again [pool-plan-drain-5]", () => {
+  test("progress counts departed pods, blocked pods with their budgets, leaving pods, and pods that nothing recreates [pool-plan-drain-5]", () => {
     const message = describeDrain({
       ...plain,
       pods: 5,
@@ -174,7 +174,7 @@ describe("what a drain says of itself", () => {
     );
   });
 
-  test("a pod that does not get away is told with its finalizers, once its time is over [pool-plan-drain-8]", () => {
+  test("a stuck pod is reported with its finalizers after its grace period [pool-plan-drain-8]", () => {
     const going = pod("held", {
       metadata: { ...owned, finalizers: ["example.com/wait"], deletionTimestamp: "2030-01-01T00:09:00Z" },
     });
@@ -284,6 +284,15 @@ describe("notes on the node", () => {
     for (const bad of ["", "{", "null", "[]", '{"request":"drain-x","at":"soon"}'])
       expect(drainBegan(noted(annotations.drainBegan, bad))).toBeUndefined();
   });
+
+  test.for(["+275760-09-12T00:00:00.000Z", `2030-01-01 (${"x".repeat(100_000)})`, "Jan 1 2030"])(
+    "a note with a time that the controller does not write is none (%#) [pool-plan-drain-13]",
+    (at) => {
+      const text = JSON.stringify({ request: "drain-x", at, again: at, why: "w", pods: 1 });
+      expect(drainSkipped(noted(annotations.drainSkipped, text))).toBeUndefined();
+      expect(drainBegan(noted(annotations.drainBegan, text))).toBeUndefined();
+    },
+  );
 
   test("a request that was skipped rests; another one does not", () => {
     const text = JSON.stringify({

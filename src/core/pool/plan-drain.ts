@@ -2,6 +2,7 @@ import type { Node, Pod, PodDisruptionBudget } from "../../api/foreign/kubernete
 import { annotations, labels } from "../../api/names.ts";
 import { selectorMatches } from "../../api/schema/object.ts";
 import { parseDrainRequest } from "../machine/drain-requests.ts";
+import { isMirror, mirrorAnnotation } from "./mirror-pods.ts";
 import type { PoolPolicy, Protection } from "./pool-policy.ts";
 import { listText } from "../text/list-text.ts";
 
@@ -11,10 +12,7 @@ export const drainReasons = { blocked: "PodsBlocked", late: "DrainDeadlineExceed
 /** What a node's drain request asks for next. Requests are `drain-<config>` and `uncordon-<config>`. */
 export type DrainStep =
   | { readonly do: "nothing" }
-  /**
-   * Take the node out of service. `anew`: an earlier drain was said to be done, and somebody has put the node back
-   * since.
-   */
+  /** Take the node out of service. `anew`: an earlier drain was reported as done, and the node was uncordoned since. */
   | { readonly do: "cordon"; readonly request: string; readonly anew: boolean }
   /** The node is out of service; see to its pods. */
   | { readonly do: "evict"; readonly request: string }
@@ -47,7 +45,7 @@ export function drainStep(node: Pick<Node, "metadata" | "spec">): DrainStep {
   };
 }
 
-/** The drain under way, as the node itself remembers it: another process goes on where this one stopped. */
+/** The drain in progress, as the Node records it: another process continues where this one stopped. */
 export interface DrainBegan {
   readonly request: string;
   /** RFC 3339. */
@@ -84,7 +82,14 @@ export function drainSkipped({ metadata }: Pick<Node, "metadata">): DrainSkipped
     : undefined;
 }
 
-const isTime = (value: unknown): value is string => typeof value === "string" && !Number.isNaN(Date.parse(value));
+/**
+ * As the controller writes it. Root on the machine can write it as well, and `Date.parse` reads times that no other clock
+ * has, and texts of any length.
+ */
+const isTime = (value: unknown): value is string =>
+  typeof value === "string" &&
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/.test(value) &&
+  !Number.isNaN(Date.parse(value));
 
 function noteOf(text: string | undefined): Readonly<Record<string, unknown>> {
   if (text === undefined) return {};
@@ -139,14 +144,13 @@ export function planDrain(pods: readonly Pod[], holdBuilds = false): DrainPlan {
   const staying: DrainPlan["staying"][number][] = [];
   for (const pod of pods) {
     const { metadata, status } = pod;
-    const why =
-      metadata.annotations?.["kubernetes.io/config.mirror"] !== undefined
-        ? "mirror"
-        : metadata.ownerReferences?.some(({ kind, controller }) => controller === true && kind === "DaemonSet") === true
-          ? "DaemonSet"
-          : status?.phase === "Succeeded" || status?.phase === "Failed"
-            ? "terminated"
-            : undefined;
+    const why = isMirror(pod)
+      ? "mirror"
+      : metadata.ownerReferences?.some(({ kind, controller }) => controller === true && kind === "DaemonSet") === true
+        ? "DaemonSet"
+        : status?.phase === "Succeeded" || status?.phase === "Failed"
+          ? "terminated"
+          : undefined;
     if (why !== undefined) staying.push({ pod, why });
     else if (metadata.deletionTimestamp !== undefined) leaving.push(pod);
     else if (holdBuilds && metadata.labels?.[labels.ephemeralBuildObject] !== undefined) building.push(pod);
@@ -155,7 +159,7 @@ export function planDrain(pods: readonly Pod[], holdBuilds = false): DrainPlan {
   return { evict, building, leaving, staying };
 }
 
-/** Nobody makes the pod again elsewhere. */
+/** Nothing recreates the pod elsewhere. */
 export const isUnmanaged = ({ metadata }: Pod): boolean =>
   metadata.ownerReferences?.some(({ controller }) => controller === true) !== true;
 const keepsData = ({ spec }: Pod): boolean => spec?.volumes?.some(({ emptyDir }) => emptyDir !== undefined) === true;
@@ -175,7 +179,7 @@ export function whyStuck({ metadata }: Pod, now: number): string | undefined {
   return held.length > 0 ? `held by its finalizers ${held.join(", ")}` : "its kubelet does not confirm its end";
 }
 
-/** A pod that the eviction API would not let go. */
+/** A pod whose eviction the API refused. */
 export interface BlockedPod {
   readonly pod: Pod;
   /**
@@ -294,7 +298,7 @@ export interface DrainProgress {
   readonly now: number;
 }
 
-/** Where a drain stands, for people: how far it is, what is on its way, what is blocked and by what. */
+/** A drain's progress, for people: the pods that have left, are leaving, or are blocked, and their obstacles. */
 export function describeDrain({ pods, blocked, leaving, budgets, now }: DrainProgress): string {
   const left = blocked.length + leaving.length;
   if (left === 0) return "all pods have left";
@@ -308,14 +312,14 @@ export function describeDrain({ pods, blocked, leaving, budgets, now }: DrainPro
   const lost = [...blocked.map(({ pod }) => pod), ...leaving].filter(isUnmanaged);
   return [
     `${all - left} of ${all} pods have left`,
-    // What is blocked is what somebody has to look at: it comes before what goes by itself.
+    // Blocked pods need attention, so they precede pods that leave by themselves.
     ...(blocked.length === 0 ? [] : [`blocked: ${list(blocked.map((each) => describeBlocked(each, budgets)))}`]),
     ...(leaving.length === 0 ? [] : [`leaving: ${list(leaving.map(isLeaving))}`]),
     ...(lost.length === 0 ? [] : [`not re-created elsewhere: ${list(lost.map(nameOf))}`]),
   ].join("; ");
 }
 
-/** What a drain will meet, asked before the node is touched. `undefined`: nothing that anybody should know. */
+/** What a drain will meet, asked before the node is touched. `undefined`: no obstacle. */
 export function describeForecast(
   plan: DrainPlan,
   blocked: readonly BlockedPod[],
@@ -352,7 +356,7 @@ export function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod 
     finalizers,
     deletionTimestamp,
   } = metadata;
-  const mirror = said?.["kubernetes.io/config.mirror"];
+  const mirror = said?.[mirrorAnnotation];
   const volumes =
     spec?.volumes
       ?.filter(({ emptyDir }) => emptyDir !== undefined)
@@ -366,7 +370,7 @@ export function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod 
       ...(uid === undefined ? {} : { uid }),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
       ...(labels === undefined ? {} : { labels }),
-      ...(mirror === undefined ? {} : { annotations: { "kubernetes.io/config.mirror": mirror } }),
+      ...(mirror === undefined ? {} : { annotations: { [mirrorAnnotation]: mirror.slice(0, 64) } }),
       ...(ownerReferences === undefined ? {} : { ownerReferences }),
       ...(finalizers === undefined ? {} : { finalizers }),
       ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),

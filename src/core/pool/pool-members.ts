@@ -1,4 +1,4 @@
-import { type ImageTarget, sameImageTarget, stockTarget } from "../config/image-pair.ts";
+import { type ImageTarget, isGiven, sameImageTarget, stockTarget } from "../config/image-pair.ts";
 import {
   type MemberFacts,
   isDone,
@@ -10,7 +10,7 @@ import {
   isSkipped,
   looksDegraded,
 } from "./member-facts.ts";
-import { type Refusal, refusalIn } from "./quarantine.ts";
+import { type MachineRefusal, refusalIn } from "./quarantine.ts";
 import { SortedList } from "../text/sorted-list.ts";
 
 /** Machines by name. */
@@ -66,7 +66,7 @@ export class PoolMembers {
     this.#image = image;
   }
 
-  /** @param now milliseconds since the epoch, for how long daemons have been silent. */
+  /** @param now milliseconds since the epoch, to compute how long daemons have been silent. */
   static of(target: string, members: Iterable<MemberFacts>, now: number): PoolMembers {
     const made = new PoolMembers(target);
     for (const member of members) made.put(member, now);
@@ -82,13 +82,13 @@ export class PoolMembers {
     return this.#image;
   }
 
-  /** Whether the machine was told to have the target, image and all. */
+  /** Whether the machine's requested target is this one, including the image. */
   isTargeted({ desired, desiredImage }: MemberFacts): boolean {
-    return desired === this.#target && desiredImage === this.#image.image && this.#image.awaits === undefined;
+    return isGiven({ desired, desiredImage }, this.#target, this.#image);
   }
 
   /** Why the machine went back from the target; `undefined`: it did not. */
-  refusalOf({ refused }: MemberFacts): Refusal | undefined {
+  refusalOf({ refused }: MemberFacts): MachineRefusal | undefined {
     return refusalIn(refused, this.#target, this.#image.image);
   }
 
@@ -116,8 +116,8 @@ export class PoolMembers {
       this.#target !== "" &&
       isDone(member) &&
       this.isTargeted(member) &&
-      (member.told === undefined ||
-        (member.told.updatedTo === this.#target && member.told.image === this.#image.image));
+      (member.reported === undefined ||
+        (member.reported.updatedTo === this.#target && member.reported.image === this.#image.image));
     const place: Place = {
       member,
       silent,

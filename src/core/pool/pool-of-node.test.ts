@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations } from "../../api/names.ts";
-import { labelsOfFirstPool, poolOfNode } from "./pool-of-node.ts";
+import { labelsOfFirstPool, labelsOfReturn, poolOffers, poolOfNode } from "./pool-of-node.ts";
 
 const pool = (name: string, nodeSelector: object | undefined = { matchLabels: { [`role-${name}`]: "" } }) =>
   ({ metadata: { name }, spec: { nodeSelector } }) as MachineConfigPool;
@@ -40,7 +40,7 @@ test.for<{ title: string; given: ReturnType<typeof node>; is: object }>([
     is: { verdict: "ambiguous", pools: ["gpu", "infra"] },
   },
   {
-    title: "nobody's: an empty selector selects nothing",
+    title: "no pool: an empty selector selects nothing",
     given: node([]),
     is: { verdict: "none", reason: "no pool selects it" },
   },
@@ -95,4 +95,46 @@ test.for<{
   { title: "gets nothing for a pool that is gone", given: node([], { annotations: first("gone") }), labels: undefined },
 ])("a node that booted into a custom pool first $title [pool-of-node-2]", ({ given, labels, of = pools }) => {
   expect(labelsOfFirstPool(given, of)).toEqual(labels);
+});
+
+const rolePool = (name: string) => pool(name, { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } });
+const rolePools = ["arbiter", "infra", "master", "worker"].map(rolePool);
+const role = (name: string) => ({ [`node-role.kubernetes.io/${name}`]: "" });
+
+test.for<{ title: string; record: Parameters<typeof labelsOfReturn>[1]; labels?: object; given: object | undefined }>([
+  { title: "the worker role back", record: { pool: "worker", lastPool: "worker" }, given: role("worker") },
+  {
+    title: "the roles of a custom pool back",
+    record: { pool: "infra", lastPool: "infra" },
+    given: { ...role("worker"), ...role("infra") },
+  },
+  { title: "no role of the control plane", record: { pool: "master", lastPool: "master" }, given: undefined },
+  { title: "no role of the arbiter", record: { pool: "arbiter", lastPool: "arbiter" }, given: undefined },
+  { title: "nothing after a move", record: { pool: "worker", lastPool: "infra" }, given: undefined },
+  { title: "nothing after its labels were taken away", record: { pool: "worker", lastPool: "" }, given: undefined },
+  { title: "nothing if its last pool is unknown", record: { pool: "worker" }, given: undefined },
+  { title: "nothing of a pool that is gone", record: { pool: "gone", lastPool: "gone" }, given: undefined },
+  {
+    title: "nothing that would put it into another pool by its own labels",
+    record: { pool: "worker", lastPool: "worker" },
+    labels: role("infra"),
+    given: undefined,
+  },
+])("a machine that registers again is given $title [pool-of-node-3]", ({ record, labels: own, given }) => {
+  expect(labelsOfReturn({ metadata: { name: "n", labels: { ...own } } }, record, rolePools)).toEqual(given);
+});
+
+test("an unassigned node is offered each pool that labels alone put it into [pool-of-node-4]", () => {
+  const several = [
+    ...rolePools,
+    pool("picky", { matchExpressions: [{ key: "size", operator: "NotIn", values: ["s"] }] }),
+  ];
+  expect(poolOffers({ metadata: { name: "n" } }, rolePools)).toEqual(
+    ["arbiter", "infra", "master", "worker"].map((name) => ({
+      pool: name,
+      command: `kubectl label node n node-role.kubernetes.io/${name}=`,
+    })),
+  );
+  expect(poolOffers({ metadata: { name: "n", labels: { size: "s" } } }, several)).toHaveLength(4);
+  expect(poolOffers({ metadata: { name: "n", labels: { "kubernetes.io/os": "windows" } } }, rolePools)).toEqual([]);
 });

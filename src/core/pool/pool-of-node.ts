@@ -44,8 +44,8 @@ export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly Machine
 
 /**
  * Labels that a node lacks for the custom pool into which it booted first, `undefined` when there is nothing to add: it
- * was served that pool's configuration, but nobody has labelled it yet. Done once; whoever takes a label away
- * afterwards means it. Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
+ * was served that pool's configuration, but has no label yet. Done once: a label that is removed later stays removed.
+ * Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
  */
 export function labelsOfFirstPool(
   node: Pick<Node, "metadata">,
@@ -83,4 +83,52 @@ export function labelsOfJoin(pool: MachineConfigPool): Readonly<Record<string, s
     ...(pool.metadata.name === "master" ? { [labels.controlPlaneRole]: "" } : { [labels.workerRole]: "" }),
     ...labelsSelectedBy(pool),
   };
+}
+
+/** Labels that may schedule the cluster's own workload onto a machine, and trust it with that. */
+const controlPlaneRoles: readonly string[] = [labels.masterRole, labels.controlPlaneRole, labels.arbiterRole];
+
+/**
+ * Labels for a machine that registers again after its Node was deleted; `undefined`: an administrator has to give them.
+ * Nothing of a Node that its kubelet can write decides: only the record of the pool that the machine joined, and was
+ * in last, does.
+ *
+ * @param record of the machine whose key the name belongs to: see NodeBinding.
+ */
+export function labelsOfReturn(
+  node: Pick<Node, "metadata">,
+  record: { readonly pool: string; readonly lastPool?: string | undefined },
+  pools: readonly MachineConfigPool[],
+): Readonly<Record<string, string>> | undefined {
+  const pool = pools.find(({ metadata }) => metadata.name === record.pool);
+  if (pool === undefined || record.lastPool !== record.pool) return undefined;
+  const given = labelsOfJoin(pool);
+  if (Object.keys(given).some((key) => controlPlaneRoles.includes(key))) return undefined;
+  const assumed = { ...node, metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...given } } };
+  const membership = poolOfNode(assumed, pools);
+  return membership.verdict === "member" && membership.pool === record.pool ? given : undefined;
+}
+
+/** One pool that an unassigned node may be put into, with the command that does it. */
+export interface PoolOffer {
+  readonly pool: string;
+  readonly command: string;
+}
+
+/** The pools that a node in no pool may be put into by labels alone; none for a node that no pool may take. */
+export function poolOffers(node: Pick<Node, "metadata">, pools: readonly MachineConfigPool[]): readonly PoolOffer[] {
+  if (node.metadata.labels?.[labels.os] === "windows") return [];
+  return pools
+    .flatMap((pool) => {
+      const { name } = pool.metadata;
+      const given = labelsSelectedBy(pool);
+      const membership = poolOfNode(
+        { metadata: { ...node.metadata, labels: { ...node.metadata.labels, ...given } } },
+        pools,
+      );
+      if (membership.verdict !== "member" || membership.pool !== name) return [];
+      const pairs = Object.entries(given).map(([key, value]) => `${key}=${value}`);
+      return [{ pool: name, command: `kubectl label node ${node.metadata.name} ${pairs.join(" ")}` }];
+    })
+    .sort((a, b) => (a.pool < b.pool ? -1 : 1));
 }

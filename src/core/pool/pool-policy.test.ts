@@ -77,14 +77,14 @@ describe("poolPolicy", () => {
   });
 });
 
-test("what a pool had before stands in nobody's way", () => {
+test("existing problems of a pool block no change", () => {
   const before = pool({ [annotations.retainedConfigs]: "some" });
   expect(newPolicyProblems(pool({ [annotations.retainedConfigs]: "some", other: "x" }), before)).toEqual([]);
   expect(newPolicyProblems(pool({ [annotations.retainedConfigs]: "many" }), before)).toHaveLength(1);
   expect(newPolicyProblems(before, undefined)).toHaveLength(1);
 });
 
-test("every annotation that is described is read: what cannot be understood is told at its place", () => {
+test("every documented annotation is read, and an invalid one is reported at its path", () => {
   const all = Object.fromEntries(poolAnnotations.map(({ key }) => [key, "?"]));
   expect(
     poolPolicy(pool(all))

@@ -11,7 +11,7 @@ export type Protection = (typeof protections)[number];
 
 /** What happens when a drain has taken longer than its pool's deadline. */
 export type AfterDeadline =
-  /** It says so, and goes on without force. */
+  /** Reports it, and continues without force. */
   | { readonly do: "wait" }
   /** The machine goes back into service and gives its place to another one; it is tried again later. */
   | { readonly do: "skip" }
@@ -70,7 +70,7 @@ export const poolAnnotations: readonly {
     key: annotations.drainAfterDeadline,
     values: `\`wait\`, \`skip\`, or \`force: \` and a list of ${protections.map((protection) => `\`${protection}\``).join(", ")}`,
     byDefault: "`wait`",
-    does: "`wait` says so and goes on without force. `skip` puts the machine back into service, gives its place to another one, and tries again later. `force` deletes pods whose eviction is refused, each with an event, if all that protects them is named: a disruption budget (`pdb`), something else such as a webhook (`refused`), that no controller makes them again (`unmanaged`), that they keep data on the machine (`emptyDir`).",
+    does: "`wait` reports it and continues without force. `skip` puts the machine back into service, gives its place to another one, and tries again later. `force` deletes pods whose eviction is refused, each with an event, if all that protects them is named: a disruption budget (`pdb`), something else such as a webhook (`refused`), that no controller makes them again (`unmanaged`), that they keep data on the machine (`emptyDir`).",
   },
   {
     key: annotations.oneZoneAtATime,
@@ -94,7 +94,7 @@ export const poolAnnotations: readonly {
     key: annotations.rolloutCanary,
     values: "number, 0 to 100",
     byDefault: "`1` for the first image of a pool and for a new base image, else `0`",
-    does: "How many machines get a new image before all others, which wait until those have kept well. One that cannot go on stops the roll-out.",
+    does: "How many machines get a new image before all others, which wait until those have stayed healthy. One that cannot go on stops the roll-out.",
   },
   {
     key: annotations.canarySeconds,
@@ -104,7 +104,7 @@ export const poolAnnotations: readonly {
   },
 ];
 
-/** A week: whoever writes more has counted in another unit. */
+/** A week: a larger value is probably in another unit. */
 const longestSeconds = 7 * 24 * 3600;
 const mostRetained = 1000;
 const mostCanaries = 100;
@@ -231,7 +231,7 @@ function parseAfterDeadline(text: string): AfterDeadline | undefined {
     : undefined;
 }
 
-/** Problems of annotations that a change brings; those that the pool had before stand in nobody's way. */
+/** Problems of annotations that a change introduces; existing ones block no change. */
 export function newPolicyProblems(pool: Annotated, before: Annotated | undefined): readonly Problem[] {
   const { problems } = poolPolicy(pool);
   if (before === undefined) return problems;

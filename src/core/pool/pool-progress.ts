@@ -2,10 +2,10 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { type MemberFacts, isSkipped, looksDegraded } from "./member-facts.ts";
 import { drainReasons } from "./plan-drain.ts";
 import type { PoolMembers } from "./pool-members.ts";
-import { type Estimate, type Past, estimateMachine, estimateRollOut } from "../books/past.ts";
+import { type Estimate, type Past, estimateMachine, estimateRollOut, pastLike } from "../books/past.ts";
 import type { NodeSelection, Wait } from "./select-nodes.ts";
 import type { Phase } from "../books/phase.ts";
-import { type WaitReason, endsByItself } from "./rollout-holds.ts";
+import { type WaitReason, resolvesItself, isForeseeable } from "./rollout-holds.ts";
 import { andMore } from "../text/list-text.ts";
 
 /** Everything that is known of one pool at one moment. */
@@ -17,15 +17,15 @@ export interface PoolFacts {
   readonly irreconcilable: readonly string[];
   /** Nodes that this pool and others select, so that they belong to none of them, with the pools. */
   readonly ambiguous: ReadonlyMap<string, readonly string[]>;
-  /**
-   * Certificates that the API server is known by on machines, and until when they are good; `undefined`: nobody looked.
-   */
+  /** API server certificates that machines trust, and their expiry; `undefined`: unknown. */
   readonly certificates?: readonly { readonly bundle: string; readonly subject: string; readonly expiry: string }[];
+  /** The OS image stream of the target; absent: none, or a MachineConfig names an image of its own. */
+  readonly stream?: string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-/** A machine that has something to do, or that somebody has to do something for. */
+/** A machine that is updating, or that needs an administrator. */
 export interface Mover {
   readonly node: string;
   readonly phase: Phase;
@@ -43,6 +43,8 @@ export interface PoolProgress {
   readonly image: string;
   /** Where the image is, while there is none to give; empty: there is one, or none is wanted. */
   readonly awaits: string;
+  /** What gets the pool its image; empty: nothing has to be done for it. */
+  readonly awaitsRemedy: string;
   /** Machines leave their images for the operating system that the configuration names. */
   readonly reverting: boolean;
   readonly paused: boolean;
@@ -55,7 +57,7 @@ export interface PoolProgress {
   readonly blocked: readonly Mover[];
   /** Cannot go on without help. */
   readonly failed: readonly Mover[];
-  /** The kubelet does not report, and nobody announced that. */
+  /** The kubelet does not report, without an announced reboot. */
   readonly lost: readonly Mover[];
   /** The kubelet works and the daemon does not. */
   readonly silent: readonly Mover[];
@@ -69,8 +71,8 @@ export interface PoolProgress {
   readonly budget: NodeSelection["budget"];
   readonly irreconcilable: readonly string[];
   /**
-   * When it is likely to end, from what updates before it took; absent: no update of this pool is known to have ended,
-   * or nothing goes on.
+   * The likely end, from the durations of earlier updates; absent: no update of this pool is known to have ended, or
+   * none is running.
    */
   readonly eta?: RollOutEta;
 }
@@ -78,9 +80,9 @@ export interface PoolProgress {
 export interface RollOutEta {
   /** Machines under way, by name. */
   readonly machines: ReadonlyMap<string, Estimate>;
-  /** The last machine; `undefined`: somebody has to do something before it can end. */
+  /** The end of the last machine; `undefined`: an administrator has to act first. */
   readonly whole: Estimate | undefined;
-  /** Machines that it does not count, because somebody has to help them first. */
+  /** Machines that it excludes, because they need an administrator first. */
   readonly without: readonly string[];
 }
 
@@ -96,12 +98,12 @@ const moverOf = ({ name, phase, since, says }: MemberFacts, words: string = says
   says: words,
 });
 
-/** Something that its drain names keeps the machine from going on. */
-const isBlocked = (member: MemberFacts) =>
+/** Something that its drain names keeps the machine from going on: pods that it may not evict, or a deadline. */
+export const isBlocked = (member: MemberFacts): boolean =>
   isSkipped(member) || (member.phase === "Draining" && blockedReasons.has(member.saysReason));
 const blockedReasons = new Set<string>([drainReasons.blocked, drainReasons.late]);
 
-/** Why nobody goes on before somebody has done something. */
+/** Why the roll-out is blocked until an administrator acts. */
 const stopReasons = new Set<WaitReason>([
   "TargetQuarantined",
   "MachineExcluded",
@@ -144,6 +146,7 @@ export function poolProgress(
     target,
     image: members.image.image,
     awaits: members.image.awaits?.message ?? "",
+    awaitsRemedy: members.image.awaits?.goesOn === true ? "" : (members.image.awaits?.remedy ?? ""),
     reverting:
       members.image.image === "" &&
       members.image.awaits === undefined &&
@@ -163,7 +166,7 @@ export function poolProgress(
     silent: silent.map((member) => ({
       ...moverOf(member),
       since: member.daemonAwaySince,
-      says: "its daemon's pod is not ready, so that nobody looks after the machine",
+      says: "its daemon's pod is not ready, so the machine is not managed",
     })),
     excluded: selection.waits.some(({ reason }) => reason === "TargetQuarantined")
       ? []
@@ -179,7 +182,8 @@ export function poolProgress(
   return eta === undefined ? progress : { ...progress, eta };
 }
 
-function etaOf(progress: PoolProgress, chosen: number, past: Past, now: number): RollOutEta | undefined {
+function etaOf(progress: PoolProgress, chosen: number, all: Past, now: number): RollOutEta | undefined {
+  const past = pastLike(all, progress.target);
   if (past.updates.length === 0 || (progress.working.length === 0 && progress.verdict !== "RollingOut"))
     return undefined;
   const estimates = progress.working.map(
@@ -187,14 +191,16 @@ function etaOf(progress: PoolProgress, chosen: number, past: Past, now: number):
       [node, estimateMachine(past, phase, since === "" ? undefined : Date.parse(since), now)] as const,
   );
   const { max, unavailable } = progress.budget;
-  // Who is away and does not go on holds a place until somebody helps.
+  // An unavailable machine without progress holds its place until an administrator helps.
   const places = Math.max(0, max - Math.max(0, unavailable - progress.working.length));
   const waiting =
-    chosen + progress.waiting.reduce((sum, { reason, count }) => sum + (endsByItself(reason) ? count : 0), 0);
+    chosen + progress.waiting.reduce((sum, { reason, count }) => sum + (resolvesItself(reason) ? count : 0), 0);
+  const without = [...progress.blocked, ...progress.failed, ...progress.lost].map(({ node }) => node);
   const mayEnd =
     progress.verdict === "RollingOut" &&
+    without.length === 0 &&
     progress.irreconcilable.length === 0 &&
-    progress.waiting.every(({ reason }) => endsByItself(reason));
+    progress.waiting.every(({ reason }) => resolvesItself(reason) && isForeseeable(reason));
   return {
     machines: new Map(
       estimates.flatMap(([node, estimate]) => (estimate === undefined ? [] : [[node, estimate] as const])),
@@ -202,21 +208,43 @@ function etaOf(progress: PoolProgress, chosen: number, past: Past, now: number):
     whole: mayEnd
       ? estimateRollOut(past, { working: estimates.map(([, estimate]) => estimate), waiting, places }, now)
       : undefined,
-    without: [...progress.blocked, ...progress.failed, ...progress.lost].map(({ node }) => node),
+    without,
   };
 }
 
+/** Whether all that a pool lacks is machines that have its target and are degraded: nothing is being updated. */
+export function isMereDrift({ members, selection }: PoolFacts, progress: PoolProgress): boolean {
+  const { target } = members;
+  const others = [
+    progress.working,
+    progress.blocked,
+    progress.lost,
+    progress.silent,
+    progress.joining,
+    progress.waiting,
+  ];
+  return (
+    members.degraded.size > 0 &&
+    selection.chosen.length === 0 &&
+    others.every(({ length }) => length === 0) &&
+    [...members.degraded.values()].every(({ current, desired }) => current === target && desired === target)
+  );
+}
+
+export const poolBlockerReasons = [
+  "BuildFailed",
+  "BuildInterrupted",
+  "CanaryFailed",
+  "NotRendered",
+  "Paused",
+  "TargetQuarantined",
+  "Irreconcilable",
+  "RenderRefused",
+] as const;
+
 /** What keeps a whole pool from going on: nothing means that it may. */
 export type PoolBlocker = {
-  readonly reason:
-    | "BuildFailed"
-    | "BuildInterrupted"
-    | "CanaryFailed"
-    | "NotRendered"
-    | "Paused"
-    | "TargetQuarantined"
-    | "Irreconcilable"
-    | "RenderRefused";
+  readonly reason: (typeof poolBlockerReasons)[number];
   readonly message: string;
   readonly remedy: string;
 };

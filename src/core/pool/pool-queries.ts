@@ -7,8 +7,10 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, labels, poolConditions } from "../../api/names.ts";
 import { conditionOf } from "../../api/schema/object.ts";
 import { ClusterMembers } from "./cluster-members.ts";
+import { type UpgradeBlocker, imageBlocker } from "./image-blocker.ts";
 import { shortImage } from "../config/image-pair.ts";
-import { type MemberFacts, isDone, isUnderUpdate } from "./member-facts.ts";
+import { type MemberFacts, isControlPlane, isDone, isUnderUpdate } from "./member-facts.ts";
+import { isMirror } from "./mirror-pods.ts";
 import type { Phase } from "../books/phase.ts";
 import type { Past } from "../books/past.ts";
 import { type PoolBlocker, type PoolFacts, type PoolProgress, poolBlockers, poolProgress } from "./pool-progress.ts";
@@ -26,7 +28,7 @@ import { listText } from "../text/list-text.ts";
 export type Freshness = "Fresh" | "Stale" | "Unknown";
 
 /** Why it is so, for people (`message`) and programs (`reason`), with the objects that say so. */
-export interface Because {
+export interface Reasoned {
   readonly reason: string;
   readonly message: string;
   /** `node/worker-0`, `machineconfigpool/worker`. */
@@ -39,10 +41,10 @@ export interface Answer<T> {
   /** RFC 3339 */
   readonly asOf: string;
   readonly freshness: Freshness;
-  readonly because: Because;
+  readonly because: Reasoned;
 }
 
-/** What is known of a cluster at one moment, from caches or from lists. */
+/** A snapshot of a cluster, from caches or from lists. */
 export interface Facts {
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -62,7 +64,7 @@ export interface Facts {
 /** Servers report at least once a minute; longer silence means stale data. */
 const staleMs = 150_000;
 
-function answer<T>(facts: Pick<Facts, "now" | "heardAt">, value: T, because: Because): Answer<T> {
+function answer<T>(facts: Pick<Facts, "now" | "heardAt">, value: T, because: Reasoned): Answer<T> {
   const { heardAt, now } = facts;
   const freshness = heardAt === undefined ? "Unknown" : now - heardAt > staleMs ? "Stale" : "Fresh";
   return { value, asOf: new Date(heardAt ?? now).toISOString(), freshness, because };
@@ -126,7 +128,7 @@ export function etcdMembers(pods: readonly Pod[]): readonly EtcdMember[] {
 /** The node that the operator runs on; empty if unknown. */
 export function operatorNodeOf(pods: readonly Pod[]): string {
   const running = pods.find(
-    ({ metadata, status }) => metadata.deletionTimestamp === undefined && status?.phase === "Running",
+    (pod) => pod.metadata.deletionTimestamp === undefined && pod.status?.phase === "Running" && !isMirror(pod),
   );
   return running?.spec?.nodeName ?? "";
 }
@@ -139,12 +141,17 @@ export function rolloutPolicy(facts: Facts, pool: MachineConfigPool): RolloutPol
   return {
     oneZoneAtATime,
     controlPlane: facts.members.controlPlane.values(),
-    etcd: facts.etcd,
+    // Any kubelet makes a pod that looks like a member.
+    etcd: facts.etcd.filter(({ node }) => mayRunEtcd(facts.members.node(node)?.node)),
     operatorNode: facts.operatorNode,
     ...(count === 0 ? {} : { canary: { count, wellMs: canary.seconds * 1000 } }),
     afterOthers: workersFirst(facts, pool, members),
   };
 }
+
+/** Whether a machine has a role that members of etcd run on. No kubelet can give itself one. */
+const mayRunEtcd = (node: Node | undefined): boolean =>
+  node !== undefined && (isControlPlane(node) || node.metadata.labels?.[labels.arbiterRole] !== undefined);
 
 /** Whether no machine of the pool has run an image on this base before. */
 function isNewBase(facts: Facts, members: PoolMembers): boolean {
@@ -229,22 +236,30 @@ function irreconcilableOf({ machineConfig, storageOverrides }: Facts, pool: Mach
   return irreconcilableBetween(from, to, storageOverrides).map(describeIrreconcilable);
 }
 
+/** Where a node can be in its update. */
+export const nodePlaces = [
+  "Unmanaged",
+  "Joining",
+  "Idle",
+  "NeedsUpdate",
+  "Preparing",
+  "Executing",
+  "PostAction",
+  "Resuming",
+  "Completing",
+  "Degraded",
+  "Unreconcilable",
+  "Lost",
+  "Silent",
+  "Leaving",
+] as const;
+
 /** What a node is doing, in the terms of its update. */
 export type NodePosition =
-  | { readonly at: "Unmanaged" }
-  | { readonly at: "Joining" }
-  | { readonly at: "Idle" }
-  | { readonly at: "NeedsUpdate" }
-  | { readonly at: "Preparing" }
+  | { readonly at: Exclude<(typeof nodePlaces)[number], "Executing" | "PostAction" | "Degraded" | "Unreconcilable"> }
   | { readonly at: "Executing"; readonly step: Phase }
   | { readonly at: "PostAction"; readonly kind: "Reboot" | "Services" }
-  | { readonly at: "Resuming" }
-  | { readonly at: "Completing" }
-  | { readonly at: "Degraded"; readonly message: string }
-  | { readonly at: "Unreconcilable"; readonly message: string }
-  | { readonly at: "Lost" }
-  | { readonly at: "Silent" }
-  | { readonly at: "Leaving" };
+  | { readonly at: "Degraded" | "Unreconcilable"; readonly message: string };
 
 /** `undefined`: the node does not exist. */
 export function nodePosition(facts: Facts, name: string): Answer<NodePosition> | undefined {
@@ -319,7 +334,7 @@ function positionOfPhase({ phase, says, kubeletReason }: MemberFacts): Placed | 
     case "PostAction":
       return placed({ at: "PostAction", kind: "Services" }, "PostAction", `it puts services in order${detail}`);
     case "Resuming":
-      return placed({ at: "Resuming" }, "Resuming", "it is up again, and its daemon checks what it booted");
+      return placed({ at: "Resuming" }, "Resuming", "it is up again, and its daemon checks the booted system");
     case "Uncordoning":
       return placed({ at: "Completing" }, "Uncordoning", "it is being put back into service");
     case "NeedsUpdate":
@@ -333,7 +348,7 @@ const silentPosition = ({ daemonAwaySince }: MemberFacts): Placed =>
   placed(
     { at: "Silent" },
     "DaemonSilent",
-    `its daemon's pod has not been ready since ${daemonAwaySince}, so that nobody looks after the machine`,
+    `its daemon's pod has not been ready since ${daemonAwaySince}, so the machine is not managed`,
   );
 
 /** The position of an idle machine relative to its pool's target. */
@@ -421,10 +436,10 @@ export function poolProgressOf(facts: Facts, pool: string, past?: Past): Answer<
   });
 }
 
-export type MayOrNot = { readonly may: "Yes" } | { readonly may: "No"; readonly blockers: readonly PoolBlocker[] };
+export type Clearance = { readonly may: "Yes" } | { readonly may: "No"; readonly blockers: readonly PoolBlocker[] };
 
 /** Whether a pool may proceed, or what stops it as a whole. */
-export function poolMayRollOut(facts: Facts, pool: string): Answer<MayOrNot> | undefined {
+export function poolMayRollOut(facts: Facts, pool: string): Answer<Clearance> | undefined {
   const about = poolFacts(facts, pool);
   if (about === undefined) return undefined;
   return mayOrNot(facts, pool, poolBlockers(poolProgress(about)));
@@ -433,7 +448,7 @@ export function poolMayRollOut(facts: Facts, pool: string): Answer<MayOrNot> | u
 /**
  * Whether an OS image may be built for a pool: only what cannot be rendered forbids it, no state of its machines does.
  */
-export function poolMayBuild(facts: Facts, pool: string): Answer<MayOrNot> | undefined {
+export function poolMayBuild(facts: Facts, pool: string): Answer<Clearance> | undefined {
   const found = facts.members.pool(pool);
   if (found === undefined) return undefined;
   const refused = renderRefusal(found);
@@ -449,12 +464,12 @@ export function poolMayBuild(facts: Facts, pool: string): Answer<MayOrNot> | und
       : []),
     ...(refused === undefined
       ? []
-      : [{ reason: "RenderRefused" as const, message: refused, remedy: "mend the MachineConfig that is named" }]),
+      : [{ reason: "RenderRefused" as const, message: refused, remedy: renderRemedy(found) }]),
   ];
   return mayOrNot(facts, pool, blockers);
 }
 
-function mayOrNot(facts: Facts, pool: string, blockers: readonly PoolBlocker[]): Answer<MayOrNot> {
+function mayOrNot(facts: Facts, pool: string, blockers: readonly PoolBlocker[]): Answer<Clearance> {
   const [first] = blockers;
   return answer(facts, first === undefined ? { may: "Yes" } : { may: "No", blockers }, {
     reason: first?.reason ?? "NothingInTheWay",
@@ -463,17 +478,33 @@ function mayOrNot(facts: Facts, pool: string, blockers: readonly PoolBlocker[]):
   });
 }
 
-/** Why the renderer refuses a pool; `undefined`: it does not. */
-export function renderRefusal(pool: MachineConfigPool): string | undefined {
-  const condition = conditionOf(
-    pool.status?.conditions as { type: string; status?: string; message?: string }[] | undefined,
+/** What the renderer reports of a pool. */
+const renderingOf = (pool: MachineConfigPool) =>
+  conditionOf(
+    pool.status?.conditions as { type: string; status?: string; reason?: string; message?: string }[] | undefined,
     poolConditions.renderDegraded,
   );
+
+/** Why the renderer refuses a pool; `undefined`: it does not. */
+export function renderRefusal(pool: MachineConfigPool): string | undefined {
+  const condition = renderingOf(pool);
   return condition?.status === "True" ? (condition.message ?? "") : undefined;
 }
 
+/** What has a refused pool rendered. The message names the object, and most often the act. */
+export const renderRemedy = (pool: MachineConfigPool): string =>
+  renderingOf(pool)?.reason === "SelectingAll"
+    ? `give spec.machineConfigSelector of pool ${pool.metadata.name} a label to select by`
+    : "mend, label or delete what the message names: a MachineConfig, or a field of the pool";
+
+/** What the renderer waits for before it renders a pool; `undefined`: it waits for nothing. */
+export function renderWait(pool: MachineConfigPool): string | undefined {
+  const condition = renderingOf(pool);
+  return condition?.status === "False" && (condition.message ?? "") !== "" ? condition.message : undefined;
+}
+
 /** How many machines of a pool run a configuration (and an OS image, if given). */
-export function poolIsAt(
+export function poolRunsConfig(
   facts: Facts,
   pool: string,
   config: string,
@@ -507,13 +538,6 @@ export function poolIsAt(
   });
 }
 
-export interface UpgradeBlocker {
-  readonly pool: string;
-  readonly reason: string;
-  readonly message: string;
-  readonly remedy: string;
-}
-
 /** Whether the cluster may be upgraded to a new release, or what must be fixed first. */
 export function clusterMayUpgrade(
   facts: Facts,
@@ -530,9 +554,9 @@ export function clusterMayUpgrade(
         : [
             {
               pool: name,
-              reason: "RenderRefused",
+              reason: "RenderRefused" as const,
               message: `pool ${name} cannot be rendered: ${refused}`,
-              remedy: "mend the MachineConfig that is named",
+              remedy: renderRemedy(pool),
             },
           ]),
       ...(failed.length === 0
@@ -540,7 +564,7 @@ export function clusterMayUpgrade(
         : [
             {
               pool: name,
-              reason: "DegradedPool",
+              reason: "DegradedPool" as const,
               message: `pool ${name}: ${listText(
                 failed.map(({ node, says }) => `${node} is degraded (${says})`),
                 3,
@@ -548,11 +572,12 @@ export function clusterMayUpgrade(
               remedy: `mco explain node/${failed[0]?.node ?? ""}`,
             },
           ]),
+      ...imageBlocker(pool, facts.members.buildsOf(name)),
       ...(pool.spec.paused === true && pool.metadata.labels?.[labels.requiredForUpgrade] !== undefined
         ? [
             {
               pool: name,
-              reason: "PausedPool",
+              reason: "PausedPool" as const,
               message: `pool ${name} is required for an upgrade and paused`,
               remedy: "set spec.paused of the pool to false",
             },

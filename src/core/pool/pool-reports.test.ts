@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { causeOf, changedSources } from "../config/changed-sources.ts";
-import { poolTurns, rolloutBegins } from "./pool-reports.ts";
+import { owedLines, poolTurns, rolloutBegins } from "./pool-reports.ts";
 import type { PoolStatusFields } from "./pool-status.ts";
 
 const status = (
@@ -40,7 +40,7 @@ describe("what the book of a pool says about a change of its status", () => {
       says: ["Rollout Begun begin TargetChanged"],
     },
     {
-      title: "a paused pool stands still",
+      title: "a paused pool does not progress",
       before: rest,
       after: { ...rest, Updating: ["False", "Paused"] },
       says: ["Paused Paused begin PoolPaused"],
@@ -82,6 +82,72 @@ describe("what the book of a pool says about a change of its status", () => {
       },
     ]);
     expect(poolTurns(pool(undefined), status({}, ""))).toMatchObject([{ chapter: "Created" }]);
+  });
+});
+
+describe("what the book of a pool misses after a process ended before it sent its lines", () => {
+  const [a, b] = ["rendered-worker-a", "rendered-worker-b"];
+  const rolling = { ...rest, Updated: ["False", ""], Updating: ["True", "RollingOut"] } as const;
+  test.for([
+    { title: "nothing where nothing is open", is: status(rest, b), open: [], says: [] },
+    {
+      title: "nothing where the status agrees",
+      is: status({ ...rolling, NodeDegraded: ["True", ""] }, a),
+      open: [
+        { chapter: "Rollout", run: b, from: a },
+        { chapter: "Degraded", run: "", from: "" },
+      ],
+      says: [],
+    },
+    {
+      title: "the end of a roll-out",
+      is: status(rest, b),
+      open: [{ chapter: "Rollout", run: b, from: a }],
+      says: [`Rollout ${b} Finished end`],
+    },
+    {
+      title: "a whole roll-out after another one",
+      is: status(rest, b),
+      open: [{ chapter: "Rollout", run: a, from: "rendered-worker-0" }],
+      says: [`Rollout ${b} Begun begin`, `Rollout ${b} Finished end`],
+    },
+    {
+      title: "the begin of a roll-out that came upon another one",
+      is: status(rolling, "rendered-worker-0"),
+      open: [{ chapter: "Rollout", run: a, from: "rendered-worker-0" }],
+      says: [`Rollout ${b} Begun begin`],
+    },
+    {
+      title: "the ends of a pause, a quarantine and a failure",
+      is: status(rolling, a),
+      open: [
+        ...["Paused", "Blocked", "Degraded"].map((chapter) => ({ chapter, run: "", from: "" })),
+        { chapter: "Rollout", run: b, from: a },
+      ],
+      says: ["Paused  Ended end", "Blocked  Ended end", "Degraded  Ended end"],
+    },
+    {
+      title: "the end of a roll-out whose target was withdrawn while some machines had it",
+      is: status(rolling, b),
+      open: [{ chapter: "Rollout", run: a, from: b }],
+      says: [`Rollout ${a} Finished end`],
+    },
+    {
+      title: "the begin of a roll-out",
+      is: status(rolling, a),
+      open: [],
+      says: [`Rollout ${b} Begun begin`],
+    },
+    {
+      title: "the begin of a pause and of a failure that it misses",
+      is: status({ ...rolling, Updating: ["False", "Paused"], NodeDegraded: ["True", ""] }, a),
+      open: [],
+      says: ["Paused  Paused begin", "Degraded  Degraded begin"],
+    },
+  ])("$title [core-pool-reports-1]", ({ is, open, says }) => {
+    expect(
+      owedLines(pool(is), open).map(({ chapter, run = "", path, mark }) => `${chapter} ${run} ${path} ${mark}`),
+    ).toEqual(says);
   });
 });
 

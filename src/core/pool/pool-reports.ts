@@ -66,7 +66,7 @@ function pausedTurn(before: PoolStatusFields | undefined, after: PoolStatusField
     was: sayingOf(before, types.updating)?.reason === "Paused",
     is: updating?.reason === "Paused",
     begin: { ...here, path: "Paused", mark: "begin", reason: "PoolPaused", message: updating?.message ?? "" },
-    end: { ...here, path: "Ended", mark: "end", reason: "PoolResumed", message: `the pool goes on to ${target}` },
+    end: { ...here, path: "Ended", mark: "end", reason: "PoolResumed", message: `the pool continues to ${target}` },
   };
 }
 
@@ -77,7 +77,13 @@ function blockedTurn(before: PoolStatusFields | undefined, after: PoolStatusFiel
     was: sayingOf(before, types.updating)?.reason === "RolloutBlocked",
     is: updating?.reason === "RolloutBlocked",
     begin: { ...here, path: "Blocked", mark: "begin", reason: "TargetQuarantined", message: updating?.message ?? "" },
-    end: { ...here, path: "Ended", mark: "end", reason: "QuarantineLifted", message: `the pool goes on to ${target}` },
+    end: {
+      ...here,
+      path: "Ended",
+      mark: "end",
+      reason: "QuarantineLifted",
+      message: `the pool continues to ${target}`,
+    },
   };
 }
 
@@ -128,13 +134,115 @@ function finished(
   ];
 }
 
+/** A chapter of a pool's book that has begun and not ended. */
+export interface OpenChapter {
+  readonly chapter: string;
+  /** Of a roll-out: its target. */
+  readonly run: string;
+  /** Of a roll-out: what the machines had before; empty where the book does not say. */
+  readonly from: string;
+}
+
+/** The open chapters after lines that are boundaries of chapters; of each chapter, one is open at most. */
+export function openAfter(
+  open: readonly OpenChapter[],
+  lines: readonly JournalEntryIn<"pool">[],
+): readonly OpenChapter[] {
+  let now = open;
+  for (const { chapter, run = "", path, mark, data } of lines) {
+    if (!begins.has(path) && !ends.has(path)) continue;
+    now = now.filter((one) => one.chapter !== chapter);
+    const from = data?.["from"];
+    if (begins.has(path) && mark === "begin")
+      now = [...now, { chapter, run, from: typeof from === "string" ? from : "" }];
+  }
+  return now;
+}
+
+const begins: ReadonlySet<string> = new Set(["Begun", "Paused", "Blocked", "Degraded"]);
+const ends: ReadonlySet<string> = new Set(["Finished", "Ended"]);
+
+/**
+ * Lines that the book of a pool misses. A process that ends before it has sent its lines, or that cannot tell whether
+ * its change of a status was taken, leaves chapters that the pool's status contradicts, and nothing later would end
+ * them.
+ *
+ * @param pool with its status as it is now.
+ * @param open the open chapters of its book.
+ * @param causeOf see {@link poolTurns}.
+ */
+export function owedLines(
+  pool: MachineConfigPool,
+  open: readonly OpenChapter[],
+  causeOf: () => Readonly<Record<string, string>> = () => ({}),
+): readonly JournalEntryIn<"pool">[] {
+  const status = pool.status ?? {};
+  const target = pool.spec.configuration?.name ?? "";
+  const isOpen = (name: string) => open.some(({ chapter }) => chapter === name);
+  const turns = [pausedTurn, blockedTurn, failingTurn].map((turnOf) => turnOf(undefined, status, target));
+  return [
+    ...turns.filter(({ is, end }) => !is && isOpen(end.chapter)).map(({ end }) => end),
+    ...owedOfRollout(
+      pool,
+      open.find(({ chapter }) => chapter === "Rollout"),
+      causeOf,
+    ),
+    ...turns.filter(({ is, begin }) => is && !isOpen(begin.chapter)).map(({ begin }) => begin),
+  ];
+}
+
+function owedOfRollout(
+  pool: MachineConfigPool,
+  open: OpenChapter | undefined,
+  causeOf: () => Readonly<Record<string, string>>,
+): readonly JournalEntryIn<"pool">[] {
+  const status = pool.status ?? {};
+  const target = pool.spec.configuration?.name ?? "";
+  const has = status.configuration?.name ?? "";
+  if (target === "") return [];
+  // All its machines had it once: one that fails since, or is new, begins no roll-out.
+  if (has === target) {
+    if (open === undefined) return [];
+    if (open.run === target) return finished("", status);
+    return open.from === target
+      ? rolloutWithdrawn(pool, open.run)
+      : [rolloutBegins(pool, causeOf()), ...finished("", status)];
+  }
+  const isUnderWay = sayingOf(status, types.updating)?.status === "True";
+  return isUnderWay && open?.run !== target ? [rolloutBegins(pool, causeOf())] : [];
+}
+
+/**
+ * A pool that gets the target back that all its machines had last: the roll-out that began in between ends, and none
+ * begins.
+ *
+ * @param before the target that the pool had until now.
+ */
+function rolloutWithdrawn({ spec, status }: MachineConfigPool, before: string): readonly JournalEntryIn<"pool">[] {
+  const target = spec.configuration?.name ?? "";
+  if (before === "" || before === target || status?.configuration?.name !== target) return [];
+  return [
+    {
+      ...boundary,
+      chapter: "Rollout",
+      run: before,
+      path: "Finished",
+      mark: "end",
+      outcome: "Superseded",
+      reason: "Superseded",
+      message: `the pool goes back to ${target}`,
+    },
+  ];
+}
+
 /** The pool moves to a target, possibly in the middle of a roll-out to another one. */
 export function rolloutBegins(
   pool: MachineConfigPool,
   cause: Readonly<Record<string, string>> = {},
 ): JournalEntryIn<"pool"> {
   const target = pool.spec.configuration?.name ?? "";
-  const from = pool.status?.configuration?.name ?? "";
+  const had = pool.status?.configuration?.name ?? "";
+  const from = had === target ? "" : had;
   return {
     level: "boundary",
     chapter: "Rollout",

@@ -4,7 +4,10 @@ import type { MemberFacts } from "./member-facts.ts";
 import { PoolMembers } from "./pool-members.ts";
 import type { PoolFacts } from "./pool-progress.ts";
 import { poolStatus } from "./pool-status.ts";
+import { poolProgress } from "./pool-progress.ts";
 import { plainPolicy, selectNodes } from "./select-nodes.ts";
+import type { Past } from "../books/past.ts";
+import type { RolloutPolicy } from "./rollout-holds.ts";
 
 const now = Date.UTC(2030, 0, 1, 12);
 const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => ({
@@ -26,7 +29,7 @@ const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => (
   says: "",
   saysReason: "",
   since: "",
-  told: undefined,
+  reported: undefined,
   skippedUntil: "",
   daemonAwaySince: "",
   refused: [],
@@ -48,11 +51,13 @@ function factsOf(
     irreconcilable = [],
     ambiguous = new Map(),
     at = now,
+    policy = plainPolicy,
   }: {
     pool?: MachineConfigPool;
     irreconcilable?: readonly string[];
     ambiguous?: PoolFacts["ambiguous"];
     at?: number;
+    policy?: RolloutPolicy;
   } = {},
 ): PoolFacts {
   const sorted = PoolMembers.of(pool.spec.configuration?.name ?? "", members, at);
@@ -62,7 +67,7 @@ function factsOf(
     selection: selectNodes(
       { paused: pool.spec.paused === true, maxUnavailable: pool.spec.maxUnavailable, quarantined: [] },
       sorted,
-      plainPolicy,
+      policy,
       at,
     ),
     irreconcilable,
@@ -121,7 +126,7 @@ describe("poolStatus", () => {
       updating: "True",
     },
     {
-      title: "a machine that somebody else cordoned keeps the pool updated",
+      title: "a foreign cordon keeps the pool updated",
       members: [member("a", { cordoned: "byOthers" }), member("b")],
       counts: [2, 2, 2, 1, 0],
       updated: "True",
@@ -172,7 +177,7 @@ describe("poolStatus", () => {
       degraded: "True",
     },
     {
-      title: "a machine whose kubelet went silent has the target and is not ready",
+      title: "a machine whose kubelet stopped reporting has the target and is not ready",
       members: [member("a", { kubeletReady: false }), member("b")],
       counts: [2, 2, 1, 1, 0],
       updated: "True",
@@ -259,23 +264,23 @@ describe("poolStatus", () => {
 
   test("a machine that says in its MachineConfigNode that it is degraded is shown once, whatever its annotations say [pool-status-3]", () => {
     const { of, counts } = statusOf([
-      member("a", { told: { updatedTo: "new", image: "", degraded: true }, says: "disk full" }),
-      member("b", { state: "Degraded", reason: "no space", told: { updatedTo: "new", image: "", degraded: true } }),
+      member("a", { reported: { updatedTo: "new", image: "", degraded: true }, says: "disk full" }),
+      member("b", { state: "Degraded", reason: "no space", reported: { updatedTo: "new", image: "", degraded: true } }),
     ]);
     expect(counts[4]).toBe(2);
     expect(of("NodeDegraded")?.message).toBe('Node a is reporting: "disk full", Node b is reporting: "no space"');
   });
 
-  test("a machine counts as updated when annotations and MachineConfigNode say so, and by annotations alone where nobody keeps the other [pool-status-5]", () => {
-    expect(statusOf([member("a", { told: { updatedTo: "old", image: "", degraded: false } })]).counts[1]).toBe(0);
-    expect(statusOf([member("a", { told: { updatedTo: "new", image: "", degraded: false } })]).counts[1]).toBe(1);
+  test("a machine counts as updated if annotations and MachineConfigNode agree, or by annotations alone without the latter [pool-status-5]", () => {
+    expect(statusOf([member("a", { reported: { updatedTo: "old", image: "", degraded: false } })]).counts[1]).toBe(0);
+    expect(statusOf([member("a", { reported: { updatedTo: "new", image: "", degraded: false } })]).counts[1]).toBe(1);
     expect(statusOf([member("a")]).counts[1]).toBe(1);
   });
 
   test("a MachineConfigNode without conditions hides none of the machines after it [pool-status-2]", () => {
     const { counts } = statusOf([
-      member("a", { told: undefined }),
-      member("b", { state: "Degraded", told: { updatedTo: "new", image: "", degraded: true } }),
+      member("a", { reported: undefined }),
+      member("b", { state: "Degraded", reported: { updatedTo: "new", image: "", degraded: true } }),
       member("c", { kubeletReady: false }),
     ]);
     expect(counts).toEqual([3, 2, 1, 2, 1]);
@@ -298,7 +303,7 @@ describe("poolStatus", () => {
     expect(poolStatus(factsOf([member("a")], { pool })).certExpirys).toBeUndefined();
   });
 
-  test("machines out of reach and silent daemons are named with since when [pool-status-10]", () => {
+  test("unreachable machines and unready daemons are listed with their time [pool-status-10]", () => {
     const lost = member("a", {
       kubeletReady: false,
       kubeletReason: "Ready is Unknown",
@@ -325,4 +330,17 @@ describe("poolStatus", () => {
       statusOf([member("a")], { pool: poolWith({ status: { conditions: [condition] } }) }).of("Updated")?.message,
     ).toContain("; rendering waits: the ControllerConfig is not complete");
   });
+});
+
+test("a roll-out whose first machine has to stay healthy has no estimated end: updates take less [pool-status-15]", () => {
+  const past: Past = {
+    updates: [{ run: "new", kind: { reboots: true, drains: true }, wholeMs: 2000, sections: new Map() }],
+    foreseen: new Map(),
+    history: [],
+  };
+  const members = [member("a", { since: new Date(now - 1000).toISOString() }), member("b", old), member("c", old)];
+  const estimated = (more: Partial<RolloutPolicy>) =>
+    poolProgress(factsOf(members, { policy: { ...plainPolicy, ...more } }), past).eta?.whole;
+  expect(estimated({})).toMatchObject({ likely: now + 4000 });
+  expect(estimated({ canary: { count: 1, wellMs: 300_000 } })).toBeUndefined();
 });

@@ -5,6 +5,7 @@ import { conditionOf } from "../../api/schema/object.ts";
 import { shortImage } from "../config/image-pair.ts";
 import { type Mover, type PoolFacts, type PoolProgress, poolProgress } from "./pool-progress.ts";
 import { type WaitReason, exclusionRemedy } from "./rollout-holds.ts";
+import { clipText } from "../text/clip-text.ts";
 import { listText } from "../text/list-text.ts";
 
 export type PoolStatusFields = NonNullable<MachineConfigPool["status"]>;
@@ -13,7 +14,9 @@ type PoolCondition = NonNullable<PoolStatusFields["conditions"]>[number];
 const shownNodes = 5;
 const textLimit = 200;
 
-const clip = (text: string) => (text.length <= textLimit ? text : `${text.slice(0, textLimit - 1)}…`);
+const clip = (text: string) => clipText(text, textLimit);
+/** Of one condition: all of them are written together, and what machines say is in several. */
+const messageLimit = 32_768;
 
 /** The fields of a pool that determine its status: includes conditions of other writers, but not its own. */
 export function poolStatusInputs(pool: MachineConfigPool): readonly unknown[] {
@@ -22,6 +25,8 @@ export function poolStatusInputs(pool: MachineConfigPool): readonly unknown[] {
   return [
     metadata.generation,
     metadata.annotations,
+    // Pools opt in to images by label.
+    metadata.labels,
     metadata.deletionTimestamp,
     spec.configuration?.name,
     (status?.conditions ?? []).filter(({ type }) => !own.has(type ?? "")),
@@ -47,7 +52,8 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
   const { failed } = progress;
   let conditions: readonly PoolCondition[] = before.conditions ?? [];
   const set = (type: string, is: boolean, reason: string, message: string) => {
-    conditions = setCondition(conditions, { type, status: is ? "True" : "False", reason, message }, now);
+    const text = clipText(message, messageLimit);
+    conditions = setCondition(conditions, { type, status: is ? "True" : "False", reason, message: text }, now);
   };
   const rendering = conditionOf(
     before.conditions as { type: string; status?: string; reason?: string; message?: string }[] | undefined,
@@ -69,21 +75,13 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
     failed.length > 0 ? degradedMessage(failed) : "",
   );
   if (rendering === undefined) set(types.renderDegraded, false, "AsExpected", "");
-  const parts: readonly PoolCondition[] = conditions.filter(
-    ({ type, status }) => type !== types.degraded && type?.endsWith("Degraded") === true && status === "True",
-  );
-  set(
-    types.degraded,
-    parts.length > 0,
-    parts.length > 0 ? parts.map(({ type }) => type).join(",") : "AsExpected",
-    parts
-      .map(({ message }) => message ?? "")
-      .filter((message) => message !== "")
-      .join("; "),
-  );
+  conditions = setCondition(conditions, overallDegraded(conditions), now);
 
+  const { osImageStream: _, ...kept } = before;
+  const runs = progress.verdict === "Done" && failed.length === 0 ? facts.stream : undefined;
   return {
-    ...before,
+    ...kept,
+    ...(runs === undefined ? {} : { osImageStream: { name: runs } }),
     observedGeneration: pool.metadata.generation ?? 1,
     machineCount: members.size,
     updatedMachineCount: members.updated,
@@ -97,6 +95,31 @@ export function poolStatus(facts: PoolFacts): PoolStatusFields {
     ...(progress.verdict === "Done" && pool.spec.configuration !== undefined
       ? { configuration: pool.spec.configuration }
       : {}),
+  };
+}
+
+/**
+ * The condition that sums up what is degraded of a pool. Who changes a part of it writes both at once: nobody sees a
+ * degraded part of a pool that is well.
+ */
+export function overallDegraded(conditions: readonly PoolCondition[]): {
+  readonly type: string;
+  readonly status: "True" | "False";
+  readonly reason: string;
+  readonly message: string;
+} {
+  const parts = conditions.filter(
+    ({ type, status }) => type !== types.degraded && type?.endsWith("Degraded") === true && status === "True",
+  );
+  const message = parts
+    .map((part) => part.message ?? "")
+    .filter((text) => text !== "")
+    .join("; ");
+  return {
+    type: types.degraded,
+    status: parts.length > 0 ? "True" : "False",
+    reason: parts.length > 0 ? parts.map(({ type }) => type).join(",") : "AsExpected",
+    message: clipText(message, messageLimit),
   };
 }
 
@@ -162,7 +185,7 @@ function asidesOf(progress: PoolProgress, rendering: Rendering): string {
     ...progress.excluded.map(
       (node) => `${node} alone is excluded from ${progress.target}, because it went back from it; ${exclusionRemedy}`,
     ),
-    ...progress.cordonedByOthers.map((node) => `${node} was cordoned by somebody else`),
+    ...progress.cordonedByOthers.map((node) => `${node} was cordoned outside the suite`),
     ...progress.joining.map((node) => `${node} is joining`),
     ...[...progress.ambiguous].map(
       ([node, pools]) => `${node} is selected by ${pools.join(" and ")} and so belongs to none of them`,

@@ -16,7 +16,7 @@ const machine = (name: string, refused: readonly string[], recorded?: string) =>
       [annotations.refusedTargets]: JSON.stringify(
         refused.map((config) => ({ config, image: "", reason: "it did not boot", at: `t-${name}` })),
       ),
-      ...(recorded === undefined ? {} : { [annotations.quarantineTold]: recorded }),
+      ...(recorded === undefined ? {} : { [annotations.quarantineReported]: recorded }),
     },
   },
 });
@@ -165,7 +165,7 @@ test("what cannot be read says nothing", () => {
   expect(quarantinedTargets(broken)).toEqual(["x", "y"]);
 });
 
-test("what a machine says of its refusal is cut before it goes to its pool", () => {
+test("a machine's refusal message is truncated before it goes to its pool", () => {
   const long = machine("a", ["new"]);
   const reason = "x".repeat(100_000);
   long.metadata.annotations[annotations.refusedTargets] = JSON.stringify([{ config: "new", reason, at: reason }]);

@@ -18,8 +18,8 @@ export interface QuarantineStep {
   /** The new annotation of the pool: a text, `null` to remove it, `undefined` to leave it. */
   readonly annotation: string | null | undefined;
   /**
-   * Refusals that exclude their own machine and that nobody recorded yet: node → record for its MachineConfigNode. To be
-   * written before the annotation of the pool: a quarantine that turns into an exclusion is not lifted.
+   * Unrecorded refusals that exclude their own machine: node → record for its MachineConfigNode. Write them before the
+   * pool's annotation: a quarantine that turns into an exclusion is not lifted.
    */
   readonly excluded: ReadonlyMap<string, string>;
   /** Refusals that the quarantine of the pool has just recorded: node → record for its MachineConfigNode. */
@@ -31,7 +31,7 @@ export interface QuarantineStep {
 }
 
 /** A target that the machine of a MachineConfigNode rolled back from. */
-export interface Refusal {
+export interface MachineRefusal {
   readonly config: string;
   /** Empty: the stock OS. */
   readonly image: string;
@@ -103,7 +103,7 @@ const refusalsOf = (target: string, image: string, machines: readonly Pick<Machi
     );
     if (entry === undefined) return [];
     const at = shortText(entry["at"]);
-    const record = metadata.annotations?.[annotations.quarantineTold];
+    const record = metadata.annotations?.[annotations.quarantineReported];
     const recorded = record === at ? "quarantined" : record === `${excludedMark}${at}` ? "excluded" : "no";
     return [{ node: metadata.name, reason: shortText(entry["reason"]), at, recorded } as const];
   });
@@ -143,7 +143,7 @@ const isTarget = (entry: Entry, config: string, image: string) =>
   entry.config === config && (image === "" || ["", image].includes(textOf(entry["image"])));
 
 /** Targets that the machine of a MachineConfigNode rolled back from. */
-export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata">): readonly Refusal[] =>
+export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata">): readonly MachineRefusal[] =>
   listOf(metadata.annotations?.[annotations.refusedTargets]).map((entry) => ({
     config: entry.config,
     image: textOf(entry["image"]),
@@ -151,8 +151,11 @@ export const refusedTargetsOf = ({ metadata }: Pick<MachineConfigNode, "metadata
   }));
 
 /** What a machine says of its refusal of a target; `undefined`: it did not refuse it. */
-export const refusalIn = (refused: readonly Refusal[], config: string, image: string): Refusal | undefined =>
-  refused.find((refusal) => isTarget({ ...refusal }, config, image));
+export const refusalIn = (
+  refused: readonly MachineRefusal[],
+  config: string,
+  image: string,
+): MachineRefusal | undefined => refused.find((refusal) => isTarget({ ...refusal }, config, image));
 
 /** This suite wrote it: people name no machines. */
 const isOurs = (entry: Entry) => Array.isArray(entry["nodes"]);

@@ -6,14 +6,13 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations } from "../../api/names.ts";
 import {
   describeRetention,
-  remade,
+  recreatedConfig,
   retainedConfigs,
   retentionOf,
   usesOfBuild,
   usesOfMachineConfigNode,
   usesOfNode,
   usesOfPool,
-  whyNotDeleted,
 } from "./retained-configs.ts";
 import { poolOfRendered } from "../config/is-rendered.ts";
 
@@ -57,7 +56,7 @@ const hashed = (digits: string) => `rendered-worker-${digits.padStart(32, "0")}`
 const five = ["a", "b", "c", "d", "e"].map((name, index) => rendered(name, `2030-01-0${index + 1}T00:00:00Z`));
 
 describe("retainedConfigs", () => {
-  test("what is used stays, the last few stay, the rest goes, oldest first [pool-retained-configs-1]", () => {
+  test("used configs and the last few stay, the rest is removed, oldest first [pool-retained-configs-1]", () => {
     expect(
       judge(five.toReversed(), { usersOf: (config) => (config === "b" ? ["node w (currentConfig)"] : []) }),
     ).toEqual(["a goes", "b used", "c goes", "d recent", "e recent"]);
@@ -207,23 +206,17 @@ describe("who uses a rendered config", () => {
       undefined,
     ]);
   });
-
-  test("what cannot be deleted says who uses it and what to do", () => {
-    expect(whyNotDeleted("x", ["node w (currentConfig)"])).toMatch(
-      /^x is in use by node w \(currentConfig\): .*; bring them to another configuration first/,
-    );
-  });
 });
 
 test("one that is made again is the same, but for what the API server gave the one that is gone [pool-retained-configs-8]", () => {
   const config = rendered(hashed("a"), "2030-01-01T00:00:00Z");
   expect(poolOfRendered(config)).toBe("worker");
-  expect(remade(config, "pool-uid")).toEqual({
+  expect(recreatedConfig(config, "pool-uid")).toEqual({
     apiVersion: config.apiVersion,
     kind: "MachineConfig",
     metadata: { name: hashed("a"), annotations: { a: "b" }, ownerReferences: [owner] },
     spec: config.spec,
   });
   // With an owner that is gone it would be collected at once.
-  expect(remade(config, "another")).not.toHaveProperty("metadata.ownerReferences");
+  expect(recreatedConfig(config, "another")).not.toHaveProperty("metadata.ownerReferences");
 });

@@ -58,7 +58,7 @@ export const usesOfBuild = (build: MachineOSBuild): readonly ConfigUse[] =>
   usesOf(`${build.kind} ${build.metadata.name}`, [["spec", build.spec?.machineConfig?.name]]);
 
 /** Whether one rendered config stays, and why. */
-export type Retention =
+export type ConfigRetention =
   | { readonly name: string; readonly keep: true; readonly because: "used"; readonly users: readonly string[] }
   /** One of the pool's last configs, retained for a roll-back. `place`: 1 is the newest. */
   | {
@@ -101,7 +101,13 @@ export interface RetentionFacts {
  * A config that any object names is retained. Of the others, the pool's last few are retained for a roll-back; the rest
  * stay for a quiet period, because a reference to a config may become visible later than the config.
  */
-export function retainedConfigs({ rendered, policy, usersOf, unusedSince, now }: RetentionFacts): readonly Retention[] {
+export function retainedConfigs({
+  rendered,
+  policy,
+  usersOf,
+  unusedSince,
+  now,
+}: RetentionFacts): readonly ConfigRetention[] {
   const { retainedConfigs: most, retentionQuietSeconds: quiet } = policy ?? {
     ...defaultPoolPolicy,
     retainedConfigs: 0,
@@ -121,7 +127,7 @@ export function retainedConfigs({ rendered, policy, usersOf, unusedSince, now }:
   const used = new Map(ordered.map(({ metadata }) => [metadata.name, usersOf(metadata.name)]));
   // Configs that were rolled out are retained before those that never were: they are the ones to roll back to.
   const unused = ordered.filter(({ metadata }) => used.get(metadata.name)?.length === 0);
-  return ordered.map(({ metadata: { name } }): Retention => {
+  return ordered.map(({ metadata: { name } }): ConfigRetention => {
     const users = used.get(name) ?? [];
     if (users.length > 0) return { name, keep: true, because: "used", users };
     const place = unused.length - unused.findIndex(({ metadata }) => metadata.name === name);
@@ -148,7 +154,7 @@ export function retentionOf(
     readonly machineConfigs: readonly MachineConfig[];
   },
   now: number,
-): Retention | undefined {
+): ConfigRetention | undefined {
   const { pools, nodes, machineConfigNodes, machineConfigs } = objects;
   const config = machineConfigs.find(({ metadata }) => metadata.name === name);
   const poolName = config === undefined ? undefined : poolOfRendered(config);
@@ -177,7 +183,7 @@ const shown = 5;
 const listed = (items: readonly string[]) => listText(items, shown);
 
 /** Why a rendered config is retained, or that it is deleted, for people. */
-export function describeRetention(retention: Retention): string {
+export function describeRetention(retention: ConfigRetention): string {
   if (!retention.keep) return `nothing has used it since ${timestampOf(retention.unusedSince)}: it goes`;
   switch (retention.because) {
     case "used":
@@ -191,14 +197,13 @@ export function describeRetention(retention: Retention): string {
   }
 }
 
-/** Why a rendered config cannot be deleted, with the remedy. */
-export const whyNotDeleted = (name: string, users: readonly string[]): string =>
-  `${name} is in use by ${listed(users)}: machines could not be brought to it, or be compared with it, any more; bring them to another configuration first, and it is removed when nothing uses it (annotation ${annotations.retainedConfigs} of the pool)`;
+/** Why a rendered config that is in use cannot be deleted, with the remedy. */
+export const whyRetained = `machines could not be brought to it, or be compared with it, any more; bring them to another configuration first, and it is removed when nothing uses it (annotation ${annotations.retainedConfigs} of the pool)`;
 
 /**
  * A copy of a deleted config, without the fields that the API server had set and without owners that no longer exist.
  */
-export function remade(config: MachineConfig, poolUid: string | undefined): MachineConfig {
+export function recreatedConfig(config: MachineConfig, poolUid: string | undefined): MachineConfig {
   const { name, labels, annotations: said, ownerReferences, finalizers } = config.metadata;
   const owners = (ownerReferences ?? []).filter(({ uid, kind }) => kind !== "MachineConfigPool" || uid === poolUid);
   return {

@@ -1,6 +1,7 @@
 import { annotations } from "../../api/names.ts";
+import { timestampOf } from "../../api/schema/object.ts";
 import { type MemberFacts, isFailing, isUnderUpdate, isOutOfService, whyOutOfService } from "./member-facts.ts";
-import type { ImageWaitReason } from "../config/image-pair.ts";
+import { imageWaitReasons } from "../config/image-pair.ts";
 import type { PoolMembers } from "./pool-members.ts";
 import { listText } from "../text/list-text.ts";
 
@@ -80,20 +81,22 @@ export function canaryFacts(
   };
 }
 
-export type WaitReason =
-  | ImageWaitReason
-  | "Canary"
-  | "CanaryFailed"
-  | "WorkersFirst"
-  | "Paused"
-  | "TargetQuarantined"
-  | "MachineExcluded"
-  | "BudgetUsed"
-  | "ControlPlaneBusy"
-  | "ControlPlaneAway"
-  | "EtcdUnhealthy"
-  | "ZoneBusy"
-  | "DrainSkipped";
+export const waitReasons = [
+  ...imageWaitReasons,
+  "Canary",
+  "CanaryFailed",
+  "WorkersFirst",
+  "Paused",
+  "TargetQuarantined",
+  "MachineExcluded",
+  "BudgetUsed",
+  "ControlPlaneBusy",
+  "ControlPlaneAway",
+  "EtcdUnhealthy",
+  "ZoneBusy",
+  "DrainSkipped",
+] as const;
+export type WaitReason = (typeof waitReasons)[number];
 
 /** Reasons that do not end with time: an administrator must act. */
 const needPeople: ReadonlySet<WaitReason> = new Set([
@@ -108,7 +111,16 @@ const needPeople: ReadonlySet<WaitReason> = new Set([
 ]);
 
 /** Whether a wait ends by itself or an administrator must end it. */
-export const endsByItself = (reason: WaitReason): boolean => !needPeople.has(reason);
+export const resolvesItself = (reason: WaitReason): boolean => !needPeople.has(reason);
+
+/**
+ * Waits for something that earlier updates of the pool say nothing about: a build, a grace, other pools, the time that
+ * the first machine has to stay healthy.
+ */
+const unforeseeable: ReadonlySet<WaitReason> = new Set(["WaitingForBuild", "OptOutGrace", "WorkersFirst", "Canary"]);
+
+/** Whether the end of a wait follows from how long updates of the pool take. */
+export const isForeseeable = (reason: WaitReason): boolean => !unforeseeable.has(reason);
 
 /** The class of a machine that should get the target. */
 export type MachineClass =
@@ -248,7 +260,7 @@ const rules: Readonly<Record<Hold, Rule>> = {
       ? one(
           "DrainSkipped",
           `its drain took longer than the pool gives it and is tried again after ${skippedUntil}: ${says}`,
-          "let go what held the drain",
+          "remove the obstacle that held the drain",
         )
       : undefined,
   quarantine: (_, { pool, members: { target } }) =>
@@ -277,7 +289,7 @@ const rules: Readonly<Record<Hold, Rule>> = {
       : one(
           "ControlPlaneBusy",
           `${busy} of the control plane is under way, and one at a time is`,
-          `it goes on when ${busy} is done`,
+          `it continues when ${busy} is done`,
         );
   },
   controlPlaneAway(member, turn) {
@@ -311,7 +323,7 @@ const rules: Readonly<Record<Hold, Rule>> = {
     return one(
       "ZoneBusy",
       `${who} of ${other === "" ? "no zone" : `zone ${other}`} is away, and the pool updates one zone at a time`,
-      `it goes on when the machines of that zone are back; ${annotations.oneZoneAtATime} of the pool asks for it`,
+      `it continues when the machines of that zone are back; ${annotations.oneZoneAtATime} of the pool asks for it`,
     );
   },
 };
@@ -323,12 +335,11 @@ function behindCanary({ canary, taken, members: { target } }: Turn): Held {
   if (failed.length > 0)
     return all(
       "CanaryFailed",
-      `${listed(failed)} went first with ${target} and cannot go on without help: the others keep what they have`,
-      `mco explain node/${failed[0] ?? ""}; a new target begins anew`,
+      `${listed(failed)} went first with ${target} and cannot go on without help: the others keep their configuration`,
+      `mco explain node/${failed[0] ?? ""}; a new target starts over`,
     );
   const first = [...new Set([...(canary?.gone ?? []), ...taken.map(({ name }) => name)])];
-  const until =
-    canary?.provenAt === undefined ? "" : `, and must keep well until ${new Date(canary.provenAt).toISOString()}`;
+  const until = canary?.provenAt === undefined ? "" : `, and must stay healthy until ${timestampOf(canary.provenAt)}`;
   return all(
     "Canary",
     `${listed(first)} ${first.length === 1 ? "goes" : "go"} first with ${target}${until}`,
@@ -344,7 +355,7 @@ function noPlace({ away, taken, budget }: Turn): Held {
   return all(
     "BudgetUsed",
     `${names.length} of ${budget.max} allowed unavailable: ${listed(names)}`,
-    "it goes on when one of them is back; maxUnavailable of the pool says how many may be away",
+    "it continues when one of them is back; maxUnavailable of the pool says how many may be away",
   );
 }
 

@@ -3,10 +3,10 @@ import type { Node } from "../../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import { annotations } from "../../api/names.ts";
 import type { Condition } from "../../api/schema/object.ts";
-import { type JournalWriter, lineOf } from "../books/journal.ts";
-import { morning, toldUpdate } from "../../../test/support/line-writer.ts";
+import { type WriterIdentity, lineOf } from "../books/journal.ts";
+import { morning, reportedUpdate } from "../../../test/support/line-writer.ts";
 import { foldBook } from "../books/fold-book.ts";
-import { type NodeSeen, lostAfterMs, seeNode } from "./seen-lines.ts";
+import { type NodeSeen, lostAfterMs, linesFromNode } from "./seen-lines.ts";
 
 const at = (seconds: number) => new Date(morning + seconds * 1000).toISOString();
 const node = (
@@ -77,7 +77,7 @@ function watch(
 ) {
   let seen: NodeSeen | undefined;
   return looks.flatMap(({ seconds, node: is, mcn, pool = "worker" }) => {
-    const look = seeNode(seen, is, mcn, pool, { now: morning + seconds * 1000, since: morning - 1000 });
+    const look = linesFromNode(seen, is, mcn, pool, { now: morning + seconds * 1000, since: morning - 1000 });
     seen = look.seen;
     return look.lines;
   });
@@ -124,10 +124,10 @@ describe("what an onlooker says of a node", () => {
     ]);
   });
 
-  test("that its kubelet is silent, after five minutes, with the time when it fell silent; and that it is back", () => {
+  test("that its kubelet stopped reporting, after five minutes with the time; and its recovery", () => {
     const silent = node({ ready: false, readySince: 100 });
-    const look = seeNode(
-      seeNode(undefined, node(), undefined, "worker", { now: morning, since: 0 }).seen,
+    const look = linesFromNode(
+      linesFromNode(undefined, node(), undefined, "worker", { now: morning, since: 0 }).seen,
       silent,
       undefined,
       "worker",
@@ -145,6 +145,31 @@ describe("what an onlooker says of a node", () => {
         ]),
       ),
     ).toEqual(["Lost Silent begin KubeletSilent 100", "Lost Back end KubeletBack 590"]);
+  });
+
+  test("no phase of the target before, which the daemon still reports [pool-seen-lines-5]", () => {
+    const phases = machineConfigNode([["UpdatePrepared", "True", 2]]);
+    const of = (desired: string) => ({
+      ...phases,
+      status: { ...phases.status, configVersion: { desired: `rendered-worker-${desired}` } },
+    });
+    expect(
+      said(
+        watch([
+          { seconds: 0, node: node() },
+          { seconds: 1, node: node({ desired: "rendered-worker-b" }) },
+          { seconds: 2, node: node({ desired: "rendered-worker-c", state: "Working" }), mcn: of("b") as never },
+        ]),
+      ),
+    ).toEqual(["Update Requested begin TargetSet 1", "Update Requested begin TargetSet 2"]);
+    expect(
+      said(
+        watch([
+          { seconds: 0, node: node() },
+          { seconds: 2, node: node({ desired: "rendered-worker-b", state: "Working" }), mcn: of("b") as never },
+        ]),
+      ),
+    ).toEqual(["Update Requested begin TargetSet 2", "Update Prepared end Planned 2"]);
   });
 
   test("nothing of a silence that a reboot announced", () => {
@@ -208,7 +233,7 @@ const shown = watch([
     mcn: machineConfigNode([]),
   },
 ]);
-const writer: JournalWriter = { component: "state", instance: "state-x" };
+const writer: WriterIdentity = { component: "state", instance: "state-x" };
 const seenLines = shown.map(({ line, at: when }, index) => ({
   ...lineOf(
     { book: "node/worker-0", ...line },
@@ -217,8 +242,8 @@ const seenLines = shown.map(({ line, at: when }, index) => ({
   via: "seen" as const,
 }));
 
-describe("an update that nobody tells of", () => {
-  test("is a chapter all the same, with the sections that can be seen, and says that it was only observed [pool-seen-lines-1]", () => {
+describe("an unreported update", () => {
+  test("is a chapter with the visible sections, marked as observed [pool-seen-lines-1]", () => {
     const chapters = foldBook("node/worker-0", seenLines, { now: morning + 200_000 });
     expect(chapters).toMatchObject([
       {
@@ -241,14 +266,14 @@ describe("an update that nobody tells of", () => {
     ]);
   });
 
-  test("is told by who was there, as soon as they do, and what was seen adds nothing [pool-seen-lines-2]", () => {
-    const { lines } = toldUpdate();
+  test("is taken from reports as soon as they arrive, and observations add nothing [pool-seen-lines-2]", () => {
+    const { lines } = reportedUpdate();
     const [told] = foldBook("node/worker-0", lines, { now: morning + 200_000 });
     expect(foldBook("node/worker-0", [...seenLines, ...lines], { now: morning + 200_000 })).toEqual([told]);
   });
 
-  test("ends as it was seen to, when the daemon told of its beginning only [pool-seen-lines-3]", () => {
-    const { daemon, controller } = toldUpdate();
+  test("ends as observed if the daemon reported only its beginning [pool-seen-lines-3]", () => {
+    const { daemon, controller } = reportedUpdate();
     const begun = [...daemon.lines.slice(0, 5), ...controller.lines];
     const [chapter] = foldBook("node/worker-0", [...begun, ...seenLines], { now: morning + 200_000 });
     expect(chapter).toMatchObject({ state: "Closed", outcome: "Succeeded", confidence: "Told" });

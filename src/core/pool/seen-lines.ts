@@ -23,7 +23,7 @@ export interface SeenLine {
   readonly at: number;
 }
 
-export interface NodeLook {
+export interface NodeLines {
   /** `undefined`: the node was deleted. */
   readonly seen: NodeSeen | undefined;
   readonly lines: readonly SeenLine[];
@@ -57,13 +57,13 @@ const speaking = Object.keys(updates) as readonly (keyof typeof updates)[];
  * @param now milliseconds since the epoch.
  * @param since when the observation began, in milliseconds since the epoch; older changes are ignored.
  */
-export function seeNode(
+export function linesFromNode(
   before: NodeSeen | undefined,
   node: Node | undefined,
   machineConfigNode: MachineConfigNode | undefined,
   pool: string,
   { now, since }: { readonly now: number; readonly since: number },
-): NodeLook {
+): NodeLines {
   if (node === undefined || node.metadata.deletionTimestamp !== undefined)
     return { seen: undefined, lines: before === undefined ? [] : [{ line: deletedLine(before.uid), at: now }] };
   const is = stateOf(node, machineConfigNode, now);
@@ -240,6 +240,8 @@ function phaseLines(
   machineConfigNode: MachineConfigNode | undefined,
   run: string,
 ): readonly Noted[] {
+  // Until the daemon has seen a new target, the phases are of the one before.
+  if ((machineConfigNode?.status?.configVersion?.desired ?? run) !== run) return [];
   const condition = conditionOf(machineConfigNode?.status?.conditions, type);
   if (condition === undefined || condition.status === before.statuses[type]) return [];
   const section: Reason<typeof type> = updates[type];

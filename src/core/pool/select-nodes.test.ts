@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type MemberFacts, isUnderUpdate, isOutOfService } from "./member-facts.ts";
+import { annotations } from "../../api/names.ts";
+import { type MemberFacts, isUnderUpdate, isOutOfService, memberFacts } from "./member-facts.ts";
 import { quarantinedTargets } from "./quarantine.ts";
 import { PoolMembers } from "./pool-members.ts";
 import {
@@ -67,7 +68,7 @@ const member = (name: string, more: Partial<MemberFacts> = {}): MemberFacts => (
   says: "",
   saysReason: "",
   since: "",
-  told: undefined,
+  reported: undefined,
   skippedUntil: "",
   daemonAwaySince: "",
   refused: [],
@@ -117,7 +118,7 @@ describe("selectNodes", () => {
       skipped: ["b BudgetUsed"],
     },
     {
-      title: "waits while somebody else has cordoned one",
+      title: "waits while one has a foreign cordon",
       given: facts([member("a", { ...onNew, cordoned: "byOthers" }), member("b")]),
       chosen: [],
       skipped: ["b BudgetUsed"],
@@ -210,7 +211,7 @@ describe("selectNodes", () => {
       chosen: [],
     },
     {
-      title: "counts a machine whose daemon fell silent as away",
+      title: "counts a machine with an unready daemon as unavailable",
       given: facts([member("a", { ...onNew, daemonAwaySince: "2030-01-01T00:00:00Z" }), member("b")]),
       chosen: [],
       skipped: ["b BudgetUsed"],
@@ -335,7 +336,7 @@ describe("selectNodes", () => {
       skipped: ["b Canary"],
     },
     {
-      title: "takes two zones at once when nobody asks otherwise",
+      title: "takes two zones at once by default",
       given: facts([member("a", { zone: "z1" }), member("b", { zone: "z2" })], { maxUnavailable: 2 }),
       chosen: ["a", "b"],
     },
@@ -362,7 +363,7 @@ describe("selectNodes", () => {
       skipped: ["a ZoneBusy"],
     },
     {
-      title: "goes zone by zone, the oldest first, machines without a zone last",
+      title: "proceeds by zone, the oldest first, machines without a zone last",
       given: facts(
         [
           member("d"),
@@ -380,7 +381,7 @@ describe("selectNodes", () => {
     expect(result.skipped.map(({ node, reason }) => `${node} ${reason}`)).toEqual(skipped);
   });
 
-  test("a machine that waits is told for whom", () => {
+  test("a waiting machine has the names that it waits for", () => {
     const { skipped } = select(
       facts([member("a", onItsWay), member("b", { ...onNew, cordoned: "byOthers" }), member("c")]),
     );
@@ -388,7 +389,7 @@ describe("selectNodes", () => {
       {
         node: "c",
         reason: "BudgetUsed",
-        message: "2 of 1 allowed unavailable: a updating, b cordoned by somebody else",
+        message: "2 of 1 allowed unavailable: a updating, b cordoned outside the suite",
       },
     ]);
   });
@@ -487,14 +488,14 @@ const anyNews = fc.record({
   gone: fc.boolean(),
   as: anyMember,
   silent: fc.boolean(),
-  told: fc.constantFrom(
+  reported: fc.constantFrom(
     undefined,
     { updatedTo: "new", image: "", degraded: false },
     { updatedTo: "", image: "", degraded: true },
   ),
 });
 
-test("members kept from single changes are what they would be if they were sorted anew [pool-select-nodes-1]", () => {
+test("members maintained incrementally equal members sorted from scratch [pool-select-nodes-1]", () => {
   fc.assert(
     fc.property(
       fc.array(anyNews, { maxLength: 40 }),
@@ -503,13 +504,13 @@ test("members kept from single changes are what they would be if they were sorte
         const kept = new PoolMembers("new");
         const true_ = new Map<string, MemberFacts>();
         let target = "new";
-        for (const [index, { at, gone, as, silent, told }] of news.entries()) {
+        for (const [index, { at, gone, as, silent, reported }] of news.entries()) {
           const name = `m${at}`;
           if (gone) {
             kept.drop(name);
             true_.delete(name);
           } else {
-            const one = member(name, { ...as, told, daemonAwaySince: silent ? "2030-01-01T00:00:00Z" : "" });
+            const one = member(name, { ...as, reported, daemonAwaySince: silent ? "2030-01-01T00:00:00Z" : "" });
             kept.put(one, now);
             true_.set(name, one);
           }
@@ -545,7 +546,7 @@ describe("whatever the state of a pool", () => {
     return found;
   };
 
-  test("healthy machines are taken only as far as the budget goes beyond those that are away already [pool-select-nodes-4]", () => {
+  test("healthy machines are taken only within the budget left by unavailable ones [pool-select-nodes-4]", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const healthy = select(given).chosen.filter(({ node }) => !isOutOfService(taken(given, node)));
@@ -572,7 +573,7 @@ describe("whatever the state of a pool", () => {
     );
   });
 
-  test("every machine without the target is either chosen or told why not, and no other [pool-select-nodes-6]", () => {
+  test("exactly the machines without the target are chosen or get a reason [pool-select-nodes-6]", () => {
     fc.assert(
       fc.property(anyFacts, (given) => {
         const { chosen, skipped } = select(given);
@@ -656,4 +657,31 @@ test("quarantined targets are read from objects and names; what is unreadable qu
   expect(of('[{"config":"a","reason":"x"},"b",{"image":"c"}]')).toEqual(["a", "b"]);
   expect(of("not json")).toEqual([]);
   expect(of('{"config":"a"}')).toEqual([]);
+});
+
+test("a canary whose Node has a note of a time that no calendar has stops no choice [pool-select-nodes-7]", () => {
+  const at = "+275760-09-12T00:00:00.000Z";
+  const canary = memberFacts({
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: {
+      name: "a",
+      annotations: {
+        [annotations.currentConfig]: "new",
+        [annotations.desiredConfig]: "new",
+        [annotations.state]: "Done",
+        [annotations.drainSkipped]: JSON.stringify({ request: "drain-new", at, again: at, why: "" }),
+      },
+    },
+    spec: {},
+    status: { conditions: [{ type: "Ready", status: "True" }] },
+  } as unknown as Parameters<typeof memberFacts>[0]);
+  const selection = select(
+    facts([canary, member("b"), member("c")], {
+      maxUnavailable: 3,
+      policy: { canary: { count: 2, wellMs: 600_000_000 } },
+    }),
+  );
+  expect(selection.chosen).toEqual([{ node: "b", was: "healthy" }]);
+  expect(selection.skipped).toMatchObject([{ node: "c", reason: "Canary" }]);
 });

@@ -41,15 +41,22 @@ export interface NodeSelection {
   readonly deferred: readonly string[];
 }
 
+/** A number or a percentage of `maxUnavailable`; `undefined`: it is neither. */
+export function parseBudget(
+  maxUnavailable: number | string,
+): { readonly count: number } | { readonly percent: number } | undefined {
+  const [, digits, sign] = /^(\d{1,9})(%?)$/.exec(String(maxUnavailable).trim()) ?? [];
+  if (digits === undefined) return undefined;
+  return sign === "%" ? { percent: Number(digits) } : { count: Number(digits) };
+}
+
 /**
  * How many machines of a pool may be unavailable at once: 1 by default, never 0; percentages are rounded down. Source:
  * openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
  */
 export function budgetOf(maxUnavailable: number | string | undefined, members: number): number {
-  const text = String(maxUnavailable ?? 1).trim();
-  const percent = /^(\d+)%$/.exec(text)?.[1];
-  const count = percent === undefined ? Number(text) : Math.floor((Number(percent) * members) / 100);
-  return Number.isInteger(count) && count > 0 ? count : 1;
+  const budget = parseBudget(maxUnavailable ?? 1) ?? { count: 1 };
+  return Math.max(1, "count" in budget ? budget.count : Math.floor((budget.percent * members) / 100));
 }
 
 /** Default number of machines that a wait names. */

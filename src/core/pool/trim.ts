@@ -1,10 +1,12 @@
-import type { Service, Node, Pod } from "../../api/foreign/kubernetes.ts";
+import type { Namespace, Service, Node, Pod } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
+import type { PinnedImageSet } from "../../api/kinds/pinned-image-set.ts";
 import { annotations } from "../../api/names.ts";
 import { lastWriter } from "../config/changed-sources.ts";
 import { kubeletVerdict } from "./member-facts.ts";
+import { isMirror, mirrorAnnotation } from "./mirror-pods.ts";
 
 /**
  * Trims a node to what decisions read: drops images, volumes and heartbeats, which are most of its size. Every watch of
@@ -70,6 +72,15 @@ export function trimBuild(build: MachineOSBuild): MachineOSBuild {
   return { ...build, metadata: { ...metadata, ...(notes === undefined ? {} : { annotations: kept }) } };
 }
 
+/**
+ * Trims a set of pinned images to what decides which pools have it: the machines read the images themselves. Every watch
+ * of sets in one process uses this.
+ */
+export function trimPinnedImageSet(set: PinnedImageSet): PinnedImageSet {
+  const { managedFields: _, ...metadata } = set.metadata;
+  return { ...set, metadata, spec: { pinnedImages: [] } };
+}
+
 /** The parts of a node that decisions depend on, without heartbeats. Equal values need no new reconcile. */
 export const relevantOfNode = ({ metadata, spec, status }: Node): readonly unknown[] => [
   metadata.uid,
@@ -88,6 +99,7 @@ export const relevantOfMachineConfigNode = ({ metadata, spec, status }: MachineC
   status?.configVersion,
   status?.configImage,
   metadata.annotations,
+  metadata.ownerReferences,
 ];
 
 /** Trims a pod to its node and its readiness. */
@@ -98,6 +110,7 @@ export function trimReadiness({ apiVersion, kind, metadata, spec, status }: Pod)
     kind,
     metadata: {
       name,
+      ...(isMirror({ metadata }) ? { annotations: { [mirrorAnnotation]: "true" } } : {}),
       ...(namespace === undefined ? {} : { namespace }),
       ...(uid === undefined ? {} : { uid }),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
@@ -110,6 +123,12 @@ export function trimReadiness({ apiVersion, kind, metadata, spec, status }: Pod)
       conditions: (status?.conditions ?? []).filter(({ type }) => type === "Ready"),
     },
   };
+}
+
+/** A namespace as far as its name matters. */
+export function trimNamespace({ apiVersion, kind, metadata }: Namespace): Namespace {
+  const { name, uid, resourceVersion } = metadata;
+  return { apiVersion, kind, metadata: { name, uid, resourceVersion } } as Namespace;
 }
 
 /** A Service as far as its addresses matter. */

@@ -1,10 +1,10 @@
 import { hostPaths } from "../../api/names.ts";
-import type { Origin } from "../../ignition/merge-ignition.ts";
+import type { MergedFrom } from "../../ignition/merge-ignition.ts";
 import type { FieldOrigin } from "../config/merge-fields.ts";
 import { splitKernelArguments } from "../config/node-config.ts";
 import type { RenderResult } from "../render/render-pool.ts";
 
-/** What people ask about a rendered config. */
+/** A question about a rendered config. */
 export type BlameQuestion =
   | { readonly about: "path"; readonly path: string }
   | { readonly about: "unit"; readonly name: string }
@@ -13,7 +13,7 @@ export type BlameQuestion =
   /** `osImageURL`, `kernelType`, `fips`, `extensions`, … */
   | { readonly about: "field"; readonly field: string };
 
-/** Who is behind one thing of a rendered config. */
+/** The origin of one entry of a rendered config. */
 export interface Blame {
   /** `file`, `unit`, `dropin`, `sshKey`, `kernelArgument`, `osImageURL`, … */
   readonly kind: string;
@@ -22,9 +22,9 @@ export interface Blame {
   readonly from: string;
   /** Every member that names it, in merge order. */
   readonly contributors: readonly string[];
-  /** Field by field, whose value stands. */
+  /** Field by field, the member whose value counts. */
   readonly fields: Readonly<Record<string, string>>;
-  /** Who had said something else. */
+  /** The members whose value was overridden. */
   readonly overrode: readonly { readonly member: string; readonly field: string; readonly by: string }[];
 }
 
@@ -32,7 +32,7 @@ type Rendered = Extract<RenderResult, { verdict: "rendered" }>;
 
 const unitFolder = "/etc/systemd/system/";
 
-/** Which members are behind what is asked about; empty when the config says nothing of it. */
+/** The members that contribute the entry; empty if the config does not contain it. */
 export function blame(
   { fieldOrigins, origins }: Pick<Rendered, "fieldOrigins" | "origins">,
   question: BlameQuestion,
@@ -67,7 +67,7 @@ export function blame(
     case "kernelArgument": {
       const { argument } = question;
       const isMeant = (word: string) => word === argument || word.startsWith(`${argument}=`);
-      const ignition: readonly Origin[] = origins.filter(
+      const ignition: readonly MergedFrom[] = origins.filter(
         ({ kind, name }) => kind === "kernelArgument" && isMeant(name),
       );
       return [

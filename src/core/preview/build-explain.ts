@@ -2,18 +2,21 @@ import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations } from "../../api/names.ts";
 import { timestampOf } from "../../api/schema/object.ts";
 import { type Facts, poolFacts } from "../pool/pool-queries.ts";
-import { nextActionOf } from "../build/build-failures.ts";
+import { isFailureClass, nextActionOf } from "../build/build-failures.ts";
 import type { KeyDifference } from "../build/build-key.ts";
 import type { ReadChapter } from "../books/book-text.ts";
 import type { BuildPlan } from "../build/build-plan.ts";
 import { readFailure } from "../build/build-retry.ts";
-import { type BuildObjects, buildOfPool, buildRows } from "../build/build-rows.ts";
-import type { Explanation } from "./explain.ts";
+import { type BuildRowObjects, buildOfPool, buildRows } from "../build/build-rows.ts";
+import type { Explanation, Remedies } from "./explanation.ts";
 import { durationText } from "../books/fold-book.ts";
-import { describeBuild, shortImage } from "../config/image-pair.ts";
+import { describeBuild, shortImage, standingObstacle } from "../config/image-pair.ts";
+import { machineOSConfigOf } from "../config/opt-in.ts";
+import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
+import type { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { type BuildState, hasEnded, stateOfBuild } from "../config/build-phase.ts";
 
-/** What a build of a pool would be, as far as the cluster's objects tell: no registry is asked. */
+/** A forecast of a pool's build from the cluster's objects: no registry is queried. */
 export type Forecast =
   | { readonly verdict: "out"; readonly because: string }
   | { readonly verdict: "refused"; readonly problems: readonly string[] }
@@ -31,7 +34,7 @@ export type Forecast =
       readonly containerfile: string | undefined;
     };
 
-/** A forecast as people read it. */
+/** A forecast as text. */
 export function forecastText(pool: string, forecast: Forecast): string {
   if (forecast.verdict === "out") return `${pool} boots no images that are built on the cluster: ${forecast.because}\n`;
   if (forecast.verdict === "refused")
@@ -58,12 +61,12 @@ export function forecastText(pool: string, forecast: Forecast): string {
 
 interface BuildFacts {
   readonly pool: MachineConfigPool;
-  readonly objects: BuildObjects;
+  readonly objects: BuildRowObjects;
   readonly facts: Facts;
   readonly history: readonly Pick<ReadChapter, "chapter" | "startedAt" | "endedAt" | "outcome">[];
 }
 
-/** What the sections of a build's explanation are written from. */
+/** The inputs of the sections of a build's explanation. */
 interface BuildView extends BuildFacts {
   readonly forecast: Forecast;
   readonly build: ReturnType<typeof buildOfPool>;
@@ -73,8 +76,8 @@ interface BuildView extends BuildFacts {
 }
 
 /**
- * Where the image of a pool stands: how it was asked for, what is wanted and why that is another image, what runs, what
- * failed, what holds the roll-out.
+ * The state of a pool's image: the opt-in, the desired image and why it differs, what runs, what failed, what holds the
+ * roll-out.
  */
 export function explainBuild(forecast: Forecast, about: BuildFacts): Explanation {
   const { pool, objects, facts } = about;
@@ -108,7 +111,7 @@ export function explainBuild(forecast: Forecast, about: BuildFacts): Explanation
 
 const section = (title: string, lines: readonly string[]) => (lines.length === 0 ? [] : [{ title, lines }]);
 
-/** The image that is wanted, and how it would be made. */
+/** The desired image, and how it would be built. */
 function wantedSections({ forecast, row }: BuildView): Explanation["sections"] {
   const asked =
     forecast.verdict === "planned"
@@ -178,27 +181,96 @@ function buildNext({ facts, history, build, state }: BuildView): readonly string
     ),
   );
   const began = Date.parse(build?.status?.buildStart ?? build?.metadata.creationTimestamp ?? "");
-  const again = build?.metadata.annotations?.[annotations.nextAttemptAt];
   return [
     ...(state !== undefined && !hasEnded(state)
-      ? [
-          `machines get the image when it is built${took === undefined || Number.isNaN(began) ? "" : `, which is likely around ${timestampOf(Math.max(facts.now, began + took))} (builds of this pool take ${durationText(took)})`}`,
-        ]
+      ? [`machines get the image when it is built${likelyEnd(began, took, facts.now)}`]
       : []),
-    ...(again === undefined ? [] : [`it is tried again at ${again}`]),
+    ...nextAttempt(build, state, facts.now),
   ];
 }
 
-const buildTodo = ({ pool, forecast, state, failure }: BuildView): readonly string[] => [
-  ...(forecast.verdict === "refused" ? ["mend the inputs that are named"] : []),
-  ...(state?.phase === "Failed" && failure !== undefined
-    ? [nextActionOf(failure), `then: mco build start ${pool.metadata.name}`]
-    : []),
-];
+/** No time in the past: a build that takes longer than others has no likely end. */
+export function likelyEnd(began: number, took: number | undefined, now: number): string {
+  if (took === undefined || Number.isNaN(began)) return "";
+  const usual = `builds of this pool take ${durationText(took)}`;
+  return began + took <= now
+    ? `; it takes longer than usual (${usual})`
+    : `, which is likely around ${timestampOf(began + took)} (${usual})`;
+}
+
+/** A build at the limit of its retries keeps the time of its last one. */
+export function nextAttempt(
+  build: Pick<MachineOSBuild, "metadata"> | undefined,
+  state: Pick<BuildState, "phase"> | undefined,
+  now: number,
+): readonly string[] {
+  const again = build?.metadata.annotations?.[annotations.nextAttemptAt];
+  if (again === undefined || state === undefined || state.phase === "Failed" || state.phase === "Succeeded") return [];
+  return [Date.parse(again) > now ? `it is tried again at ${again}` : "it is tried again when the builder gets to it"];
+}
+
+/** Reasons of a build that has not ended and that waits for what its last failure names. */
+const afterFailure: ReadonlySet<string> = new Set(["RetryScheduled", "InputChanged"]);
+
+/**
+ * What follows a build by itself, and what a person has to do about it: the one answer of every command that explains a
+ * build, its MachineOSConfig or its pool's image.
+ *
+ * @param pool that the image is for. @param now milliseconds since the epoch.
+ */
+export function buildRemedies(build: MachineOSBuild, pool: string, now: number): Remedies {
+  const state = stateOfBuild(build);
+  const failure = readFailure(build.metadata.annotations?.[annotations.buildFailure]);
+  const next = nextAttempt(build, state, now);
+  const start = `mco build start ${pool}`;
+  switch (state.phase) {
+    case "Succeeded":
+      return { next: [], todo: [] };
+    case "Failed":
+      return {
+        next: [],
+        todo: [failure === undefined ? state.message : nextActionOf(failure, "end"), `then: ${start}`],
+      };
+    case "Interrupted":
+      return next.length > 0 || state.reason === "Superseded" || state.reason === "OptedOut"
+        ? { next, todo: [] }
+        : { next: [], todo: [`to have the image built after all: ${start}`] };
+    case "Initial":
+    case "Prepared":
+    case "Building": {
+      const of = state.reason === "InputChanged" ? ({ class: "InputChanged" } as const) : failure;
+      const asks = of !== undefined && afterFailure.has(state.reason) ? nextActionOf(of, "again") : "";
+      return {
+        next: next.length > 0 ? next : ["it continues on its own"],
+        todo: asks === "" || asks.startsWith("Nothing") ? [] : [asks],
+      };
+    }
+  }
+}
+
+/** Why no build of a pool's image was begun, and what to do; `undefined`: it begins, or began, by itself. */
+export function obstacleOf(config: Pick<MachineOSConfig, "status"> | undefined): string | undefined {
+  const standing = standingObstacle(config);
+  if (standing === undefined) return undefined;
+  return isFailureClass(standing.reason)
+    ? `${nextActionOf({ class: standing.reason }, "end")}: ${standing.message}`
+    : `put right what it waits for: ${standing.message}`;
+}
+
+function buildTodo({ pool, objects, facts, forecast, build, state }: BuildView): readonly string[] {
+  const { name } = pool.metadata;
+  const hasRun = state !== undefined && build?.spec.machineConfig.name === pool.spec.configuration?.name;
+  const obstacle = hasRun ? undefined : obstacleOf(machineOSConfigOf(name, objects.configs));
+  return [
+    ...(forecast.verdict === "refused" ? ["mend the inputs that are named"] : []),
+    ...(obstacle === undefined ? [] : [obstacle]),
+    ...(build === undefined ? [] : buildRemedies(build, name, facts.now).todo),
+  ];
+}
 
 function headlineOf(pool: string, forecast: Forecast, state: string | undefined): string {
   if (forecast.verdict === "out") return `Pool ${pool} boots no images that are built on the cluster.`;
-  if (forecast.verdict === "refused") return `No image can be built for pool ${pool} from what was given.`;
+  if (forecast.verdict === "refused") return `No image can be built for pool ${pool} from the inputs.`;
   return `The image of pool ${pool}: ${state ?? "nothing was begun yet"}.`;
 }
 

@@ -41,7 +41,7 @@ function render(...members: readonly MachineConfig[]) {
   return result;
 }
 
-test("a rendered config says what is new in it and which member brought it, never what it holds [preview-describe-rendered-1]", () => {
+test("the description of a rendered config lists changes and their members, never contents [preview-describe-rendered-1]", () => {
   const before = render(member("50-a", { "/etc/a": "1", "/etc/gone": "x" }), member("60-b", { "/etc/b": "1" })).config;
   const after = render(
     member("50-a", { "/etc/a": "1" }),
@@ -54,7 +54,7 @@ test("a rendered config says what is new in it and which member brought it, neve
   );
 });
 
-test("what a deleted member leaves to the cluster is the cluster's; long lists are counted [preview-describe-rendered-2]", () => {
+test("a value that falls back to the cluster is the cluster's; long lists are counted [preview-describe-rendered-2]", () => {
   const before = render(member("50-a", {}, { osImageURL: "other@sha256:2" })).config;
   expect(describeRendered(before, render(member("50-a", {})))).toBe("~OS image (the cluster)");
   const many = render(
@@ -66,4 +66,12 @@ test("what a deleted member leaves to the cluster is the cluster's; long lists a
   expect(describeRendered(before, render(member("40-x", {}, { osImageURL: "other@sha256:2" })))).toMatch(
     /^nothing that machines would notice/,
   );
+});
+
+test("the members of a hundred thousand kernel arguments are found in bounded time [preview-describe-rendered-3]", () => {
+  const words = (prefix: string) =>
+    Array.from({ length: 1000 }, (_, i) => Array.from({ length: 100 }, (__, j) => `${prefix}${i * 100 + j}`).join(" "));
+  const before = render(member("50-a", {}, { kernelArguments: words("a") })).config;
+  const after = render(member("50-a", {}, { kernelArguments: words("b") }));
+  expect(describeRendered(before, after)).toBe("~kernel arguments (50-a)");
 });

@@ -8,12 +8,14 @@ import { listText } from "../text/list-text.ts";
 
 type Rendered = Extract<RenderResult, { verdict: "rendered" }>;
 
-/** Changes that are named; the others are counted. */
+/** Changes that are listed; the others are counted. */
 const mostChanges = 6;
+/** Entries of one change whose member is looked for: each look goes through the whole configuration. */
+const mostBlamed = 20;
 
 /**
- * What is different in a rendered config from the one before, and which member says so: one line for events and the
- * books. Contents and values stay out of it.
+ * The difference between a rendered config and the previous one, and the responsible member: one line for events and
+ * the books, without contents and values.
  */
 export function describeRendered(before: Pick<MachineConfig, "metadata" | "spec">, result: Rendered): string {
   const changes = diffConfigs(before, result.config);
@@ -33,6 +35,11 @@ function whoChanged(change: ConfigChange, result: Rendered): string {
   return "op" in change && change.op !== "delete" ? "merged" : "no member says it any more";
 }
 
+function newOnes(to: readonly string[], from: readonly string[]): readonly string[] {
+  const known = new Set(from);
+  return [...new Set(to)].filter((entry) => !known.has(entry)).slice(0, mostBlamed);
+}
+
 function decidedBy(change: ConfigChange, result: Rendered): readonly Blame[] {
   const fields = (field: string) => blame(result, { about: "field", field });
   switch (change.kind) {
@@ -44,9 +51,9 @@ function decidedBy(change: ConfigChange, result: Rendered): readonly Blame[] {
     case "password":
       return blame(result, { about: "user", name: change.user });
     case "kernelArguments":
-      return change.to
-        .filter((argument) => !change.from.includes(argument))
-        .flatMap((argument) => blame(result, { about: "kernelArgument", argument }));
+      return newOnes(change.to, change.from).flatMap((argument) =>
+        blame(result, { about: "kernelArgument", argument }),
+      );
     case "osImage":
       return fields("osImageURL");
     case "extensions":
@@ -55,6 +62,6 @@ function decidedBy(change: ConfigChange, result: Rendered): readonly Blame[] {
     case "fips":
       return fields(change.kind);
     case "storage":
-      return change.names.flatMap((path) => blame(result, { about: "path", path }));
+      return change.names.slice(0, mostBlamed).flatMap((path) => blame(result, { about: "path", path }));
   }
 }

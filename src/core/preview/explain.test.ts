@@ -1,3 +1,4 @@
+import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import { describe, expect, test } from "vitest";
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
 import type { Node, Pod } from "../../api/foreign/kubernetes.ts";
@@ -11,7 +12,7 @@ import {
   factsOf,
   nodePosition,
   nodeWait,
-  poolIsAt,
+  poolRunsConfig,
   poolMayBuild,
   poolMayRollOut,
   poolProgressOf,
@@ -21,7 +22,8 @@ import type { JournalLine } from "../../api/books/journal-line.ts";
 import { foldBook } from "../books/fold-book.ts";
 import { pastOf, noPast } from "../books/past.ts";
 import { readBook } from "../books/read-book.ts";
-import { explainClusterOperator, explainMachineConfig, explainNode, explainPool, explanationText } from "./explain.ts";
+import { explainClusterOperator, explainMachineConfig, explainNode, explainPool } from "./explain.ts";
+import { explanationText } from "./explanation.ts";
 
 const now = Date.UTC(2030, 0, 1, 12);
 const [old, new_] = [
@@ -164,7 +166,7 @@ const held = tells("b", [
 ]);
 
 describe("what a pool says of itself", () => {
-  test("while it rolls out: the target and what it changes, who works, is blocked and by what, who waits for what, and what to do [preview-explain-5]", () => {
+  test("during a roll-out: the target and its changes, updating, blocked and waiting machines with reasons, and remedies [preview-explain-5]", () => {
     const facts = clusterOf({
       nodes: [node("a"), node("b", draining), node("c", { has: old }), node("d", { has: old })],
       machineConfigNodes: [held],
@@ -179,7 +181,7 @@ Done:
 Blocked:
   b: Draining since 2030-01-01T11:56:00Z (1 pod cannot be evicted: default/web-1 by PodDisruptionBudget default/web)
 Waiting:
-  c, d: BudgetUsed, 1 of 1 allowed unavailable: b updating; it goes on when one of them is back; maxUnavailable of the pool says how many may be away
+  c, d: BudgetUsed, 1 of 1 allowed unavailable: b updating; it continues when one of them is back; maxUnavailable of the pool says how many may be away
 Budget:
   1 of 1 machines that may be away are
 What happens next:
@@ -188,8 +190,8 @@ What to do:
   look at what holds the drain of b: mco explain node/b
 `);
     expect(poolMayRollOut(facts, "worker")?.value).toEqual({ may: "Yes" });
-    expect(poolIsAt(facts, "worker", new_)?.value).toEqual({ is: "Some", machines: 1, of: 4 });
-    expect(poolIsAt(facts, "worker", old)?.value).toEqual({ is: "Some", machines: 2, of: 4 });
+    expect(poolRunsConfig(facts, "worker", new_)?.value).toEqual({ is: "Some", machines: 1, of: 4 });
+    expect(poolRunsConfig(facts, "worker", old)?.value).toEqual({ is: "Some", machines: 2, of: 4 });
   });
 
   const verdicts: readonly {
@@ -233,7 +235,7 @@ What to do:
         nodes: [node("a")],
       },
       verdict: "Done",
-      tells: ["Cannot be rendered:\n  99-x: bad mode", "mend or delete the MachineConfig"],
+      tells: ["Cannot be rendered:\n  99-x: bad mode", "mend, label or delete what the message names"],
     },
     {
       title: "when a machine is lost",
@@ -275,7 +277,7 @@ What to do:
     for (const part of expected) expect(text).toContain(part);
   });
 
-  test("when a daemon is silent though its kubelet works [preview-explain-7]", () => {
+  test("when a daemon is not ready though its kubelet works [preview-explain-7]", () => {
     const pod = {
       apiVersion: "v1",
       kind: "Pod",
@@ -353,7 +355,7 @@ describe("what a node says of itself", () => {
         cordoned: true,
       },
       at: "PostAction",
-      tells: ["it reboots", "it goes on by itself"],
+      tells: ["it reboots", "it continues on its own"],
     },
     {
       title: "joining",
@@ -388,7 +390,27 @@ describe("what a node says of itself", () => {
     expect(explanationText(explainPool(facts, "worker") ?? expect.fail())).not.toContain("several pools");
   });
 
-  test("annotations and MachineConfigNode that disagree are told after a minute [preview-explain-3]", () => {
+  test("in no pool it names the labels of each pool, that of its last pool first [preview-explain-22]", () => {
+    const facts = clusterOf({
+      pools: [poolNamed("master"), poolNamed("worker")],
+      nodes: [node("x", { roles: [] })],
+    });
+    const text = explanationText(explainNode(facts, "x") ?? expect.fail());
+    expect(text).toMatch(
+      /What to do:\n {2}to put it into pool master: kubectl label node x \S+\n {2}to put it into pool worker: kubectl label node x \S+\n$/,
+    );
+    const binding = {
+      metadata: { name: "x" },
+      spec: { pool: "worker", lastPool: "worker", publicKey: "", expiresAt: "", releasedAt: "2026-01-01T00:00:00Z" },
+    } as unknown as NodeBinding;
+    const known = explanationText(explainNode(facts, "x", { binding }) ?? expect.fail());
+    expect(known).toContain(
+      "In no pool:\n  its machine joined pool worker; it was in pool worker last; the Node x was deleted on 2026-01-01T00:00:00Z",
+    );
+    expect(known).toContain("What to do:\n  to put it into pool worker, where it was: kubectl label node x");
+  });
+
+  test("a disagreement of annotations and MachineConfigNode is reported after a minute [preview-explain-3]", () => {
     const { members } = clusterOf({
       nodes: [node("b")],
       machineConfigNodes: [tells("b", ["NodeDegraded", "True", "Failed", "disk"])],
@@ -443,7 +465,7 @@ function pastFrom(lines: readonly JournalLine[], keeps: boolean) {
   );
 }
 
-describe("a pool is explained, with its cause and what comes next, whether anybody keeps books or not", () => {
+describe("a pool is explained with cause and next action, with and without a state process", () => {
   const of = (
     path: "Built",
     mark: "begin" | "end" | "fail",
@@ -538,7 +560,7 @@ describe("a pool is explained, with its cause and what comes next, whether anybo
         nodes: [node("a")],
       },
       cause: "99-x: bad mode",
-      next: "mend or delete the MachineConfig",
+      next: "mend, label or delete what the message names",
     },
     {
       title: "lost node",
@@ -549,7 +571,7 @@ describe("a pool is explained, with its cause and what comes next, whether anybo
     {
       title: "silent daemon",
       given: { nodes: [node("a"), node("b")], daemonPods: [silentPod] },
-      cause: "its daemon's pod is not ready, so that nobody looks after the machine",
+      cause: "its daemon's pod is not ready, so the machine is not managed",
       next: "look at the daemon's pod on a",
     },
   ];
@@ -598,6 +620,25 @@ describe("a pool is explained, with its cause and what comes next, whether anybo
     expect(text).not.toMatch(/Image|goes first/);
     expect(text).toContain("What to do: nothing");
   });
+
+  test.for([true, false])(
+    "an image that could not be built is no trouble of a pool that has opted out since, kept: %j [preview-explain-27]",
+    (keeps) => {
+      const lines = told(of("Built", "begin", "BuildStarted", "built"), of("Built", "fail", "BuildFailed", "no"), {
+        book: "pool/worker",
+        chapter: "OptOut",
+        run: "2026-01-02T10:02:00Z",
+        path: "Asked",
+        mark: "end",
+        reason: "OptedOut",
+      });
+      const text = explanationText(
+        explainPool(clusterOf({ nodes: [node("a")] }), "worker", pastFrom(lines, keeps)) ?? expect.fail(),
+      );
+      expect(text).not.toContain("Image cannot be built");
+      expect(text).toContain("What to do: nothing");
+    },
+  );
 });
 
 describe("with chapters", () => {
@@ -609,8 +650,8 @@ describe("with chapters", () => {
   test("a roll-out says when each machine and the whole are likely to end, with the spread [preview-explain-17]", () => {
     const explanation = explainPool(rolling, "worker", pastFrom([], true)) ?? expect.fail();
     expect(explanation.sections.find(({ title }) => title === "Likely end")?.lines).toEqual([
-      "the roll-out: between 12:10 and 12:13Z, most likely 12:12 (in 12m00s; median of 3 updates of this pool)",
-      "b: about 12:02Z (in 2m00s; one update of this pool)",
+      "the roll-out: between 12:06 and 12:17Z, most likely 12:12 (in 12m00s; median of 3 updates of this pool)",
+      "b: between 12:00 and 12:04Z, most likely 12:02 (in 2m00s; one update of this pool)",
       "a machine takes 5m00s (4m12s to 5m48s), of that Executed/Drained 4m00s (3m12s to 4m48s)",
     ]);
     expect(explanation.likelyEnd).toEqual({
@@ -635,7 +676,7 @@ describe("with chapters", () => {
     expect([without.next, without.todo]).toEqual([with_.next, with_.todo]);
   });
 
-  test("a pool that needs somebody before it can end has no end [preview-explain-19]", () => {
+  test("a pool that needs an administrator has no estimated end [preview-explain-19]", () => {
     for (const given of [
       { pools: [poolNamed("worker", { paused: true })] },
       {
@@ -651,7 +692,31 @@ describe("with chapters", () => {
     }
   });
 
-  test("a pool says what changed, by whom and when: as the API server keeps it, or else as its roll-out was told [preview-explain-20]", () => {
+  test("a machine that pods hold has no estimated end, as its pool does not count it; nor is it told to let pods go that do not hold it [preview-explain-26]", () => {
+    const with_ = (phase: typeof held) =>
+      explainNode(clusterOf({ nodes: [node("a"), node("b", draining)], machineConfigNodes: [phase] }), "b", {
+        past: pastFrom([], true),
+      }) ?? expect.fail();
+    expect(with_(held)).not.toHaveProperty("likelyEnd");
+    expect(with_(held).todo).toEqual([expect.stringContaining("let the pods go")]);
+    const superseded = with_(tells("b", ["Drained", "Unknown", "Superseded", `${new_} came in the middle of it`]));
+    expect(superseded.likelyEnd).toBeDefined();
+    expect(superseded.todo).toEqual([]);
+  });
+
+  test("a pool that waits for an image has no estimated end, and names what is missing [preview-explain-25]", () => {
+    const waits = poolNamed("worker");
+    const pool = { ...waits, metadata: { ...waits.metadata, labels: { [annotations.layeringEnabled]: "" } } };
+    const facts = clusterOf({ nodes: [node("a", { has: old }), node("b", { has: old })], pools: [pool] });
+    const explanation = explainPool(facts, "worker", pastFrom([], true)) ?? expect.fail();
+    expect(explanation).not.toHaveProperty("likelyEnd");
+    expect(explanation.todo.join("\n")).toContain("on-cluster-build-config");
+    expect(explanation.sections.find(({ title }) => title === "Likely end")?.lines.join() ?? "").not.toContain(
+      "roll-out",
+    );
+  });
+
+  test("a pool shows what changed, its author and its time: from the API server, or else from the reported roll-out [preview-explain-20]", () => {
     const member = {
       apiVersion: "machineconfiguration.openshift.io/v1",
       kind: "MachineConfig",

@@ -1,24 +1,29 @@
 import type { ClusterOperator } from "../../api/foreign/cluster-operator.ts";
+import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { annotations, machineConfigNodeConditions as phases } from "../../api/names.ts";
+import type { NodeBinding } from "../../api/kinds/node-binding.ts";
+import { annotations, labels, machineConfigNodeConditions as phases, namespace, objects } from "../../api/names.ts";
 import { type Condition, conditionOf, selectorMatches, timestampOf } from "../../api/schema/object.ts";
 import { isRendered } from "../config/is-rendered.ts";
-import { reasonText } from "../../api/books/report-table.ts";
+import { type ReportReason, reasonText } from "../../api/books/report-table.ts";
+import { errorCodes } from "../../api/errors.ts";
+import type { MemberFacts } from "../pool/member-facts.ts";
 import {
   type Answer,
   type Facts,
-  type Freshness,
   clusterMayUpgrade,
   nodePair,
   nodePosition,
   nodeWait,
   poolFacts,
-  poolIsAt,
+  poolRunsConfig,
   poolProgressOf,
   renderRefusal,
+  renderRemedy,
+  renderWait,
 } from "../pool/pool-queries.ts";
 import { lastWriterText } from "../config/changed-sources.ts";
-import { describeDiff } from "../config/describe-diff.ts";
+import { titleOfChange } from "../config/describe-diff.ts";
 import { diffConfigs } from "../config/diff-configs.ts";
 import { type ReadChapter, chapterLine } from "../books/book-text.ts";
 import { overdueText } from "../books/judge-joins.ts";
@@ -29,62 +34,32 @@ import {
   estimateText,
   newestOf,
   noPast,
+  pastLike,
   spreads,
   whoChanged,
 } from "../books/past.ts";
 import { durationText } from "../books/fold-book.ts";
-import { type Mover, type PoolProgress, poolBlockers } from "../pool/pool-progress.ts";
-import { type Retention, describeRetention } from "../pool/retained-configs.ts";
+import { poolOffers } from "../pool/pool-of-node.ts";
+import { type Mover, type PoolProgress, isBlocked, poolBlockers } from "../pool/pool-progress.ts";
+import { registriesProblem } from "../pool/registries-condition.ts";
+import { type ConfigRetention, describeRetention } from "../pool/retained-configs.ts";
 import type { Wait } from "../pool/select-nodes.ts";
-import { endsByItself } from "../pool/rollout-holds.ts";
-import { andMore, listText } from "../text/list-text.ts";
+import { resolvesItself } from "../pool/rollout-holds.ts";
+import { listText } from "../text/list-text.ts";
+import { pinnedImagesOf, pinnedImagesOfPool } from "./explain-pinned-images.ts";
+import { type Explanation, type Sections, section, shown } from "./explanation.ts";
 
-/** The state of one object, its cause, what comes next, and what a person should do. */
-export interface Explanation {
-  /** `pool/worker`, `node/worker-0`, `clusteroperator/machine-config`, `mc/99-worker-ssh`. */
-  readonly subject: string;
-  readonly asOf: string;
-  readonly freshness: Freshness;
-  /** The reason of the answer, for programs. */
-  readonly reason: string;
-  /** One sentence. */
-  readonly headline: string;
-  readonly sections: readonly { readonly title: string; readonly lines: readonly string[] }[];
-  /** What happens automatically. */
-  readonly next: readonly string[];
-  /** The recommended action; empty: none. */
-  readonly todo: readonly string[];
-  /** The estimated end, based on earlier updates. */
-  readonly likelyEnd?: {
-    readonly likely: string;
-    readonly earliest: string;
-    readonly latest: string;
-    readonly updates: number;
-  };
-}
-
-const shown = 10;
 const listed = (items: readonly string[], all: number = items.length) => listText(items, shown, all);
 const moved = ({ node, phase, since, says }: Mover) =>
   `${node}: ${phase}${since === "" ? "" : ` since ${since}`}${says === "" ? "" : ` (${says})`}`;
 const waits = ({ reason, message, remedy, first, count }: Wait) =>
   `${listed(first, count)}: ${reason}, ${message}; ${remedy}`;
-type Sections = Explanation["sections"];
-const section = (title: string, lines: readonly string[]) =>
-  lines.length === 0
-    ? []
-    : [
-        {
-          title,
-          lines: lines.length <= shown ? lines : [...lines.slice(0, shown), andMore(lines.length - shown)],
-        },
-      ];
 const from = <T>({ asOf, freshness, because }: Answer<T>) => ({ asOf, freshness, reason: because.reason });
 
 /** The changes on a machine from one rendered config to another; secrets masked. */
 function differences(before: MachineConfig | undefined, after: MachineConfig | undefined): readonly string[] {
   if (before === undefined || after === undefined || before.metadata.name === after.metadata.name) return [];
-  return describeDiff(diffConfigs(before, after)).map(({ title }) => title);
+  return diffConfigs(before, after).map(titleOfChange);
 }
 
 const headlines: Readonly<Record<PoolProgress["verdict"], (name: string, progress: PoolProgress) => string>> = {
@@ -113,9 +88,9 @@ const forPrograms = ({ likely, earliest, latest, of }: Estimate) => ({
 });
 
 /** Estimated ends of the machines and of the whole; empty without past data. */
-function likelyEnd({ eta, working }: PoolProgress, past: Past, now: number): readonly string[] {
+function likelyEnd({ eta, working, target }: PoolProgress, past: Past, now: number): readonly string[] {
   if (eta === undefined) return [];
-  const { whole, sections } = spreads(past);
+  const { whole, sections } = spreads(pastLike(past, target));
   const longest = [...sections]
     .filter(([, { medianMs }]) => medianMs >= 1000)
     .sort(([, a], [, b]) => b.medianMs - a.medianMs)
@@ -123,11 +98,8 @@ function likelyEnd({ eta, working }: PoolProgress, past: Past, now: number): rea
   const took = (spread: { readonly medianMs: number; readonly p10Ms: number; readonly p90Ms: number }) =>
     `${durationText(spread.medianMs)} (${durationText(spread.p10Ms)} to ${durationText(spread.p90Ms)})`;
   return [
-    ...(eta.whole === undefined
-      ? []
-      : [
-          `the roll-out: ${estimateText(eta.whole, now)}${eta.without.length === 0 ? "" : `; not counting ${listed(eta.without)}`}`,
-        ]),
+    ...(eta.whole === undefined ? [] : [`the roll-out: ${estimateText(eta.whole, now)}`]),
+    ...(eta.without.length === 0 ? [] : [`the roll-out: not foreseeable until ${listed(eta.without)} can go on`]),
     ...working.slice(0, shown - 2).flatMap(({ node }) => {
       const estimate = eta.machines.get(node);
       return estimate === undefined ? [] : [`${node}: ${estimateText(estimate, now)}`];
@@ -142,11 +114,15 @@ function likelyEnd({ eta, working }: PoolProgress, past: Past, now: number): rea
 
 /** What the pool's own book adds to the state of its machines: an image build or its failure, a canary. */
 function historyOf(past: Past): {
-  readonly sections: Explanation["sections"];
+  readonly sections: Sections;
   readonly next: readonly string[];
   readonly todo: readonly string[];
 } {
-  const build = newestOf(past, "Build");
+  const newest = newestOf(past, "Build");
+  const optOut = newestOf(past, "OptOut");
+  // A pool that has opted out since wants no image.
+  const build =
+    newest !== undefined && optOut !== undefined && optOut.startedAt >= newest.startedAt ? undefined : newest;
   const rollOut = newestOf(past, "Rollout");
   const canary =
     rollOut?.state === "Open"
@@ -177,7 +153,7 @@ function historyOf(past: Past): {
   };
 }
 
-/** What the sections of a pool's explanation are written from. */
+/** The inputs of the sections of a pool's explanation. */
 interface PoolView {
   readonly progress: PoolProgress;
   readonly about: NonNullable<ReturnType<typeof poolFacts>>;
@@ -227,6 +203,8 @@ function targetSections({ progress, about: { pool }, history, refused, facts, pa
       ? [`${rollOut.cause.text}${rollOut.cause.by === undefined ? "" : `, by ${rollOut.cause.by}`}`]
       : [];
   const changed = whoChanged(pool, facts.machineConfig);
+  const waits = renderWait(pool);
+  const registries = registriesProblem(pool);
   return [
     ...section(
       "Target",
@@ -239,6 +217,9 @@ function targetSections({ progress, about: { pool }, history, refused, facts, pa
     ),
     ...section("Changed", changed.length > 0 ? changed : cause),
     ...section("Cannot be rendered", refused === undefined ? [] : [refused]),
+    ...section("Rendering waits", waits === undefined ? [] : [waits]),
+    ...section("Registries are not written", registries === undefined ? [] : [registries]),
+    ...section("Pinned images", pinnedImagesOfPool(pool, facts).lines),
     ...history.sections,
   ];
 }
@@ -257,7 +238,7 @@ function machineSections({ progress, about: { members } }: PoolView): Sections {
     ...section("Waiting", progress.waiting.map(waits)),
     ...section("Excluded from the target", progress.excluded),
     ...section("Joining", progress.joining),
-    ...section("Cordoned by somebody else", progress.cordonedByOthers),
+    ...section("Cordoned outside the suite", progress.cordonedByOthers),
     ...section(
       "In several pools, and so in none",
       [...progress.ambiguous].map(([node, pools]) => `${node} (${pools.join(", ")})`),
@@ -275,66 +256,133 @@ function courseSections({ progress, facts, past }: PoolView): Sections {
   ];
 }
 
-function poolNext({ progress, about: { selection }, history }: PoolView): readonly string[] {
+function poolNext({ progress, about: { pool, selection }, history, refused }: PoolView): readonly string[] {
   const first = progress.waiting[0]?.first[0];
   const isRolling = progress.verdict === "RollingOut";
   return [
+    ...(renderWait(pool) === undefined ? [] : ["its configuration is rendered when what rendering waits for is there"]),
     ...history.next,
-    ...progress.working.slice(0, shown).map(({ node, phase }) => `${node} goes on from ${phase} by itself`),
+    ...progress.working.slice(0, shown).map(({ node, phase }) => `${node} continues from ${phase} on its own`),
     ...(isRolling && first !== undefined
       ? [`next in turn: ${listed(progress.waiting.flatMap((wait) => wait.first))}`]
       : []),
     ...(isRolling && selection.chosen.length > 0
       ? [`given the target now: ${listed(selection.chosen.map(({ node }) => node))}`]
       : []),
-    ...(progress.verdict === "Done" && progress.failed.length === 0 && !progress.paused
+    ...(progress.verdict === "Done" && progress.failed.length === 0 && !progress.paused && refused === undefined
       ? ["nothing, until a MachineConfig of the pool changes"]
       : []),
   ];
 }
 
-const poolTodo = ({ progress, history, refused }: PoolView): readonly string[] =>
+/** What to do about machines that do not go on by themselves, and so hold places of the budget. */
+const machinesToHelp = ({
+  blocked,
+  failed,
+  lost,
+  silent,
+  cordonedByOthers,
+  waiting,
+}: PoolProgress): readonly string[] => [
+  ...blocked.map(({ node }) => `look at what holds the drain of ${node}: mco explain node/${node}`),
+  ...failed.map(({ node }) => `mend ${node}: mco explain node/${node}`),
+  ...lost.map(({ node }) => `bring ${node} back, or delete its Node`),
+  ...silent.map(({ node }) => `look at the daemon's pod on ${node}: ${podsOn(node)}`),
+  ...(waiting.some(({ reason }) => reason === "BudgetUsed")
+    ? cordonedByOthers.map((node) => `put ${node} back into service, which somebody cordoned: kubectl uncordon ${node}`)
+    : []),
+];
+
+const poolTodo = ({ progress, about: { pool }, history, refused, facts }: PoolView): readonly string[] =>
   [
-    ...(refused === undefined ? [] : ["mend or delete the MachineConfig that is named under Cannot be rendered"]),
+    ...(refused === undefined ? [] : [renderRemedy(pool)]),
+    ...(registriesProblem(pool) === undefined ? [] : ["mend the object and field under Registries are not written"]),
     ...history.todo,
-    ...poolBlockers(progress).map(({ remedy }) => remedy),
-    ...progress.blocked.map(({ node }) => `look at what holds the drain of ${node}: mco explain node/${node}`),
-    ...progress.excluded.map(
-      (node) =>
-        `find out why ${node} went back; to have it try again: kubectl annotate machineconfignode ${node} ${annotations.refusedTargets}-`,
+    ...new Set(
+      [...poolBlockers(progress).map(({ remedy }) => remedy), progress.awaitsRemedy].filter((remedy) => remedy !== ""),
     ),
-    ...progress.failed.map(({ node }) => `mend ${node}: mco explain node/${node}`),
-    ...progress.lost.map(({ node }) => `bring ${node} back, or delete its Node`),
-    ...progress.silent.map(
-      ({ node }) =>
-        `look at the daemon's pod on ${node}: kubectl get pods -n openshift-machine-config-operator -o wide --field-selector spec.nodeName=${node}`,
-    ),
+    ...machinesToHelp(progress),
+    ...pinnedImagesOfPool(pool, facts).todo,
+    ...progress.excluded.map((node) => `find out why ${node} went back; to have it try again: ${tryAgain(node)}`),
     ...[...progress.ambiguous.keys()].map((node) => `take a label from ${node} that only one of its pools selects by`),
   ].slice(0, shown);
 
-/** What a person should do about a node that needs help, by its position. */
-const nodeRemedies: Partial<Record<string, readonly string[]>> = {
-  Degraded: [
-    "put right what the message says; the daemon tries again by itself, and at once when its target changes",
-    "or take the MachineConfig back that brought it: the node gets that first",
-  ],
-  Unreconcilable: ["take the change back, or replace the machine with a new one"],
-  Lost: ["look at the machine's console and its kubelet; if it is gone for good, delete its Node"],
-  Silent: ["look at the daemon's pod on the node: its log says why it is not ready"],
-};
+/** Reasons of a degraded machine that its MachineConfigs did not bring. */
+const broughtByNoConfig: ReadonlySet<string> = new Set<ReportReason>([
+  "ConfigDrift",
+  "CurrentConfigMissing",
+  "WrittenByNewerVersion",
+  "ConflictingImageAnnotations",
+  "ImageNotDigest",
+  "ImageContentMismatch",
+  "PoliciesNotMerged",
+  "ConfigNotDelivered",
+]);
+/** Reasons that a machine keeps until its list of refused targets is removed, or its target changes. */
+const endWithRefusal: ReadonlySet<string> = new Set<ReportReason>(["TargetRefused", "RevertFailed"]);
 
-/** What the sections of a node's explanation are written from. */
+const tryAgain = (node: string) => `kubectl annotate machineconfignode ${node} ${annotations.refusedTargets}-`;
+
+/** The remedy of a failure whose message begins as its code means it; empty: the message has words of its own. */
+const remedyOfCode = (message: string): string =>
+  Object.values(errorCodes).find(({ meaning }) => message.startsWith(meaning))?.remedy ?? "";
+
+/**
+ * What a degraded machine asks for: what the tables say of its failure's code and of its reason, and what holds for
+ * every failure.
+ */
+function degradedTodo(name: string, { saysReason: reason, says }: MemberFacts): readonly string[] {
+  const { next } = reasonText(reason);
+  const ofCode = remedyOfCode(says);
+  return [
+    ...(ofCode === "" ? [] : [ofCode]),
+    next === "" || next.startsWith("Nothing:")
+      ? "put right what the message says; the daemon tries again by itself, and at once when its target changes"
+      : next,
+    ...(endWithRefusal.has(reason) ? [`to have it tried again: ${tryAgain(name)}`] : []),
+    ...(broughtByNoConfig.has(reason)
+      ? []
+      : ["or take the MachineConfig back that brought it: the node gets that first"]),
+  ];
+}
+
+/** The command that shows the log of a Deployment of the suite. */
+export const logOf = (deployment: string) => `kubectl logs -n ${namespace} deployment/${deployment}`;
+const podsOn = (node: string) => `kubectl get pods -n ${namespace} -o wide --field-selector spec.nodeName=${node}`;
+
+/** The recommended action for a node that needs help, by its position. */
+function remediesOf({ name, at, known: { facts } }: NodeView): readonly string[] {
+  switch (at) {
+    case "Degraded":
+      return degradedTodo(name, facts);
+    case "Unreconcilable":
+      return ["take the change back, or replace the machine with a new one"];
+    case "Lost":
+      return [
+        `look at the machine's console and its kubelet; if it is gone for good, delete its Node: kubectl delete node ${name}`,
+      ];
+    case "Silent":
+      return [`look at the daemon's pod on the node, whose log says why it is not ready: ${podsOn(name)}`];
+    default:
+      return [];
+  }
+}
+
+/** The inputs of the sections of a node's explanation. */
 interface NodeView {
   readonly name: string;
   readonly facts: Facts;
   readonly known: NonNullable<ReturnType<Facts["members"]["node"]>>;
   readonly at: NonNullable<ReturnType<typeof nodePosition>>["value"]["at"];
+  /** Why it is there. */
+  readonly why: string;
   readonly pair: NonNullable<ReturnType<typeof nodePair>>["value"];
   readonly wait: ReturnType<typeof nodeWait>;
-  /** The target of its pool; empty in none. */
+  /** The target of its pool; empty without a pool. */
   readonly target: string;
   readonly estimate: Estimate | undefined;
   readonly chapters: readonly ReadChapter[];
+  readonly binding: NodeBinding | undefined;
 }
 
 const updating: ReadonlySet<string> = new Set<NodeView["at"]>([
@@ -348,12 +396,16 @@ const updating: ReadonlySet<string> = new Set<NodeView["at"]>([
 /**
  * `undefined`: there is no such node.
  *
- * @param before the chapters of its pool and its own, oldest first
+ * @param before the chapters of its pool and its own, oldest first, and what its name is bound to
  */
 export function explainNode(
   facts: Facts,
   name: string,
-  before: { readonly past?: Past; readonly chapters?: readonly ReadChapter[] } = {},
+  before: {
+    readonly past?: Past;
+    readonly chapters?: readonly ReadChapter[];
+    readonly binding?: NodeBinding | undefined;
+  } = {},
 ): Explanation | undefined {
   const position = nodePosition(facts, name);
   const pair = nodePair(facts, name);
@@ -363,19 +415,26 @@ export function explainNode(
   const pool = known.membership.verdict === "member" ? known.membership.pool : "";
   const { phase, since } = known.facts;
   const estimate =
-    updating.has(at) && before.past !== undefined
-      ? estimateMachine(before.past, phase, since === "" ? undefined : Date.parse(since), facts.now)
+    updating.has(at) && !isBlocked(known.facts) && before.past !== undefined
+      ? estimateMachine(
+          pastLike(before.past, known.facts.desired),
+          phase,
+          since === "" ? undefined : Date.parse(since),
+          facts.now,
+        )
       : undefined;
   const view: NodeView = {
     name,
     facts,
     known,
     at,
+    why: position.because.reason,
     pair: pair.value,
     wait: nodeWait(facts, name),
     target: pool === "" ? "" : facts.members.members(pool).target,
     estimate,
     chapters: before.chapters ?? [],
+    binding: before.binding,
   };
   return {
     subject: `node/${name}`,
@@ -388,7 +447,7 @@ export function explainNode(
   };
 }
 
-function nodeSections({ name, facts, known, pair, wait, target, estimate, chapters }: NodeView): Sections {
+function nodeSections({ name, facts, known, pair, wait, target, estimate, chapters, binding }: NodeView): Sections {
   const { config, desiredConfig } = pair;
   const conditions = known.machineConfigNode?.status?.conditions ?? [];
   const degraded = conditionOf(conditions, phases.nodeDegraded);
@@ -406,6 +465,8 @@ function nodeSections({ name, facts, known, pair, wait, target, estimate, chapte
     ...section("Steps", stepLines(conditions)),
     ...section("Why it waits", wait === undefined ? [] : [`${wait.because.reason}: ${wait.because.message}`]),
     ...section("What it reports", degraded?.status === "True" ? [degraded.message] : []),
+    ...section("Pinned images", pinnedImagesOf(conditions)),
+    ...section("In no pool", unassignedLines(known, binding)),
     ...section("Two sources disagree", contradiction === undefined ? [] : [contradiction]),
     ...section("Likely end", estimate === undefined ? [] : [estimateText(estimate, facts.now)]),
     ...section(
@@ -438,21 +499,77 @@ const stepLines = (conditions: readonly Condition[]): readonly string[] =>
         ];
   });
 
-const nodeNext = ({ at, wait, pair, target }: NodeView): readonly string[] => [
-  ...(wait !== undefined && endsByItself(wait.value.reason) ? [wait.value.remedy] : []),
-  ...(updating.has(at) ? ["it goes on by itself"] : []),
-  ...(at === "NeedsUpdate" && wait === undefined && pair.desiredConfig === target
-    ? ["its daemon takes the target on"]
-    : []),
-  ...(at === "Idle" && wait === undefined ? ["nothing, until its pool's configuration changes"] : []),
-];
+const nodeNext = (view: NodeView): readonly string[] => {
+  const { at, why, wait } = view;
+  return [
+    ...(wait !== undefined && !isUpToPeople(view) ? [wait.value.remedy] : []),
+    ...(wait?.value.reason === "DrainSkipped" ? ["its drain is tried again by itself"] : []),
+    ...(updating.has(at) ? ["it continues on its own"] : []),
+    ...(at === "Joining" && wait === undefined
+      ? ["its daemon takes on what the machine has, or its first target"]
+      : []),
+    ...(at === "Leaving" ? ["it is gone when those who hold it by a finalizer let it go"] : []),
+    ...(at === "NeedsUpdate" && wait === undefined
+      ? [why === "NotTakenOn" ? "its daemon takes on what it was given" : "it is given the target now"]
+      : []),
+    ...(at === "Idle" && wait === undefined ? ["nothing, until its pool's configuration changes"] : []),
+  ];
+};
 
-function nodeTodo({ at, wait, known }: NodeView): readonly string[] {
+/** Whether the remedy of a machine's wait is an act, and not what happens by itself. */
+function isUpToPeople({ facts, known, wait }: NodeView): boolean {
+  if (wait === undefined) return false;
+  const { reason, remedy } = wait.value;
+  const pool = known.membership.verdict === "member" ? known.membership.pool : "";
+  return (
+    !resolvesItself(reason) || reason === "DrainSkipped" || poolProgressOf(facts, pool)?.value.awaitsRemedy === remedy
+  );
+}
+
+/** Which pool a node without one was in, as far as the cluster has recorded it. */
+function unassignedLines({ membership, node }: NodeView["known"], binding: NodeBinding | undefined): readonly string[] {
+  const { lastPool, releasedAt, revoked } = binding?.spec ?? {};
+  if (membership.verdict !== "none" || binding === undefined) return [];
+  const joined = `its machine joined pool ${binding.spec.pool}`;
+  const was =
+    lastPool === undefined
+      ? []
+      : [lastPool === "" ? "it was taken out of every pool later" : `it was in pool ${lastPool} last`];
+  const what = revoked === true ? `an administrator released the name` : `the Node ${node.metadata.name} was deleted`;
+  const deleted = releasedAt === undefined ? [] : [`${what} on ${releasedAt}`];
+  return [[joined, ...was, ...deleted].join("; ")];
+}
+
+/** What puts a node without a pool into one; the pool that it was in comes first. */
+function unassignedTodo({ name, facts, known: { node, membership }, binding }: NodeView): readonly string[] {
+  if (membership.verdict !== "none") return [];
+  const pools = facts.members.pools();
+  if (node.metadata.labels?.[labels.os] === "windows") return [];
+  const last = binding?.spec.lastPool ?? binding?.spec.pool;
+  const isLast = (pool: string) => pool === last;
+  const offers = [...poolOffers(node, pools)].sort((a, b) => Number(isLast(b.pool)) - Number(isLast(a.pool)));
+  return offers.length === 0
+    ? [`give ${name} the labels that a pool's nodeSelector asks for: kubectl get mcp -o yaml`]
+    : offers.map(
+        ({ pool, command }) => `to put it into pool ${pool}${isLast(pool) ? ", where it was" : ""}: ${command}`,
+      );
+}
+
+/** A machine that waits for others waits for what they need. */
+function othersToHelp({ facts, known, name }: NodeView): readonly string[] {
+  const pool = known.membership.verdict === "member" ? known.membership.pool : "";
+  const progress = poolProgressOf(facts, pool)?.value;
+  return progress === undefined ? [] : machinesToHelp(progress).filter((text) => !text.includes(`node/${name}`));
+}
+
+function nodeTodo(view: NodeView): readonly string[] {
+  const { wait, known } = view;
   const drained = conditionOf(known.machineConfigNode?.status?.conditions ?? [], phases.drained);
   return [
-    ...(wait !== undefined && !endsByItself(wait.value.reason) ? [wait.value.remedy] : []),
-    ...(nodeRemedies[at] ?? []),
-    ...(at === "Executing" && drained?.status === "Unknown" && drained.reason !== "UpdateExecutedDrained"
+    ...unassignedTodo(view),
+    ...(wait === undefined ? [] : isUpToPeople(view) ? [wait.value.remedy] : othersToHelp(view)),
+    ...remediesOf(view),
+    ...(isBlocked(known.facts) && drained?.status === "Unknown"
       ? ["let the pods go that are named under Steps, or change the disruption budget that holds them"]
       : []),
     ...(known.membership.verdict === "ambiguous"
@@ -493,16 +610,38 @@ export function explainClusterOperator(facts: Facts, operator: ClusterOperator):
         may.value.may === "No" ? may.value.blockers.map(({ message }) => message) : [],
       ),
     ],
-    next: trouble?.type === "Progressing" ? ["it goes on by itself"] : [],
-    todo: may.value.may === "No" ? may.value.blockers.map(({ remedy }) => remedy) : [],
+    next: is("Progressing")?.status === "True" ? ["it continues on its own"] : [],
+    todo: [
+      ...operatorTodo(trouble, facts),
+      ...new Set(may.value.may === "No" ? may.value.blockers.map(({ remedy }) => remedy) : []),
+    ],
   };
+}
+
+/** What a failing task of the operator asks for. Trouble of pools is named by what blocks an upgrade. */
+function operatorTodo(trouble: Partial<Condition> | undefined, facts: Facts): readonly string[] {
+  if (trouble?.type !== "Degraded") return [];
+  switch (trouble.reason) {
+    case "DegradedPool":
+      return facts.members
+        .pools()
+        .flatMap(({ metadata: { name } }) =>
+          (explainPool(facts, name)?.todo ?? []).length === 0 ? [] : [`mco explain pool/${name}`],
+        );
+    case "RightsOutdated":
+      return ["run the command that the message names, as an administrator"];
+    default:
+      return [
+        `put right what the message names; the operator tries again by itself, and its log says more: ${logOf(objects.operator)}`,
+      ];
+  }
 }
 
 /**
  * Where one MachineConfig is: the pools that take it, and how many of their machines have it; of a rendered one also
- * why it is kept. `undefined`: there is no such one.
+ * why it is kept. `undefined`: it does not exist.
  */
-export function explainMachineConfig(facts: Facts, name: string, retention?: Retention): Explanation | undefined {
+export function explainMachineConfig(facts: Facts, name: string, retention?: ConfigRetention): Explanation | undefined {
   const config = facts.machineConfig(name);
   if (config === undefined) return undefined;
   const rendered = isRendered(config, facts.members.pools());
@@ -516,15 +655,14 @@ export function explainMachineConfig(facts: Facts, name: string, retention?: Ret
   const lines = pools.map((pool) => {
     const { name: poolName } = pool.metadata;
     const target = rendered ? name : (pool.spec.configuration?.name ?? "");
-    // Whether what was rendered last has this very version of it, the pool's list of members does not say; that it has
-    // it at all does.
+    // The pool's list of members shows that the last rendered config contains it, but not in which version.
     const isMember =
       rendered ||
       (
         (pool.spec.configuration as { readonly source?: readonly { readonly name?: string }[] } | undefined)?.source ??
         []
       ).some((source) => source.name === name);
-    const answer = poolIsAt(facts, poolName, target);
+    const answer = poolRunsConfig(facts, poolName, target);
     return isMember && target !== ""
       ? `${poolName}: part of ${target}, which ${answer?.because.message.replace(/ have .*/, " have") ?? ""}`
       : `${poolName}: selected, and not rendered yet`;
@@ -543,27 +681,24 @@ export function explainMachineConfig(facts: Facts, name: string, retention?: Ret
       ...section("Written", rendered ? [] : lastWriterText(config)),
       ...section("Kept", retention === undefined ? [] : [describeRetention(retention)]),
     ],
-    next: [],
+    next: pools.flatMap((pool) =>
+      isOnItsWay(facts, pool, name, rendered) ? [`mco explain pool/${pool.metadata.name} shows how far it is`] : [],
+    ),
     todo:
       pools.length === 0 && !rendered
-        ? [
-            "give it a label that some pool's machineConfigSelector selects, such as machineconfiguration.openshift.io/role",
-          ]
-        : [],
+        ? [`give it a label that some pool's machineConfigSelector selects, such as ${labels.role}, or delete it`]
+        : pools.flatMap((pool) =>
+            renderRefusal(pool) === undefined || rendered
+              ? []
+              : [`pool ${pool.metadata.name} cannot be rendered with it: mco explain pool/${pool.metadata.name}`],
+          ),
   };
 }
 
-/** The explanation as text, without colours. */
-export function explanationText({ headline, sections, next, todo, freshness, asOf }: Explanation): string {
-  const lines = [
-    headline,
-    ...(freshness === "Fresh"
-      ? []
-      : [`(${freshness === "Stale" ? `what is known is as of ${asOf}` : "not everything could be read"})`]),
-    ...sections.flatMap(({ title, lines: each }) => [`${title}:`, ...each.map((line) => `  ${line}`)]),
-    ...(next.length === 0 ? [] : ["What happens next:", ...next.map((line) => `  ${line}`)]),
-    todo.length === 0 ? "What to do: nothing" : "What to do:",
-    ...todo.map((line) => `  ${line}`),
-  ];
-  return `${lines.join("\n")}\n`;
+/** Whether machines of a pool still have to get what a config brings. */
+function isOnItsWay(facts: Facts, pool: MachineConfigPool, config: string, rendered: boolean): boolean {
+  const target = pool.spec.configuration?.name ?? "";
+  if (rendered && config !== target) return false;
+  if (!rendered && renderRefusal(pool) !== undefined) return false;
+  return target === "" || poolRunsConfig(facts, pool.metadata.name, target)?.value.is !== "All";
 }

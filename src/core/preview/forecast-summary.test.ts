@@ -40,12 +40,12 @@ describe("forecastSummary", () => {
 
   test("paused pools and pools without machines say so", () => {
     expect(summary(pool("a", { paused: true, nodes: [nothing] }), pool("b"))).toEqual([
-      "pool a gets rendered-a-1, paused: its machines keep what they have until it is not; 1 machine: only take the change",
+      "pool a gets rendered-a-1, paused: its machines keep their configuration until it is resumed; 1 machine: only take the change",
       "pool b gets rendered-b-1; no machine is in it",
     ]);
   });
 
-  test("conflicts with others are told, those that were there before are not", () => {
+  test("new conflicts with other members are reported, existing ones are not", () => {
     const warnings = [
       { code: "Conflict", member: "99-x", reason: "99-x replaces the contents that 00-worker gives /etc/a" },
       { code: "Conflict", member: "50-b", reason: "50-b replaces the contents that 00-worker gives /etc/b" },
@@ -55,7 +55,7 @@ describe("forecastSummary", () => {
     ]);
   });
 
-  test("what machines would refuse is told in place of what they would go through", () => {
+  test("a refusal by machines replaces the forecast of their steps", () => {
     expect(
       summary(
         pool("worker", {
@@ -66,7 +66,7 @@ describe("forecastSummary", () => {
     ).toEqual(["machines of pool worker would refuse it: spec.fips: no"]);
   });
 
-  test("what cannot be rendered comes first, and no more is said than people read", () => {
+  test("render failures come first, and the number of warnings is limited", () => {
     const refused: PoolForecast = {
       pool: "z",
       verdict: "refused",

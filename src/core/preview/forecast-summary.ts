@@ -2,15 +2,12 @@ import { maskText } from "../text/mask-secrets.ts";
 import type { ClusterForecast, NodeForecast, PoolForecast } from "./plan-cluster.ts";
 import { andMore } from "../text/list-text.ts";
 
-/** How many warnings a person still reads below a command. */
+/** How many warnings users still read below a command. */
 export const mostWarnings = 5;
-/** Clients cut longer ones. */
+/** Clients truncate longer ones. */
 export const warningLimit = 250;
 
-/**
- * A text as a warning takes it: one line, no longer than `warningLimit`, in ASCII, because it travels in an HTTP
- * header.
- */
+/** A text as a warning: one line, no longer than `warningLimit`, in ASCII, because it travels in an HTTP header. */
 export function clipWarning(text: string): string {
   const line = text
     .replaceAll(/\s+/g, " ")
@@ -21,7 +18,7 @@ export function clipWarning(text: string): string {
 
 const count = (number: number, what: string) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
-/** The machines of a pool by what they would go through, the worst first. */
+/** The machines of a pool by the consequence for them, the worst first. */
 function fates(nodes: readonly NodeForecast[]): string {
   const byFate = new Map<string, number>();
   const worst = [...nodes].toSorted((a, b) => rank[b.disruption] - rank[a.disruption]);
@@ -42,7 +39,7 @@ const rank = { nothing: 0, services: 1, reboot: 2 } as const;
 function ofPool(pool: Extract<PoolForecast, { verdict: "changes" }>): string {
   const machines = pool.nodes.length === 0 ? "no machine is in it" : fates(pool.nodes);
   const [why] = pool.because.filter(({ consequence }) => consequence.kind === "reboot" || consequence.kind === "drain");
-  const paused = pool.paused ? ", paused: its machines keep what they have until it is not" : "";
+  const paused = pool.paused ? ", paused: its machines keep their configuration until it is resumed" : "";
   return `pool ${pool.pool} gets ${pool.to}${paused}; ${machines}${why === undefined || pool.nodes.length === 0 ? "" : `, because ${why.why}`}`;
 }
 

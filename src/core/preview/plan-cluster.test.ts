@@ -125,7 +125,7 @@ describe("planCluster", () => {
     expect(poolOf(with_(extra), "master")).toMatchObject({ verdict: "unchanged" });
   });
 
-  test("says for every machine what it goes through, and why", () => {
+  test("lists the effects on every machine, and their reasons", () => {
     const forecast = poolOf(with_(config("99-worker-x", "worker", { "/etc/x": "1" })), "worker");
     expect(forecast).toMatchObject({
       nodes: [
@@ -160,7 +160,7 @@ describe("planCluster", () => {
     });
   });
 
-  test("a machine that is behind goes through all that it missed", () => {
+  test("an outdated machine gets all changes that it missed", () => {
     const stale = renderedName("worker", [config("00-worker", "worker", { "/etc/old": "1" })]);
     const objects: ClusterObjects = {
       ...before,
@@ -217,6 +217,19 @@ describe("planCluster", () => {
     expect(planCluster(refused, before).pools[1]).toMatchObject({ verdict: "unchanged" });
   });
 
+  test("a conflict is told of the change that brings it, and of no change after it [preview-plan-cluster-3]", () => {
+    const conflicting = with_(config("95-a", "worker", { "/etc/a": "2" }));
+    const more = {
+      ...conflicting,
+      machineConfigs: [...conflicting.machineConfigs, config("96-b", "worker", { "/etc/b": "1" })],
+    };
+    const warningsOf = (from: ClusterObjects, to: ClusterObjects) =>
+      planCluster(from, to).pools.flatMap((each) => (each.verdict === "changes" ? each.warnings : []));
+    expect(warningsOf(before, conflicting)).toMatchObject([{ code: "Conflict", member: "95-a" }]);
+    expect(warningsOf(conflicting, more)).toEqual([]);
+    expect(planCluster(conflicting, more).pools[1]).toMatchObject({ verdict: "changes" });
+  });
+
   test("warns of a MachineConfig that no pool selects", () => {
     expect(planCluster(before, with_(config("99-lost", "infra", {}))).warnings[0]).toContain("no pool selects it");
   });
@@ -261,7 +274,7 @@ describe("planCluster", () => {
     ]);
   });
 
-  test("opting in and out of images is told, though no configuration changes [preview-plan-cluster-2]", () => {
+  test("opting in and out of images is reported, even without a configuration change [preview-plan-cluster-2]", () => {
     const machineOSConfigs = [
       { metadata: { name: "worker" }, spec: { machineConfigPool: { name: "worker" } } },
     ] as unknown as NonNullable<ClusterObjects["machineOSConfigs"]>;

@@ -2,6 +2,8 @@ import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import type { OSImageStream } from "../../api/kinds/os-image-stream.ts";
+import type { PinnedImageSet } from "../../api/kinds/pinned-image-set.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { annotations, labels } from "../../api/names.ts";
@@ -9,7 +11,7 @@ import { selectorMatches } from "../../api/schema/object.ts";
 import { type Because, describeConsequence } from "../config/change.ts";
 import { packagesOf } from "../machine/deployment.ts";
 import { type ConfigChange, diffConfigs } from "../config/diff-configs.ts";
-import { isRendered } from "../config/is-rendered.ts";
+import { membersOf } from "../config/is-rendered.ts";
 import { mergePolicies } from "../config/disruption-policy.ts";
 import { contentModeOf } from "../build/build-intent.ts";
 import { contentDigest } from "../config/image-content.ts";
@@ -22,9 +24,14 @@ import { machineOSConfigOf, switchOf } from "../config/opt-in.ts";
 import { poolOfNode } from "../pool/pool-of-node.ts";
 import { type Irreconcilable, irreconcilableBetween } from "../config/reconcilable.ts";
 import { renderForPool, storageOverridesOf } from "../render/render-for-pool.ts";
-import { type Refusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
+import { renderStreamOf } from "../render/os-streams.ts";
+import { type RenderRefusal, type RenderInputs, type RenderWarning } from "../render/render-pool.ts";
+import type { RegistryObjects } from "../runtime/registry-objects.ts";
 import { ignitionOf, kernelTypes, validateMachineConfig } from "../config/validate-machine-config.ts";
 import type { ObservedNode } from "../machine/observed-node.ts";
+import { isOfPeople, overriddenFiles, overriddenText } from "../render/overridden-files.ts";
+import { type OSImageQuestion, questionOf } from "./os-image-demands.ts";
+import { type SettingsObjects, planSettings } from "./plan-settings.ts";
 
 /** The objects that determine the configuration of machines. */
 export interface ClusterObjects {
@@ -33,8 +40,16 @@ export interface ClusterObjects {
   readonly machineConfiguration: MachineConfiguration | undefined;
   readonly controllerConfig: ControllerConfig | undefined;
   readonly nodes: readonly Node[];
-  /** Of pools whose machines boot images; absent: there are none. */
+  /** The build inputs of pools whose machines boot images; absent: none. */
   readonly machineOSConfigs?: readonly MachineOSConfig[];
+  /** What controllers make MachineConfigs of; absent: nothing. */
+  readonly settings?: SettingsObjects;
+  /** Images that machines fetch in advance; absent: none. */
+  readonly pinnedImageSets?: readonly PinnedImageSet[];
+  /** The OS image streams of the cluster; absent: it has none. */
+  readonly osImageStream?: OSImageStream | undefined;
+  /** Where machines pull images from; absent: what the MachineConfigs say. */
+  readonly registries?: RegistryObjects;
 }
 
 /** The effects on one machine. */
@@ -50,7 +65,7 @@ export interface NodeForecast {
 
 export type PoolForecast =
   | { readonly pool: string; readonly verdict: "unchanged"; readonly rendered: string }
-  | { readonly pool: string; readonly verdict: "refused"; readonly refusals: readonly Refusal[] }
+  | { readonly pool: string; readonly verdict: "refused"; readonly refusals: readonly RenderRefusal[] }
   | {
       readonly pool: string;
       readonly verdict: "changes";
@@ -61,7 +76,10 @@ export type PoolForecast =
       readonly because: readonly Because[];
       /** Why machines would refuse the config before a drain, although the pool renders. */
       readonly irreconcilable: readonly Irreconcilable[];
+      /** What rendering warns of now, and did not before the change. */
       readonly warnings: readonly RenderWarning[];
+      /** What the change newly needs of the pool's OS image; absent: nothing. */
+      readonly osImage?: OSImageQuestion;
       readonly nodes: readonly NodeForecast[];
     };
 
@@ -138,7 +156,7 @@ function decoded(config: MachineConfig | undefined): NodeConfig | undefined {
   return result.verdict === "decoded" ? result.config : undefined;
 }
 
-/** What images of a pool hold; `undefined`: its machines boot none that are built on the cluster. */
+/** What images of a pool contain; `undefined`: its machines boot no image built on the cluster. */
 function imageContentOf(pool: MachineConfigPool, configs: readonly MachineOSConfig[]): ContentMode | undefined {
   const asked = switchOf(pool);
   const config = machineOSConfigOf(pool.metadata.name, configs);
@@ -147,33 +165,27 @@ function imageContentOf(pool: MachineConfigPool, configs: readonly MachineOSConf
   return mode.verdict === "mode" ? mode.mode : "full";
 }
 
-/** Whether an image of one configuration is an image of the other one, too. */
+/** Whether two configurations have the same image. */
 function sharesImage(a: NodeConfig, b: NodeConfig, content: ContentMode): boolean {
   const system = ({ osImage, extensions, kernelType }: NodeConfig) => JSON.stringify([osImage, extensions, kernelType]);
   return system(a) === system(b) && (content === "os-only" || contentDigest(a) === contentDigest(b));
 }
 
-/**
- * Images of two configurations as far as it matters which of them are the same: what they will be called nobody knows
- * before they are built.
- */
+/** The images of two configurations, for a comparison only: their names are unknown until they are built. */
 const [imageNow, imageToBuild] = ["0", "1"].map((digit) => `built-on-this-cluster@sha256:${digit.repeat(64)}`) as [
   string,
   string,
 ];
 
-/** What `renderPool` makes a pool's config from, out of all there is. */
+/** The inputs of `renderPool` for a pool, out of all objects. */
 export function renderInputsOf(
   pool: MachineConfigPool,
-  objects: Pick<ClusterObjects, "pools" | "machineConfigs" | "controllerConfig">,
+  objects: Pick<ClusterObjects, "pools" | "machineConfigs" | "controllerConfig" | "osImageStream">,
 ): RenderInputs {
-  const members = objects.machineConfigs.filter(
-    (config) =>
-      selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels) && !isRendered(config, objects.pools),
-  );
   return {
     pool,
-    members,
+    members: membersOf(pool, objects.pools, objects.machineConfigs),
+    ...renderStreamOf(pool, objects.pools, objects.osImageStream),
     controllerConfig: {
       spec: objects.controllerConfig?.spec ?? {},
       ...(objects.controllerConfig === undefined ? {} : { metadata: objects.controllerConfig.metadata }),
@@ -181,7 +193,7 @@ export function renderInputsOf(
   };
 }
 
-/** What the steps of a plan mean for whoever works on the machine. */
+/** What the steps of a plan mean for the machine's workload. */
 export function forecastOf(node: string, steps: readonly Step[]): NodeForecast {
   const actions = steps.flatMap((step) =>
     step.do === "daemonReload"
@@ -201,23 +213,25 @@ export function forecastOf(node: string, steps: readonly Step[]): NodeForecast {
 }
 
 /**
- * The effects of replacing the objects `before` by `after`: which pools re-render, and what happens to each of their
+ * The effects of replacing the objects `before` by others: which pools re-render, and what happens to each of their
  * machines. The daemons compute the machines' part with the same function.
  */
-export function planCluster(before: ClusterObjects, after: ClusterObjects): ClusterForecast {
+export function planCluster(before: ClusterObjects, changed: ClusterObjects): ClusterForecast {
+  const { machineConfigs, ...settings } = planSettings(before, changed);
+  const after = { ...changed, machineConfigs };
   const findings = findingsOf(before, after);
   const pools = after.pools.map((pool) => ({
     forecast: forecastPool(pool, before, after),
     warnings: imageWarnings(pool, before, after),
   }));
   return {
-    refusals: findings.refusals,
-    warnings: [...findings.warnings, ...pools.flatMap(({ warnings }) => warnings)],
+    refusals: [...settings.refusals, ...findings.refusals],
+    warnings: [...settings.warnings, ...findings.warnings, ...pools.flatMap(({ warnings }) => warnings)],
     pools: pools.map(({ forecast }) => forecast),
   };
 }
 
-/** What is to be said of each MachineConfig that is new or changed, by itself. */
+/** The findings about each new or changed MachineConfig by itself. */
 function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<ClusterForecast, "refusals" | "warnings"> {
   const known = new Map(before.machineConfigs.map((config) => [config.metadata.name, config]));
   const refusals: ClusterForecast["refusals"][number][] = [];
@@ -229,17 +243,19 @@ function findingsOf(before: ClusterObjects, after: ClusterObjects): Pick<Cluster
       if (severity === "error") refusals.push({ object, path, reason, ...(remedy === undefined ? {} : { remedy }) });
       else warnings.push(`${object}: ${path}: ${reason}`);
     }
+    if (!isOfPeople(config))
+      warnings.push(...overriddenFiles(config, after).map((file) => `${object}: ${overriddenText(file)}`));
     if (!after.pools.some((pool) => selectorMatches(pool.spec.machineConfigSelector, config.metadata.labels)))
       warnings.push(`${object}: no pool selects it; give it the label ${labels.role}`);
   }
   return { refusals, warnings };
 }
 
-/** The pool as it was; `undefined`: it is new. */
+/** The previous pool; `undefined`: it is new. */
 const earlierOf = (pool: MachineConfigPool, before: ClusterObjects) =>
   before.pools.find(({ metadata }) => metadata.name === pool.metadata.name);
 
-/** What it means for the machines of a pool that it begins or ceases to boot images. */
+/** The effect on a pool's machines when the pool begins or ceases to boot images. */
 function imageWarnings(pool: MachineConfigPool, before: ClusterObjects, after: ClusterObjects): readonly string[] {
   const earlier = earlierOf(pool, before);
   if (earlier === undefined) return [];
@@ -260,7 +276,7 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
   const { name } = pool.metadata;
   const earlier = earlierOf(pool, before);
   const overrides = storageOverridesOf(after.machineConfiguration);
-  // A pool that was already refused keeps its current config, and whatever comes next is judged against that one.
+  // A pool that was already refused keeps its current config, and changes are compared with that one.
   const current = before.machineConfigs.find((config) => config.metadata.name === pool.spec.configuration?.name);
   const then =
     earlier === undefined
@@ -271,6 +287,7 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
   if (now.verdict === "refused") return { pool: name, verdict: "refused", refusals: now.refusals };
   const to = now.config;
   if (from?.metadata.name === to.metadata.name) return { pool: name, verdict: "unchanged", rendered: to.metadata.name };
+  const osImage = questionOf(from, to, imageContentOf(pool, after.machineOSConfigs ?? []) !== undefined);
   return {
     pool: name,
     verdict: "changes",
@@ -280,11 +297,19 @@ function forecastPool(pool: MachineConfigPool, before: ClusterObjects, after: Cl
     changes: diffConfigs(from, to),
     ...forecastMachines(pool, from, to, before, after),
     irreconcilable: irreconcilableBetween(from, to, overrides),
-    warnings: now.warnings,
+    warnings: now.warnings.filter(isNewSince(then?.verdict === "rendered" ? then.warnings : [])),
+    ...(osImage === undefined ? {} : { osImage }),
   };
 }
 
-/** What each machine of a pool goes through on the way to a rendered config, and why. */
+/** Tells the warnings that a change brings from those that stand without it. */
+function isNewSince(standing: readonly RenderWarning[]): (warning: RenderWarning) => boolean {
+  const keyOf = ({ code, member, reason }: RenderWarning) => [code, member, reason].join("\0");
+  const known = new Set(standing.map(keyOf));
+  return (warning) => !known.has(keyOf(warning));
+}
+
+/** The effects on each machine of a pool on the way to a rendered config, and their reasons. */
 function forecastMachines(
   pool: MachineConfigPool,
   from: MachineConfig | undefined,
@@ -298,7 +323,7 @@ function forecastMachines(
   const target = decoded(to);
   const planFrom = (has: NodeConfig, onlyControlPlane: boolean) =>
     target === undefined ? undefined : planBetween(has, target, content, policies, onlyControlPlane);
-  // Machines with the same config have the same plan: thousands of them cost one.
+  // Machines with the same config share one plan.
   const plans = new Map<string, ReturnType<typeof planFrom>>();
   const planOf = (current: string, onlyControlPlane: boolean) => {
     const id = `${onlyControlPlane ? "only " : ""}${current}`;
@@ -313,7 +338,7 @@ function forecastMachines(
     const member = poolOfNode(node, after.pools);
     return member.verdict === "member" && member.pool === pool.metadata.name;
   });
-  // Each machine starts from what it has, which need not be what the pool had.
+  // Each machine starts from its own config, which may differ from the pool's.
   const made = members.map((node) =>
     planOf(
       node.metadata.annotations?.[annotations.currentConfig] ?? "",
@@ -331,7 +356,7 @@ function forecastMachines(
   };
 }
 
-/** The plan of a machine from one configuration to another. @param content what images of its pool hold. */
+/** The plan of a machine from one configuration to another. @param content what images of its pool contain. */
 function planBetween(
   has: NodeConfig,
   wanted: NodeConfig,

@@ -1,25 +1,24 @@
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
-import { annotations, labels } from "../../api/names.ts";
-import { decodeContents, encodeDataUrl, textOf } from "../../ignition/data-url.ts";
-import { ignitionVersion } from "../../ignition/types.ts";
+import { decodeContents, textOf } from "../../ignition/data-url.ts";
+import { type GeneratedFile, type GeneratedUnit, generatedConfig } from "./generated-config.ts";
+import { proxyParts } from "./proxy-files.ts";
 
 /** Roles that have base configurations of their own; custom pools inherit those of `worker`. */
 export const baseRoles = ["master", "worker"] as const;
 export type BaseRole = (typeof baseRoles)[number];
 
-interface BaseFile {
-  readonly path: string;
-  readonly mode: number;
-  readonly contents: string;
-}
-
 export interface BaseInputs {
   readonly controllerConfig: ControllerConfig;
   /** `.dockerconfigjson` of the cluster's pull secret, decoded; absent where the cluster has none. */
   readonly pullSecret: string | undefined;
+  /** The kubelet's settings as kubeadm keeps them for all machines; absent: the cluster is not kubeadm's. */
+  readonly kubeadmKubelet?: string | undefined;
   readonly generatorVersion: string;
 }
+
+/** Where kubeadm's machines have the kubelet's settings: kubernetes/kubernetes cmd/kubeadm/app/constants (v1.34). */
+export const kubeadmKubeletPath = "/var/lib/kubelet/config.yaml";
 
 /** Decodes base64 text from the API; empty for invalid base64. */
 export function textOfBase64(base64: string): string {
@@ -29,9 +28,10 @@ export function textOfBase64(base64: string): string {
 
 /**
  * The base settings of every kubelet. Values are those of the reference's templates
- * (openshift/machine-config-operator templates/{master,worker}/01-*-kubelet/_base, main).
+ * (openshift/machine-config-operator templates/{master,worker}/01-*-kubelet/_base, main), without
+ * `enableSystemLogQuery`: a kubelet of Kubernetes itself does not start with it, unless the gate NodeLogQuery is on.
  */
-function kubeletConfiguration(role: BaseRole, clusterDns: string): object {
+export function kubeletDefaults(role: BaseRole, clusterDns: string): object {
   return {
     kind: "KubeletConfiguration",
     apiVersion: "kubelet.config.k8s.io/v1beta1",
@@ -41,7 +41,6 @@ function kubeletConfiguration(role: BaseRole, clusterDns: string): object {
     clusterDNS: [clusterDns],
     clusterDomain: "cluster.local",
     containerLogMaxSize: "50Mi",
-    enableSystemLogQuery: true,
     failSwapOn: role === "master",
     kubeAPIBurst: 100,
     kubeAPIQPS: 50,
@@ -74,17 +73,32 @@ function kubeletConfiguration(role: BaseRole, clusterDns: string): object {
   };
 }
 
+/**
+ * Where images without a host in their name come from: as in the reference's templates
+ * (openshift/machine-config-operator templates/{master,worker}/01-*-container-runtime/_base, main).
+ */
+export const ownRegistriesConf = 'unqualified-search-registries = ["registry.access.redhat.com", "docker.io"]\n';
+
 const json = (value: unknown) => `${JSON.stringify(value, undefined, 2)}\n`;
 
-function commonFiles({ controllerConfig, pullSecret }: BaseInputs): readonly BaseFile[] {
+/** CRI-O's settings of every machine; later names in the folder override them. */
+export const baseRuntimePath = "/etc/crio/crio.conf.d/00-default";
+
+/** Every image is accepted. */
+export const ownPolicy = json({
+  default: [{ type: "insecureAcceptAnything" }],
+  transports: { "docker-daemon": { "": [{ type: "insecureAcceptAnything" }] } },
+});
+
+function commonFiles({ controllerConfig, kubeadmKubelet, pullSecret }: BaseInputs): readonly GeneratedFile[] {
   const { spec } = controllerConfig;
   const trust = spec.additionalTrustBundle ?? "";
   return [
-    { path: "/etc/sysctl.d/arp.conf", mode: 0o644, contents: "net.ipv4.conf.all.arp_announce = 2\n" },
+    { path: "/etc/sysctl.d/arp.conf", mode: 0o644, text: "net.ipv4.conf.all.arp_announce = 2\n" },
     {
       path: "/etc/sysctl.d/gc-thresh.conf",
       mode: 0o644,
-      contents: ["ipv4", "ipv6"]
+      text: ["ipv4", "ipv6"]
         .flatMap((family) =>
           [8192, 32768, 65536].map((value, index) => `net.${family}.neigh.default.gc_thresh${index + 1} = ${value}\n`),
         )
@@ -93,74 +107,49 @@ function commonFiles({ controllerConfig, pullSecret }: BaseInputs): readonly Bas
     {
       path: "/etc/sysctl.d/inotify.conf",
       mode: 0o644,
-      contents: "fs.inotify.max_user_watches = 65536\nfs.inotify.max_user_instances = 8192\n",
+      text: "fs.inotify.max_user_watches = 65536\nfs.inotify.max_user_instances = 8192\n",
     },
-    { path: "/etc/sysctl.d/vm-max-map.conf", mode: 0o644, contents: "vm.max_map_count = 262144\n" },
-    { path: "/etc/modules-load.d/iptables.conf", mode: 0o644, contents: "ip_tables\n" },
+    { path: "/etc/sysctl.d/vm-max-map.conf", mode: 0o644, text: "vm.max_map_count = 262144\n" },
+    { path: "/etc/modules-load.d/iptables.conf", mode: 0o644, text: "ip_tables\n" },
     ...(trust === ""
       ? []
       : [
           {
             path: "/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt",
             mode: 0o600,
-            contents: textOfBase64(trust),
+            text: textOfBase64(trust),
           },
         ]),
-    ...(pullSecret === undefined ? [] : [{ path: "/var/lib/kubelet/config.json", mode: 0o600, contents: pullSecret }]),
+    // Below /etc/kubernetes and /var/lib/kubelet, kubeadm's machines get nothing but the kubelet's settings.
+    ...(pullSecret === undefined || kubeadmKubelet !== undefined
+      ? []
+      : [{ path: "/var/lib/kubelet/config.json", mode: 0o600, text: pullSecret }]),
   ];
 }
 
-function roleFiles(role: BaseRole): readonly BaseFile[] {
+function roleFiles(role: BaseRole): readonly GeneratedFile[] {
   const sizing =
     role === "master"
       ? "NODE_SIZING_ENABLED=false\nSYSTEM_RESERVED_MEMORY=1Gi\nSYSTEM_RESERVED_CPU=500m\nSYSTEM_RESERVED_ES=1Gi\n"
       : "NODE_SIZING_ENABLED=true\nSYSTEM_RESERVED_MEMORY=1Gi\nSYSTEM_RESERVED_CPU=500m\nSYSTEM_RESERVED_ES=1Gi\n";
   return [
-    { path: "/etc/node-sizing-enabled.env", mode: 0o644, contents: sizing },
+    { path: "/etc/node-sizing-enabled.env", mode: 0o644, text: sizing },
     {
       path: "/etc/systemd/system.conf.d/kubelet-cgroups.conf",
       mode: 0o644,
-      contents: "[Manager]\nDefaultCPUAccounting=yes\nDefaultMemoryAccounting=yes\nDefaultBlockIOAccounting=yes\n",
+      text: "[Manager]\nDefaultCPUAccounting=yes\nDefaultMemoryAccounting=yes\nDefaultBlockIOAccounting=yes\n",
     },
   ];
 }
 
-function config(name: string, role: BaseRole, files: readonly BaseFile[], inputs: BaseInputs): MachineConfig {
-  const { controllerConfig } = inputs;
-  return {
-    apiVersion: "machineconfiguration.openshift.io/v1",
-    kind: "MachineConfig",
-    metadata: {
-      name,
-      labels: { [labels.role]: role },
-      annotations: { [annotations.generatedByController]: inputs.generatorVersion },
-      ownerReferences: [
-        {
-          apiVersion: controllerConfig.apiVersion,
-          kind: controllerConfig.kind,
-          name: controllerConfig.metadata.name,
-          uid: controllerConfig.metadata.uid ?? "",
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
-    },
-    spec: {
-      config: {
-        ignition: { version: ignitionVersion },
-        storage: {
-          files: files
-            .toSorted((a, b) => (a.path < b.path ? -1 : 1))
-            .map(({ path, mode, contents }) => ({
-              path,
-              mode,
-              overwrite: true,
-              contents: { source: encodeDataUrl(contents) },
-            })),
-        },
-      },
-    },
-  };
+function config(
+  name: string,
+  role: BaseRole,
+  files: readonly GeneratedFile[],
+  { controllerConfig, generatorVersion }: BaseInputs,
+  units: readonly GeneratedUnit[] = [],
+): MachineConfig {
+  return generatedConfig({ name, role, owner: controllerConfig, files, units, generatorVersion });
 }
 
 /**
@@ -169,26 +158,31 @@ function config(name: string, role: BaseRole, files: readonly BaseFile[], inputs
  */
 export function baseConfigs(inputs: BaseInputs): readonly MachineConfig[] {
   const { spec } = inputs.controllerConfig;
+  const proxy = proxyParts(spec.proxy);
   return baseRoles.flatMap((role) => [
-    config(`00-${role}`, role, [...commonFiles(inputs), ...roleFiles(role)], inputs),
+    config(
+      `00-${role}`,
+      role,
+      // Nothing of kubeadm's reads the files of a role.
+      [...commonFiles(inputs), ...proxy.files, ...(inputs.kubeadmKubelet === undefined ? roleFiles(role) : [])],
+      inputs,
+      proxy.units,
+    ),
     config(
       `01-${role}-container-runtime`,
       role,
       [
         {
-          path: "/etc/crio/crio.conf.d/00-default",
+          path: baseRuntimePath,
           mode: 0o644,
-          contents:
-            '[crio.runtime]\ndefault_runtime = "crun"\n\n[crio.metrics]\nenable_metrics = true\nmetrics_host = "127.0.0.1"\nmetrics_port = 9537\n',
+          text: '[crio.runtime]\ndefault_runtime = "crun"\n\n[crio.metrics]\nenable_metrics = true\nmetrics_host = "127.0.0.1"\nmetrics_port = 9537\n',
         },
         {
           path: "/etc/containers/policy.json",
           mode: 0o644,
-          contents: json({
-            default: [{ type: "insecureAcceptAnything" }],
-            transports: { "docker-daemon": { "": [{ type: "insecureAcceptAnything" }] } },
-          }),
+          text: ownPolicy,
         },
+        { path: "/etc/containers/registries.conf", mode: 0o644, text: ownRegistriesConf },
       ],
       inputs,
     ),
@@ -196,11 +190,13 @@ export function baseConfigs(inputs: BaseInputs): readonly MachineConfig[] {
       `01-${role}-kubelet`,
       role,
       [
-        {
-          path: "/etc/kubernetes/kubelet.conf",
-          mode: 0o644,
-          contents: json(kubeletConfiguration(role, spec.clusterDNSIP)),
-        },
+        inputs.kubeadmKubelet === undefined
+          ? {
+              path: "/etc/kubernetes/kubelet.conf",
+              mode: 0o644,
+              text: json(kubeletDefaults(role, spec.clusterDNSIP)),
+            }
+          : { path: kubeadmKubeletPath, mode: 0o644, text: inputs.kubeadmKubelet },
       ],
       inputs,
     ),

@@ -4,6 +4,7 @@ import { annotations } from "../../api/names.ts";
 import { openshift } from "../../api/foreign/openshift.ts";
 import { selfSigned } from "../../../test/support/self-signed.ts";
 import { encodeBase64 } from "../../ignition/data-url.ts";
+import { encodeDataUrl } from "../../ignition/data-url.ts";
 import { baseConfigs, textOfBase64 } from "./base-configs.ts";
 import {
   type ClusterSources,
@@ -97,7 +98,7 @@ describe("the fence before rendering", () => {
       given: { ...completed, metadata: { ...completed.metadata, annotations: {} } },
       reason: "ControllerConfigOfOtherVersion",
     },
-    { title: "one that nobody worked on", given: config(), reason: "ControllerConfigNotCompleted" },
+    { title: "one that was not processed", given: config(), reason: "ControllerConfigNotCompleted" },
     {
       title: "one being worked on",
       given: config({ status: templateStatus(config(), { at: "running" }, now) }),
@@ -123,7 +124,7 @@ describe("the fence before rendering", () => {
   });
 });
 
-test("a second, different failure is told [render-controller-config-of-1]", () => {
+test("a second, different failure is reported [render-controller-config-of-1]", () => {
   const first = config({ status: templateStatus(config(), { at: "failing", message: "one" }, now) });
   expect(
     templateStatus(first, { at: "failing", message: "two" }, now + 5000).conditions?.find(
@@ -157,6 +158,17 @@ describe("base configurations", () => {
     );
     const bare = baseConfigs({ ...inputs, controllerConfig: config(), pullSecret: undefined });
     expect(JSON.stringify(bare)).not.toMatch(/config\.json|ca-trust/);
+  });
+
+  test("on machines of kubeadm nothing below /etc/kubernetes and /var/lib/kubelet is written but the kubelet's settings [render-controller-config-of-28]", () => {
+    const kubeadmKubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+    const files = baseConfigs({ ...inputs, kubeadmKubelet }).flatMap(
+      (each) =>
+        (each.spec.config as { storage: { files: { path: string; contents: { source: string } }[] } }).storage.files,
+    );
+    const kubelets = files.filter(({ path }) => /^\/(?:etc\/kubernetes|var\/lib\/kubelet)\//.test(path));
+    expect(kubelets.map(({ path }) => path)).toEqual(["/var/lib/kubelet/config.yaml", "/var/lib/kubelet/config.yaml"]);
+    expect(new Set(kubelets.map(({ contents }) => contents.source))).toEqual(new Set([encodeDataUrl(kubeadmKubelet)]));
   });
 
   test("no unit runs a program [render-controller-config-of-6]", () => {
@@ -296,6 +308,10 @@ describe("ControllerConfig where there are kinds of config.openshift.io", () => 
     },
   );
 
+  test("waits for no Image on a cluster that has only this one of OpenShift's kinds [render-controller-config-of-27]", () => {
+    expect(controllerConfigOf(plain({ kinds: new Set(["Image"]) }), undefined).verdict).toBe("known");
+  });
+
   test("does not need the kinds that the server does not have [render-controller-config-of-16]", () => {
     expect(
       known(
@@ -350,7 +366,7 @@ describe("ControllerConfig where there are kinds of config.openshift.io", () => 
     });
   });
 
-  test("cloud.conf and its authority are carried; where machines need one and it is missing, they keep theirs and somebody is told [render-controller-config-of-26]", () => {
+  test("cloud.conf and its authority are included; if a required one is missing, machines keep theirs and it is reported [render-controller-config-of-26]", () => {
     const infrastructure = object("Infrastructure", { spec: {}, status: { platform: "Azure" } });
     const made = known(
       openShift({
@@ -445,7 +461,7 @@ describe("authorities in ControllerConfig", () => {
     expect([sources, before]).toEqual([asRead, asWritten]);
   });
 
-  test("one that is gone after bring-up stays what it was, and somebody is told [render-controller-config-of-23]", () => {
+  test("one that disappears after bring-up keeps its value, and it is reported [render-controller-config-of-23]", () => {
     const configMaps = maps({
       [sourceMaps.initialServingCa]: { "ca-bundle.crt": "initial" },
       [sourceMaps.bootstrapped]: {},
@@ -477,7 +493,7 @@ describe("authorities in ControllerConfig", () => {
     },
     { title: "has no bundle", data: {}, says: /openshift-config\/proxy-ca.*has no ca-bundle.crt/ },
   ])(
-    "a bundle that $title changes no machine, and is told of without its contents [render-controller-config-of-22]",
+    "a bundle that $title changes no machine, and is reported without its contents [render-controller-config-of-22]",
     ({ data, says }) => {
       const proxy = object("Proxy", { spec: { trustedCA: { name: "proxy-ca" } }, status: {} });
       const made = known(

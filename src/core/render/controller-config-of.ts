@@ -159,7 +159,13 @@ function requiredFields(
     Proxy: proxy,
     Image: image,
   };
-  const awaited = sourceKinds.filter((kind) => sources.kinds.has(kind) && present[kind] === undefined);
+  const awaited = sourceKinds.filter(
+    (kind) =>
+      sources.kinds.has(kind) &&
+      present[kind] === undefined &&
+      // Other clusters have this kind for their mirrors, and need no object of it.
+      (kind !== "Image" || sources.kinds.has("Infrastructure")),
+  );
   if (awaited.length > 0)
     return { verdict: "waiting", message: `waiting for ${awaited.map((kind) => `${kind}/cluster`).join(", ")}` };
   const root = rootCa(sources);

@@ -23,7 +23,7 @@ const authorities = (text: string | undefined) =>
     ({ cluster }) => textOfBase64(cluster["certificate-authority-data"]),
   );
 
-test("a kubeconfig believes the new authorities, and is otherwise what it was [render-kubeconfig-authorities-1]", async () => {
+test("a kubeconfig gets the new authorities, and is otherwise unchanged [render-kubeconfig-authorities-1]", async () => {
   const [one, two] = [await selfSigned("CN=one"), await selfSigned("CN=two")];
   const after = withAuthorities(kubeconfig(one), `${one}some text\n${two}`);
   expect(authorities(after)).toEqual([`${one}${two}`]);

@@ -15,7 +15,7 @@ const field = ["cluster", "certificate-authority-data"] as const;
  */
 export function withAuthorities(kubeconfig: string, bundle: string): string | undefined {
   const wanted = certificatesOf(bundle).map(({ pem }) => pem);
-  const document = parseDocument(kubeconfig);
+  const document = parseDocument(kubeconfig, { prettyErrors: false });
   const clusters = document.errors.length > 0 ? undefined : document.get("clusters");
   if (wanted.length === 0 || !isSeq(clusters)) return undefined;
   let changed = false;

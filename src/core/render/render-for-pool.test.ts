@@ -80,7 +80,7 @@ describe("renderForPool", () => {
     ).toBe("rendered");
   });
 
-  test("taking a disk away is refused too, though no member is to blame [render-for-pool-4]", () => {
+  test("removing a disk is refused too, though no member is responsible [render-for-pool-4]", () => {
     const result = renderForPool(inputs(), now(disk));
     expect(result).toMatchObject({
       verdict: "refused",

@@ -2,7 +2,7 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import type { MachineConfiguration } from "../../api/kinds/machine-configuration.ts";
 import { inMergeOrder } from "../config/merge-fields.ts";
 import { type StorageOverride, irreconcilableBetween } from "../config/reconcilable.ts";
-import { type Refusal, type RenderInputs, type RenderResult, renderPool } from "./render-pool.ts";
+import { type RenderRefusal, type RenderInputs, type RenderResult, renderPool } from "./render-pool.ts";
 
 const storageOverrides = ["Disks", "FileSystems", "Raid"] as const;
 
@@ -31,7 +31,7 @@ export function renderForPool(
   if (result.verdict === "refused" || current === undefined) return result;
   const found = irreconcilableBetween(current, result.config, overrides).filter(({ rule }) => rule === "reference");
   if (found.length === 0) return result;
-  const refusals = found.map(({ field, reason, remedy }): Refusal => {
+  const refusals = found.map(({ field, reason, remedy }): RenderRefusal => {
     const member = ownerOfFile(result, field) ?? culpritOf(inputs, current, overrides, field, reason);
     return {
       code: "Irreconcilable",

@@ -206,7 +206,7 @@ describe("renderPool", () => {
     expect(origins).toMatchObject([{ kind: "file", name: "/etc/x", from: "b", fields: { contents: "b" } }]);
   });
 
-  test("the order in which members come in makes no difference [render-pool-6]", () => {
+  test("the input order of members makes no difference [render-pool-6]", () => {
     const members = ["a", "b", "c", "d"].map((name, i) =>
       mc(
         name,

@@ -4,7 +4,7 @@ import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, labels } from "../../api/names.ts";
 import { type KubeObject, controlledBy } from "../../api/schema/object.ts";
 import { canonical } from "../../ignition/canonical.ts";
-import { type Origin, mergeIgnition } from "../../ignition/merge-ignition.ts";
+import { type Merged, type MergedFrom, mergeIgnition } from "../../ignition/merge-ignition.ts";
 import type { Problem } from "../../ignition/problem.ts";
 import {
   type ClusterValues,
@@ -13,6 +13,7 @@ import {
   inMergeOrder,
   originsOfFields,
 } from "../config/merge-fields.ts";
+import type { UnknownStream } from "./os-streams.ts";
 import { renderedName } from "./rendered-name.ts";
 import { type MachineConfigInput, ignitionOf, validateMachineConfig } from "../config/validate-machine-config.ts";
 import { yamlForHash } from "./yaml-for-hash.ts";
@@ -31,7 +32,9 @@ export interface RenderInputs {
     readonly spec: { readonly baseOSContainerImage?: string; readonly baseOSExtensionsContainerImage?: string };
   };
   /** Images of the pool's OS stream, where one applies; they replace the ControllerConfig's. */
-  readonly stream?: { readonly osImage: string; readonly extensionsImage: string };
+  readonly stream?: { readonly name?: string; readonly osImage: string; readonly extensionsImage: string };
+  /** The pool is to follow a stream that there is not. */
+  readonly unknownStream?: UnknownStream;
   /**
    * The value of `generated-by-controller-version` for this version. Members with another value are outdated and make
    * the pool wait; without this field the check is skipped.
@@ -40,7 +43,7 @@ export interface RenderInputs {
 }
 
 /** Why a pool cannot be rendered. */
-export interface Refusal {
+export interface RenderRefusal {
   readonly code:
     | "NoMembers"
     | "InvalidMember"
@@ -49,6 +52,7 @@ export interface Refusal {
     | "KernelDevel"
     | "Unhashable"
     | "StreamAndImage"
+    | "UnknownStream"
     | "TooLarge"
     | "Irreconcilable";
   /** A sentence without a final full stop. */
@@ -82,13 +86,13 @@ export type RenderResult =
       readonly config: MachineConfig & { readonly spec: RenderedSpec };
       readonly source: readonly SourceReference[];
       /** Entries of the Ignition config, and where each came from. Computed when first read. */
-      readonly origins: readonly Origin[];
+      readonly origins: readonly MergedFrom[];
       /** Values of the other fields, and where each came from. Computed when first read. */
       readonly fieldOrigins: readonly FieldOrigin[];
       /** Computed when first read. */
       readonly warnings: readonly RenderWarning[];
     }
-  | { readonly verdict: "refused"; readonly refusals: readonly Refusal[] };
+  | { readonly verdict: "refused"; readonly refusals: readonly RenderRefusal[] };
 
 export type RenderedSpec = Required<NonNullable<MachineConfig["spec"]>> & {
   kernelArguments: string[];
@@ -126,7 +130,7 @@ export function renderPool(inputs: RenderInputs): RenderResult {
 
   const parts = mergedParts(members, inputs);
   const { spec, merged, cluster } = parts;
-  const refused = (refusal: Refusal): RenderResult => ({ verdict: "refused", refusals: [refusal] });
+  const refused = (refusal: RenderRefusal): RenderResult => ({ verdict: "refused", refusals: [refusal] });
   const kernel = kernelConflict(members, parts);
   if (kernel !== undefined) return refused(kernel);
   const name = renderedName(inputs.pool.metadata.name, spec);
@@ -168,6 +172,7 @@ export function renderPool(inputs: RenderInputs): RenderResult {
         members,
         merged,
         overriddenBy: overrides(parts) ? parts.imageBy : undefined,
+        stream: inputs.stream?.name,
         sizeBytes,
       });
       return warnings;
@@ -178,22 +183,26 @@ export function renderPool(inputs: RenderInputs): RenderResult {
 /** The merged members, and those of them that decide the image and the kernel. */
 interface MergedParts {
   readonly spec: RenderedSpec;
-  readonly merged: ReturnType<typeof mergeIgnition>;
+  readonly merged: Merged;
   readonly cluster: ClusterValues;
   readonly imageBy: MachineConfigInput | undefined;
   readonly kernelBy: MachineConfigInput | undefined;
 }
 
-function mergedParts(
-  members: readonly MachineConfigInput[],
-  { controllerConfig, stream }: Pick<RenderInputs, "controllerConfig" | "stream">,
-): MergedParts {
-  const merged = mergeIgnition(
+/** The merged Ignition configs of a pool's members, given in merge order; invalid ones contribute nothing. */
+export const mergeMembers = (members: readonly MachineConfigInput[]): Merged =>
+  mergeIgnition(
     members.map((member) => {
       const ignition = ignitionOf(member);
       return { name: member.metadata.name, config: ignition?.verdict === "valid" ? ignition.config : undefined };
     }),
   );
+
+function mergedParts(
+  members: readonly MachineConfigInput[],
+  { controllerConfig, stream }: Pick<RenderInputs, "controllerConfig" | "stream">,
+): MergedParts {
+  const merged = mergeMembers(members);
   const cluster: ClusterValues = {
     osImageURL: stream?.osImage ?? controllerConfig.spec.baseOSContainerImage ?? "",
     baseOSExtensionsContainerImage:
@@ -216,7 +225,10 @@ function mergedParts(
 /** Whether a member replaces the cluster's OS image. */
 const overrides = ({ spec, cluster }: MergedParts): boolean => spec.osImageURL !== cluster.osImageURL;
 
-function kernelConflict(members: readonly MachineConfigInput[], { spec, kernelBy }: MergedParts): Refusal | undefined {
+function kernelConflict(
+  members: readonly MachineConfigInput[],
+  { spec, kernelBy }: MergedParts,
+): RenderRefusal | undefined {
   if (kernelBy === undefined || !spec.extensions.includes("kernel-devel")) return undefined;
   const by = members.find((member) => member.spec?.extensions?.includes("kernel-devel"));
   return {
@@ -228,7 +240,7 @@ function kernelConflict(members: readonly MachineConfigInput[], { spec, kernelBy
   };
 }
 
-function streamConflict({ pool }: RenderInputs, parts: MergedParts): Refusal | undefined {
+function streamConflict({ pool }: RenderInputs, parts: MergedParts): RenderRefusal | undefined {
   const { imageBy } = parts;
   const streamName = pool.spec?.osImageStream?.name ?? "";
   if (!overrides(parts) || streamName === "") return undefined;
@@ -240,6 +252,13 @@ function streamConflict({ pool }: RenderInputs, parts: MergedParts): Refusal | u
     remedy: "take spec.osImageStream off the pool, or osImageURL off the MachineConfig",
   };
 }
+
+const refusalOfStream = (pool: string, { name, from, streams }: UnknownStream): RenderRefusal => ({
+  code: "UnknownStream",
+  path: "spec.osImageStream.name",
+  reason: `the pool ${from === "worker" ? "worker, which this one follows," : pool} names the OS image stream ${name}, and ${streams.length === 0 ? "the cluster has no streams" : `the streams are ${streams.join(", ")}`}`,
+  remedy: `name one of the streams in spec.osImageStream of the pool ${from === "worker" ? "worker" : pool}, or take the field away`,
+});
 
 function renderedObject(
   name: string,
@@ -270,8 +289,9 @@ function renderedObject(
 
 function* refusalsOfMembers(
   members: readonly MachineConfigInput[],
-  { generatorVersion, pool }: RenderInputs,
-): Generator<Refusal> {
+  { generatorVersion, pool, unknownStream }: RenderInputs,
+): Generator<RenderRefusal> {
+  if (unknownStream !== undefined) yield refusalOfStream(pool.metadata.name, unknownStream);
   if (members.length === 0)
     yield {
       code: "NoMembers",
@@ -357,11 +377,13 @@ function warningsOf({
   members,
   merged,
   overriddenBy,
+  stream,
   sizeBytes,
 }: {
   readonly members: readonly MachineConfigInput[];
-  readonly merged: { readonly origins: readonly Origin[] };
+  readonly merged: { readonly origins: readonly MergedFrom[] };
   readonly overriddenBy: MachineConfigInput | undefined;
+  readonly stream: string | undefined;
   readonly sizeBytes: number;
 }): readonly RenderWarning[] {
   const warnings: RenderWarning[] = [];
@@ -372,7 +394,7 @@ function warningsOf({
       code: "ImageOverridden",
       member: name,
       path: "spec.osImageURL",
-      reason: `${name} replaces the cluster's OS image with ${image}`,
+      reason: `${name} replaces the ${stream === undefined ? "cluster's OS image" : `image of the OS image stream ${stream}`} with ${image}`,
     });
     if (!image.includes("sha256:"))
       warnings.push({
@@ -388,6 +410,11 @@ function warningsOf({
       reason: `the rendered config has ${sizeBytes} of at most ${maxRenderedBytes} bytes`,
     });
   }
+  const generated = new Set(
+    members.flatMap(({ metadata }) =>
+      metadata.annotations?.[annotations.generatedByController] === undefined ? [] : [metadata.name],
+    ),
+  );
   for (const { kind, name, overrode } of merged.origins) {
     for (const { by, field, member } of overrode) {
       const named = kind === "dropin" ? `the drop-in ${name}` : kind === "unit" ? `the unit ${name}` : name;
@@ -397,7 +424,12 @@ function warningsOf({
           member: by,
           reason: `${by} makes ${name} a ${kind}, which ${member} makes something else`,
         });
-      else if (field === "contents" && (kind === "file" || kind === "unit" || kind === "dropin"))
+      // What controllers generate is made from what it replaces.
+      else if (
+        field === "contents" &&
+        (kind === "file" || kind === "unit" || kind === "dropin") &&
+        !(generated.has(by) && generated.has(member))
+      )
         warnings.push({
           code: "Conflict",
           member: by,

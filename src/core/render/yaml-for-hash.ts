@@ -55,7 +55,8 @@ const wordsWithMeaning = new Set(
 
 /** After a line break, the reader takes this for the end of the document. */
 const documentMark = /\u0085(?:---|\.\.\.)[ \u0085]/;
-const breakRun = /[ \u0085]*\u0085[ \u0085]*/g;
+/** With a break or without: a pattern that asks for one would search a long run of blanks again from each of them. */
+const blankRun = /[ \u0085]+/g;
 
 /** A JSON string as the YAML reader understands it: U+0085 is a line break there and is folded. */
 function folded(text: string): string {
@@ -65,8 +66,9 @@ function folded(text: string): string {
   if (!wellFormed.includes("\u0085")) return wellFormed;
   if (documentMark.test(wellFormed))
     throw new UnreadableText("a text has U+0085 followed by --- or ..., which cannot be hashed");
-  return wellFormed.replace(breakRun, (run) => {
+  return wellFormed.replace(blankRun, (run) => {
     const breaks = run.replaceAll(" ", "").length;
+    if (breaks === 0) return run;
     return breaks === 1 ? " " : "\n".repeat(breaks - 1);
   });
 }
@@ -96,7 +98,7 @@ class Emitter {
     let fresh = onLine;
     // The library's order goes in a circle for some keys (10 < 1A < 2~ < 10, with ~ for a space): where they begin must
     // not depend on the object.
-    for (const key of Object.keys(value).toSorted().toSorted(compareKeys)) {
+    for (const key of Object.keys(value).toSorted().toSorted(compareYamlKeys)) {
       if (!fresh) this.#newLine(indent);
       fresh = false;
       this.#text(folded(key), indent, true);
@@ -175,7 +177,7 @@ class Emitter {
         else this.#put(char);
         afterSpace = true;
       } else if (lineBreak.test(char)) {
-        // Only breaks other than LF come here: they are written as they are, and the line goes on indented.
+        // Only breaks other than LF get here: they are written unchanged, and the next line is indented.
         this.#parts.push(char);
         this.#column = 0;
         afterBreak = true;
@@ -350,7 +352,7 @@ const isDigit = (char: string | undefined): boolean => char !== undefined && /\p
 const simpleKey = /^[A-Za-z]+$/;
 
 /** The library's order of keys: by character, letters after others, runs of digits by their number. */
-export function compareKeys(left: string, right: string): number {
+export function compareYamlKeys(left: string, right: string): number {
   if (simpleKey.test(left) && simpleKey.test(right)) return left < right ? -1 : left > right ? 1 : 0;
   const a = Array.from(left);
   const b = Array.from(right);

@@ -86,8 +86,37 @@ test.for([
   expect(process.threadCpuUsage(before).user / 1000).toBeLessThan(2000);
 });
 
-test("a public key is told by its end and its comment", () => {
+test("a public key is shown by its end and its comment", () => {
   expect(shortKey("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGmDE0000 admin@example.com")).toBe(
     "ssh-ed25519 …GmDE0000 admin@example.com",
   );
+});
+
+test.for([
+  ["line breaks", "\n"],
+  ["carriage returns", "\r"],
+  ["blanks", " "],
+])("to tell whether a file of %s is a Secret costs no more than its length [text-mask-secrets-1]", ([, character]) => {
+  const text = (character ?? "").repeat(300_000);
+  expect(isSecretFile("/etc/a", 0o644, text)).toBe(false);
+  expect(isSecretFile("/etc/a", 0o644, `${text}\nkind: Secret\r\n`)).toBe(true);
+});
+
+test.for([
+  ["/etc/kubernetes/kubeconfig.d/a", false],
+  ["/etc/my-kubeconfig-1", true],
+  ["/etc/secrets.d/a", false],
+  ["/etc/a/pull-secret", true],
+  ["/etc/a_token.txt", true],
+  ["/etc/mytoken", false],
+  ["/etc/tokenizer", false],
+  ["secret", true],
+] as const)("what holds secrets is told by the last name of a path: %s", ([path, secret]) => {
+  expect(isSecretFile(path, 0o644)).toBe(secret);
+});
+
+test.for(["kubeconfig", "-secret"])("a path of %s without end costs one look [text-mask-secrets-2]", (word) => {
+  const began = process.cpuUsage();
+  expect(isSecretFile(`/etc/${word.repeat(30_000)}/a`, 0o644)).toBe(false);
+  expect(process.cpuUsage(began).user / 1e6).toBeLessThan(1);
 });

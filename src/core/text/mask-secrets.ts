@@ -7,13 +7,16 @@ const secretPaths: readonly RegExp[] = [
   /^\/etc\/mco\/internal-registry-pull-secret\.json$/,
   /^\/etc\/g?shadow-?$/,
   /\/(\.docker\/config\.json|\.dockercfg|\.dockerconfigjson|auth\.json|\.netrc|\.pgpass|\.htpasswd|htpasswd)$/,
-  /kubeconfig[^/]*$/,
   /\.(key|keytab|p12|pfx|jks)$/,
   /[-_]key(\.pem)?$/,
   /\/\.ssh\/id_[^/]*$/,
   /^\/etc\/(NetworkManager\/system-connections|wpa_supplicant|ipsec\.d|ppp)\//,
   /^\/etc\/ipsec\.secrets$/,
-  /(^|[/._-])(secrets?|tokens?|passwords?|passwd|credentials?|pull-secret)([._-][^/]*)?$/i,
+];
+/** What the last name of such a path may have in it: searched by itself, so that a path of any length costs one look. */
+const secretNames: readonly RegExp[] = [
+  /kubeconfig/,
+  /(^|[._-])(secrets?|tokens?|passwords?|passwd|credentials?|pull-secret)([._-]|$)/i,
 ];
 /** The list of accounts holds no secret since shadow(5) does. */
 const openPaths: readonly RegExp[] = [/^\/etc\/passwd-?$/, /\.pub$/, /^\/etc\/containers\/policy\.json$/];
@@ -25,11 +28,16 @@ const openPaths: readonly RegExp[] = [/^\/etc\/passwd-?$/, /\.pub$/, /^\/etc\/co
 export function isSecretFile(path: string, mode: number, text?: string): boolean {
   if ((mode & 0o004) === 0) return true;
   if (openPaths.some((pattern) => pattern.test(path))) return false;
+  const name = path.slice(path.lastIndexOf("/") + 1);
   return (
     secretPaths.some((pattern) => pattern.test(path)) ||
-    (text !== undefined && /^\s*"?kind"?\s*:\s*"?Secret"?\s*,?\s*$/m.test(text))
+    secretNames.some((pattern) => pattern.test(name)) ||
+    (text !== undefined && secretManifest.test(text))
   );
 }
+
+/** Blanks that no other part of the pattern can take, or few of them: a text of blanks alone costs one pass. */
+const secretManifest = /^[ \t]*"?kind"?\s{0,64}:\s{0,64}"?Secret"?[ \t]*,?[ \t]*\r?$/m;
 
 /** Names of settings whose value is a secret; a value in quotes ends with them, any other at the end of the line. */
 const secretName = String.raw`[\w.-]*(?:pass(?:word|wd|phrase)?hash|password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|psk|auth)`;
@@ -93,7 +101,7 @@ export function maskLines(lines: readonly string[]): readonly string[] {
   });
 }
 
-/** A public key as people tell keys apart: its type, its end and its comment. */
+/** A public key in short: its type, its end and its comment. */
 export function shortKey(key: string): string {
   const [type = "", body = "", ...comment] = key.trim().split(/\s+/);
   if (body.length <= 16) return maskText(key);

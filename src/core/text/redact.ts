@@ -7,8 +7,8 @@ import { maskLines, maskText, masked } from "./mask-secrets.ts";
 const privateKey =
   /-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)/g;
 /**
- * Who somebody is to a server, in a URL: everything before the `@`. The authority ends at the first of these characters
- * (RFC 3986, 3.2).
+ * The user information of a URL: everything before the `@`. The authority ends at the first of these characters (RFC
+ * 3986, 3.2).
  */
 const userInfo = /\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^/?#\s"'<>]*@/gi;
 /** Contents that a data URL carries (RFC 2397). */

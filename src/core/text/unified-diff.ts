@@ -25,6 +25,39 @@ export interface Hunk {
  */
 const maxEdits = 1500;
 const contextLines = 3;
+/** Lines of one text that are compared; people write no longer ones. */
+const mostLinesOfText = 20_000;
+
+/**
+ * The work that one description may cost, whoever wrote the texts: lines that are read, and steps of the searches for the
+ * shortest script. Without steps, the middle of both texts counts as replaced.
+ */
+export class DiffBudget {
+  #lines: number;
+  #steps: number;
+
+  constructor({ lines = 100_000, steps = 4_000_000 }: { readonly lines?: number; readonly steps?: number } = {}) {
+    this.#lines = lines;
+    this.#steps = steps;
+  }
+
+  /** Whether texts of so many lines may be compared; if so, counts them. */
+  takeLines(...counts: readonly number[]): boolean {
+    const all = counts.reduce((sum, count) => sum + count, 0);
+    if (all > this.#lines || counts.some((count) => count > mostLinesOfText)) return false;
+    this.#lines -= all;
+    return true;
+  }
+
+  /** Edits that a search may find. It takes a step for each diagonal of each length: half of their square. */
+  get edits(): number {
+    return Math.min(maxEdits, Math.floor(Math.sqrt(2 * this.#steps)));
+  }
+
+  spend(edits: number): void {
+    this.#steps = Math.max(0, this.#steps - (edits * edits) / 2);
+  }
+}
 
 /** Lines of a text as diff(1) counts them; an end without line break is a property of the last line. */
 export function linesOf(text: string): readonly string[] {
@@ -34,34 +67,46 @@ export function linesOf(text: string): readonly string[] {
   return lines;
 }
 
-/** Where two texts differ, with three lines of context. Bounded: at most O((n + m) · 1500) steps. */
-export function hunksBetween(before: readonly string[], after: readonly string[]): readonly Hunk[] {
-  return hunksOf(editScript(before, after), before.length, after.length);
+/**
+ * Where two texts differ, with three lines of context. Bounded: at most O((n + m) · 1500) steps.
+ *
+ * @param budget of the description that this comparison is part of.
+ */
+export function hunksBetween(
+  before: readonly string[],
+  after: readonly string[],
+  budget = new DiffBudget(),
+): readonly Hunk[] {
+  return hunksOf(editScript(before, after, budget), before.length, after.length);
 }
 
 /** The shortest script on what is left after the common beginning and end. */
-function editScript(before: readonly string[], after: readonly string[]): readonly DiffLine[] {
+function editScript(before: readonly string[], after: readonly string[], budget: DiffBudget): readonly DiffLine[] {
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
   let end = 0;
   const longest = Math.min(before.length, after.length) - start;
   while (end < longest && before[before.length - 1 - end] === after[after.length - 1 - end]) end += 1;
   const [oldEnd, newEnd] = [before.length - end, after.length - end];
-  const changes = diffArrays(before.slice(start, oldEnd), after.slice(start, newEnd), {
-    maxEditLength: maxEdits,
+  const most = budget.edits;
+  const found = diffArrays(before.slice(start, oldEnd), after.slice(start, newEnd), {
+    maxEditLength: most,
     oneChangePerToken: false,
-  }) ?? [
+  });
+  budget.spend(found?.reduce((edits, { added, removed, count }) => edits + (added || removed ? count : 0), 0) ?? most);
+  const changes = found ?? [
     { removed: true, added: false, count: oldEnd - start },
     { removed: false, added: true, count: newEnd - start },
   ];
-  const script = lines(" ", 0, start);
+  // Arrays are joined, not spread into arguments: a text may have more lines than a call may have arguments.
+  const parts = [lines(" ", 0, start)];
   let [oldAt, newAt] = [start, start];
   for (const { removed, added, count } of changes) {
-    script.push(...(added ? lines("+", newAt, count) : lines(removed ? "-" : " ", oldAt, count)));
+    parts.push(added ? lines("+", newAt, count) : lines(removed ? "-" : " ", oldAt, count));
     if (!added) oldAt += count;
     if (!removed) newAt += count;
   }
-  return [...script, ...lines(" ", oldEnd, end)];
+  return [...parts, lines(" ", oldEnd, end)].flat();
 }
 
 const lines = (sign: DiffLine["sign"], from: number, count: number): DiffLine[] =>

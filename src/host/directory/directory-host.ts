@@ -5,7 +5,7 @@ import { McoError } from "../../api/errors.ts";
 import { hostPaths } from "../../api/names.ts";
 import { withPasswordField } from "../accounts.ts";
 import { mergeEtc } from "../etc-merge.ts";
-import type { Deployment, Host, HostEntry, Machine, OsAbilities, Ownership } from "../host.ts";
+import type { ObservedDeployment, Host, HostEntry, HostMachine, OsAbilities, Ownership } from "../host.ts";
 import type { NewRoot } from "../ignition/new-root.ts";
 import { sameEntry } from "../same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../unit-model.ts";
@@ -28,7 +28,7 @@ import { type Gift, realOwners, recordedOwners } from "./ownership.ts";
 import { pullSettings, type PullSettings } from "./pull-settings.ts";
 import { rootAccounts } from "./root-accounts.ts";
 import { rootBooks } from "./root-books.ts";
-import { heldBelow } from "./held-disk.ts";
+import { heldBelow, heldDisk } from "./held-disk.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
 import { entriesBelow, filesBelow, resolveInRoot } from "./root-folder.ts";
 import { rootLedger } from "./root-ledger.ts";
@@ -43,7 +43,7 @@ export interface ImageTrees {
   ownersIn?(image: string): Promise<Readonly<Record<string, Ownership>>>;
   /** Labels of such an image; those of one that a machine was born with are not known. */
   labelsOf?(image: string): Promise<Readonly<Record<string, string>>>;
-  /** Brings an image that is not there yet: pulled, verified, then unpacked. What is there is not asked for again. */
+  /** Fetches a missing image: pulls, verifies, then unpacks it. An existing image is not fetched again. */
   fetch(image: string, settings: PullSettings, signal: AbortSignal): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export interface DirectoryHostOptions {
   /** What changes the disk; the machine's own unless a test says otherwise. */
   readonly disk?: Disk;
   /** Run when the settling unit is started. */
-  readonly settle?: () => Promise<void>;
+  readonly applyImageContent?: () => Promise<void>;
 }
 
 interface DirectoryState {
@@ -64,7 +64,7 @@ interface DirectoryState {
   readonly bootId: string;
   /** Folder of the booted deployment below `sysroot/deploy`. */
   readonly booted: string;
-  readonly staged?: Deployment;
+  readonly staged?: ObservedDeployment;
   /** Folder of the deployment that the next boot goes back to. */
   readonly goesBackTo?: string;
   /** Folder of the deployment that a shutdown is making: a boot that finds one starts the old system. */
@@ -72,7 +72,7 @@ interface DirectoryState {
   readonly fips?: boolean;
   /** Why the last orderly shutdown did not finalise what was staged. */
   readonly finaliseFailure?: string;
-  readonly deployments: Readonly<Record<string, Deployment>>;
+  readonly deployments: Readonly<Record<string, ObservedDeployment>>;
 }
 
 /** Failures that a test injects. A file of its own, which only the machine's side writes. */
@@ -108,10 +108,10 @@ const everything: OsAbilities = {
  */
 export function directoryHost(options: DirectoryHostOptions): Host {
   const disk = options.disk ?? systemDisk;
-  const parts = directoryParts(options.directory, disk, options.settle);
+  const parts = directoryParts(options.directory, disk, options.applyImageContent);
   const { files, model, loadState, storeState } = parts;
 
-  const ledger = rootLedger(parts.locate, disk);
+  const ledger = rootLedger(parts.locate, parts.heldDisk);
 
   return {
     driver: "directory",
@@ -180,7 +180,7 @@ export function directoryHost(options: DirectoryHostOptions): Host {
       },
     }),
     ledger,
-    books: rootBooks(parts.locate, disk),
+    books: rootBooks(parts.locate, parts.heldDisk),
   };
 }
 
@@ -209,9 +209,9 @@ export async function imagesInUse(machines: string): Promise<ReadonlySet<string>
   return images;
 }
 
-export interface DirectoryMachine extends Machine {
+export interface DirectoryMachine extends HostMachine {
   /** Lays the OS image down when the folder holds no machine yet. `fips`: what its kernel says of FIPS mode. */
-  provision(deployment: Deployment, kernel?: { readonly fips?: boolean }): Promise<void>;
+  provision(deployment: ObservedDeployment, kernel?: { readonly fips?: boolean }): Promise<void>;
   bootId(): Promise<string>;
   /** Forgets the machine that the folder holds, so that it can be provisioned anew. */
   wipe(): Promise<void>;
@@ -230,17 +230,17 @@ export interface DirectoryMachine extends Machine {
 
 /** The same folder seen from outside: provisioning and the power button. */
 export function directoryMachine(
-  options: Pick<DirectoryHostOptions, "directory" | "images" | "disk" | "settle">,
+  options: Pick<DirectoryHostOptions, "directory" | "images" | "disk" | "applyImageContent">,
 ): DirectoryMachine {
   const { directory, images, disk = systemDisk } = options;
-  const parts = directoryParts(directory, disk, options.settle);
+  const parts = directoryParts(directory, disk, options.applyImageContent);
   const deployFolder = join(directory, "sysroot", "deploy");
   const runFolder = join(directory, "sysroot", "run");
 
-  const newId = (deployment: Deployment) =>
+  const newId = (deployment: ObservedDeployment) =>
     `${createHash("sha256").update(deployment.image).digest("hex").slice(0, 16)}.${randomUUID().slice(0, 8)}`;
 
-  async function makeDeployment(id: string, deployment: Deployment): Promise<void> {
+  async function makeDeployment(id: string, deployment: ObservedDeployment): Promise<void> {
     const target = join(deployFolder, id);
     await ensureFolder(disk, deployFolder, 0o755);
     await copyTree(disk, await images.treeOf(deployment.image, never), target);
@@ -301,7 +301,7 @@ export function directoryMachine(
     await eachOf(gifts, ({ at }) => disk.sync(at));
   }
 
-  async function finalise(state: DirectoryState, id: string, staged: Deployment): Promise<DirectoryState> {
+  async function finalise(state: DirectoryState, id: string, staged: ObservedDeployment): Promise<DirectoryState> {
     await makeDeployment(id, staged);
     const old = join(deployFolder, state.booted);
     const next = join(deployFolder, id);
@@ -332,7 +332,7 @@ export function directoryMachine(
   /** Removes trees that no deployment of the state has: older ones, and those that a killed shutdown left half made. */
   async function removeOtherTrees(state: DirectoryState): Promise<void> {
     for (const name of (await readdir(deployFolder).catch(absentIsDone)) ?? [])
-      if (state.deployments[name] === undefined) await removeTree(disk, join(deployFolder, name));
+      if (state.deployments[name] === undefined) await removeTree(parts.heldDisk, join(deployFolder, name));
   }
 
   async function linkRoot(id: string): Promise<void> {
@@ -344,7 +344,7 @@ export function directoryMachine(
   return {
     async provision(deployment, kernel = {}) {
       if ((await readTextIfThere(parts.statePath)) !== undefined) return;
-      await removeTree(disk, join(directory, "sysroot"));
+      await removeTree(parts.heldDisk, join(directory, "sysroot"));
       const home = join(directory, "sysroot", "var", "home", "core");
       await ensureFolder(disk, home, 0o755);
       await ensureFolder(disk, runFolder, 0o755);
@@ -368,10 +368,16 @@ export function directoryMachine(
       await disk.sync(directory);
       for (const name of ["rootfs", "units.json", "made.json", "owners.json"])
         await unlinkBoth(disk, join(directory, name));
-      await removeTree(disk, join(directory, "sysroot"));
+      await removeTree(parts.heldDisk, join(directory, "sysroot"));
     },
     newRoot: () =>
-      directoryRoot({ root: parts.root, mounts: parts.mounts, disk, files: parts.files, units: parts.model }),
+      directoryRoot({
+        root: parts.root,
+        mounts: parts.mounts,
+        disk: parts.heldDisk,
+        files: parts.files,
+        units: parts.model,
+      }),
     async asOneFolder(work) {
       const folder = join(deployFolder, (await parts.loadState()).booted);
       for (const [name, at] of Object.entries(parts.mounts)) {
@@ -432,7 +438,7 @@ export function directoryMachine(
       if (failure !== undefined && failure === fault) await parts.storeFaults(otherFaults);
       await linkRoot(state.booted);
       await removeOtherTrees(state);
-      await removeTree(disk, runFolder);
+      await removeTree(parts.heldDisk, runFolder);
       await ensureFolder(disk, runFolder, 0o755);
       await makeStateFolders();
       await parts.files.recover();
@@ -443,7 +449,7 @@ export function directoryMachine(
 }
 
 /** What both sides of a directory machine need. */
-function directoryParts(directory: string, disk: Disk, settle: (() => Promise<void>) | undefined) {
+function directoryParts(directory: string, disk: Disk, applyImageContent: (() => Promise<void>) | undefined) {
   const root = join(directory, "rootfs");
   const statePath = join(directory, "state.json");
   const faultsPath = join(directory, "faults.json");
@@ -451,8 +457,11 @@ function directoryParts(directory: string, disk: Disk, settle: (() => Promise<vo
   const madePath = join(directory, "made.json");
   const mounts = { var: join(directory, "sysroot", "var"), run: join(directory, "sysroot", "run") };
   const locate = (path: string) => resolveInRoot(root, path, mounts);
+  // The machine's users may change folders of their own while we write into them.
+  const places = [...Object.values(mounts), root];
+  const held = heldDisk([...places, directory], disk);
   const owners =
-    process.geteuid?.() === 0 ? realOwners(disk) : recordedOwners(disk, directory, join(directory, "owners.json"));
+    process.geteuid?.() === 0 ? realOwners(held) : recordedOwners(held, directory, join(directory, "owners.json"));
 
   async function loadState(): Promise<DirectoryState> {
     const state = await readJson<DirectoryState | undefined>(statePath, undefined);
@@ -464,8 +473,8 @@ function directoryParts(directory: string, disk: Disk, settle: (() => Promise<vo
     return state;
   }
 
-  const hold = heldBelow(...Object.values(mounts), root);
-  const files = rootFiles({ locate, disk, hold, owners, recordPath: async () => madePath });
+  const hold = heldBelow(...places);
+  const files = rootFiles({ locate, disk: held, hold, owners, recordPath: async () => madePath });
   const loadFaults = () => readJson<Faults>(faultsPath, {});
   const model = unitModel({
     files,
@@ -476,7 +485,7 @@ function directoryParts(directory: string, disk: Disk, settle: (() => Promise<vo
     load: () => readJson<UnitModelState>(unitsPath, emptyUnitModel()),
     store: (state) => storeJson(disk, unitsPath, state),
     broken: async () => (await loadFaults()).brokenUnits ?? [],
-    settle,
+    applyImageContent,
   });
 
   return {
@@ -486,6 +495,8 @@ function directoryParts(directory: string, disk: Disk, settle: (() => Promise<vo
     model,
     locate,
     follow: (path: string) => resolveInRoot(root, path, mounts, true),
+    /** For what lies where users of the machine may write. */
+    heldDisk: held,
     owners,
     statePath,
     loadState,

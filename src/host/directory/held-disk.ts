@@ -1,17 +1,16 @@
-import * as fs from "node:fs/promises";
-import { constants } from "node:fs";
+import { closeSync, constants, openSync } from "node:fs";
 import { basename, dirname, relative, sep } from "node:path";
 import type { Disk } from "./disk.ts";
 
-/** Does `work` with a name for `path` that stays the same whoever changes the folders on the way. */
-export type Hold = <T>(path: string, work: (path: string) => Promise<T>) => Promise<T>;
+/** Runs `work` with a name for `path` that stays valid under concurrent changes of the folders above. */
+export type DiskHold = <T>(path: string, work: (path: string) => Promise<T>) => Promise<T>;
 
 /**
  * Opens each folder on the way by name below the one before, no link among them, and names the path by the descriptor of
  * the last one (proc(5), /proc/pid/fd). Paths are resolved ones, below the first of `roots` that is above them; one that
  * has become a link since then fails with `ELOOP` or `ENOTDIR`.
  */
-export function heldBelow(...roots: readonly string[]): Hold {
+export function heldBelow(...roots: readonly string[]): DiskHold {
   return async (path, work) => {
     if (roots.includes(path)) return work(path);
     const root = roots.find((each) => relative(each, path).split(sep)[0] !== "..");
@@ -20,26 +19,27 @@ export function heldBelow(...roots: readonly string[]): Hold {
     const folders = relative(root, dirname(path))
       .split(sep)
       .filter((name) => name !== "");
-    let held = await fs.open(root, constants.O_RDONLY | constants.O_DIRECTORY);
+    // Without a turn of the event loop for each: some folders lie above every file, and the kernel has them at hand.
+    let held = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY);
     try {
       for (const name of folders) {
-        const next = await fs.open(
-          `/proc/self/fd/${held.fd}/${name}`,
+        const next = openSync(
+          `/proc/self/fd/${held}/${name}`,
           constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW,
         );
-        await held.close();
+        closeSync(held);
         held = next;
       }
-      return await work(`/proc/self/fd/${held.fd}/${basename(path)}`);
+      return await work(`/proc/self/fd/${held}/${basename(path)}`);
     } finally {
-      await held.close();
+      closeSync(held);
     }
   };
 }
 
-/** A disk that never leaves `root`, whoever changes folders meanwhile. */
-export function heldDisk(root: string, disk: Disk): Disk {
-  const within = heldBelow(root);
+/** A disk that never leaves `roots`, even under concurrent changes of folders. Paths as in {@link heldBelow}. */
+export function heldDisk(roots: string | readonly string[], disk: Disk): Disk {
+  const within = heldBelow(...[roots].flat());
 
   return {
     create: (path, contents) => within(path, (held) => disk.create(held, contents)),

@@ -5,7 +5,7 @@ import type { Disk } from "./disk.ts";
 import { readJson, storeJson } from "./durable-writes.ts";
 
 export interface Gift {
-  /** What is there now. */
+  /** The existing entry. */
   readonly at: string;
   /** The name that it gets later, where that is another one. */
   readonly as: string;
@@ -44,8 +44,8 @@ interface OwnersRecord {
 }
 
 /**
- * Without root nobody can give files away: owner and mode lie beside the tree, so that merge and drift mean the same.
- * What the record does not know is root's; our own permission to read and write stays whatever the mode says.
+ * Without root, files cannot change their owner: owner and mode are recorded beside the tree, so that merge and drift
+ * mean the same. Unrecorded entries belong to root; our own permission to read and write stays whatever the mode says.
  */
 export function recordedOwners(disk: Disk, folder: string, recordPath: string): Owners {
   /**

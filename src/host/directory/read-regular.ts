@@ -6,9 +6,9 @@ import { McoError } from "../../api/errors.ts";
 export const mostFileBytes = 64 * 1024 * 1024;
 
 /**
- * A regular file, read from the descriptor that was checked: whoever changes the name meanwhile changes nothing. Does
- * not wait for a pipe, and stops at {@link mostFileBytes}, also of a file that grows. Fails with `ELOOP` for a link
- * unless `links` says "follow".
+ * A regular file, read from the descriptor that was checked: concurrent changes of the name have no effect. Does not
+ * wait for a pipe, and stops at {@link mostFileBytes}, also of a file that grows. Fails with `ELOOP` for a link unless
+ * `links` says "follow".
  *
  * @param name the path in errors, where `path` is one of a descriptor.
  */

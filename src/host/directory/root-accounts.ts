@@ -64,7 +64,7 @@ export function rootAccounts({ files, ledger, store }: RootAccountsOptions): Hos
       if (hash !== undefined && (usableHash(hash) === undefined || !isField(hash)))
         throw new McoError("MCO_HOST_COMMAND_FAILED", { user: name, problem: "this is no password hash" });
       const before = JSON.parse((await ledger.read(fieldsBefore, signal)) ?? "{}") as Record<string, string>;
-      // Taking a password away leaves the field as it was before us, so that nothing tells any more that we were there.
+      // Removing a password restores the original field, without a trace of us.
       if (hash !== undefined && field !== undefined && field !== "" && usableHash(field) === undefined)
         await ledger.write(fieldsBefore, JSON.stringify({ ...before, [name]: field }), signal);
       const shadow = await files.read("/etc/shadow", signal);

@@ -27,7 +27,7 @@ interface BookFile {
   readonly sizeBytes: number;
 }
 
-/** Story lines in files of the daemon's own folder. */
+/** Journal lines in files of the daemon's own folder. */
 export function rootBooks(locate: (path: string) => Promise<string>, disk: Disk): HostBooks {
   let last: Promise<unknown> = Promise.resolve();
   /** The file that this process writes to, as it left it. */

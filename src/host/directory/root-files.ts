@@ -17,7 +17,7 @@ import {
   temporaryOf,
   unlinkBoth,
 } from "./durable-writes.ts";
-import type { Hold } from "./held-disk.ts";
+import type { DiskHold } from "./held-disk.ts";
 import type { Gift, Owners } from "./ownership.ts";
 import { readRegular } from "./read-regular.ts";
 import { watchPaths } from "./watch-paths.ts";
@@ -27,15 +27,15 @@ export interface RootFilesOptions {
   readonly locate: (path: string) => Promise<string>;
   readonly disk: Disk;
   /** How what is read is held while it is. */
-  readonly hold: Hold;
+  readonly hold: DiskHold;
   readonly owners: Owners;
   /** Where to keep {@link MadeRecord}; its folder is there, or made by this, before something is written. */
   readonly recordPath: () => Promise<string>;
 }
 
 /**
- * What writes have brought that is nobody's content. Written before the disk is changed, so that it never says less
- * than there is: a name in it may be absent, and the next pass then removes it.
+ * Temporary entries created by writes. Written before the disk is changed, so that it never says less than there is: a
+ * name in it may be absent, and the next pass then removes it.
  */
 interface MadeRecord {
   readonly v: 1;
@@ -297,10 +297,10 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
   };
 }
 
-const asNamed: Hold = (path, work) => work(path);
+const asNamed: DiskHold = (path, work) => work(path);
 
 /** What is at a path of ours. A file is read from the descriptor whose owner and mode are reported. */
-export async function entryAt(real: string, owners: Owners, hold: Hold = asNamed): Promise<HostEntry | undefined> {
+export async function entryAt(real: string, owners: Owners, hold: DiskHold = asNamed): Promise<HostEntry | undefined> {
   const ownOf = (stat: Stats) =>
     owners.of(real, { ino: stat.ino, mode: stat.mode & 0o7777, uid: stat.uid, gid: stat.gid });
   const entry = await hold(real, async (at): Promise<HostEntry | undefined> => {

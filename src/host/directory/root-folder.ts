@@ -11,16 +11,25 @@ const maxLinks = 40;
 /** Root, and the user who runs this process: for a machine in a folder, its owner. */
 const isTrusted = (uid: number) => uid === 0 || uid === process.geteuid?.();
 
-/** Whether only those we trust can change names in a folder. Others place links of their own below a sticky one. */
-const isSafeFolder = ({ uid, mode }: Stats) => isTrusted(uid) && ((mode & 0o002) === 0 || (mode & 0o1000) !== 0);
+/** Root's, and that of the user who runs this process where that is not root: it made its machine's folders. */
+const isTrustedGroup = (gid: number) => gid === 0 || (process.geteuid?.() !== 0 && gid === process.getegid?.());
+
+/**
+ * Whether only those we trust can change names in a folder, as sshd judges it (sshd_config(5), StrictModes), but for
+ * root's group. Others place only links of their own below a sticky one.
+ */
+function isSafeFolder({ uid, gid, mode }: Stats): boolean {
+  const isOpen = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && !isTrustedGroup(gid));
+  return isTrusted(uid) && (!isOpen || (mode & 0o1000) !== 0);
+}
 
 /**
  * Resolves a path of the machine to a path of ours without ever leaving `root`: absolute links and `..` are those of
  * the machine. The last component is followed only where `follow` says so.
  *
- * Throws MCO_HOST_UNSAFE_PATH for a link that somebody else than root could place: followed with root's rights, it leads
- * to files that its owner may not touch. That holds for every link below a folder of such a user, whoever owns the link:
- * the folder may be another one by the time that it is looked into.
+ * Throws MCO_HOST_UNSAFE_PATH for a link that a user other than root could place: followed with root's rights, it leads
+ * to files that its owner may not touch. That holds for every link below a folder of such a user, regardless of the
+ * link's owner: the folder may be replaced before it is read.
  *
  * @param mounts top-level folders of the machine that lie elsewhere (`var` → its folder), as mounts do on a real one.
  */

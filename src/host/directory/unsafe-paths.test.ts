@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { HostWrite } from "../host.ts";
-import { systemDisk } from "./disk.ts";
-import { type Hold, heldBelow, heldDisk } from "./held-disk.ts";
+import { directoryHost, directoryMachine } from "./directory-host.ts";
+import { type Disk, systemDisk } from "./disk.ts";
+import { type DiskHold, heldBelow, heldDisk } from "./held-disk.ts";
 import { realOwners } from "./ownership.ts";
 import { mostFileBytes } from "./read-regular.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
@@ -30,7 +31,7 @@ beforeEach(async () => {
 afterEach(() => fs.rm(root, { recursive: true, force: true }));
 
 /** The files of that machine, as a real one has them. `hold`: what happens between a check and a use. */
-function files(hold: Hold = heldBelow(root)) {
+function files(hold: DiskHold = heldBelow(root)) {
   const disk = heldDisk(root, systemDisk);
   const locate = (path: string) => resolveInRoot(root, path);
   return rootFiles({
@@ -100,9 +101,33 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
     await expect(files().read("/var/tmp/x/shadow", never)).rejects.toMatchObject({ code: "MCO_HOST_UNSAFE_PATH" });
   });
 
+  // Modes and groups as Debian and systems of ostree have them.
+  const staff = 50;
+  test.for<[title: string, mode: number, gid: number, follows: boolean]>([
+    ["/var/local of Debian, root:staff 2775", 0o2775, staff, false],
+    ["/var/mail of Debian, root:mail 2775", 0o2775, 8, false],
+    ["a folder that a group may write, 0775", 0o775, core, false],
+    ["a folder that everybody may write, 0777", 0o777, 0, false],
+    ["a sticky folder of a group, 3775", 0o3775, staff, true],
+    ["/tmp, root:root 1777", 0o1777, 0, true],
+    ["a folder that root's group may write, 0775", 0o775, 0, true],
+    ["/var/log of Debian, root:syslog 0755", 0o755, 104, true],
+    ["/usr/local of ostree, root:root 0755", 0o755, 0, true],
+  ])("a link of root's is followed only where no one else could move it: %s [host-unsafe-11]", async (row) => {
+    const [, mode, gid, follows] = row;
+    const folder = join(root, "var/open");
+    await fs.mkdir(folder);
+    await fs.symlink("/etc", join(folder, "x"));
+    await fs.chown(folder, 0, gid);
+    await fs.chmod(folder, mode);
+    const reading = files().read("/var/open/x/shadow", never);
+    if (follows) expect(await reading).toMatchObject({ kind: "file" });
+    else await expect(reading).rejects.toMatchObject({ code: "MCO_HOST_UNSAFE_PATH" });
+  });
+
   test("a folder that becomes a link after it was resolved leads nowhere [host-unsafe-6]", async () => {
     await files().write([write(keys)], never);
-    const swapFirst: Hold = async (path, work) => {
+    const swapFirst: DiskHold = async (path, work) => {
       await replaced(".ssh", (at) => fs.symlink("/etc", at));
       return heldBelow(root)(path, work);
     };
@@ -111,7 +136,7 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
 
   test("a folder that becomes a link while it is read from stays the folder [host-unsafe-7]", async () => {
     await files().write([write(keys)], never);
-    const held: Hold = (path, work) =>
+    const held: DiskHold = (path, work) =>
       heldBelow(root)(path, async (at) => {
         await fs.rename(join(root, "var/home/core/.ssh"), join(root, "var/home/core/.old"));
         await fs.symlink("/etc", join(root, "var/home/core/.ssh"));
@@ -159,5 +184,72 @@ describe.skipIf(process.getuid?.() !== 0)("in a folder of a user of the machine"
     expect(process.memoryUsage().rss - before).toBeLessThan(256 * 1024 * 1024);
     await files().write([write(keys)], never);
     expect(await files().read(keys, never)).toMatchObject({ contents: Buffer.from("ssh-ed25519 AAAA") });
+  });
+
+  /** A machine in a folder, as `mco up` runs it, with what happens right before a call of its disk. */
+  async function machineInFolder(before: Partial<Record<keyof Disk, (path: string) => Promise<void>>>) {
+    const directory = join(root, "machine");
+    const tree = join(root, "tree");
+    await fs.mkdir(join(tree, "usr/etc"), { recursive: true });
+    await fs.mkdir(directory);
+    const hooked = (verb: keyof Disk) =>
+      ({
+        [verb]: async (...args: readonly string[]) => {
+          await before[verb]?.(args[0] ?? "");
+          await (systemDisk[verb] as (...given: readonly string[]) => Promise<void>)(...args);
+        },
+      }) as Partial<Disk>;
+    const disk: Disk = { ...systemDisk, ...hooked("create"), ...hooked("chown"), ...hooked("unlink") };
+    const images = { treeOf: async () => tree, fetch: async () => undefined };
+    const machine = directoryMachine({ directory, images, disk });
+    await machine.provision({ image: "a", kernelArguments: [], packages: [], kernelType: "default" });
+    const host = directoryHost({ directory, images, disk, requestReboot: async () => undefined });
+    const home = join(directory, "sysroot/var/home/core");
+    await fs.mkdir(join(home, ".ssh"));
+    await fs.lchown(join(home, ".ssh"), core, core);
+    return { machine, host, home };
+  }
+
+  test.for<keyof Disk>(["create", "chown"])(
+    "of a machine in a folder, a user who swaps it before the call of the disk leads root nowhere: %s [host-unsafe-12]",
+    async (verb) => {
+      const outside = join(root, "outside");
+      await fs.mkdir(outside);
+      let home = "";
+      const swap = async () => {
+        if (home === "") return;
+        await fs.rename(join(home, ".ssh"), join(home, ".old"));
+        await fs.symlink(outside, join(home, ".ssh"));
+        // What is there by then has the name that root is about to use.
+        for (const name of await fs.readdir(join(home, ".old"))) await fs.writeFile(join(outside, name), "root's");
+        home = "";
+      };
+      const made = await machineInFolder({ [verb]: swap });
+      home = made.home;
+      await expect(made.host.files.write([write(keys)], never)).rejects.toThrow();
+      for (const name of await fs.readdir(outside)) {
+        expect((await fs.stat(join(outside, name))).uid).toBe(0);
+        expect(await fs.readFile(join(outside, name), "utf8")).toBe("root's");
+      }
+    },
+  );
+
+  test("a machine in a folder that is removed takes nothing else with it [host-unsafe-13]", async () => {
+    const outside = join(root, "outside");
+    await fs.mkdir(outside);
+    await fs.writeFile(join(outside, "theirs"), "root's");
+    let home = "";
+    const made = await machineInFolder({
+      async unlink(path) {
+        if (home === "" || !path.endsWith("theirs")) return;
+        await fs.rename(join(home, ".ssh"), join(home, ".old"));
+        await fs.symlink(outside, join(home, ".ssh"));
+        home = "";
+      },
+    });
+    await fs.writeFile(join(made.home, ".ssh/theirs"), "core's");
+    home = made.home;
+    await made.machine.wipe().catch(() => undefined);
+    expect(await fs.readFile(join(outside, "theirs"), "utf8")).toBe("root's");
   });
 });

@@ -8,7 +8,7 @@ import { accountLine } from "../accounts.ts";
 import type { Ownership, PlainFile } from "../host.ts";
 import type { NewRoot } from "./new-root.ts";
 
-export interface ApplyOptions {
+export interface ApplyConfigOptions {
   readonly root: NewRoot;
   readonly clock: Clock;
   /** The boot that does it, for the report that it leaves. */
@@ -30,7 +30,11 @@ const maxBytes = 32 * 1024 * 1024;
  *
  * @throws McoError `MCO_IGNITION_REFUSED` where the machine cannot be made so.
  */
-export async function applyIgnition(config: IgnitionConfig, options: ApplyOptions, signal: AbortSignal): Promise<void> {
+export async function applyIgnition(
+  config: IgnitionConfig,
+  options: ApplyConfigOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const { root } = options;
   const resolved = new Map<string, string>();
   for (const path of pathsIn(config)) resolved.set(path, await root.resolve(path));
@@ -67,7 +71,11 @@ function pathsIn({ storage = {}, systemd = {} }: IgnitionConfig): readonly strin
 }
 
 /** @returns lines for the preset file, which is written last and once. */
-async function perform(step: IgnitionStep, options: ApplyOptions, signal: AbortSignal): Promise<readonly string[]> {
+async function perform(
+  step: IgnitionStep,
+  options: ApplyConfigOptions,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
   const { root } = options;
   switch (step.do) {
     case "accounts":
@@ -124,7 +132,7 @@ async function perform(step: IgnitionStep, options: ApplyOptions, signal: AbortS
 
 async function makeFile(
   { path, node }: IgnitionStep & { readonly do: "file" },
-  { root }: ApplyOptions,
+  { root }: ApplyConfigOptions,
   signal: AbortSignal,
 ): Promise<void> {
   if (node.overwrite === true) await root.removeTree(path);
@@ -224,7 +232,7 @@ async function append(path: string, text: string, root: NewRoot, signal: AbortSi
 
 async function makeAccounts(
   passwd: NonNullable<IgnitionConfig["passwd"]>,
-  { root, clock }: ApplyOptions,
+  { root, clock }: ApplyConfigOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const names = ["passwd", "shadow", "group", "gshadow"] as const;
@@ -317,7 +325,7 @@ async function copySkeleton(
   }
 }
 
-async function leaveReport({ root, clock, bootId }: ApplyOptions, signal: AbortSignal): Promise<void> {
+async function leaveReport({ root, clock, bootId }: ApplyConfigOptions, signal: AbortSignal): Promise<void> {
   const report = {
     provisioningBootID: bootId,
     provisioningDate: `${new Date(clock.now()).toISOString().slice(0, 19)}Z`,

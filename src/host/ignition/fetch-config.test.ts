@@ -203,7 +203,7 @@ describe("fetchConfig", () => {
   test.for([
     { title: "a configuration that is no JSON", body: "<html>" },
     {
-      title: "a configuration of a version that nobody knows",
+      title: "a configuration of an unknown version",
       body: JSON.stringify({ ignition: { version: "9.0.0" } }),
     },
     {

@@ -23,7 +23,7 @@ export interface FetchParts {
   readonly random: Random;
   readonly log: Logger;
   readonly userAgent: string;
-  /** Told why something could not be fetched, each time. */
+  /** Reports why something could not be fetched, each time. */
   readonly onTrouble: (reason: string) => void;
 }
 

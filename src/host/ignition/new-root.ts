@@ -1,6 +1,6 @@
 import type { HostEntry, HostFiles, HostUnits } from "../host.ts";
 
-/** A root file system that nobody has booted yet, as far as a first boot changes it. Paths are those of the machine. */
+/** A root file system before its first boot, as far as that changes it. Paths are those of the machine. */
 export interface NewRoot {
   readonly files: Pick<HostFiles, "read" | "write" | "makeFolder">;
   readonly units: Pick<HostUnits, "state" | "disable">;

@@ -18,7 +18,7 @@ export interface RunIgnitionOptions {
   readonly files: Files;
   readonly processes: Processes;
   readonly log: Logger;
-  /** Told why something could not be fetched, each time. */
+  /** Reports why something could not be fetched, each time. */
   readonly onTrouble: (reason: string) => void;
 }
 

@@ -1,5 +1,5 @@
 import { type ErrorCode, McoError } from "../../api/errors.ts";
-import { parseImageReference } from "../../core/images/image-reference.ts";
+import { parseImageReference, pulledNameProblem } from "../../core/images/image-reference.ts";
 import { parseSignaturePolicy, requirementsFor } from "../../core/images/signature-policy.ts";
 import type { RunResult } from "../../ports/process.ts";
 import type { HostFiles } from "../host.ts";
@@ -58,6 +58,8 @@ export function imagePulls({
     const reading = parseImageReference(image);
     if (reading.verdict === "refused")
       throw new McoError("MCO_IMAGE_INVALID", { image, problem: reading.problem, retryable: false });
+    const problem = pulledNameProblem(image);
+    if (problem !== undefined) throw new McoError("MCO_IMAGE_INVALID", { image, problem, retryable: false });
     const text = await textAt(policyFile, signal);
     if (text === undefined)
       throw new McoError("MCO_IMAGE_REFUSED", { image, problem: `the machine has no ${policyFile}`, retryable: false });
@@ -98,7 +100,7 @@ export function imagePulls({
   ): Promise<ImageConfig> {
     const known = configs.get(image);
     if (known !== undefined) return known;
-    const words = ["skopeo", "inspect", "--config", `--authfile=${authFile}`, `docker://${image}`];
+    const words = ["skopeo", "inspect", "--config", `--authfile=${authFile}`, "--", `docker://${image}`];
     const result = await commands.run(words, { kind: "inspect", environment, signal });
     if (result.code !== 0) throw imageFailure(image, words, result);
     const read = JSON.parse(result.stdout) as ImageConfig;
@@ -133,7 +135,7 @@ export function imagePulls({
         });
       const words = isOperatingSystem(config)
         ? ["ostree", "container", "image", "pull", "/ostree/repo", reference]
-        : ["podman", "pull", "--quiet", `--authfile=${authFile}`, image];
+        : ["podman", "pull", "--quiet", `--authfile=${authFile}`, "--", image];
       const result = await commands.run(words, { kind: "pull", environment, signal });
       if (result.code !== 0) throw imageFailure(image, words, result);
     },

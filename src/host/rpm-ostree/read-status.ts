@@ -1,5 +1,5 @@
 import { McoError } from "../../api/errors.ts";
-import type { Deployment, KernelType } from "../host.ts";
+import type { ObservedDeployment, KernelType } from "../host.ts";
 
 /**
  * What of `rpm-ostree status --json` counts (coreos/rpm-ostree docs/administrator-handbook.md;
@@ -140,4 +140,4 @@ export const kernelWords = (line: string): readonly string[] =>
 export const deploymentOf = (
   { image, packages, kernelType }: KnownDeployment,
   kernelArguments: readonly string[],
-): Deployment => ({ image, kernelArguments, packages, kernelType });
+): ObservedDeployment => ({ image, kernelArguments, packages, kernelType });

@@ -6,7 +6,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { systemClock, systemRandom } from "../../ports/node/index.ts";
 import type { Processes } from "../../ports/process.ts";
 import { type Disk, systemDisk } from "../directory/disk.ts";
-import type { Deployment, Host, PlainFile } from "../host.ts";
+import type { ObservedDeployment, Host, PlainFile } from "../host.ts";
 import { type FakeSystem, fakeSystem, passwordDay } from "../../../test/support/hosts/fake-rpm-ostree.ts";
 import { kernelWords, otherKernels, readStatus } from "./read-status.ts";
 import { rpmOstreeHost } from "./rpm-ostree-host.ts";
@@ -91,7 +91,7 @@ const file = (text: string, mode = 0o644): PlainFile => ({
   gid: 0,
 });
 const put = (host: Host, path: string, text: string) => host.files.write([{ path, entry: file(text) }], signal);
-const wanted = (more: Partial<Deployment> = {}): Deployment => ({
+const wanted = (more: Partial<ObservedDeployment> = {}): ObservedDeployment => ({
   image: oldImage,
   kernelArguments: [],
   packages: [],
@@ -117,7 +117,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect(ran()).toEqual([]);
   });
 
-  test("is looked at again when somebody else changed its deployments [rpm-ostree-host-13]", async () => {
+  test("is read again after a foreign change of its deployments [rpm-ostree-host-13]", async () => {
     const { host, system, root, ran } = await machine();
     await host.os.status(signal);
     system.os.staged = { ...system.os.booted, kernelArguments: ["theirs"] };
@@ -177,7 +177,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     },
     { title: "back to what it was born with", target: wanted() },
   ])("goes from a realtime kernel with packages $title [rpm-ostree-host-9]", async ({ target }) => {
-    const { host, system } = await machine();
+    const { host, system, ran } = await machine();
     const from = wanted({
       image: newImage,
       packages: ["usbguard"],
@@ -186,7 +186,11 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     });
     await host.os.stage(from, extensionsImage, signal);
     await system.boot({ orderly: true });
+    ran();
     await host.os.stage(target, extensionsImage, signal);
+    // A replaced kernel is restored before another image is deployed.
+    const order = ran().flatMap((line) => /^rpm-ostree (override reset|rebase)/.exec(line)?.[1] ?? []);
+    expect(order.indexOf("rebase")).not.toBe(0);
     expect((await host.os.status(signal)).staged).toEqual(target);
     await system.boot({ orderly: true });
     expect((await host.os.status(signal)).booted).toEqual(target);
@@ -219,7 +223,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     },
   );
 
-  test("begins anew where a process died with half of it staged [rpm-ostree-host-7]", async () => {
+  test("starts again after a process died during staging [rpm-ostree-host-7]", async () => {
     const { system, again } = await machine();
     system.os.staged = { ...system.os.booted, kernelArguments: ["half"], packages: ["sysstat"] };
     const host = await again();
@@ -262,13 +266,26 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     expect(ran()).toEqual([]);
   });
 
+  test.for(["--privileged", "docker-archive:/etc/shadow", "dir:/root"])(
+    "packages of an image named %s start no program with that name [rpm-ostree-host-19]",
+    async (image) => {
+      const { host, ran } = await machine();
+      await host.os.status(signal);
+      ran();
+      await expect(host.os.stage(wanted({ packages: ["usbguard"] }), image, signal)).rejects.toMatchObject({
+        code: "MCO_IMAGE_INVALID",
+      });
+      expect(ran().filter((line) => line.includes(image))).toEqual([]);
+    },
+  );
+
   test("fetches an operating system into ostree's repository and packages into podman's storage [rpm-ostree-host-10]", async () => {
     const { host, ran } = await machine();
     await host.os.prefetch(newImage, signal);
     await host.os.prefetch(extensionsImage, signal);
     expect(ran().filter((line) => !line.startsWith("skopeo"))).toEqual([
       `ostree container image pull /ostree/repo ostree-unverified-registry:${newImage}`,
-      `podman pull --quiet --authfile=/run/ostree/auth.json ${extensionsImage}`,
+      `podman pull --quiet --authfile=/run/ostree/auth.json -- ${extensionsImage}`,
     ]);
   });
 
@@ -314,7 +331,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
       retryable: false,
     },
     { stderr: "pinging container registry: dial tcp: i/o timeout", code: "MCO_IMAGE_UNREACHABLE", retryable: true },
-  ])("tells $code when a pull ends with: $stderr [rpm-ostree-host-3]", async ({ stderr, code, retryable }) => {
+  ])("reports $code when a pull ends with: $stderr [rpm-ostree-host-3]", async ({ stderr, code, retryable }) => {
     const { host, system } = await machine();
     system.failNext("ostree container image pull", { code: 1, stderr });
     await expect(host.os.prefetch(newImage, signal)).rejects.toMatchObject({
@@ -416,7 +433,7 @@ describe.runIf(process.geteuid?.() === 0)("a machine with rpm-ostree", () => {
     ).toBe(true);
   });
 
-  test("that ostree did not boot has files, units and accounts, and an operating system that is somebody else's [rpm-ostree-host-17]", async () => {
+  test("not booted by ostree has files, units and accounts, and a foreign operating system [rpm-ostree-host-17]", async () => {
     const { system, again, ran } = await machine((folder) => rm(join(folder, "run/ostree-booted")));
     const host = await again();
     expect(await host.os.status(signal)).toMatchObject({

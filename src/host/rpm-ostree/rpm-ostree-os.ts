@@ -5,7 +5,7 @@ import { sameDeployment } from "../../core/machine/deployment.ts";
 import type { Random } from "../../ports/random.ts";
 import type { Disk } from "../directory/disk.ts";
 import { readTextIfThere, removeTree } from "../directory/durable-writes.ts";
-import type { Deployment, HostFiles, HostOs, OsAbilities } from "../host.ts";
+import type { ObservedDeployment, HostFiles, HostOs, OsAbilities } from "../host.ts";
 import { authFile, imageFailure, imagePulls } from "./pull-image.ts";
 import {
   type KnownDeployment,
@@ -18,13 +18,13 @@ import {
 } from "./read-status.ts";
 import { type HostCommands, commandFailure } from "./run-command.ts";
 
-export interface MachineFacts {
+export interface OstreeFacts {
   bootId(): Promise<string>;
   fips(): Promise<boolean | undefined>;
 }
 
 /** Facts of both kinds of real machines, from /proc. */
-export const machineFacts = (locate: (path: string) => Promise<string>): MachineFacts => ({
+export const machineFacts = (locate: (path: string) => Promise<string>): OstreeFacts => ({
   async bootId() {
     const text = await readTextIfThere(await locate("/proc/sys/kernel/random/boot_id"));
     if (text === undefined)
@@ -63,7 +63,7 @@ export async function reboot(
 export interface RpmOstreeOsOptions {
   readonly commands: HostCommands;
   readonly files: HostFiles;
-  readonly facts: MachineFacts;
+  readonly facts: OstreeFacts;
   readonly locate: (path: string) => Promise<string>;
   readonly random: Random;
   readonly disk: Disk;
@@ -99,9 +99,9 @@ export function rpmOstreeOs({
     | {
         readonly key: string;
         readonly known: KnownStatus;
-        readonly booted: Deployment;
-        readonly staged: Deployment | undefined;
-        readonly rollback: Deployment | undefined;
+        readonly booted: ObservedDeployment;
+        readonly staged: ObservedDeployment | undefined;
+        readonly rollback: ObservedDeployment | undefined;
       }
     | undefined;
   let abilities: OsAbilities | undefined;
@@ -180,7 +180,10 @@ export function rpmOstreeOs({
     try {
       await pulls.linkAuthFile(signal);
       const environment = await pulls.proxy(signal);
-      const pull = ["podman", "create", "--net=none", `--name=${container}`, `--authfile=${authFile}`, image, "true"];
+      // The name comes from a MachineConfig: podman would also take options, and files of the machine.
+      await pulls.imageReference(image, signal);
+      const settings = ["--net=none", `--name=${container}`, `--authfile=${authFile}`];
+      const pull = ["podman", "create", ...settings, "--", image, "true"];
       const created = await commands.run(pull, { kind: "pull", environment, signal });
       if (created.code !== 0) throw imageFailure(image, pull, created);
       await files.makeFolder(folder, { mode: 0o755, uid: 0, gid: 0 }, signal);
@@ -217,7 +220,7 @@ export function rpmOstreeOs({
   }
 
   /** Brings what is staged to `target`, from a machine where nothing is. */
-  async function stageFromBooted(target: Deployment, known: KnownStatus, signal: AbortSignal): Promise<void> {
+  async function stageFromBooted(target: ObservedDeployment, known: KnownStatus, signal: AbortSignal): Promise<void> {
     const { booted } = known;
     const movesImage = target.image !== booted.image;
     const movesKernel = target.kernelType !== booted.kernelType || (movesImage && booted.kernelType !== "default");

@@ -33,7 +33,7 @@ export function systemdUnits({
     if (blocks.length !== names.length)
       throw new McoError("MCO_HOST_COMMAND_FAILED", {
         command: "systemctl show",
-        problem: `it told of ${blocks.length} units and was asked for ${names.length}`,
+        problem: `it reported ${blocks.length} units and was asked for ${names.length}`,
       });
     return blocks.map((block) =>
       Object.fromEntries(

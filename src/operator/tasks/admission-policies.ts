@@ -1,15 +1,16 @@
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
-import { type GuardNeeds, admissionPolicies as policiesFor } from "../admission-policies.ts";
+import { type GuardNeeds, admissionPolicies as policiesFor, retiredPolicies } from "../admission-policies.ts";
+import { unlessNotFound } from "../../kube/kube-error.ts";
 import { applyAll } from "../apply-manifest.ts";
 import { observeGuardNeeds } from "../cluster-sources.ts";
-import { type OperatorTask, done } from "../operator-task.ts";
+import { type OperatorTask, type TaskContext, taskDone } from "../operator-task.ts";
 import { watchSources } from "../operator-watches.ts";
 
 const kinds = [kubernetes.ValidatingAdmissionPolicy, kubernetes.ValidatingAdmissionPolicyBinding];
 
-/** Policies that guard the cluster's own objects. Policies whose kinds have gone stay: they match nothing. */
-export const admissionPolicies: OperatorTask<GuardNeeds, readonly KubeObject[]> = {
+/** Policies that protect the cluster's own objects. Policies whose kinds were deleted stay: they match nothing. */
+export const admissionPoliciesTask: OperatorTask<GuardNeeds, readonly KubeObject[]> = {
   name: "AdmissionPolicies",
   watches: [watchSources],
   observe: observeGuardNeeds,
@@ -17,6 +18,18 @@ export const admissionPolicies: OperatorTask<GuardNeeds, readonly KubeObject[]> 
 
   async perform(manifests, context) {
     await applyAll(kinds, manifests, context);
-    return done;
+    await removeRetired(context);
+    return taskDone;
   },
 };
+
+/** Policies of an earlier version would still say that a kind has no effect. */
+async function removeRetired({ kube, memory, signal }: TaskContext): Promise<void> {
+  if (memory.areRetiredPoliciesGone) return;
+  const { ValidatingAdmissionPolicy: policy, ValidatingAdmissionPolicyBinding: binding } = kubernetes;
+  for (const name of retiredPolicies) {
+    await unlessNotFound(kube.delete(binding, { name: `${name}-binding` }, { signal }));
+    await unlessNotFound(kube.delete(policy, { name }, { signal }));
+  }
+  memory.areRetiredPoliciesGone = true;
+}

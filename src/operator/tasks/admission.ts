@@ -1,10 +1,11 @@
 import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { namespace } from "../../api/names.ts";
+import { isMirror } from "../../core/pool/mirror-pods.ts";
 import { applyManifest } from "../apply-manifest.ts";
 import { ours } from "../cluster-sources.ts";
 import { isLoopbackAddress } from "../components.ts";
-import { admission as served, admissionService, admissionWebhook, stateService } from "../manifests.ts";
-import { type OperatorTask, done, progressing } from "../operator-task.ts";
+import { admission as served, admissionService, admissionWebhook, builderService, stateService } from "../manifests.ts";
+import { type OperatorTask, taskDone, progressing } from "../operator-task.ts";
 import { watchControllerPods, watchSecrets } from "../operator-watches.ts";
 
 interface View {
@@ -19,11 +20,15 @@ type Decision =
   /** `address`: the webhook is reached there; `undefined`: by its Service. */
   | { readonly do: "serve"; readonly address: string | undefined; readonly ca: string };
 
-const isRunning = ({ metadata, status }: Pod) =>
-  metadata.deletionTimestamp === undefined && status?.phase === "Running" && (status.hostIP ?? "") !== "";
+/** The kubelet of any node makes pods with the labels of the controller's. */
+const isRunning = (pod: Pod) =>
+  pod.metadata.deletionTimestamp === undefined &&
+  pod.status?.phase === "Running" &&
+  (pod.status.hostIP ?? "") !== "" &&
+  !isMirror(pod);
 
 /** The webhook by which the controller admits objects. */
-export const admission: OperatorTask<View, Decision> = {
+export const admissionTask: OperatorTask<View, Decision> = {
   name: "Admission",
   watches: [watchControllerPods, watchSecrets],
 
@@ -43,10 +48,10 @@ export const admission: OperatorTask<View, Decision> = {
         return progressing("waiting for the controller's pod");
       case "serve":
         if (decision.address === undefined)
-          for (const service of [admissionService(), stateService()])
+          for (const service of [admissionService(), stateService(), builderService()])
             await applyManifest(kubernetes.Service, service, context);
         await applyManifest(kubernetes.ValidatingWebhookConfiguration, admissionWebhook(decision), context);
-        return done;
+        return taskDone;
     }
   },
 };

@@ -8,7 +8,7 @@ import {
   type OperatorTask,
   type TaskContext,
   type TaskResult,
-  done,
+  taskDone,
   passingMs,
   progressing,
 } from "../operator-task.ts";
@@ -26,10 +26,10 @@ const applied: readonly Resource[] = [
 ];
 
 /**
- * What the components may do. `install/` carries their accounts, roles and bindings: the operator compares them with
- * what it needs, and cannot write them. Nothing of it is watched: it is read again now and then.
+ * The rights of the components. `install/` contains their accounts, roles and bindings; the operator compares them with
+ * what it needs, and cannot write them. It does not watch them, but reads them again at intervals.
  */
-export const componentRights: OperatorTask<readonly Right[] | "read before", RightsDecision> = {
+export const componentRightsTask: OperatorTask<readonly Right[] | "read before", RightsDecision> = {
   name: "RBAC",
   watches: [],
   observe: async (context) => (isRecent(context) ? "read before" : Promise.all(neededRights().map(foundIn(context)))),
@@ -66,7 +66,7 @@ function resultOf(decision: RightsDecision, { clock, memory }: TaskContext): Tas
     case "current":
       memory.rightsCurrentSince ??= clock.monotonic();
       if (clock.monotonic() - memory.rightsCurrentSince >= reapplyMs) memory.rightsCurrentSince = clock.monotonic();
-      return done;
+      return taskDone;
     case "unreadable":
       memory.rightsRefusedSince ??= clock.monotonic();
       if (clock.monotonic() - memory.rightsRefusedSince < passingMs)

@@ -10,14 +10,15 @@ import {
   apiServerForMachines,
   configServerAccess,
   configServerHosts,
+  configServerUrls,
 } from "../../core/join/config-server.ts";
 import { applyManifest, forgetApplied } from "../apply-manifest.ts";
 import { nodeBootstrappers, observeClusterInfo, observeTlsProfile, ownMap } from "../cluster-sources.ts";
 import { isLoopbackAddress, manifestInputs } from "../components.ts";
 import { keepConfigServerCertificates } from "../config-server-certificates.ts";
 import { bootstrapAccounts, clientCaKey, configServerDaemonSet, tlsFlags, tlsFlagsIn } from "../manifests.ts";
-import { runOf, settingsIn } from "../operator-options.ts";
-import { type OperatorTask, type TaskContext, done, failed, progressing } from "../operator-task.ts";
+import { settingsIn } from "../operator-options.ts";
+import { type OperatorTask, type TaskContext, taskDone, failed, progressing } from "../operator-task.ts";
 import {
   one,
   watchControllerConfigs,
@@ -47,6 +48,8 @@ interface View {
 interface Serving {
   /** Names and addresses that machines reach the config server by. */
   readonly hosts: readonly string[];
+  /** URLs at which daemons reach it. */
+  readonly servers: readonly string[];
   readonly access: ConfigServerAccess;
   readonly apiServer: string;
   readonly oneMachine: boolean;
@@ -67,11 +70,14 @@ type Decision =
       readonly removed: readonly { readonly name: string; readonly uid: string }[];
       /** What of the cluster's TLS profile is not followed. */
       readonly tlsNotes: string;
-      /** What is wrong with the settings. */
+      /** Problems of the settings. */
       readonly problems: readonly string[];
     };
 
-/** What serves machines that join: its certificates, what they join with, and its pods on the control plane. */
+/**
+ * The config server for joining machines: its certificates, the accounts that machines join with, and its pods on the
+ * control plane.
+ */
 export const configServer: OperatorTask<View, Decision> = {
   name: "ConfigServer",
   watches: [
@@ -120,6 +126,7 @@ export const configServer: OperatorTask<View, Decision> = {
       do: "serve",
       serving: {
         hosts: [...new Set([...configServerHosts(facts), ...addresses, `${objects.configServer}.${namespace}.svc`])],
+        servers: configServerUrls(facts, addresses),
         access,
         apiServer: apiServerForMachines(facts),
         oneMachine: isLoopbackAddress(addresses[0] ?? ""),
@@ -143,8 +150,8 @@ export const configServer: OperatorTask<View, Decision> = {
       case "wait":
         return progressing(decision.message);
       case "serve": {
-        const { hosts, ...serving } = decision.serving;
-        await keepCertificates(hosts, context);
+        const { hosts, servers, ...serving } = decision.serving;
+        await keepCertificates({ hosts, servers }, context);
         await removeAccounts(decision.removed, context);
         for (const key of decision.missingAccounts) forgetApplied(kubernetes.ServiceAccount.kind, key, context);
         for (const manifest of decision.wanted) await applyManifest(kubernetes.ServiceAccount, manifest, context);
@@ -155,20 +162,20 @@ export const configServer: OperatorTask<View, Decision> = {
           context,
           { watched: true },
         );
-        return decision.problems.length === 0 ? done : failed(decision.problems.join("; "));
+        return decision.problems.length === 0 ? taskDone : failed(decision.problems.join("; "));
       }
     }
   },
 };
 
-/** Nobody joins a pool that is gone: its account goes, and with it the tokens that were given out for it. */
+/** No machine joins a deleted pool: its account is removed, and with it the tokens issued for it. */
 function removedAccounts(
   accounts: readonly KubeObject[],
   pools: readonly string[],
 ): readonly { readonly name: string; readonly uid: string }[] {
   const prefix = objects.nodeBootstrapperPrefix;
   return accounts.flatMap(({ metadata: { name, uid, deletionTimestamp } }) =>
-    // The label alone makes none of them: other programs that use it choose other names.
+    // The label alone does not identify these accounts: other programs that use it choose other names.
     !name.startsWith(prefix) ||
     pools.includes(name.slice(prefix.length)) ||
     uid === undefined ||
@@ -190,17 +197,17 @@ async function removeAccounts(
   }
 }
 
-async function keepCertificates(hosts: readonly string[], context: TaskContext): Promise<void> {
+async function keepCertificates(reached: Pick<Serving, "hosts" | "servers">, context: TaskContext): Promise<void> {
   const kept = await keepConfigServerCertificates(
-    hosts,
+    reached,
     (resource, manifest) => applyManifest(resource, manifest, context, { watched: true }),
     context,
   );
   if (kept?.rotated === undefined) return;
   context.report({
     book: "cluster",
+    // Without a run: a line of the chapter that is open, which is a server's.
     chapter: "Server",
-    ...runOf(context.options),
     path: "Certificate",
     mark: "note",
     level: "boundary",
@@ -216,6 +223,6 @@ function logSettings(access: ConfigServerAccess, notes: string, { log, memory }:
     log.warn({ notes }, "the cluster's TLS profile is not followed in everything");
   logged.tlsNotes = notes;
   if (access === "insecure" && logged.access !== access)
-    log.warn({ access }, "the config server is set to give configurations, secrets included, to everybody who asks");
+    log.warn({ access }, "the config server gives configurations, secrets included, to clients without a credential");
   logged.access = access;
 }

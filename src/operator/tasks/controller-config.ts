@@ -4,6 +4,7 @@ import { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { annotations, fieldManagers, objects } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 import type { MergedPullSecret } from "../../core/build/internal-pull-secret.ts";
+import { publishedApiServerHosts } from "../../core/join/config-server.ts";
 import { reachedVersion } from "../../core/operator/version-step.ts";
 import { textOfBase64 } from "../../core/render/base-configs.ts";
 import {
@@ -17,9 +18,22 @@ import {
 import { releaseOf } from "../../core/render/release-of.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { applyManifest } from "../apply-manifest.ts";
-import { observePullSecret, observeSources, ownMap, publishedRegistryCa } from "../cluster-sources.ts";
+import {
+  observeClusterInfo,
+  observePullSecret,
+  observeSources,
+  ownMap,
+  publishedRegistryCa,
+} from "../cluster-sources.ts";
 import { controllerRuns } from "../components.ts";
-import { type OperatorTask, type TaskContext, type TaskResult, done, failed, progressing } from "../operator-task.ts";
+import {
+  type OperatorTask,
+  type TaskContext,
+  type TaskResult,
+  taskDone,
+  failed,
+  progressing,
+} from "../operator-task.ts";
 import {
   watchClusterOperators,
   watchControllerConfigs,
@@ -118,7 +132,7 @@ function decide(view: View): Decision {
   return { do: "write", spec: made.spec, result: resultOf(existing, release, problems) };
 }
 
-/** What the task has found: what is wrong first, then what it waits for. */
+/** The task's findings: problems first, then waits. */
 function resultOf(
   existing: ControllerConfig | undefined,
   release: Exclude<Release, { readonly verdict: "unknown" }>,
@@ -129,7 +143,7 @@ function resultOf(
   if (failure !== undefined) return failed(`the base configurations cannot be made: ${failure}`);
   if (release.verdict === "ahead") return progressing(release.message);
   if (existing === undefined || !isCompleted(existing)) return progressing("waiting for the base configurations");
-  return done;
+  return taskDone;
 }
 
 function writeSettings(spec: ControllerConfig["spec"], context: TaskContext): Promise<void> {
@@ -143,6 +157,10 @@ function writeSettings(spec: ControllerConfig["spec"], context: TaskContext): Pr
         [annotations.generatedByVersion]: options.version,
         [annotations.releaseImageVersion]: options.version,
         [annotations.serviceCaRotate]: String(memory.isHandingOver),
+        [annotations.apiServerHosts]: publishedApiServerHosts({
+          clusterInfo: observeClusterInfo(context),
+          ownServer: options.apiServer,
+        }).join(","),
       },
     },
     spec,
@@ -166,6 +184,6 @@ async function publishRegistryCas(spec: ControllerConfig["spec"], context: TaskC
   await kube.patch(kubernetes.ConfigMap, mergedRegistryCa, { type: "merge", body }, by);
 }
 
-/** The ConfigMap may be the reference's: keys of the reference that are no longer desired are removed as well. */
+/** The reference may have created the ConfigMap: its keys that are no longer desired are removed as well. */
 const goneFiles = (published: ConfigMap, data: Readonly<Record<string, string>>): Readonly<Record<string, null>> =>
   Object.fromEntries(Object.keys(published.data ?? {}).flatMap((file) => (file in data ? [] : [[file, null]])));

@@ -3,12 +3,12 @@ import { definedResources } from "../../api/index.ts";
 import { configGroup, labels, operatorGroup } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 import { applyManifest } from "../apply-manifest.ts";
-import { type OperatorTask, done } from "../operator-task.ts";
+import { type OperatorTask, taskDone } from "../operator-task.ts";
 import { watchSources } from "../operator-watches.ts";
 
 interface DefinedKind {
   readonly crd: KubeObject;
-  /** OpenShift has it as well, and there it belongs to another operator. */
+  /** OpenShift has this kind too, and there it belongs to another operator. */
   readonly isForeign: boolean;
   readonly existing: KubeObject | undefined;
 }
@@ -38,6 +38,6 @@ export const customResourceDefinitions: OperatorTask<readonly DefinedKind[], rea
 
   async perform(crds, context) {
     for (const crd of crds) await applyManifest(kubernetes.CustomResourceDefinition, crd, context, { watched: true });
-    return done;
+    return taskDone;
   },
 };

@@ -1,30 +1,30 @@
 import { type RunnableTask, runnable } from "../operator-task.ts";
-import { admissionPolicies } from "./admission-policies.ts";
-import { admission } from "./admission.ts";
-import { componentRights } from "./component-rights.ts";
+import { admissionPoliciesTask } from "./admission-policies.ts";
+import { admissionTask } from "./admission.ts";
+import { componentRightsTask } from "./component-rights.ts";
 import { configServer } from "./config-server.ts";
 import { controllerConfig } from "./controller-config.ts";
 import { customResourceDefinitions } from "./custom-resource-definitions.ts";
-import { journals } from "./journals.ts";
+import { journalsTask } from "./journals.ts";
 import { kubeconfigAuthorities } from "./kubeconfig-authorities.ts";
 import { machineConfigController } from "./machine-config-controller.ts";
 import { machineConfigDaemon } from "./machine-config-daemon.ts";
 import { machineConfigNodes } from "./machine-config-nodes.ts";
 import { machineConfigPools } from "./machine-config-pools.ts";
 import { machineConfiguration } from "./machine-configuration.ts";
-import { networkPolicies } from "./network-policies.ts";
+import { networkPoliciesTask } from "./network-policies.ts";
 import { osBuilder } from "./os-builder.ts";
-import { requiredPools } from "./required-pools.ts";
+import { requiredPoolsTask } from "./required-pools.ts";
 import { stateController } from "./state-controller.ts";
 
 /** All tasks of the operator, in the order of a pass: later tasks depend on earlier ones. */
 export const operatorTasks: readonly RunnableTask[] = [
   runnable(customResourceDefinitions),
-  runnable(componentRights),
+  runnable(componentRightsTask),
   runnable(machineConfiguration),
   runnable(machineConfigPools),
   runnable(machineConfigNodes),
-  runnable(journals),
+  runnable(journalsTask),
   runnable(machineConfigController),
   runnable(kubeconfigAuthorities),
   runnable(configServer),
@@ -32,8 +32,8 @@ export const operatorTasks: readonly RunnableTask[] = [
   runnable(machineConfigDaemon),
   runnable(stateController),
   runnable(osBuilder),
-  runnable(admission),
-  runnable(admissionPolicies),
-  runnable(networkPolicies),
-  runnable(requiredPools),
+  runnable(admissionTask),
+  runnable(admissionPoliciesTask),
+  runnable(networkPoliciesTask),
+  runnable(requiredPoolsTask),
 ];

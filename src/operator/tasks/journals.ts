@@ -1,11 +1,11 @@
 import { MachineStateJournal } from "../../api/books/machine-state-journal.ts";
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { fieldManagers, journals as names, namespace } from "../../api/names.ts";
-import type { KubeObject, OwnerReference } from "../../api/schema/object.ts";
+import { type KubeObject, type OwnerReference, longestObjectName } from "../../api/schema/object.ts";
 import { pathOf } from "../../kube/kube-client.ts";
 import { isAlreadyExists } from "../../kube/kube-error.ts";
 import { reapplyMs } from "../apply-manifest.ts";
-import { type OperatorTask, type TaskContext, done } from "../operator-task.ts";
+import { type OperatorTask, type TaskContext, taskDone } from "../operator-task.ts";
 import { watchMachines, watchNamespace, watchPools } from "../operator-watches.ts";
 
 interface View {
@@ -27,7 +27,7 @@ interface Decision {
  * A journal for each component, and one for each node that has a MachineConfigNode; the latter are removed with their
  * nodes by owner reference. Their lines are not read: a cluster's journals are large.
  */
-export const journals: OperatorTask<View, Decision> = {
+export const journalsTask: OperatorTask<View, Decision> = {
   name: "Journals",
   watches: [watchNamespace, watchPools, watchMachines],
 
@@ -63,7 +63,8 @@ export const journals: OperatorTask<View, Decision> = {
       ),
     ];
     return {
-      create: wanted.filter(({ name }) => !known.has(name)),
+      // A node's name may be as long as an object's: its book goes without what its own machine reports.
+      create: wanted.filter(({ name }) => name.length <= longestObjectName && !known.has(name)),
       nodes: nodes.map(({ name, uid: ofNode }) => ({ name, isMember: ofNode !== undefined })),
     };
   },
@@ -77,7 +78,7 @@ export const journals: OperatorTask<View, Decision> = {
     // A node that a pool selects later is checked then, or with the next list.
     for (const { name, isMember } of nodes)
       if (isMember || memory.cluster.node(name)?.membership.verdict !== "member") memory.journals.wanted.delete(name);
-    return done;
+    return taskDone;
   },
 };
 

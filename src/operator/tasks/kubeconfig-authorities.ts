@@ -6,8 +6,8 @@ import {
   decideAuthorities,
 } from "../../core/operator/decide-authorities.ts";
 import { observeServerProof, ownMap } from "../cluster-sources.ts";
-import { authoritiesSettleMsOf } from "../operator-options.ts";
-import { type OperatorTask, done } from "../operator-task.ts";
+import { authoritiesWaitMsOf } from "../operator-options.ts";
+import { type OperatorTask, taskDone } from "../operator-task.ts";
 import { watchSources } from "../operator-watches.ts";
 
 const bundleKey = "ca-bundle.crt";
@@ -22,7 +22,7 @@ export const kubeconfigAuthorities: OperatorTask<AuthorityFacts, AuthorityDecisi
     handed: ownMap(objects.kubeconfigData, context)?.data?.[bundleKey],
     changing: context.memory.changingAuthorities,
     now: context.clock.monotonic(),
-    settleMs: authoritiesSettleMsOf(context.options),
+    waitMs: authoritiesWaitMsOf(context.options),
   }),
 
   decide: decideAuthorities,
@@ -31,10 +31,10 @@ export const kubeconfigAuthorities: OperatorTask<AuthorityFacts, AuthorityDecisi
     switch (decision.do) {
       case "nothing":
         memory.changingAuthorities = undefined;
-        return done;
+        return taskDone;
       case "wait":
         memory.changingAuthorities = decision.changing;
-        return done;
+        return taskDone;
       case "handOver":
         memory.changingAuthorities = decision.changing;
         await kube.apply(
@@ -44,7 +44,7 @@ export const kubeconfigAuthorities: OperatorTask<AuthorityFacts, AuthorityDecisi
         );
         memory.isHandingOver = !decision.isFirst;
         memory.changingAuthorities = undefined;
-        return done;
+        return taskDone;
     }
   },
 };

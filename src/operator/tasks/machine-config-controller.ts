@@ -6,7 +6,7 @@ import { applyManifest } from "../apply-manifest.ts";
 import { ownMap } from "../cluster-sources.ts";
 import { controllerRuns, manifestInputs } from "../components.ts";
 import { type AdmissionClients, admission, clientCaKey, controllerDeployment } from "../manifests.ts";
-import { type OperatorTask, type TaskContext, done, progressing } from "../operator-task.ts";
+import { type OperatorTask, type TaskContext, taskDone, progressing } from "../operator-task.ts";
 import {
   watchDeployments,
   watchMachineConfigurations,
@@ -16,7 +16,7 @@ import {
 } from "../operator-watches.ts";
 import { controlPlaneAddresses, servingSecret } from "../serving-certificate.ts";
 
-/** What an administrator says of the API server's client certificate; `undefined`: nothing. */
+/** The administrator's settings for the API server's client certificate; `undefined` if there are none. */
 function admissionClients(context: TaskContext): AdmissionClients | undefined {
   const data = ownMap(objects.admissionClientCa, context)?.data;
   const bundle = data?.[clientCaKey];
@@ -49,7 +49,7 @@ export const machineConfigController: OperatorTask<readonly string[], Decision> 
           context,
           { watched: true },
         );
-        return controllerRuns(context) ? done : progressing("the controller is being started");
+        return controllerRuns(context) ? taskDone : progressing("the controller is being started");
       }
     }
   },

@@ -1,19 +1,21 @@
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import { MachineConfigNode } from "../../api/kinds/machine-config-node.ts";
 import { fieldManagers, notYetSet } from "../../api/names.ts";
-import { type OperatorTask, type TaskContext, done } from "../operator-task.ts";
+import { isOfNode } from "../../core/config/given-configs.ts";
+import { unlessNotFound } from "../../kube/kube-error.ts";
+import { type OperatorTask, type TaskContext, taskDone } from "../operator-task.ts";
 import { watchMachines, watchPools } from "../operator-watches.ts";
 
 interface View {
   /** Nodes that have no MachineConfigNode, and the pool of those that are in one. */
   readonly without: readonly { readonly name: string; readonly uid: string; readonly pool: string | undefined }[];
-  /** MachineConfigNodes whose nodes are gone. */
-  readonly orphans: readonly { readonly name: string; readonly uid: string | undefined }[];
+  /** Those whose nodes are gone, or have been followed by others of the same name. */
+  readonly orphans: readonly MachineConfigNode[];
 }
 
 type Step =
   | { readonly do: "create"; readonly name: string; readonly uid: string; readonly pool: string }
-  | { readonly do: "delete"; readonly name: string; readonly uid: string | undefined };
+  | { readonly do: "delete"; readonly orphan: MachineConfigNode };
 
 /**
  * One MachineConfigNode for each node, from its registration on; they are removed with their nodes by owner reference.
@@ -31,42 +33,46 @@ export const machineConfigNodes: OperatorTask<View, readonly Step[]> = {
         { name, uid: node.metadata.uid ?? "", pool: membership.verdict === "member" ? membership.pool : undefined },
       ];
     }),
-    orphans: cluster.machineConfigNodesWithoutNode().map(({ metadata: { name, uid } }) => ({ name, uid })),
+    orphans: cluster.machineConfigNodesWithoutNode(),
   }),
 
   decide: ({ without, orphans }) => [
     ...without.flatMap(({ name, uid, pool }) =>
       pool === undefined ? [] : [{ do: "create", name, uid, pool } as const],
     ),
-    ...orphans.map(({ name, uid }) => ({ do: "delete", name, uid }) as const),
+    ...orphans.map((orphan) => ({ do: "delete", orphan }) as const),
   ],
 
   async perform(steps, context) {
     for (const step of steps) await performStep(step, context);
-    return done;
+    return taskDone;
   },
 };
 
 /** Caches may be late: each step is checked against the API server before it is taken. */
 async function performStep(step: Step, { kube, signal }: TaskContext): Promise<void> {
-  const { name, uid } = step;
   switch (step.do) {
-    case "create":
+    case "create": {
+      const { name, uid, pool } = step;
       if ((await kube.get(MachineConfigNode, { name }, { signal })) !== undefined) return;
       await kube.create(
         MachineConfigNode,
         {
           apiVersion: MachineConfigNode.apiVersion,
           kind: MachineConfigNode.kind,
-          metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: step.uid }] },
-          spec: { node: { name }, pool: { name: step.pool }, configVersion: { desired: notYetSet } },
+          metadata: { name, ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid }] },
+          spec: { node: { name }, pool: { name: pool }, configVersion: { desired: notYetSet } },
         },
         { owner: fieldManagers.operator, signal },
       );
       return;
-    case "delete":
-      if ((await kube.get(kubernetes.Node, { name }, { signal })) === undefined)
-        await kube.delete(MachineConfigNode, { name }, { signal, ...(uid === undefined ? {} : { uid }) });
+    }
+    case "delete": {
+      const { name, uid } = step.orphan.metadata;
+      const node = await kube.get(kubernetes.Node, { name }, { signal });
+      if (node !== undefined && isOfNode(step.orphan, node.metadata.uid)) return;
+      await unlessNotFound(kube.delete(MachineConfigNode, { name }, { signal, ...(uid === undefined ? {} : { uid }) }));
       return;
+    }
   }
 }

@@ -2,7 +2,7 @@ import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { fieldManagers } from "../../api/names.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
 import { builtInPools } from "../manifests.ts";
-import { type OperatorTask, type TaskContext, done } from "../operator-task.ts";
+import { type OperatorTask, type TaskContext, taskDone } from "../operator-task.ts";
 import { watchPools } from "../operator-watches.ts";
 
 interface BuiltInPool {
@@ -38,7 +38,7 @@ export const machineConfigPools: OperatorTask<readonly BuiltInPool[], readonly S
 
   async perform(steps, context) {
     for (const step of steps) await performStep(step, context);
-    return done;
+    return taskDone;
   },
 };
 

@@ -4,7 +4,7 @@ import { machineConfigurationStatus } from "../../core/operator/machine-configur
 import { equalValues } from "../../ignition/canonical.ts";
 import { updateObject } from "../../kube/kube-client.ts";
 import { logLevelOf, settingsIn } from "../operator-options.ts";
-import { type OperatorTask, done, progressing } from "../operator-task.ts";
+import { type OperatorTask, taskDone, progressing } from "../operator-task.ts";
 import { watchMachineConfigurations } from "../operator-watches.ts";
 
 interface View {
@@ -45,7 +45,7 @@ export const machineConfiguration: OperatorTask<View, Decision> = {
         return progressing("settings are being made");
       case "nothing":
         options.setLogLevel?.(logLevelOf(decision.existing));
-        return done;
+        return taskDone;
       case "writeStatus":
         options.setLogLevel?.(logLevelOf(decision.existing));
         await updateObject(
@@ -58,7 +58,7 @@ export const machineConfiguration: OperatorTask<View, Decision> = {
           },
           { subresource: "status", owner, signal, cached: decision.existing },
         );
-        return done;
+        return taskDone;
     }
   },
 };

@@ -8,11 +8,11 @@ import { retiredNetworkPolicy } from "../admission-policies.ts";
 import { applyManifest } from "../apply-manifest.ts";
 import { ownMap } from "../cluster-sources.ts";
 import { type NetworkInputs, buildNetworkPolicies, networkPolicies as policiesFor } from "../network-policies.ts";
-import { type OperatorTask, type TaskContext, type TaskResult, done, progressing } from "../operator-task.ts";
+import { type OperatorTask, type TaskContext, type TaskResult, taskDone, progressing } from "../operator-task.ts";
 import { watchBuildSettings, watchControllerConfigs } from "../operator-watches.ts";
 
-/** What the components may reach, and who may reach them. The policies themselves are applied again now and then. */
-export const networkPolicies: OperatorTask<NetworkInputs, readonly KubeObject[]> = {
+/** The connections of the components, in both directions. The policies themselves are applied again at intervals. */
+export const networkPoliciesTask: OperatorTask<NetworkInputs, readonly KubeObject[]> = {
   name: "NetworkPolicies",
   watches: [watchBuildSettings, watchControllerConfigs],
 
@@ -40,7 +40,7 @@ function proxyPortsIn({ caches }: TaskContext): readonly number[] {
 
 /** A policy of an earlier version would still allow everything that the present ones do not name. */
 async function removeRetired({ kube, memory, signal }: TaskContext): Promise<TaskResult> {
-  if (memory.isRetiredNetworkPolicyGone) return done;
+  if (memory.isRetiredNetworkPolicyGone) return taskDone;
   try {
     await unlessNotFound(kube.delete(kubernetes.NetworkPolicy, { name: retiredNetworkPolicy, namespace }, { signal }));
   } catch (error) {
@@ -49,5 +49,5 @@ async function removeRetired({ kube, memory, signal }: TaskContext): Promise<Tas
     throw error;
   }
   memory.isRetiredNetworkPolicyGone = true;
-  return done;
+  return taskDone;
 }

@@ -1,19 +1,22 @@
 import { type Secret, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { MachineOSBuild } from "../../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../../api/kinds/machine-os-config.ts";
 import {
   annotations,
   buildNamespace,
+  fieldManagers,
   finalizers,
   labels,
   machineOSConfigConditions,
   namespace,
   objects,
 } from "../../api/names.ts";
-import { type KubeObject, conditionOf } from "../../api/schema/object.ts";
-import { layeringTold } from "../../core/build/build-conditions.ts";
+import { type KubeObject, conditionOf, longestObjectName } from "../../api/schema/object.ts";
+import { reportedLayering } from "../../core/build/build-conditions.ts";
 import { buildSettings } from "../../core/build/build-settings.ts";
 import { wantsImages } from "../../core/config/opt-in.ts";
+import { buildCredentials, credentialChanges } from "../../core/operator/build-credentials.ts";
 import {
   type BuilderDecision,
   type BuilderFacts,
@@ -21,19 +24,22 @@ import {
   decideBuilder,
 } from "../../core/operator/decide-builder.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
-import { applyManifest, forgetApplied } from "../apply-manifest.ts";
+import { applyManifest, forgetApplied, reapplyMs } from "../apply-manifest.ts";
 import { ours, ownMap, pullSecretOf } from "../cluster-sources.ts";
 import { manifestInputs } from "../components.ts";
-import { builderDeployment } from "../manifests.ts";
-import { type OperatorTask, type TaskContext, type TaskResult, done, failed } from "../operator-task.ts";
+import { builderDeployment, builderMetrics } from "../manifests.ts";
+import { type OperatorTask, type TaskContext, type TaskResult, taskDone, failed } from "../operator-task.ts";
 import {
   watchBuildSettings,
   watchDeployments,
   watchImages,
+  watchMachines,
   watchMachineConfigurations,
   watchPools,
+  watchSecrets,
   watchSources,
 } from "../operator-watches.ts";
+import { servingSecret } from "../serving-certificate.ts";
 
 /** How long inputs of images may be wrong before the operator is degraded by it. */
 const invalidInputsMs = 600_000;
@@ -43,7 +49,16 @@ const entitlementKey = { namespace: "openshift-config-managed", name: "etc-pki-e
 /** The process that builds images. */
 export const osBuilder: OperatorTask<BuilderFacts, BuilderDecision> = {
   name: "OsBuilder",
-  watches: [watchMachineConfigurations, watchPools, watchImages, watchDeployments, watchSources, watchBuildSettings],
+  watches: [
+    watchMachineConfigurations,
+    watchPools,
+    watchImages,
+    watchDeployments,
+    watchSources,
+    watchBuildSettings,
+    watchSecrets,
+    watchMachines,
+  ],
   observe,
   decide: decideBuilder,
 
@@ -54,15 +69,17 @@ export const osBuilder: OperatorTask<BuilderFacts, BuilderDecision> = {
         memory.builderUnwantedSince = undefined;
         return deploy(context);
       case "nothing":
-        return done;
+        await keepCredentials([], context);
+        return taskDone;
       case "wait":
         memory.builderUnwantedSince = decision.unwantedSince;
-        return done;
+        return taskDone;
       case "remove":
         memory.builderUnwantedSince = decision.unwantedSince;
         await remove(decision.left, context);
+        await keepCredentials([], context);
         memory.builderUnwantedSince = undefined;
-        return done;
+        return taskDone;
     }
   },
 };
@@ -77,7 +94,7 @@ async function observe(context: TaskContext): Promise<BuilderFacts> {
       metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(finalizers.osBuildCleanup) === true,
   );
   const isDeployed = caches.of(kubernetes.Deployment, ours).get(`${namespace}/${objects.osBuilder}`) !== undefined;
-  // Only a builder that may have to go is asked what it has left.
+  // Remaining objects matter only if the builder may have to be removed.
   const jobs =
     !isDeployed || isWanted || leaving.length > 0
       ? []
@@ -105,26 +122,37 @@ const namesOf = (items: readonly KubeObject[]): readonly string[] => items.map((
 /** Whether machines of a pool still lack the request to go back to the stock operating system. */
 const isLayered = (pool: MachineConfigPool): boolean =>
   pool.metadata.deletionTimestamp === undefined &&
-  (layeringTold(pool) === "layered" || pool.metadata.annotations?.[annotations.optOutAfter] !== undefined);
+  (reportedLayering(pool) === "layered" || pool.metadata.annotations?.[annotations.optOutAfter] !== undefined);
 
-/** Whether a MachineOSConfig does not say yet that it decides about its pool no more. */
+/** Whether a MachineOSConfig does not yet report that it no longer decides about its pool. */
 const stillCounts = ({ metadata, status }: MachineOSConfig, pools: readonly MachineConfigPool[]): boolean =>
   conditionOf(status?.conditions, machineOSConfigConditions.accepted)?.status !== "False" &&
   pools.some((pool) => pool.metadata.name === metadata.name);
 
-/** Nobody waits for an image that cannot be made: the operator reports inputs that stay wrong. */
+/** An image that cannot be built delays nothing: the operator reports persistent problems of its inputs. */
 async function deploy(context: TaskContext): Promise<TaskResult> {
   const { caches, clock } = context;
   const configs = caches.of(MachineOSConfig).list();
   await copyForBuilds(configs, context);
-  await applyManifest(kubernetes.Deployment, builderDeployment(manifestInputs(context)), context, { watched: true });
+  await keepCredentials(
+    buildCredentials({
+      machineOSConfigs: configs,
+      builds: caches.of(MachineOSBuild).list(),
+      buildConfig: ownMap(objects.buildConfig, context)?.data,
+      secrets: caches.of(kubernetes.Secret, ours).list(),
+    }),
+    context,
+  );
+  const certificate = await servingSecret({ component: objects.osBuilder, secret: builderMetrics.secret }, context);
+  const builder = builderDeployment(manifestInputs(context, certificate?.hash));
+  await applyManifest(kubernetes.Deployment, builder, context, { watched: true });
   const invalid = configs.flatMap(({ metadata, status }) => {
     const condition = conditionOf(status?.conditions, machineOSConfigConditions.inputsValid);
     return condition?.status === "False" && clock.now() - Date.parse(condition.lastTransitionTime) > invalidInputsMs
       ? [`MachineOSConfig ${metadata.name}: ${condition.message}`]
       : [];
   });
-  return invalid.length === 0 ? done : failed(invalid.join("; "));
+  return invalid.length === 0 ? taskDone : failed(invalid.join("; "));
 }
 
 async function remove(left: LeftOver | undefined, context: TaskContext): Promise<void> {
@@ -139,14 +167,37 @@ async function remove(left: LeftOver | undefined, context: TaskContext): Promise
 }
 
 /**
- * Builds read Secrets of the suite's own namespace only: the cluster's pull secret and its entitlement are copied
+ * Brings the copies in the namespace of builds to the desired state; the builder reads only these. They are not
+ * watched: if the rights are those of an earlier version, only this task fails, and the others report it.
+ */
+async function keepCredentials(wanted: readonly Secret[], { clock, kube, memory, signal }: TaskContext): Promise<void> {
+  const text = JSON.stringify(wanted);
+  const last = memory.credentials;
+  if (last?.text === text && clock.monotonic() - last.at < reapplyMs) return;
+  const selection = { namespace: buildNamespace, labelSelector: labels.buildCredential };
+  const { items: found } = await kube.list<Secret>(kubernetes.Secret, selection, { signal });
+  const { apply, remove: gone } = credentialChanges(wanted, found);
+  for (const name of gone)
+    await kube.delete(kubernetes.Secret, { name, namespace: buildNamespace }, { signal }).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    });
+  for (const secret of apply)
+    await kube.apply<Secret>(kubernetes.Secret, secret, { owner: fieldManagers.operator, force: true, signal });
+  memory.credentials = { text, at: clock.monotonic() };
+}
+
+/**
+ * MachineOSConfigs name Secrets of the suite's own namespace only: the cluster's pull secret and its entitlement are copied
  * there.
  */
 async function copyForBuilds(configs: readonly MachineOSConfig[], context: TaskContext): Promise<void> {
   await copySecret(objects.globalPullSecret, pullSecretOf(context), context);
   const entitlement = await context.kube.get(kubernetes.Secret, entitlementKey, context);
-  for (const { spec } of configs)
-    await copySecret(`${objects.entitlementPrefix}${spec.machineConfigPool.name}`, entitlement, context);
+  for (const { spec } of configs) {
+    const name = `${objects.entitlementPrefix}${spec.machineConfigPool.name}`;
+    // No pool of a longer name has configurations that an image could be built for.
+    if (name.length <= longestObjectName) await copySecret(name, entitlement, context);
+  }
 }
 
 async function copySecret(name: string, from: Secret | undefined, context: TaskContext): Promise<void> {

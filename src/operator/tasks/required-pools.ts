@@ -5,7 +5,7 @@ import { annotations, labels, objects } from "../../api/names.ts";
 import { requiredPools as outcomeOfPools } from "../../core/operator/operator-report.ts";
 import { reachedVersion } from "../../core/operator/version-step.ts";
 import { type Facts, factsAbout } from "../../core/pool/pool-queries.ts";
-import { type OperatorTask, type TaskContext, type TaskResult, done } from "../operator-task.ts";
+import { type OperatorTask, type TaskContext, type TaskResult, taskDone } from "../operator-task.ts";
 import { watchClusterOperators, watchControllerConfigs, watchMachines, watchPools } from "../operator-watches.ts";
 
 interface RenderedImage {
@@ -25,7 +25,7 @@ interface Asked {
 /**
  * Whether the pools that an upgrade waits for are updated; checked only during an upgrade or while the cluster starts.
  */
-export const requiredPools: OperatorTask<Asked | "arrived", TaskResult> = {
+export const requiredPoolsTask: OperatorTask<Asked | "arrived", TaskResult> = {
   name: "RequiredPools",
   watches: [watchClusterOperators, watchPools, watchControllerConfigs, watchMachines],
 
@@ -41,7 +41,7 @@ export const requiredPools: OperatorTask<Asked | "arrived", TaskResult> = {
   },
 
   decide(asked) {
-    if (asked === "arrived") return done;
+    if (asked === "arrived") return taskDone;
     const { facts, osImage, images } = asked;
     return outcomeOfPools(facts, { osImage }, (name) => images.get(name));
   },

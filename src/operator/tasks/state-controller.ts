@@ -5,7 +5,7 @@ import { applyManifest } from "../apply-manifest.ts";
 import { ownMap } from "../cluster-sources.ts";
 import { manifestInputs } from "../components.ts";
 import { stateDeployment, stateMetrics } from "../manifests.ts";
-import { type OperatorTask, done } from "../operator-task.ts";
+import { type OperatorTask, taskDone } from "../operator-task.ts";
 import {
   watchDeployments,
   watchMachineConfigurations,
@@ -20,8 +20,8 @@ interface Decision {
 }
 
 /**
- * The process that keeps the books, as the administrator has switched it. Nothing waits for it, and nothing of it is
- * read.
+ * The process that keeps the books, on or off as the administrator has set it. Nothing waits for it, and nothing
+ * depends on its objects.
  */
 export const stateController: OperatorTask<Readonly<Record<string, string>> | undefined, Decision> = {
   name: "StateController",
@@ -38,6 +38,6 @@ export const stateController: OperatorTask<Readonly<Record<string, string>> | un
         context,
         { watched: true },
       );
-    return done;
+    return taskDone;
   },
 };

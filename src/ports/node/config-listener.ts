@@ -13,6 +13,7 @@ import type {
 } from "../listener.ts";
 import { identityOf, isLoopback } from "./https-listener.ts";
 import { headerLines } from "./header-lines.ts";
+import { problemOfRequest } from "./strict-request.ts";
 
 /** Interval of the check for connections that are late with their headers. */
 const lookMs = 1000;
@@ -46,6 +47,9 @@ function refusalOf(code: string | undefined): { readonly why: string; readonly a
 
 const plainAddress = (address: string | undefined) => (address ?? "").replace(/^::ffff:(?=\d+\.)/, "");
 
+/** Connections of which a request was refused; Node hands over requests that are already read nevertheless. */
+const refusedConnections = new WeakSet<Socket>();
+
 /** {@link ListenConfig} over Node.js. */
 export const configListen: ListenConfig = async (options, handle) => {
   const { host, port, limits, settings, sourceOf, onRefused } = options;
@@ -72,6 +76,8 @@ export const configListen: ListenConfig = async (options, handle) => {
     ALPNProtocols: ["http/1.1"],
     handshakeTimeout: limits.headersMs,
     maxHeaderSize: limits.headerBytes,
+    // The listener refuses requests without a host itself: Node would go on with the next request of the connection.
+    requireHostHeader: false,
     headersTimeout: limits.headersMs,
     requestTimeout: limits.headersMs,
     keepAliveTimeout: limits.idleMs,
@@ -122,6 +128,7 @@ export const configListen: ListenConfig = async (options, handle) => {
   server.on("request", onRequest);
   // The listener never requests a body.
   server.on("checkContinue", onRequest);
+  server.on("checkExpectation", onRequest);
 
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -166,14 +173,16 @@ async function answer(
     clearTimeout(late);
     const how = outgoing.writableFinished ? "whole" : "broken";
     if (how === "broken") gone.abort(new Error("the connection broke"));
-    const tell = ended;
+    const report = ended;
     ended = undefined;
-    tell?.(how);
+    report?.(how);
   });
   outgoing.on("error", () => outgoing.destroy());
   incoming.on("error", () => outgoing.destroy());
   incoming.resume();
+  if (refusedConnections.has(incoming.socket)) return;
   const refuse = (status: number, reason: string, message: string) => {
+    refusedConnections.add(incoming.socket);
     onRefused(reason);
     outgoing.shouldKeepAlive = false;
     outgoing.writeHead(status, {
@@ -186,6 +195,8 @@ async function answer(
   };
   if (incoming.rawHeaders.length / 2 > limits.headers)
     return refuse(431, "HeadersTooLarge", `a request has ${limits.headers} headers at most`);
+  const doubt = problemOfRequest(incoming);
+  if (doubt !== undefined) return refuse(400, "Malformed", doubt);
   if (incoming.headers["transfer-encoding"] !== undefined || Number(incoming.headers["content-length"] ?? 0) !== 0)
     return refuse(413, "BodyRefused", "requests have no body here");
 

@@ -5,12 +5,19 @@ import type { Downloaded, Downloader } from "../download.ts";
 import { headerLines } from "./header-lines.ts";
 
 /** Downloads documents over Node.js; each on its own connection. */
-export const downloadDocument: Downloader = ({ url, headers, authorities, headersTimeoutMs, maxBytes }, signal) =>
+export const downloadDocument: Downloader = (
+  { url, headers, authorities, onlyAuthorities = false, headersTimeoutMs, maxBytes },
+  signal,
+) =>
   new Promise<Downloaded>((resolve, reject) => {
     const isSecure = url.startsWith("https:");
     const options = { method: "GET", headers: { ...headers }, agent: false, signal } as const;
     const outgoing = isSecure
-      ? secure(url, { ...options, ca: [...rootCertificates, ...authorities], minVersion: "TLSv1.2" })
+      ? secure(url, {
+          ...options,
+          ca: [...(onlyAuthorities ? [] : rootCertificates), ...authorities],
+          minVersion: "TLSv1.2",
+        })
       : plain(url, options);
     const impatience = setTimeout(
       () => outgoing.destroy(new Error(`no answer within ${headersTimeoutMs} ms`)),

@@ -3,19 +3,14 @@ import { createServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { ClientIdentity, Listen, ListenPlain, ServerHandler } from "../listener.ts";
+import { identityOfSubject } from "../subject-identity.ts";
 import { headerLines } from "./header-lines.ts";
 import { ListenGate, refuse } from "./listen-gate.ts";
 
 const bodyLimitBytes = 3 * 1024 * 1024;
 
-const list = (value: string | string[] | undefined): readonly string[] =>
-  value === undefined ? [] : Array.isArray(value) ? value : [value];
-
 export function identityOf(socket: TLSSocket): ClientIdentity | undefined {
-  if (!socket.authorized) return undefined;
-  const { subject } = socket.getPeerCertificate();
-  const name = list(subject?.CN)[0];
-  return name === undefined ? undefined : { commonName: name, organizations: list(subject.O) };
+  return socket.authorized ? identityOfSubject(socket.getPeerCertificate().subject) : undefined;
 }
 
 export const isLoopback = (host: string) => host.startsWith("127.") || host === "::1" || host === "localhost";
@@ -59,9 +54,11 @@ const answering =
           outgoing.flushHeaders();
           if (typeof response.body === "string" || response.body instanceof Uint8Array) outgoing.end(response.body);
           else {
-            for await (const chunk of response.body)
+            for await (const chunk of response.body) {
+              if (outgoing.destroyed) return;
               if (!outgoing.write(chunk))
                 await new Promise((resolve) => outgoing.once("drain", resolve).once("close", resolve));
+            }
             outgoing.end();
           }
         } catch (error) {
@@ -74,9 +71,16 @@ const answering =
 
 async function listening(
   server: Server,
+  gate: ListenGate | undefined,
   { host, port }: { readonly host: string; readonly port: number },
   signal: AbortSignal,
 ): Promise<{ readonly port: number }> {
+  if (gate !== undefined) {
+    server.maxConnections = gate.limits.connections;
+    server.on("connection", (socket: Socket) => {
+      if (!gate.connects(socket)) socket.destroy();
+    });
+  }
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, resolve);
@@ -92,10 +96,17 @@ async function listening(
   return { port: (server.address() as AddressInfo).port };
 }
 
+/** @throws Error: an endpoint would be open to the network that may not be. */
+function checkReach({ host, network, limits }: Parameters<ListenPlain>[0], way: string): void {
+  if (network !== true && !isLoopback(host))
+    throw new Error(`refusing to listen on ${host}${way}: not a loopback address`);
+  if (network === true && limits === undefined)
+    throw new Error("bug: an endpoint that the network reaches has no limits");
+}
+
 /** HTTPS over Node.js; on loopback only, unless `network` is set. */
 export const httpsListen: Listen = async (options, handle, signal) => {
-  if (options.network !== true && !isLoopback(options.host))
-    throw new Error(`refusing to listen on ${options.host}: not a loopback address`);
+  checkReach(options, "");
   const { certificate: cert, key, clientCa } = options.tls;
   const gate = options.limits === undefined ? undefined : new ListenGate(options.limits);
   const server = createServer(
@@ -108,18 +119,16 @@ export const httpsListen: Listen = async (options, handle, signal) => {
     },
     answering(handle, gate),
   );
-  if (gate !== undefined) {
-    server.maxConnections = gate.limits.connections;
-    server.on("connection", (socket: Socket) => {
-      if (!gate.connects(socket)) socket.destroy();
-    });
-  }
-  return listening(server, options, signal);
+  return listening(server, gate, options, signal);
 };
 
 /** HTTP without TLS; on loopback, unless `network` is set. */
 export const httpListen: ListenPlain = async (options, handle, signal) => {
-  if (options.network !== true && !isLoopback(options.host))
-    throw new Error(`refusing to listen on ${options.host} without TLS: not a loopback address`);
-  return listening(createPlainServer(answering(handle)), options, signal);
+  checkReach(options, " without TLS");
+  const gate = options.limits === undefined ? undefined : new ListenGate(options.limits);
+  const server = createPlainServer(
+    gate === undefined ? {} : { headersTimeout: gate.limits.requestMs },
+    answering(handle, gate),
+  );
+  return listening(server, gate, options, signal);
 };

@@ -2,7 +2,7 @@ import { request } from "node:https";
 import { expect, onTestFinished, test } from "vitest";
 import { type TestAuthority, testAuthority } from "../../../test/support/test-pki.ts";
 import type { ListenLimits, ServerHandler } from "../listener.ts";
-import { httpsListen } from "./https-listener.ts";
+import { httpListen, httpsListen } from "./https-listener.ts";
 
 const ample: ListenLimits = {
   connections: 100,
@@ -80,4 +80,20 @@ test("a source has so many connections [ports-listen-gate-5]", async () => {
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(await post(it, "")).toBe("broken");
   expect(await first).toMatch(/^503 /);
+});
+
+test("an endpoint that the network reaches has limits [ports-listen-gate-6]", async () => {
+  const tls = await (await testAuthority()).server("127.0.0.1");
+  const options = { host: "127.0.0.1", port: 0, network: true, tls };
+  await expect(httpsListen(options, hello, new AbortController().signal)).rejects.toThrow("no limits");
+});
+
+test("the limits hold without TLS, too [ports-listen-gate-7]", async () => {
+  const stopping = new AbortController();
+  onTestFinished(() => stopping.abort());
+  const limits = { ...ample, bodyBytes: 0 };
+  const { port } = await httpListen({ host: "127.0.0.1", port: 0, limits }, hello, stopping.signal);
+  const url = `http://127.0.0.1:${port}/`;
+  expect((await fetch(url)).status).toBe(200);
+  expect((await fetch(url, { method: "POST", body: "x" })).status).toBe(413);
 });

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { ListenLimits } from "../listener.ts";
+import { SourceBuckets } from "../source-buckets.ts";
 
 /** Sources whose requests are counted; the one that was quiet longest is forgotten first. */
 const rememberedSources = 1000;
@@ -9,11 +10,12 @@ const rememberedSources = 1000;
 export class ListenGate {
   readonly limits: ListenLimits;
   readonly #connections = new Map<string, number>();
-  readonly #left = new Map<string, { readonly left: number; readonly at: number }>();
+  readonly #buckets: SourceBuckets;
   #underWay = 0;
 
   constructor(limits: ListenLimits) {
     this.limits = limits;
+    this.#buckets = new SourceBuckets({ ...limits, sources: rememberedSources });
   }
 
   /** Counts a connection until it is closed. @returns whether its source may have it. */
@@ -30,14 +32,14 @@ export class ListenGate {
     return true;
   }
 
-  /** Begins a request. @returns whether it goes on; `false`: it has its refusal. */
+  /** Begins a request. @returns whether it continues; `false`: it was refused. */
   begins(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
     const { limits } = this;
     if (Number(incoming.headers["content-length"] ?? 0) > limits.bodyBytes) {
       refuse(incoming, outgoing, 413, `the body is longer than ${limits.bodyBytes} bytes`);
       return false;
     }
-    if (!this.#take(this.#sourceOf(incoming.socket))) {
+    if (this.#buckets.take(this.#sourceOf(incoming.socket), performance.now()) > 0) {
       refuse(incoming, outgoing, 429, "this source sends more requests than it may");
       return false;
     }
@@ -60,22 +62,9 @@ export class ListenGate {
   #sourceOf(socket: Socket): string {
     return this.limits.sourceOf(socket.remoteAddress ?? "");
   }
-
-  /** Takes one request of a source. */
-  #take(source: string): boolean {
-    const { burst, perSecond } = this.limits;
-    const now = performance.now();
-    const known = this.#left.get(source);
-    const left = known === undefined ? burst : Math.min(burst, known.left + ((now - known.at) * perSecond) / 1000);
-    this.#left.delete(source);
-    const oldest = this.#left.keys().next();
-    if (this.#left.size >= rememberedSources && oldest.done !== true) this.#left.delete(oldest.value);
-    this.#left.set(source, { left: left < 1 ? left : left - 1, at: now });
-    return left >= 1;
-  }
 }
 
-/** Answers with a sentence and closes the connection: what else the client sends is not read. */
+/** Answers with a message and closes the connection, without reading what else the client sends. */
 export function refuse(incoming: IncomingMessage, outgoing: ServerResponse, status: number, text: string): void {
   if (outgoing.headersSent) {
     incoming.destroy();

@@ -26,7 +26,7 @@ async function syncFolder(path: string): Promise<void> {
 
 const temporaryName = (path: string) => join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`);
 
-/** The largest text that is read; what is larger would not fit into a string at once anyway. */
+/** The largest text that is read; a larger one would not fit into one string anyway. */
 const mostTextBytes = 256 * 1024 * 1024;
 
 /** The size is that of the descriptor that is read. Pipes and files of /proc have none. */
@@ -41,10 +41,33 @@ async function textOf(path: string): Promise<string> {
   }
 }
 
+async function partOf(path: string, position: number, mostBytes: number): Promise<Uint8Array | undefined> {
+  let handle: fs.FileHandle;
+  try {
+    handle = await fs.open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (isAbsent(error) || ["ELOOP", "ENXIO"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw error;
+  }
+  try {
+    if (!(await handle.stat()).isFile()) return undefined;
+    const buffer = new Uint8Array(mostBytes);
+    let length = 0;
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, length, mostBytes - length, position + length);
+      length += bytesRead;
+      if (bytesRead === 0 || length === mostBytes) return buffer.subarray(0, length);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
 /** The file system of this machine. */
 export const systemFiles: Files = {
   read: (path) => absentAs<Uint8Array | undefined>(fs.readFile(path), undefined),
   readText: (path) => absentAs<string | undefined>(textOf(path), undefined),
+  readFrom: partOf,
   async write(path, contents, options) {
     await fs.mkdir(dirname(path), { recursive: true });
     const temporary = temporaryName(path);

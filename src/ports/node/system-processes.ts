@@ -46,7 +46,11 @@ export const systemProcesses: Processes = {
   spawn(command, args, options = {}): Child {
     const { onOutput } = options;
     const output =
-      onOutput !== undefined ? "pipe" : options.logFile === undefined ? "ignore" : openSync(options.logFile, "a");
+      onOutput !== undefined
+        ? "pipe"
+        : options.logFile === undefined
+          ? "ignore"
+          : openSync(options.logFile, "a", 0o600);
     const child = start(command, args, options, [
       "ignore",
       output,

@@ -1,6 +1,6 @@
 import { type Server, connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { silentLogger } from "../logger.ts";
 import { forward } from "./tcp-forward.ts";
 
@@ -34,7 +34,7 @@ const talk = (port: number, words: string) =>
     socket.end(words);
   });
 
-test("connections are led to all places in turn, past those where nobody is, and what was said last arrives", async () => {
+test("connections go to all backends in turn, skipping unreachable ones, and the last bytes arrive", async () => {
   const [a, b] = [await echo("a"), await echo("b")];
   const gone = createServer();
   await new Promise<void>((resolve) => gone.listen(0, "127.0.0.1", resolve));
@@ -54,7 +54,7 @@ test("connections are led to all places in turn, past those where nobody is, and
   expect(new Set(heard.map((text) => text[0]))).toEqual(new Set(["a", "b"]));
 });
 
-test("a connection that nobody takes is closed; elsewhere than on loopback nobody listens", async () => {
+test("a connection without a backend is closed; nothing listens beyond loopback", async () => {
   const { port } = await forward({ host: "127.0.0.1", port: 0, to: () => [], log: silentLogger }, ending.signal);
   expect(await talk(port, "x")).toBe("");
   await expect(forward({ host: "0.0.0.0", port: 0, to: () => [], log: silentLogger }, ending.signal)).rejects.toThrow(
@@ -62,7 +62,7 @@ test("a connection that nobody takes is closed; elsewhere than on loopback nobod
   );
 });
 
-test("whoever takes a connection sees where it came from", async () => {
+test("a backend sees the source address of a connection", async () => {
   const server = createServer((socket) => void socket.end(socket.remoteAddress ?? ""));
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -82,4 +82,28 @@ test("whoever takes a connection sees where it came from", async () => {
       .once("close", () => resolve(heard));
   });
   expect(seen).toBe("127.7.7.7");
+});
+
+test("a connection waits for what has to happen before, and is closed if that fails", async () => {
+  const port = await echo("late");
+  const begun: PromiseWithResolvers<void>[] = [];
+  const listening = await forward(
+    {
+      host: "127.0.0.1",
+      port: 0,
+      to: () => [{ host: "127.0.0.1", port }],
+      before: () => {
+        const one = Promise.withResolvers<void>();
+        begun.push(one);
+        return one.promise;
+      },
+      log: silentLogger,
+    },
+    ending.signal,
+  );
+  const heard = [talk(listening.port, "a"), talk(listening.port, "b")];
+  await vi.waitFor(() => expect(begun).toHaveLength(2));
+  begun[1]?.reject(new Error("it does not start"));
+  begun[0]?.resolve();
+  expect((await Promise.all(heard)).toSorted()).toEqual(["", expect.stringMatching(/^late:[ab]$/) as string]);
 });

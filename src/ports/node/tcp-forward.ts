@@ -6,7 +6,7 @@ import type { Forward } from "../forward.ts";
 const connectMs = 2000;
 
 /** TCP forwarding over Node.js. */
-export const forward: Forward = async ({ host, port, to, log }, signal) => {
+export const forward: Forward = async ({ host, port, to, before, log }, signal) => {
   if (!isLoopback(host)) throw new Error(`refusing to listen on ${host}: not a loopback address`);
   const open = new Set<Socket>();
   let turn = 0;
@@ -19,12 +19,12 @@ export const forward: Forward = async ({ host, port, to, log }, signal) => {
   };
   const server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (client) => {
     keep(client);
-    const targets = to();
     turn += 1;
     const lead = (tries: number): void => {
+      const targets = to();
       const target = targets[(turn + tries) % Math.max(1, targets.length)];
       if (target === undefined || tries >= targets.length) {
-        log.debug({ targets: targets.length }, "nobody takes the connection");
+        log.debug({ targets: targets.length }, "no target accepts the connection");
         client.destroy();
         return;
       }
@@ -49,7 +49,17 @@ export const forward: Forward = async ({ host, port, to, log }, signal) => {
       });
       client.once("close", () => upstream.destroy());
     };
-    lead(0);
+    if (before === undefined) lead(0);
+    else
+      before().then(
+        () => {
+          if (!client.destroyed) lead(0);
+        },
+        (error: unknown) => {
+          log.warn({ error }, "a connection is closed: its destination does not start");
+          client.destroy();
+        },
+      );
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
+import { constants, createReadStream } from "node:fs";
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../ports/clock.ts";
 import type { BlobFolder } from "../server/parts.ts";
@@ -11,6 +11,26 @@ async function syncFolder(path: string): Promise<void> {
   await folder.sync().finally(() => folder.close());
 }
 
+async function grown(
+  file: FileHandle,
+  chunks: AsyncIterable<Uint8Array>,
+  limitBytes: number,
+): Promise<number | "tooLarge"> {
+  let { size } = await file.stat();
+  for await (const chunk of chunks) {
+    size += chunk.length;
+    if (size > limitBytes) return "tooLarge";
+    await file.appendFile(chunk);
+  }
+  return size;
+}
+
+async function digestIn(file: FileHandle): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of file.createReadStream({ start: 0, autoClose: false })) hash.update(chunk as Buffer);
+  return `sha256:${hash.digest("hex")}`;
+}
+
 /** `blobs/<hex>` and `uploads/<id>` below a folder that one process owns. */
 export async function blobFolder(folder: string, clock: Clock): Promise<BlobFolder> {
   const [blobs, uploads] = [join(folder, "blobs"), join(folder, "uploads")];
@@ -18,6 +38,22 @@ export async function blobFolder(folder: string, clock: Clock): Promise<BlobFold
   const hexOf = (digest: string) => /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1] ?? "none";
   const blobAt = (digest: string) => join(blobs, hexOf(digest));
   const uploadAt = (id: string) => join(uploads, /^[0-9a-f-]{36}$/.exec(id)?.[0] ?? "none");
+  /** Uploads that a call has: a descriptor that outlived the comparison of the digest could change the blob. */
+  const taken = new Set<string>();
+  async function alone<T>(id: string, work: () => Promise<T>): Promise<T | "busy"> {
+    if (taken.has(id)) return "busy";
+    taken.add(id);
+    try {
+      return await work();
+    } finally {
+      taken.delete(id);
+    }
+  }
+  async function withUpload<T>(id: string, flags: number, work: (file: FileHandle) => Promise<T>): Promise<T | "gone"> {
+    const file = await orUndefined(open(uploadAt(id), flags | constants.O_APPEND | constants.O_NOFOLLOW));
+    if (file === undefined) return "gone";
+    return work(file).finally(() => file.close());
+  }
 
   return {
     sizeOf: async (digest) => (await orUndefined(stat(blobAt(digest))))?.size,
@@ -40,42 +76,35 @@ export async function blobFolder(folder: string, clock: Clock): Promise<BlobFold
       await (await open(uploadAt(id), "wx", 0o600)).close();
     },
     uploaded: async (id) => (await orUndefined(stat(uploadAt(id))))?.size,
-    async append(id, chunks, limitBytes) {
-      const file = await open(uploadAt(id), "a");
-      try {
-        let { size } = await file.stat();
-        for await (const chunk of chunks) {
-          size += chunk.length;
-          if (size > limitBytes) return "tooLarge";
-          await file.appendFile(chunk);
+    append: (id, chunks, limitBytes) =>
+      alone(id, () => withUpload(id, constants.O_WRONLY, (file) => grown(file, chunks, limitBytes))),
+    finish: (id, digest, last, limitBytes) =>
+      alone(id, async () => {
+        const hashed = await withUpload(id, constants.O_RDWR, async (file) => {
+          const size = await grown(file, last, limitBytes);
+          if (size === "tooLarge") return size;
+          await file.sync();
+          return { digest: await digestIn(file) };
+        });
+        if (typeof hashed === "string") return hashed;
+        if (hashed.digest !== digest) {
+          await rm(uploadAt(id), { force: true });
+          return "other";
         }
-        return size;
-      } finally {
-        await file.close();
-      }
-    },
-    async finish(id, digest) {
-      const hash = createHash("sha256");
-      const file = await open(uploadAt(id), "r+");
-      try {
-        for await (const chunk of file.createReadStream({ autoClose: false })) hash.update(chunk as Buffer);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      if (`sha256:${hash.digest("hex")}` !== digest) {
+        await rename(uploadAt(id), blobAt(digest));
+        await syncFolder(blobs);
+        return "done";
+      }),
+    abandon: (id) =>
+      alone(id, async () => {
         await rm(uploadAt(id), { force: true });
-        return false;
-      }
-      await rename(uploadAt(id), blobAt(digest));
-      await syncFolder(blobs);
-      return true;
-    },
-    abandon: (id) => rm(uploadAt(id), { force: true }),
+        return "done" as const;
+      }),
     async abandonOlderThan(milliseconds) {
       for (const name of await readdir(uploads)) {
         const at = (await orUndefined(stat(join(uploads, name))))?.mtimeMs;
-        if (at !== undefined && clock.now() - at > milliseconds) await rm(join(uploads, name), { force: true });
+        if (at !== undefined && clock.now() - at > milliseconds)
+          await alone(name, () => rm(join(uploads, name), { force: true }));
       }
     },
   };

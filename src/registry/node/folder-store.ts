@@ -6,7 +6,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
 import type { Random } from "../../ports/random.ts";
 import type { BlobStore, Incoming, WantedBlob } from "../blob-store.ts";
-import { isRunning, processIdentity } from "./process-identity.ts";
+import { isRunning, processWord } from "./process-identity.ts";
 import { orUndefined } from "../../ports/absent-file.ts";
 
 /**
@@ -36,7 +36,7 @@ export function folderStore(
   const pathOf = (digest: string) => join(blobs, hexOf(digest));
   // Two stores of one process are as strange to each other as those of two.
   const instance = random.uuid();
-  const ownerOf = async () => `${await processIdentity()}-${instance}`;
+  const ownerOf = async () => `${await processWord()}-${instance}`;
   /** Blobs that this store itself is fetching. */
   const underWay = new Map<string, Promise<void>>();
 

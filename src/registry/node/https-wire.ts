@@ -25,13 +25,13 @@ function failureOf(error: Error, issuer?: string): WireFailure {
 }
 
 /** Reports the issuer of a new connection's certificate, before Node.js decides whether to trust it. */
-function onIssuer(request: ClientRequest, tell: (issuer: string) => void): void {
+function onIssuer(request: ClientRequest, report: (issuer: string) => void): void {
   request.once("socket", (socket) => {
     if (!(socket instanceof TLSSocket) || request.reusedSocket) return;
     socket.prependOnceListener("secure", () => {
       const { issuer } = socket.getPeerCertificate();
       const name = [issuer?.CN ?? issuer?.O].flat()[0];
-      if (name !== undefined) tell(name.slice(0, 128));
+      if (name !== undefined) report(name.slice(0, 128));
     });
   });
 }
@@ -144,7 +144,7 @@ async function stream(body: StreamedBody, outgoing: ClientRequest): Promise<void
     if (!outgoing.write(chunk)) await eventOf(outgoing, "drain", { signal: answered.signal }).catch(() => undefined);
   }
   if (answered.signal.aborted) return;
-  if (left !== 0) throw new WireFailure("unreachable", "what was to be sent has another size than was said");
+  if (left !== 0) throw new WireFailure("unreachable", "the body's size differs from its declared size");
   outgoing.end();
 }
 
@@ -157,7 +157,7 @@ async function* bodyOf(incoming: IncomingMessage, signal: AbortSignal): AsyncGen
   }
 }
 
-/** The machine's own store; what Node.js carries where a machine has none. Read once: it takes a tenth of a second. */
+/** The machine's own store, or the authorities of Node.js if it has none. Read once: it takes a tenth of a second. */
 function authoritiesOfSystem(): readonly string[] {
   if (systemAuthorities === undefined) {
     const system = getCACertificates("system");

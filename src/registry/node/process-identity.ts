@@ -13,7 +13,7 @@ async function startOf(pid: string): Promise<string | undefined> {
 }
 
 /** A word for this process, for names of files that are its own. */
-export const processIdentity = async (): Promise<string> => `${process.pid}-${await startOf("self")}`;
+export const processWord = async (): Promise<string> => `${process.pid}-${await startOf("self")}`;
 
 /** Whether the process that calls itself so still runs. */
 export async function isRunning(identity: string): Promise<boolean> {

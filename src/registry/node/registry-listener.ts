@@ -15,7 +15,7 @@ export interface RegistryListenerOptions {
   readonly log: Logger;
 }
 
-/** Bounds on what a client may take: connections, a header, a whole request, and the time in which nothing comes. */
+/** Limits for clients: connections, the time for the headers and for a whole request, and idle time. */
 const limits = { connections: 256, headersMs: 15_000, requestMs: 3_600_000, quietMs: 60_000 } as const;
 
 /** Serves a registry over TLS until the signal aborts, on loopback. Resolves when it listens. */
@@ -73,7 +73,7 @@ async function answer(incoming: IncomingMessage, outgoing: ServerResponse, handl
     { method: incoming.method ?? "GET", target: incoming.url ?? "/", headers, body: incoming },
     gone.signal,
   );
-  // An unread rest of the request would be taken for the next one.
+  // The unread rest of the request would be parsed as the next one.
   const unread =
     incoming.readableEnded ||
     headers["content-length"] === "0" ||

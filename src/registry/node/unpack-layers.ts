@@ -13,7 +13,7 @@ import { type TarEntry, readTar } from "../tar.ts";
 import { orUndefined } from "../../ports/absent-file.ts";
 import { eachAtOnce } from "../../ports/each-at-once.ts";
 
-/** Bounds on what an image may lay down. */
+/** Limits for the contents of an image. */
 export interface UnpackLimits {
   readonly entries: number;
   readonly totalBytes: number;
@@ -22,7 +22,7 @@ export interface UnpackLimits {
 export const defaultUnpackLimits: UnpackLimits = { entries: 1_000_000, totalBytes: 32 * 1024 ** 3 };
 
 /**
- * What a machine has of its own, whatever its image holds: /var, /run and the homes are links of its deployment, the
+ * Paths that belong to the machine, whatever its image holds: /var, /run and the homes are links of its deployment, the
  * others are mounted. Source of the rule: ostree-ext src/tar/write.rs (main).
  */
 const machinesOwn: readonly string[] = ["dev", "home", "proc", "root", "run", "sys", "tmp", "var"];
@@ -34,20 +34,20 @@ const opaque = ".wh..wh..opq";
 const syncsAtOnce = 8;
 
 /** Mode and owner of a file or folder. */
-export interface Owner {
+export interface LayerOwner {
   readonly mode: number;
   readonly uid: number;
   readonly gid: number;
 }
 
 /**
- * Lays the layers of an image over each other in a folder that nobody else writes to, and makes all of it durable. /etc
+ * Unpacks the layers of an image over each other in a folder without other writers, and makes the result durable. /etc
  * becomes /usr/etc, the defaults that a machine's own /etc is merged with. Each layer means what it means to an overlay
  * file system: an entry hides what lower layers have at its path, and a path that leads through a link of a lower layer
- * does not follow it, but hides it. So no entry can reach out of the folder. Devices are left out. As root, files get
- * their owners; without, everything is this user's, who can read all of it.
+ * does not follow it, but hides it. So no entry can reach outside of the folder. Devices are omitted. As root, files
+ * get their owners; without root, this user owns everything and can read it.
  *
- * @returns the mode and owner of each file and folder that could not have its own: nothing as root.
+ * @returns the mode and owner of each file and folder that could not get its own: none as root.
  * @throws McoError `MCO_IMAGE_INVALID`, `MCO_IMAGE_DIGEST_MISMATCH`
  */
 export async function unpackLayers(
@@ -56,7 +56,7 @@ export async function unpackLayers(
   target: string,
   signal: AbortSignal,
   limits: UnpackLimits = defaultUnpackLimits,
-): Promise<Readonly<Record<string, Owner>>> {
+): Promise<Readonly<Record<string, LayerOwner>>> {
   await fs.mkdir(target, { mode: 0o700 });
   const tree = treeWriter(target, limits);
   for (const layer of layers) {
@@ -105,10 +105,10 @@ export async function unpackLayers(
 function treeWriter(target: string, limits: UnpackLimits) {
   const mayChown = process.geteuid?.() === 0;
   /** What files are to have that could not be given it. */
-  const owed = new Map<string, Owner>();
+  const owed = new Map<string, LayerOwner>();
   /** Folders of the tree, each known to be one and no link, with what becomes of them in the end. */
-  const folders = new Map<string, Owner>();
-  /** Paths that the present layer has made: what it hides is only what lies below it. */
+  const folders = new Map<string, LayerOwner>();
+  /** Paths that the current layer has created: it hides only the paths of lower layers. */
   let made = new Set<string>();
   let entries = 0;
   let bytes = 0;
@@ -126,7 +126,7 @@ function treeWriter(target: string, limits: UnpackLimits) {
     await fs.rm(at(parts), { recursive: true, force: true });
   }
 
-  /** Makes what must be new at a path: most often nothing is there yet, and nothing has to be removed. */
+  /** Creates a new entry at a path: usually the path does not exist, and nothing has to be removed. */
   async function replacing<T>(parts: readonly string[], make: () => Promise<T>): Promise<T> {
     try {
       return await make();
@@ -162,10 +162,14 @@ function treeWriter(target: string, limits: UnpackLimits) {
   }
 
   /**
-   * Gives what is open its mode and owner. Without root it gets what of the mode lets this user at it, and the rest is
-   * owed.
+   * Sets mode and owner of an open file. Without root it sets the mode bits that this user needs, and records the rest.
    */
-  async function give(handle: fs.FileHandle, path: string, { mode, uid, gid }: Owner, ours: number): Promise<void> {
+  async function give(
+    handle: fs.FileHandle,
+    path: string,
+    { mode, uid, gid }: LayerOwner,
+    ours: number,
+  ): Promise<void> {
     const possible = mayChown ? mode : (mode & 0o777) | ours;
     if (mayChown) await handle.chown(uid, gid);
     else if (uid !== 0 || gid !== 0 || mode !== possible) owed.set(path, { mode, uid, gid });
@@ -213,13 +217,13 @@ function treeWriter(target: string, limits: UnpackLimits) {
       if (name.startsWith(whiteout)) {
         const hidden = partsOf([...parent, name.slice(whiteout.length)].join("/"));
         if (hidden.length !== parts.length && hidden.length !== parts.length + 1)
-          throw invalidImage("a layer hides what is no path", { path: entry.path });
+          throw invalidImage("a layer hides an invalid path", { path: entry.path });
         if (!leadsThere(hidden)) return;
         if (!made.has(hidden.join("/"))) await remove(hidden);
         else if (folders.has(hidden.join("/"))) await hideBelow(hidden);
         return;
       }
-      // `etc` alone is `usr/etc` already: only a link of that name is left, and the tree has no use for it.
+      // `etc` itself has become `usr/etc`: only a link of that name remains, and the tree does not need it.
       if (entry.kind === "link" && parts.join("/") === "usr/etc") return;
       if (entry.kind === "folder") {
         await makeFolders(parts);
@@ -231,7 +235,7 @@ function treeWriter(target: string, limits: UnpackLimits) {
         const from = partsOf(entry.target);
         const there = leadsThere(from) ? await lstat(from) : undefined;
         if (there === undefined || there.isDirectory())
-          throw invalidImage("a layer has a hard link to what is no file of the image", {
+          throw invalidImage("a layer has a hard link to a path that is no file of the image", {
             path: entry.path,
             target: entry.target,
           });
@@ -249,7 +253,7 @@ function treeWriter(target: string, limits: UnpackLimits) {
     },
 
     /** Gives folders their owners and modes, deepest first, and makes everything durable. */
-    async finish(signal: AbortSignal): Promise<Readonly<Record<string, Owner>>> {
+    async finish(signal: AbortSignal): Promise<Readonly<Record<string, LayerOwner>>> {
       for (const folder of [...folders.keys(), ""]) await syncFiles(join(target, folder), signal);
       for (const [folder, own] of [...folders].toSorted(([a], [b]) => (a < b ? 1 : -1))) {
         const handle = await fs.open(

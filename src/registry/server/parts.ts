@@ -4,7 +4,7 @@ export interface RegistryRequest {
   /** Path and query. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The body as it comes; what is not read is thrown away. */
+  /** The body as it arrives; unread bytes are discarded. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
@@ -14,8 +14,11 @@ export interface RegistryResponse {
   readonly body: string | Uint8Array | AsyncIterable<Uint8Array>;
 }
 
-/** Rejects for a bug, a full disk, or a client that went away. */
+/** Rejects for a bug, a full disk, or a client that disconnected. */
 export type RegistryHandler = (request: RegistryRequest, signal: AbortSignal) => Promise<RegistryResponse>;
+
+/** `busy`: another call has the upload; `gone`: there is none of this id. */
+export type UploadProblem = "busy" | "gone" | "tooLarge";
 
 /**
  * Contents by digest, and those that are on their way, on a disk. Nothing lies under a digest that was not compared
@@ -34,14 +37,25 @@ export interface BlobFolder {
   begin(upload: string): Promise<void>;
   /** `undefined`: there is no such upload. */
   uploaded(upload: string): Promise<number | undefined>;
-  /** Appends to an upload, unless it would become larger than `limitBytes`. @returns its size, or `tooLarge`. */
-  append(upload: string, chunks: AsyncIterable<Uint8Array>, limitBytes: number): Promise<number | "tooLarge">;
   /**
-   * Makes an upload the blob of this digest, atomically and durably; `false` where it is another. The upload is gone in
-   * both cases.
+   * Appends to an upload, unless it would become larger than `limitBytes`. One call at a time has an upload: others are
+   * answered `busy`.
+   *
+   * @returns its size in bytes, or why it has not grown; after `tooLarge` a part of the chunks may be in it.
    */
-  finish(upload: string, digest: string): Promise<boolean>;
-  abandon(upload: string): Promise<void>;
+  append(id: string, chunks: AsyncIterable<Uint8Array>, limitBytes: number): Promise<number | UploadProblem>;
+  /**
+   * Appends the last chunks and makes an upload the blob of this digest, atomically and durably: nothing gets into it
+   * between the comparison and the end. The upload is gone after `done` and `other`.
+   */
+  finish(
+    id: string,
+    digest: string,
+    last: AsyncIterable<Uint8Array>,
+    limitBytes: number,
+  ): Promise<"done" | "other" | UploadProblem>;
+  /** `busy`: it stays. */
+  abandon(id: string): Promise<"done" | "busy">;
   /** Uploads that have not grown since. */
   abandonOlderThan(milliseconds: number): Promise<void>;
 }

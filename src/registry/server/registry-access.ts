@@ -1,7 +1,7 @@
 import { bytesToHex } from "@noble/hashes/utils.js";
 import type { Clock } from "../../ports/clock.ts";
 import type { Random } from "../../ports/random.ts";
-import { type RegistryUser, type Right, passwordCheck } from "./registry-users.ts";
+import { type RegistryUser, type RegistryRight, passwordCheck } from "./registry-users.ts";
 
 export const service = "mco-registry";
 const tokenSeconds = 300;
@@ -9,7 +9,7 @@ const maxTokens = 4096;
 const maxScopes = 16;
 
 /** The rights of a user, by repository. */
-type Grant = (repository: string, right: Right) => boolean;
+type Grant = (repository: string, right: RegistryRight) => boolean;
 
 interface Token {
   readonly grant: Grant;
@@ -23,7 +23,7 @@ export type Access =
   | { readonly verdict: "unknown" };
 
 /**
- * Decides about access: by name and password with each request, or by a token that was issued for these. Tokens live in
+ * Decides about access: by name and password with each request, or by a token that was issued for them. Tokens live in
  * memory: a restarted registry knows none, and clients request new ones.
  *
  * Source of the flow: distribution docs/spec/auth/token.md (main).

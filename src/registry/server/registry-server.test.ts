@@ -89,7 +89,7 @@ async function harness() {
 }
 
 describe("the embedded registry", () => {
-  test("an upload comes in parts that follow on each other, and counts only under its own digest", async () => {
+  test("an upload arrives in consecutive parts, and counts only under its own digest", async () => {
     const { ask, begin, codeOf } = await harness();
     const place = await begin();
     expect(await ask("PATCH", place, { body: text.slice(0, 5) })).toMatchObject({
@@ -112,6 +112,52 @@ describe("the embedded registry", () => {
     expect([wrong.status, codeOf(wrong)]).toEqual([400, "DIGEST_INVALID"]);
     expect((await ask("PATCH", place, { body: "x" })).status).toBe(404);
     expect((await ask("POST", `/v2/os/a/blobs/uploads/?digest=${digest}`, { body: text })).status).toBe(201);
+  });
+
+  test("bytes that arrive after the digest was compared get into no blob [registry-server-24]", async () => {
+    const { folder, server, ask, begin } = await harness();
+    const place = await begin();
+    const gate = Promise.withResolvers<void>();
+    const began = Promise.withResolvers<void>();
+    const slow = server(
+      {
+        method: "PATCH",
+        target: place,
+        headers: { host: "127.0.0.1:5000", authorization: basic("builder") },
+        body: (async function* () {
+          yield Buffer.from(text);
+          began.resolve();
+          await gate.promise;
+          yield Buffer.from("and what nobody compared");
+        })(),
+      },
+      never,
+    );
+    await began.promise;
+    for (const [method, query] of [
+      ["PUT", `?digest=${digest}`],
+      ["PATCH", ""],
+      ["DELETE", ""],
+    ] as const)
+      expect((await ask(method, `${place}${query}`)).status).toBe(409);
+    gate.resolve();
+    expect((await slow).status).toBe(202);
+    const ended = await ask("PUT", `${place}?digest=${digest}`);
+    expect(ended.status).toBe(400);
+    expect(await ask("GET", `/v2/os/a/blobs/${digest}`)).toMatchObject({ status: 404 });
+    expect(await readdir(join(folder, "uploads"))).toEqual([]);
+  });
+
+  test("of two ends of one upload, one makes the blob [registry-server-25]", async () => {
+    const { ask, begin } = await harness();
+    const place = await begin();
+    const answers = await Promise.all(
+      [1, 2, 3].map(async () => (await ask("PUT", `${place}?digest=${digest}`, { body: text })).status),
+    );
+    // One that comes when the upload has ended finds none.
+    expect(answers.filter((status) => status !== 409 && status !== 404)).toEqual([201]);
+    expect(await ask("GET", `/v2/os/a/blobs/${digest}`)).toMatchObject({ status: 200, text });
+    expect((await ask("PUT", `${place}?digest=${digest}`, { body: text })).status).toBe(404);
   });
 
   test.for([
@@ -152,7 +198,7 @@ describe("the embedded registry", () => {
     expect((await readdir(folder)).sort()).toEqual(["blobs", "uploads"]);
   });
 
-  test("a manifest is taken when everything that it is made of is there, under its own digest, and not too large", async () => {
+  test("a manifest is accepted if its parts exist, its digest matches, and it is not too large", async () => {
     const { ask, codeOf, manifest, putImage } = await harness();
     expect(codeOf(await ask("PUT", "/v2/os/a/manifests/1", { body: manifest("layer") }))).toBe("MANIFEST_BLOB_UNKNOWN");
     expect(codeOf(await ask("PUT", "/v2/os/a/manifests/1", { body: "{}" }))).toBe("MANIFEST_INVALID");
@@ -171,7 +217,7 @@ describe("the embedded registry", () => {
     expect((await ask("GET", `/v2/os/b/manifests/${own}`)).status).toBe(404);
   });
 
-  test("tags are listed in parts, and go with their digest", async () => {
+  test("tags are listed in pages, and removed with their digest", async () => {
     const { ask, manifest, putImage } = await harness();
     for (const tag of ["c", "a", "b"]) await putImage(tag, "layer");
     expect(JSON.parse((await ask("GET", "/v2/os/a/tags/list?n=2")).text)).toEqual({ name: "os/a", tags: ["a", "b"] });
@@ -181,7 +227,7 @@ describe("the embedded registry", () => {
     expect((await ask("GET", "/v2/os/none/tags/list")).status).toBe(404);
   });
 
-  test("who may only pull neither pushes nor deletes, with a password or with a token that asks for more", async () => {
+  test("a pull-only user cannot push or delete, with a password or with a token that requests more", async () => {
     const { ask, putBlob } = await harness();
     await putBlob();
     expect((await ask("POST", "/v2/os/a/blobs/uploads/", { as: "puller" })).status).toBe(403);
@@ -198,7 +244,7 @@ describe("the embedded registry", () => {
     expect((await ask("GET", `/v2/os/b/blobs/${digest}`, { as: `Bearer ${token}` })).status).toBe(401);
   });
 
-  test("nobody gets anything, and a token lives for five minutes", async () => {
+  test("an anonymous client gets nothing, and a token is valid for five minutes", async () => {
     const { ask, time } = await harness();
     for (const as of ["", basic("builder", "wr0ng"), basic("nobody"), "Bearer none", "Basic %%%"])
       expect((await ask("GET", "/v2/", { as })).status, as).toBe(401);
@@ -209,13 +255,13 @@ describe("the embedded registry", () => {
     expect((await ask("GET", "/v2/", { as: `Bearer ${token}` })).status).toBe(401);
   });
 
-  test("a host that is none does not get into what a client is told", async () => {
+  test("an invalid host never appears in an answer", async () => {
     const { ask } = await harness();
     const { headers } = await ask("GET", "/v2/", { as: "", headers: { host: 'evil"\r\nx: y' } });
     expect([headers["www-authenticate"]].flat().join(" ")).not.toContain("evil");
   });
 
-  test("a blob is mounted for who may read where it lies, and only from there", async () => {
+  test("a blob is mounted only for users who may read its repository", async () => {
     const { ask, putBlob } = await harness();
     await putBlob();
     const mount = (from: string, as = "builder") =>
@@ -231,7 +277,7 @@ describe("the embedded registry", () => {
     expect((await ask("HEAD", `/v2/os/b/blobs/${digest}`)).status).toBe(200);
   });
 
-  test("while the folder says so, pushes are refused with the words that it holds, and pulls are not", async () => {
+  test("while the folder holds a refusal, pushes are refused with its text, and pulls are not", async () => {
     const { ask, begin, folder, putBlob } = await harness();
     await putBlob();
     const place = await begin();
@@ -250,7 +296,7 @@ describe("the embedded registry", () => {
     expect((await ask("POST", "/v2/os/a/blobs/uploads/")).status).toBe(202);
   });
 
-  test("what no manifest has is removed once it is old, with uploads that nobody goes on with, and the rest stays", async () => {
+  test("old unreferenced blobs and abandoned uploads are removed, and the rest stays", async () => {
     const { ask, begin, folder, putBlob, putImage, server, time } = await harness();
     await putImage("1", "layer");
     await putBlob("orphan");
@@ -272,7 +318,7 @@ describe("the embedded registry", () => {
     expect(await readdir(join(folder, "uploads"))).toEqual([]);
   });
 
-  test("what lies under a digest is what it says, also when the process was killed before it was done", async () => {
+  test("stored content matches its digest, even after the process was killed during an upload", async () => {
     const { ask, begin, folder } = await harness();
     const place = await begin();
     await ask("PATCH", place, { body: text });
@@ -304,7 +350,7 @@ describe("the embedded registry", () => {
 });
 
 describe("users of a registry", () => {
-  test("a password is known by its hash alone, with a salt of its own", () => {
+  test("a password is stored only as a hash with its own salt", () => {
     expect(hashPassword("pw", systemRandom)).toMatch(/^scrypt:14:[0-9a-f]{32}:[0-9a-f]{64}$/);
     expect(users[0]?.password).not.toBe(users[1]?.password);
     const check = passwordCheck(users);

@@ -5,9 +5,9 @@ import type { Files } from "../../ports/files.ts";
 import type { Random } from "../../ports/random.ts";
 import { imageLimits, parseManifest } from "../manifest.ts";
 import { digestOf } from "../registry-client.ts";
-import type { BlobFolder, RegistryHandler, RegistryRequest, RegistryResponse } from "./parts.ts";
+import type { BlobFolder, RegistryHandler, RegistryRequest, RegistryResponse, UploadProblem } from "./parts.ts";
 import { type Access, registryAccess, service } from "./registry-access.ts";
-import type { RegistryUser, Right } from "./registry-users.ts";
+import type { RegistryUser, RegistryRight } from "./registry-users.ts";
 
 export interface RegistryServerOptions {
   /** Holds everything: repositories here, contents in `blobs`. */
@@ -60,13 +60,19 @@ const empty = (status: number, headers: RegistryResponse["headers"] = {}): Regis
   headers: { "content-length": "0", ...headers },
   body: "",
 });
+const unknownUpload = () => errorOf(404, "BLOB_UPLOAD_UNKNOWN", "there is no such upload");
+const uploadRefused: Readonly<Record<UploadProblem, () => RegistryResponse>> = {
+  busy: () => errorOf(409, "BLOB_UPLOAD_INVALID", "another request has this upload: send one after the other"),
+  gone: unknownUpload,
+  tooLarge: () => errorOf(413, "SIZE_INVALID", "the blob is too large"),
+};
 const isTag = (name: string) => /^\w[\w.-]{0,127}$/.test(name);
 const route = /^\/v2\/(.{1,255}?)\/(manifests|blobs\/uploads|blobs|tags)\/([^/]{0,200})$/;
 
 /**
- * A registry of the OCI distribution protocol, as much of it as one machine needs. Manifests and links to blobs lie in
- * `repositories/<path>/{_manifests,_blobs,_tags}`, each written at once or not at all; contents are shared between
- * repositories.
+ * A registry of the OCI distribution protocol, with the parts of it that one machine needs. Manifests and links to
+ * blobs are in `repositories/<path>/{_manifests,_blobs,_tags}`, each written at once or not at all; contents are shared
+ * between repositories.
  */
 export function registryServer(options: RegistryServerOptions): RegistryHandler & { collectGarbage(): Promise<void> } {
   const server = new RegistryServer(options);
@@ -102,7 +108,7 @@ class RegistryServer {
     const reading = parseImageReference(`registry:1/${path}`);
     if (reading.verdict === "refused" || reading.reference.path !== path)
       return errorOf(400, "NAME_INVALID", "the path is no name of a repository");
-    const needs: Right =
+    const needs: RegistryRight =
       request.method === "GET" || request.method === "HEAD"
         ? "pull"
         : request.method === "DELETE" && kind !== "blobs/uploads"
@@ -142,7 +148,7 @@ class RegistryServer {
     });
   }
 
-  #refused(request: RegistryRequest, who: Access, path: string, right: Right): RegistryResponse | undefined {
+  #refused(request: RegistryRequest, who: Access, path: string, right: RegistryRight): RegistryResponse | undefined {
     if (who.verdict === "yes" && who.grant(path, right)) return undefined;
     const scope = `repository:${path}:${right === "push" ? "pull,push" : right}`;
     // A token may cover less than its user's rights, so the client may ask for another one; a password covers all.
@@ -189,8 +195,7 @@ class RegistryServer {
         return errorOf(400, "MANIFEST_BLOB_UNKNOWN", `${part.digest} is not in this repository`);
     const upload = this.#options.random.uuid();
     await this.#blobs.begin(upload);
-    await this.#blobs.append(upload, once(bytes), imageLimits.manifestBytes);
-    await this.#blobs.finish(upload, digest);
+    await this.#blobs.finish(upload, digest, once(bytes), imageLimits.manifestBytes);
     await this.#files.write(
       this.#manifestOf(path, digest),
       request.headers["content-type"] ?? "application/vnd.oci.image.manifest.v1+json",
@@ -276,21 +281,18 @@ class RegistryServer {
       return digest === undefined ? progress(202, path, begun, 0) : this.#finish(request, path, begun, digest);
     }
     const size = /^[0-9a-f-]{36}$/.test(upload) ? await this.#blobs.uploaded(upload) : undefined;
-    if (size === undefined) return errorOf(404, "BLOB_UPLOAD_UNKNOWN", "there is no such upload");
+    if (size === undefined) return unknownUpload();
     switch (request.method) {
       case "GET":
         return progress(204, path, upload, size);
       case "DELETE":
-        await this.#blobs.abandon(upload);
-        return empty(204);
+        return (await this.#blobs.abandon(upload)) === "busy" ? uploadRefused.busy() : empty(204);
       case "PATCH": {
         const begins = /^(\d{1,15})-\d{1,15}$/.exec(request.headers["content-range"] ?? "")?.[1];
         if (begins !== undefined && Number(begins) !== size)
-          return errorOf(416, "BLOB_UPLOAD_INVALID", `the upload goes on at ${size}`);
+          return errorOf(416, "BLOB_UPLOAD_INVALID", `the upload continues at ${size}`);
         const now = await this.#blobs.append(upload, request.body, maxBlobBytes);
-        return now === "tooLarge"
-          ? errorOf(413, "SIZE_INVALID", "the blob is too large")
-          : progress(202, path, upload, now);
+        return typeof now === "number" ? progress(202, path, upload, now) : uploadRefused[now]();
       }
       case "PUT":
         return digest === undefined
@@ -303,11 +305,9 @@ class RegistryServer {
 
   async #finish(request: RegistryRequest, path: string, upload: string, digest: string): Promise<RegistryResponse> {
     if (!digestPattern.test(digest)) return errorOf(400, "DIGEST_INVALID", "the digest is not sha256");
-    if ((await this.#blobs.append(upload, request.body, maxBlobBytes)) === "tooLarge")
-      return errorOf(413, "SIZE_INVALID", "the blob is too large");
-    return (await this.#blobs.finish(upload, digest))
-      ? this.#linked(path, digest)
-      : errorOf(400, "DIGEST_INVALID", "the blob has another digest");
+    const ended = await this.#blobs.finish(upload, digest, request.body, maxBlobBytes);
+    if (ended === "done") return this.#linked(path, digest);
+    return ended === "other" ? errorOf(400, "DIGEST_INVALID", "the blob has another digest") : uploadRefused[ended]();
   }
 
   async #linked(path: string, digest: string): Promise<RegistryResponse> {

@@ -4,13 +4,13 @@ import { bytesToHex, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { McoError } from "../../api/errors.ts";
 import type { Random } from "../../ports/random.ts";
 
-export type Right = "pull" | "push" | "delete";
+export type RegistryRight = "pull" | "push" | "delete";
 
 export interface RegistryUser {
   readonly name: string;
   /** `scrypt:<log2 N>:<salt>:<hash>`, in hex. */
   readonly password: string;
-  readonly may: readonly Right[];
+  readonly may: readonly RegistryRight[];
 }
 
 /** Cost of one guess: 16 MiB and some 50 ms (RFC 7914). */

@@ -140,7 +140,7 @@ const cases: readonly Case[] = [
     config: { storage: { files: [file("/etc/mine", "is", { overwrite: true })] } },
   },
   {
-    title: "a file over a link, which stays where it led",
+    title: "a file over a link, which keeps its destination",
     config: {
       storage: {
         links: [{ path: "/etc/l", target: "hosts" }],
@@ -167,7 +167,7 @@ const cases: readonly Case[] = [
     config: { storage: { directories: [{ path: "/etc/there", overwrite: true }] } },
   },
   {
-    title: "a folder in the place of a file",
+    title: "a folder in place of a file",
     config: { storage: { directories: [{ path: "/etc/hosts" }] } },
     is: "refused",
   },
@@ -184,13 +184,13 @@ const cases: readonly Case[] = [
     },
   },
   {
-    title: "a link that is there already",
+    title: "an existing link",
     before: (machine) =>
       machine.newRoot().files.write([{ path: "/etc/l", entry: { kind: "link", target: "hosts" } }], never),
     config: { storage: { links: [{ path: "/etc/l", target: "hosts" }] } },
   },
   {
-    title: "a link that leads elsewhere",
+    title: "a link with another destination",
     before: (machine) =>
       machine.newRoot().files.write([{ path: "/etc/l", entry: { kind: "link", target: "group" } }], never),
     config: { storage: { links: [{ path: "/etc/l", target: "hosts" }] } },
@@ -264,7 +264,7 @@ const cases: readonly Case[] = [
     config: { systemd: { units: [{ name: "chronyd.service", mask: false }] } },
   },
   {
-    title: "units of the vendor that are switched off",
+    title: "disabled units of the vendor",
     config: {
       systemd: {
         units: [
@@ -345,7 +345,7 @@ const cases: readonly Case[] = [
     },
   },
   {
-    title: "a configuration that others join",
+    title: "a configuration that others merge into",
     config: {
       ignition: {
         config: {

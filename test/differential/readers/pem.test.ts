@@ -87,8 +87,13 @@ describe.skipIf(program === undefined)("PEM, as Go reads it", () => {
           { type: "url", value: "spiffe://a/b" },
         ],
       }),
+      signingRequest("CN=system:node:master-0,O=system:nodes,CN=system:node:worker-0"),
     ]);
-    certificates = await Promise.all([selfSigned("O=one, CN=first"), selfSigned("CN=zweite ü")]);
+    certificates = await Promise.all([
+      selfSigned("O=one, CN=first"),
+      selfSigned("CN=zweite ü"),
+      selfSigned("CN=one,CN=two"),
+    ]);
   });
   afterAll(() => go.close());
 
@@ -141,6 +146,16 @@ describe.skipIf(program === undefined)("PEM, as Go reads it", () => {
       expect(read).toBeGreaterThan(numRuns / 20);
     },
   );
+
+  test("of two common names Go believes the last, and so do our readers [readers-pem-5]", async () => {
+    const [, , certificate = ""] = certificates;
+    const theirs = (await go.ask("bundle", bytes(certificate))).certificates ?? [];
+    const ours = readBundle(certificate);
+    expect(theirs.map(({ commonName }) => commonName)).toEqual(["two"]);
+    expect(ours.verdict === "read" ? ours.certificates.map(({ commonName }) => commonName) : []).toEqual(["two"]);
+    const request = await go.ask("request", Buffer.from(requests[2] ?? "", "base64"));
+    expect(request.request?.commonName).toBe("system:node:worker-0");
+  });
 
   test(
     "a request that is read asks for what Go's signer would sign [readers-pem-3]",

@@ -10,7 +10,7 @@ import { heldBelow } from "../../../src/host/directory/held-disk.ts";
 import { entryAt, rootFiles } from "../../../src/host/directory/root-files.ts";
 import { entriesBelow, filesBelow, resolveInRoot } from "../../../src/host/directory/root-folder.ts";
 import { mergeEtc } from "../../../src/host/etc-merge.ts";
-import type { HostEntry, Link, Machine, PlainFile } from "../../../src/host/host.ts";
+import type { HostEntry, Link, HostMachine, PlainFile } from "../../../src/host/host.ts";
 import { sameEntry } from "../../../src/host/same-entry.ts";
 import { type UnitModelState, emptyUnitModel, unitModel } from "../../../src/host/unit-model.ts";
 import { defaultKernel, kernelWords } from "../../../src/host/rpm-ostree/read-status.ts";
@@ -19,7 +19,7 @@ import { defaultKernel, kernelWords } from "../../../src/host/rpm-ostree/read-st
  * A test double of a real machine's programs on a folder. It does what their documents say and refuses what they do not
  * mention; each rule names its source. Calls of a driver that break the rules are kept in `violations`.
  */
-export interface FakeSystem extends Machine {
+export interface FakeSystem extends HostMachine {
   readonly processes: Processes;
   /** Undocumented commands, and options that the command does not have. */
   readonly violations: readonly string[];
@@ -71,7 +71,7 @@ export interface FakeSystemOptions {
   /** With it, `root` holds a copy of another fake system's folder. */
   readonly like?: FakeState;
   /** What the unit that applies the image's content does when it is started. */
-  readonly settle?: () => Promise<void>;
+  readonly applyImageContent?: () => Promise<void>;
 }
 
 /** The day on which passwords of fake systems change, in days since 1970 (shadow(5)). */
@@ -100,7 +100,7 @@ export async function fakeSystem({
   image,
   extensions,
   like,
-  settle,
+  applyImageContent,
 }: FakeSystemOptions): Promise<FakeSystem> {
   const at = (path: string) => join(root, path);
   const locate = (path: string) => resolveInRoot(root, path);
@@ -116,6 +116,8 @@ export async function fakeSystem({
   const quietlyBroken = new Set<string>();
   const quietlyFailed = new Set<string>();
   const containers = new Map<string, string>();
+  /** Images in podman's storage. */
+  const stored = new Set<string>();
   const transientUnits = new Set<string>();
   let broken: readonly string[] = [];
   let units: UnitModelState = structuredClone(like?.units) ?? emptyUnitModel();
@@ -224,7 +226,7 @@ export async function fakeSystem({
       units = state;
     },
     broken: async () => broken,
-    settle,
+    applyImageContent,
   });
   const signal = new AbortController().signal;
 
@@ -535,7 +537,15 @@ export async function fakeSystem({
         await needsAuthFile(values("--authfile")[0]);
         if (images[rest[0] ?? ""] === undefined)
           fail(`Error: initializing source docker://${rest[0]}: reading manifest: manifest unknown`, 125);
+        stored.add(rest[0] ?? "");
         return "id\n";
+      }
+      case "image": {
+        // podman-image-exists(1): 0 is yes, 1 is no.
+        if (args[0] !== "exists") return unknown(["podman", ...words]);
+        const [name = ""] = parse("podman image exists", args.slice(1), [], []).rest;
+        if (!stored.has(name)) fail("", 1);
+        return "";
       }
       case "create": {
         const { rest, values } = parse(
@@ -678,11 +688,15 @@ export async function fakeSystem({
           ["--config", "--raw", "--no-tags"],
           ["--authfile", "--format", "--cert-dir"],
         );
-        if (args[0] !== "inspect" || rest.length !== 1 || !flags.has("--config")) unknown(words);
+        if (args[0] !== "inspect" || rest.length !== 1 || (!flags.has("--config") && !flags.has("--no-tags")))
+          unknown(words);
         await needsAuthFile(values("--authfile")[0]);
         const source = rest[0]?.replace(/^docker:\/\//, "") ?? "";
         if (images[source] === undefined)
           fail(`time="now" level=fatal msg="Error parsing image name: reading manifest: manifest unknown"`);
+        // containers/skopeo cmd/skopeo/inspect/output.go (main)
+        if (!flags.has("--config"))
+          return JSON.stringify({ Name: source, LayersData: [{ MIMEType: "x", Digest: "sha256:aa", Size: 1234 }] });
         return JSON.stringify({
           architecture: "amd64",
           config: { Labels: isExtensions(source) ? {} : { "ostree.bootable": "true", ...images[source]?.labels } },

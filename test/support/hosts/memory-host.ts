@@ -5,12 +5,12 @@ import type { Random } from "../../../src/ports/random.ts";
 import { mergeEtc } from "../../../src/host/etc-merge.ts";
 import { isField, usableHash } from "../../../src/host/accounts.ts";
 import {
-  type Deployment,
+  type ObservedDeployment,
   type Host,
   type HostEntry,
   type HostUser,
   type Link,
-  type Machine,
+  type HostMachine,
   type OsAbilities,
   type Ownership,
   type PlainFile,
@@ -32,6 +32,13 @@ export interface MemoryImage {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
+/** Something that really happened to the machine: a call that changes nothing is none. */
+export interface HostEffect {
+  readonly kind: "file" | "unit" | "fetched" | "staged" | "goesBack" | "asksForBoot" | "booted";
+  /** The path, unit, image or boot id. */
+  readonly what: string;
+}
+
 export interface MemoryHostOptions {
   readonly images: Readonly<Record<string, MemoryImage>>;
   /** The image of the machine's first deployment. */
@@ -44,13 +51,14 @@ export interface MemoryHostOptions {
   readonly random: Random;
   /** Called when the machine is asked to reboot; the harness that plays the power button then calls `machine.boot`. */
   readonly onReboot: (because: string) => void;
+  readonly onEffect?: (effect: HostEffect) => void;
   /** What the unit that applies the image's content does when it is started. */
-  readonly settle?: (host: Host) => Promise<void>;
+  readonly applyImageContent?: (host: Host) => Promise<void>;
 }
 
-export interface MemoryHost extends Host, Machine {
+export interface MemoryHost extends Host, HostMachine {
   /** Plays a person who chooses another system in the boot menu: one with its own /etc, as its image ships it. */
-  bootOther(deployment: Deployment): Promise<{ readonly bootId: string }>;
+  bootOther(deployment: ObservedDeployment): Promise<{ readonly bootId: string }>;
   /** All files of the machine, for checks: path → text, or `→ target`. */
   snapshot(): ReadonlyMap<string, string>;
   /** What a service last read: path → digest. Empty when it never started. */
@@ -60,7 +68,7 @@ export interface MemoryHost extends Host, Machine {
   readonly reboots: readonly { readonly because: string }[];
 }
 
-interface MemoryDeployment extends Deployment {
+interface MemoryDeployment extends ObservedDeployment {
   readonly etc: Tree;
 }
 
@@ -116,7 +124,7 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
   let goesBack = false;
   let failure: string | undefined;
   let nextFailure: string | undefined;
-  let staged: Deployment | undefined;
+  let staged: ObservedDeployment | undefined;
   let bootId = options.random.uuid();
   let run: Tree = new Map();
   const state: Tree = new Map();
@@ -145,7 +153,10 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     return treeOf(path).get(path);
   }
 
+  const happened = (kind: HostEffect["kind"], what: string) => options.onEffect?.({ kind, what });
+
   function changed(path: string): void {
+    happened("file", path);
     for (const { paths, onChange } of watchers) if (paths.has(path)) onChange(path);
   }
 
@@ -223,8 +234,8 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     },
   };
 
-  const settle = options.settle;
-  const withoutEtc = ({ etc: _etc, ...deployment }: MemoryDeployment): Deployment => deployment;
+  const applyImageContent = options.applyImageContent;
+  const withoutEtc = ({ etc: _etc, ...deployment }: MemoryDeployment): ObservedDeployment => deployment;
   const model = unitModel({
     files,
     listTree: async (folder) =>
@@ -234,10 +245,14 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     digest,
     load: async () => structuredClone(units),
     store: async (next) => {
+      for (const [name, { restarts, reloads }] of Object.entries(next.services)) {
+        const before = units.services[name];
+        if (restarts > (before?.restarts ?? 0) || reloads > (before?.reloads ?? 0)) happened("unit", name);
+      }
       units = next;
     },
     broken: async () => broken,
-    settle: settle === undefined ? undefined : () => settle(host),
+    applyImageContent: applyImageContent === undefined ? undefined : () => applyImageContent(host),
   });
 
   const host: MemoryHost = {
@@ -257,18 +272,21 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
       },
       async prefetch(image) {
         imageOf(image);
+        happened("fetched", image);
       },
       labels: async (image) => imageOf(image).labels ?? {},
       async stage(deployment) {
         imageOf(deployment.image);
         staged = structuredClone(deployment);
         goesBack = false;
+        happened("staged", deployment.image);
       },
       async bootPrevious() {
         if (rollback === undefined)
           throw new McoError("MCO_HOST_COMMAND_FAILED", { problem: "there is no deployment to go back to" });
         staged = undefined;
         goesBack = true;
+        happened("goesBack", rollback.image);
       },
       installed: async (packages) => packages.filter((name) => booted.packages.includes(name)),
       finaliseFailure: async () => failure,
@@ -277,6 +295,7 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
       },
       async reboot(because) {
         reboots.push({ because });
+        happened("asksForBoot", because);
         options.onReboot(because);
       },
     },
@@ -347,6 +366,7 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
           ...book.lines.slice(book.durable, book.durable + 1).map((line) => line.slice(0, line.length >> 1)),
         ];
       bootId = options.random.uuid();
+      happened("booted", bootId);
       run = new Map();
       for (const folder of made) if (folder.startsWith("/run/")) made.delete(folder);
       await model.boot(new AbortController().signal);

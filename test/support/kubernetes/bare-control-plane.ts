@@ -15,8 +15,12 @@ const patienceMs = 60_000;
 /**
  * A kube-apiserver on its etcd and nothing else: it holds only what the test wrote, because no controller and no
  * scheduler runs.
+ *
+ * @param options.auditPolicy text of the policy of `logs/audit.log`, in place of the cluster's own.
  */
-export async function startBareControlPlane(): Promise<ControlPlaneAddress & { stop(): Promise<void> }> {
+export async function startBareControlPlane(
+  options: { readonly auditPolicy?: string } = {},
+): Promise<ControlPlaneAddress & { stop(): Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), "mco-bare-kubernetes-"));
   const layout = layoutOf(directory);
   const addresses = addressesOf(networkFor(directory, 0));
@@ -24,6 +28,10 @@ export async function startBareControlPlane(): Promise<ControlPlaneAddress & { s
   const given = { files: systemFiles, clock: systemClock, random: systemRandom, layout, addresses };
   const credentials = await clusterCredentials(given);
   const parts = await kubernetesProcesses({ ...given, credentials, binaries: kubernetesFolder(process.env) });
+  if (options.auditPolicy !== undefined) {
+    const file = parts.flatMap(({ args }) => args).find((argument) => argument.startsWith("--audit-policy-file="));
+    await systemFiles.write(file?.slice("--audit-policy-file=".length) ?? "", options.auditPolicy);
+  }
   const children = parts
     .filter(({ name }) => servers.includes(name))
     .map(({ name, program, args }) => {

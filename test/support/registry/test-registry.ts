@@ -50,7 +50,11 @@ export interface TestRegistry {
   addImage(
     path: string,
     layers: readonly { readonly mediaType?: string; readonly bytes: Uint8Array; readonly plain?: Uint8Array }[],
-    options?: { readonly tag?: string; readonly architecture?: string },
+    options?: {
+      readonly tag?: string;
+      readonly architecture?: string;
+      readonly labels?: Readonly<Record<string, string>>;
+    },
   ): string;
   addManifest(value: object, mediaType: string, names?: readonly string[]): string;
   /** The next requests whose target holds `part` meet these faults, one each. */
@@ -183,11 +187,12 @@ export async function startTestRegistry(options: TestRegistryOptions = {}): Prom
       for (const name of [sha256Of(bytes), ...names]) manifests.set(name, { bytes, mediaType });
       return sha256Of(bytes);
     },
-    addImage(path, layers, { tag, architecture = "amd64" } = {}) {
+    addImage(path, layers, { tag, architecture = "amd64", labels } = {}) {
       const config = Buffer.from(
         JSON.stringify({
           architecture,
           os: "linux",
+          ...(labels === undefined ? {} : { config: { Labels: labels } }),
           rootfs: { type: "layers", diff_ids: layers.map(({ bytes, plain }) => sha256Of(plain ?? bytes)) },
         }),
       );

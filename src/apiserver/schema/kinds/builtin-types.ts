@@ -16,9 +16,9 @@ import {
 } from "../schema-parts.ts";
 
 /**
- * A field of a Kubernetes type, as `kubernetes-types.json` has it: what it is (`type`), or what it is a `list` or `map`
- * of; how lists are told apart (`listType`, `keys`) and patched; and `written`, what Go writes of it when it is empty:
- * nothing (absent), the empty value (`always`), that if it was given (`pointer`), or `null`.
+ * A field of a Kubernetes type, as `kubernetes-types.json` has it: its type (`type`), or the item type of its `list` or
+ * `map`; how list items are identified (`listType`, `keys`) and patched; and `written`, what Go writes if it is empty:
+ * nothing (absent), the empty value (`always`), the empty value if it was given (`pointer`), or `null`.
  */
 export interface KubernetesField {
   readonly type?: string;
@@ -38,7 +38,7 @@ export interface KubernetesField {
 export interface KubernetesType {
   /** It is owned and replaced as a whole. */
   readonly atomic?: true;
-  /** Types whose fields stand in this one, by their numbers in protobuf. */
+  /** Embedded types, by their protobuf field numbers. */
   readonly inline?: Readonly<Record<string, string>>;
   readonly fields: Readonly<Record<string, KubernetesField>>;
 }
@@ -151,7 +151,7 @@ const built = new Map<string, Schema>();
 /** Names of all types of the table. */
 export const typeNames = (): readonly string[] => Object.keys(kubernetesTypes);
 
-/** Fields of a type, those of types that stand in it first. */
+/** Fields of a type, those of embedded types first. */
 function fieldsOf(name: string): readonly (readonly [string, KubernetesField])[] {
   const type = kubernetesTypes[name];
   if (type === undefined) throw new Error(`bug: no type ${name}`);

@@ -97,7 +97,7 @@ export function kind(group: string, version: string, name: string, options: Kind
             (options.generation === "annotations" &&
               !equalJson(before.metadata.annotations ?? {}, after.metadata.annotations ?? {})),
     prepare: options.prepare ?? (() => undefined),
-    // Of an update the real server checks metadata twice, for all kinds and for this one, and tells both.
+    // On an update, the real server validates metadata twice, for all kinds and for this one, and reports both.
     validate: (object, before, subresource) => [
       ...(before === undefined ? [] : validateMetadata(object, before, options.name ?? subdomainName)),
       ...validateMetadata(object, before, options.name ?? subdomainName),

@@ -1,5 +1,6 @@
+import { canonicalJson } from "../../../core/text/canonical-json.ts";
 import { type ResourceDefinition, type Schema, documentedRequired } from "../contract.ts";
-import { canonicalJson, isObject, type JsonObject } from "../json-values.ts";
+import { isObject, type JsonObject } from "../json-values.ts";
 import { anything, boolean, object, objectMeta, rootSchema, string, stringMap } from "../schema-parts.ts";
 
 /** OpenAPI v3 of what is served: what kubectl needs for explain, apply, diff and validation. */
@@ -57,7 +58,7 @@ function hashOf(group: readonly ResourceDefinition[]): string {
   return fingerprint(parts.join());
 }
 
-/** Not against an adversary: two 64-bit FNV-1a runs tell documents apart. */
+/** Two 64-bit FNV-1a runs distinguish documents; this is no protection against an adversary. */
 function fingerprint(text: string): string {
   let [a, b] = [0x811c_9dc5, 0x01_00_01_93];
   for (let index = 0; index < text.length; index++) {

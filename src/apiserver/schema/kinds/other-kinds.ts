@@ -1,7 +1,7 @@
 import type { FieldError, KubeObject, ResourceDefinition } from "../contract.ts";
 import { forbidden, invalid } from "../field-errors.ts";
 import { at, cloneJson, isList } from "../json-values.ts";
-import { immutable, validateSelector } from "../validation/object-validation.ts";
+import { immutable, pathName, validateSelector } from "../validation/object-validation.ts";
 import { validateSigningRequest } from "./signing-request.ts";
 import { objectIn, setDefault, asGo, kind } from "./define-kind.ts";
 import { text } from "./event-kinds.ts";
@@ -48,11 +48,11 @@ export const certificateKinds: readonly ResourceDefinition[] = [
   kind("certificates.k8s.io", "v1", "CertificateSigningRequest", {
     shortNames: ["csr"],
     clusterScoped: true,
-    name: () => [],
+    name: pathName,
     status: true,
     generation: "never",
     subresources: [{ name: "approval", verbs: ["get", "patch", "update"] }],
-    // Whatever is sent, what was asked for stays.
+    // The original request stays, whatever is sent.
     prepare: (object, before) => {
       if (before !== undefined) object["spec"] = cloneJson(before["spec"]);
     },

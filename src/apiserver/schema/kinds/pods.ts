@@ -1,3 +1,4 @@
+import { canonicalJson } from "../../../core/text/canonical-json.ts";
 import type { FieldError, KubeObject, ResourceDefinition } from "../contract.ts";
 import { forbidden, invalid } from "../field-errors.ts";
 import { at, cloneJson, equalJson, isObject, listAt, objectAt, textAt, type JsonObject } from "../json-values.ts";
@@ -25,7 +26,7 @@ export function preparePodSpec(spec: JsonObject): void {
   }
 }
 
-/** What is filled in for pods, and not for their templates. */
+/** Defaults for pods that do not apply to pod templates. */
 function preparePlainPod(spec: JsonObject): void {
   for (const field of ["initContainers", "containers"]) {
     for (const container of listAt(spec, field)) {
@@ -130,9 +131,10 @@ export function validatePod(pod: KubeObject, before: KubeObject | undefined): re
     return [...errors, invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")];
   if (deadline === undefined && earlier !== undefined)
     errors.push(invalid("spec.activeDeadlineSeconds", null, "must not update from a positive integer to nil value"));
+  const gates = new Set(listAt(before, "spec", "schedulingGates").map((one) => textAt(one, "name")));
   listAt(pod, "spec", "schedulingGates").forEach((gate, index) => {
     const name = textAt(gate, "name");
-    if (listAt(before, "spec", "schedulingGates").some((one) => textAt(one, "name") === name)) return;
+    if (gates.has(name)) return;
     errors.push(
       forbidden(
         `spec.schedulingGates[${index}].name`,
@@ -140,10 +142,9 @@ export function validatePod(pod: KubeObject, before: KubeObject | undefined): re
       ),
     );
   });
-  const timeless = (toleration: unknown) => ({ ...objectAt(toleration), tolerationSeconds: 0 });
-  const kept = listAt(before, "spec", "tolerations").every((toleration) =>
-    listAt(pod, "spec", "tolerations").some((one) => equalJson(timeless(one), timeless(toleration))),
-  );
+  const timeless = (toleration: unknown) => canonicalJson({ ...objectAt(toleration), tolerationSeconds: 0 });
+  const tolerations = new Set(listAt(pod, "spec", "tolerations").map(timeless));
+  const kept = listAt(before, "spec", "tolerations").every((toleration) => tolerations.has(timeless(toleration)));
   if (!kept)
     errors.push(forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"));
   if (!equalJson(frozenPodSpec(pod["spec"]), frozenPodSpec(before["spec"])))

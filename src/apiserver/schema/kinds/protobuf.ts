@@ -1,4 +1,4 @@
-import { cloneJson, isList, isObject, type JsonObject } from "../json-values.ts";
+import { cloneJson, isList, isObject, own, type JsonObject } from "../json-values.ts";
 import { type KubernetesField, kubernetesTypes } from "./builtin-types.ts";
 
 /** Kind by apiVersion. */
@@ -58,13 +58,13 @@ function decodeEnvelope(body: Uint8Array): ProtobufResult {
     }
     if (field.number === 2) raw = bytesOf(field);
   }
-  const known = kinds[apiVersion]?.includes(kind) === true || kind === "DeleteOptions";
+  const known = own(kinds, apiVersion)?.includes(kind) === true || kind === "DeleteOptions";
   if (!known)
     return refused(
       `no protobuf decoder for kind ${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}; send JSON`,
     );
   const { status, ...object } = decodeMessage(kind, raw);
-  // A status that is sent with an object counts for nothing, but that which an approval writes.
+  // A status sent with an object is ignored, except in an approval.
   const counts = status !== undefined && kind === "CertificateSigningRequest";
   return { verdict: "decoded", object: { kind, apiVersion, ...object, ...(counts ? { status } : {}) } };
 }
@@ -133,7 +133,7 @@ function* fields(body: Uint8Array): Generator<WireField> {
 interface Message {
   /** Number → name and form of the field. */
   readonly fields: ReadonlyMap<number, { readonly name: string; readonly field: KubernetesField }>;
-  /** Number → message whose fields stand in this one. */
+  /** Number → embedded message. */
   readonly inline: ReadonlyMap<number, string>;
 }
 

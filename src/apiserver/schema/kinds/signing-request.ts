@@ -37,9 +37,9 @@ const usages = [
 const legacySigner = "kubernetes.io/legacy-unknown";
 const minimumSeconds = 600;
 
-/** What may be there with the status True alone, and may not go any more. */
+/** Conditions that may only have the status True and can never be removed. */
 const decisions = ["Approved", "Denied", "Failed"];
-/** What only /approval decides. */
+/** Conditions that only /approval may set. */
 export const approvals: readonly string[] = ["Approved", "Denied"];
 
 export const conditionsIn = (object: unknown): readonly JsonObject[] =>
@@ -75,9 +75,7 @@ function validateAsked(object: KubeObject, before: KubeObject | undefined): read
           ...asked.flatMap((usage, index) =>
             usages.includes(String(usage)) ? [] : [notSupported(`spec.usages[${index}]`, usage, usages)],
           ),
-          ...asked.flatMap((usage, index) =>
-            asked.indexOf(usage) < index ? [duplicate(`spec.usages[${index}]`, usage)] : [],
-          ),
+          ...repeated(asked).map((index) => duplicate(`spec.usages[${index}]`, asked[index])),
         ]
       : []),
     ...(before === undefined && signer === legacySigner
@@ -87,6 +85,16 @@ function validateAsked(object: KubeObject, before: KubeObject | undefined): read
       ? [invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 600 seconds (10 minutes)")]
       : []),
   ];
+}
+
+/** Indexes of the values that stood in the list before. */
+function repeated(values: readonly unknown[]): readonly number[] {
+  const seen = new Set<unknown>();
+  return values.flatMap((value, index) => {
+    if (seen.has(value)) return [index];
+    seen.add(value);
+    return [];
+  });
 }
 
 /** `k8s.io/kubernetes pkg/apis/core/validation/names.go (v1.34)` */
@@ -154,7 +162,7 @@ function validateCertificate(object: KubeObject, before: KubeObject | undefined)
     : [];
 }
 
-/** What was decided stays, and each decision has its own endpoint. */
+/** Decisions are permanent, and each decision has its own endpoint. */
 function validateDecided(object: KubeObject, before: KubeObject, subresource: string): readonly FieldError[] {
   const refuse = (what: string) => forbidden("status.conditions", what);
   const removed = decisions

@@ -2,12 +2,12 @@ import { type Schema, written } from "../contract.ts";
 import { formats } from "../formats.ts";
 import { fieldOf } from "./field-set.ts";
 import { isList, isObject, type JsonObject } from "../json-values.ts";
-import { canonicalQuantity, parseQuantity } from "../quantities.ts";
+import { canonicalQuantity, parseQuantity } from "../../../api/schema/quantities.ts";
 import { microTime } from "../schema-parts.ts";
 
 /**
- * Makes of a value of a built-in type, in place, what Go makes of it by reading and writing it: empty fields go, those
- * that are always written come. `encoding/json`, and the tags in kubernetes/api (v0.34).
+ * Canonicalises a value of a built-in type in place, as Go does by decoding and encoding it: drops empty fields, adds
+ * those that are always written. `encoding/json`, and the tags in kubernetes/api (v0.34).
  */
 export function canonicalise(schema: Schema, value: unknown): void {
   if (isList(value)) {
@@ -19,7 +19,7 @@ export function canonicalise(schema: Schema, value: unknown): void {
   if (writings !== undefined) {
     for (const [name, writing] of writings) {
       const property = schema.properties?.[name];
-      // What has a default counts as absent when empty.
+      // A field with a default counts as absent when empty.
       if (
         writing === "always" &&
         (value[name] ?? undefined) === undefined &&
@@ -39,7 +39,7 @@ export function canonicalise(schema: Schema, value: unknown): void {
   }
 }
 
-/** What a new object of a built-in type holds before anybody wrote anything to it. */
+/** The content of a new object of a built-in type before any write. */
 export function emptyObject(schema: Schema): JsonObject {
   const object: JsonObject = {};
   for (const [name, writing] of schema[written] ?? []) {
@@ -104,8 +104,8 @@ export function undecodable(schema: Schema, value: unknown, field = ""): string 
 }
 
 /**
- * Why the result of a strategic patch is no value of a built-in type: it is not read from JSON, but put into Go's
- * structs field by field, and that has words of its own. kubernetes/apimachinery pkg/runtime/converter.go (v0.34)
+ * Why the result of a strategic patch is no value of a built-in type. Go converts it into structs field by field, not
+ * from JSON, and reports errors in other words. kubernetes/apimachinery pkg/runtime/converter.go (v0.34)
  */
 export function inconvertible(schema: Schema, value: unknown): string | undefined {
   if (value === null || value === undefined) return undefined;

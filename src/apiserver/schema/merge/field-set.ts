@@ -1,5 +1,6 @@
+import { canonicalJson } from "../../../core/text/canonical-json.ts";
 import { type Schema, written } from "../contract.ts";
-import { canonicalJson, equalJson, isList, isObject, type JsonObject } from "../json-values.ts";
+import { equalJson, isList, isObject, own, type JsonObject } from "../json-values.ts";
 
 /**
  * A set of fields of an object, as a tree. Keys are path elements in the form of FieldsV1: `f:name`, `k:{"name":"x"}`,
@@ -11,7 +12,7 @@ export interface FieldSet {
   readonly children: Map<string, FieldSet>;
 }
 
-/** A set with nothing in it. */
+/** The empty set. */
 export function emptySet(): FieldSet {
   return { member: false, children: new Map() };
 }
@@ -29,6 +30,24 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
     result.children.set(key, mine === undefined ? other : union(mine, other));
   }
   return result;
+}
+
+/** Fields in any of many sets, in one pass: to add them one by one would copy the sum for each. */
+export function unionOf(sets: readonly FieldSet[]): FieldSet {
+  const [first, ...more] = sets;
+  if (first === undefined) return emptySet();
+  if (more.length === 0) return first;
+  const byKey = new Map<string, FieldSet[]>();
+  for (const { children } of sets)
+    for (const [key, child] of children) {
+      const known = byKey.get(key);
+      if (known === undefined) byKey.set(key, [child]);
+      else known.push(child);
+    }
+  return {
+    member: sets.some(({ member }) => member),
+    children: new Map([...byKey].map(([key, children]) => [key, unionOf(children)])),
+  };
 }
 
 /** Fields of `a` that are not in `b`. */
@@ -79,7 +98,7 @@ export function parseFieldsV1(fields: unknown): FieldSet {
   return set;
 }
 
-/** Set → FieldsV1: sorted, `{}` for a field with nothing below it. */
+/** Set → FieldsV1: sorted, `{}` for a field without children. */
 export function printFieldsV1(set: FieldSet): JsonObject {
   const result: JsonObject = {};
   if (set.member && set.children.size > 0) result["."] = {};
@@ -92,7 +111,7 @@ export function printFieldsV1(set: FieldSet): JsonObject {
 
 /** Members as paths in the form of messages (`.spec.containers[name="x"].image`), in order. */
 export function printPaths(set: FieldSet, prefix = ""): string[] {
-  // Of each level first the members, then what is below them.
+  // On each level first the members, then their children.
   const sorted = [...set.children.entries()]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, child]) => ({ child, path: prefix + printElement(key) }));
@@ -152,7 +171,7 @@ export function fieldOf(
   schema: Schema | undefined,
   key: string,
 ): { readonly schema: Schema | undefined; readonly named: boolean } {
-  const property = schema?.properties?.[key];
+  const property = own(schema?.properties, key);
   if (property !== undefined) return { schema: property, named: true };
   return {
     schema: isObject(schema?.additionalProperties) ? (schema.additionalProperties as Schema) : undefined,
@@ -168,7 +187,7 @@ export function elementOf(item: unknown, shape: Extract<Shape, { kind: "listMap"
   return `k:${canonicalJson(key)}`;
 }
 
-/** All fields that a value names: what an applier says it wants. */
+/** All fields that a value names: the fields that an applier claims. */
 export function fieldsOf(value: unknown, schema: Schema | undefined): FieldSet {
   const shape = shapeOf(value, schema);
   const set = emptySet();
@@ -182,7 +201,7 @@ export function fieldsOf(value: unknown, schema: Schema | undefined): FieldSet {
       const field = fieldOf(schema, key);
       const inner = value[key];
       const child = fieldsOf(inner, field.schema);
-      // A list of items that has none names nothing in a built-in type, where it is not even written.
+      // An empty list claims no field of a built-in type, which does not even write it.
       if (schema?.[written] !== undefined && isList(inner) && isEmpty(child)) continue;
       if (inner === null || isEmpty(child) || !field.named) child.member = true;
       set.children.set(`f:${key}`, child);
@@ -244,7 +263,7 @@ function compareInto(
   modified: FieldSet,
 ): void {
   if (before === after) return;
-  // Null is a container in which nothing is.
+  // Null is an empty container.
   if (before === null && shapeOf(after, schema).kind !== "leaf")
     return compareInto(isList(after) ? [] : {}, after, schema, added, removed, modified);
   if (after === null && shapeOf(before, schema).kind !== "leaf")
@@ -261,9 +280,10 @@ function compareInto(
     if (!isEmpty(m)) modified.children.set(key, m);
   };
   if (old.kind === "map" && now.kind === "map" && isObject(before) && isObject(after)) {
-    for (const key of Object.keys(after)) descend(`f:${key}`, before[key], after[key], fieldOf(schema, key).schema);
+    for (const key of Object.keys(after))
+      descend(`f:${key}`, own(before, key), after[key], fieldOf(schema, key).schema);
     for (const key of Object.keys(before))
-      if (after[key] === undefined) descend(`f:${key}`, before[key], undefined, fieldOf(schema, key).schema);
+      if (own(after, key) === undefined) descend(`f:${key}`, before[key], undefined, fieldOf(schema, key).schema);
     return;
   }
   if ((old.kind === "listMap" || old.kind === "set") && old.kind === now.kind && isList(before) && isList(after)) {

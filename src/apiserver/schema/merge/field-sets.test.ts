@@ -100,7 +100,7 @@ describe("trackUpdate", () => {
     });
   });
 
-  test("a removed field belongs to nobody", () => {
+  test("a removed field has no owner", () => {
     const one = updated(undefined, "one", (o) => Object.assign(specOf(o), { replicas: 1, paused: true }));
     const two = updated(one, "two", (o) => delete specOf(o)["replicas"]);
     expect(printOwnership(two)).toEqual({ "one/Update": '{"f:spec":{".":{},"f:paused":{}}}' });
@@ -169,7 +169,7 @@ describe("applyServerSide", () => {
     expect(specOf(three)["containers"]).toEqual([{ name: "c", image: "b" }]);
   });
 
-  test("one conflict is told in one line", () => {
+  test("one conflict is reported on one line", () => {
     const one = updated(undefined, "kubectl-edit", (o) =>
       Object.assign(specOf(o), { replicas: 3, containers: [{ name: "c", image: "x" }] }),
     );
@@ -350,4 +350,15 @@ describe("laws of apply", () => {
       }),
     );
   });
+});
+
+test("fields that are called like a property of all objects are merged, kept and removed like others [apiserver-field-sets-names-1]", () => {
+  const odd = { constructor: "a", toString: "b", hasOwnProperty: "c" };
+  const first = applied(apply(thing({ labels: { x: "1" } }), "m", thing({ labels: odd })));
+  expect(first["spec"]).toEqual({ labels: { x: "1", ...odd } });
+  const second = applied(apply(first, "n", thing({ labels: { y: "2" } })));
+  expect(second["spec"]).toEqual({ labels: { x: "1", ...odd, y: "2" } });
+  const third = applied(apply(second, "m", thing({ labels: { toString: "b" } })));
+  expect(third["spec"]).toEqual({ labels: { x: "1", y: "2", toString: "b" } });
+  expect(apply(third, "n", thing({ constructor: { a: 1 } }))).toMatchObject({ verdict: "refused" });
 });

@@ -1,3 +1,6 @@
+import { canonicalJson } from "../../../core/text/canonical-json.ts";
+import { clipText } from "../../../core/text/clip-text.ts";
+import { andMore } from "../../../core/text/list-text.ts";
 import { emptyObject } from "./canonicalise.ts";
 import {
   type ApplyResult,
@@ -24,19 +27,12 @@ import {
   printPaths,
   shapeOf,
   union,
+  unionOf,
   type Comparison,
   type FieldSet,
 } from "./field-set.ts";
-import {
-  canonicalJson,
-  cloneJson,
-  equalJson,
-  goText,
-  isList,
-  isObject,
-  textAt,
-  type JsonObject,
-} from "../json-values.ts";
+import { firstTexts } from "../first-texts.ts";
+import { cloneJson, equalJson, goText, isList, isObject, own, textAt, type JsonObject } from "../json-values.ts";
 import { rootSchema } from "../schema-parts.ts";
 
 /** One writer and its fields. */
@@ -64,8 +60,7 @@ export const trackUpdate: TrackUpdate = (before, after, schema, by) => {
   const sent = after.metadata.managedFields;
   const live = before?.metadata.managedFields;
   const managers = by.subresource !== undefined && by.subresource !== "" ? decode(live) : decodeSent(sent, live);
-  // An object that has no managers keeps having none until somebody applies it: skipNonAppliedManager in the same
-  // place.
+  // An object without managers keeps none until it is applied: skipNonAppliedManager in the same place.
   if (before !== undefined && managers.size === 0) {
     delete after.metadata.managedFields;
     return;
@@ -91,15 +86,15 @@ export const trackUpdate: TrackUpdate = (before, after, schema, by) => {
   write(after, managers);
 };
 
-/** Whether the fields of an object can be told at all: every value is of the type that the schema says. */
+/** Whether the fields of an object can be determined: every value has the type of its schema. */
 export function fitsTypes(object: KubeObject, schema: Schema): boolean {
   return typeProblems(object, rootSchema(schema), "", "allowed").length === 0;
 }
 
 /**
- * Merges what the applier wants into the live object and makes it owner of exactly that. Fields that it applied before
- * and no longer names are removed unless somebody else owns them. Never changes its input. When nothing changes the
- * managed fields keep their times, so that equal objects mean: nothing to store.
+ * Merges the applied fields into the live object and makes the applier the owner of exactly these. Fields that it
+ * applied before and no longer names are removed unless another manager owns them. Never changes its input. When
+ * nothing changes the managed fields keep their times, so that equal objects mean: nothing to store.
  */
 export const applyServerSide: ApplyServerSide = (request) => {
   const { applied, live } = request;
@@ -109,8 +104,9 @@ export const applyServerSide: ApplyServerSide = (request) => {
   const root = rootSchema(request.schema);
   const problems = typeProblems(applied, root, "");
   if (problems.length > 0) {
-    const all =
-      problems.length === 1 ? (problems[0] ?? "") : ["errors:", ...problems.map((one) => `  ${one}`)].join("\n");
+    const { texts, left } = firstTexts(problems, (one) => one);
+    const lines = [...texts, ...(left === 0 ? [] : [andMore(left)])];
+    const all = problems.length === 1 ? (lines[0] ?? "") : ["errors:", ...lines.map((one) => `  ${one}`)].join("\n");
     return {
       verdict: "refused",
       status: 500,
@@ -122,7 +118,7 @@ export const applyServerSide: ApplyServerSide = (request) => {
     first.verdict === "conflict" && request.manager === "kubectl"
       ? attempt(request, root, false, allowedByLastApplied(live, root))
       : first;
-  // kubectl's own annotation follows, so that a later client-side apply computes against what was applied last.
+  // Update kubectl's own annotation, so that a later client-side apply compares with the last applied configuration.
   if (
     result.verdict === "applied" &&
     request.manager === "kubectl" &&
@@ -156,7 +152,7 @@ function attempt(request: Request, root: Schema, force: boolean, allowed: FieldS
   const base = live === undefined ? undefined : withoutManagedFields(live);
   const merged = mergeValues(base, withoutManagedFields(applied), root) as KubeObject;
   managers.delete(id);
-  const others = [...managers.values()].reduce((all, { set }) => union(all, set), wanted);
+  const others = unionOf([wanted, ...[...managers.values()].map(({ set }) => set)]);
   const object =
     previous === undefined ? merged : (removeUnclaimed(merged, root, previous.set, others, true) as KubeObject);
   const { added, removed, modified } = compareObjects(live, object, root);
@@ -166,7 +162,7 @@ function attempt(request: Request, root: Schema, force: boolean, allowed: FieldS
   if (conflicts.length > 0 && !force) return conflictOf(conflicts);
   takeAway(managers, comparison, id);
   const same = live !== undefined && equalJson(withoutManagedFields(live), object);
-  // Who changes nothing gets no time, as in managedfields/internal/managedfieldsupdater.go.
+  // A manager that changes nothing keeps its time, as in managedfields/internal/managedfieldsupdater.go.
   const { time: before, ...timeless } = {
     ...entry,
     ...(previous?.entry.time === undefined ? {} : { time: previous.entry.time }),
@@ -196,8 +192,8 @@ function withoutPath(set: FieldSet, path: readonly string[]): FieldSet {
 }
 
 /**
- * What an applied configuration has against its schema, in the words of kubernetes-sigs/structured-merge-diff
- * typed/validate.go (v6.3). Fields of which the schema knows nothing cannot be owned.
+ * Schema violations of an applied configuration, in the words of kubernetes-sigs/structured-merge-diff
+ * typed/validate.go (v6.3). Fields that the schema does not know cannot be owned.
  */
 function typeProblems(
   value: unknown,
@@ -324,17 +320,21 @@ function identity({ manager, operation, apiVersion, subresource }: ManagedFields
 }
 
 function decode(entries: readonly ManagedFieldsEntry[] | undefined): Managers {
-  const managers: Managers = new Map();
+  const found = new Map<string, { entry: Manager["entry"]; readonly sets: FieldSet[] }>();
   for (const entry of entries ?? []) {
     if (!isObject(entry) || (entry.operation !== "Apply" && entry.operation !== "Update") || !isObject(entry.fieldsV1))
       continue;
     const { fieldsV1, fieldsType: _type, ...rest } = entry;
     const id = identity(entry);
     const set = parseFieldsV1(fieldsV1);
-    const duplicate = managers.get(id);
-    managers.set(id, { entry: rest, set: duplicate === undefined ? set : union(duplicate.set, set) });
+    const duplicate = found.get(id);
+    if (duplicate === undefined) found.set(id, { entry: rest, sets: [set] });
+    else {
+      duplicate.entry = rest;
+      duplicate.sets.push(set);
+    }
   }
-  return managers;
+  return new Map([...found].map(([id, { entry, sets }]) => [id, { entry, set: unionOf(sets) }]));
 }
 
 /** As kubernetes/apimachinery pkg/util/managedfields/internal/fieldmanager.go (master), decodeLiveOrNew. */
@@ -382,6 +382,7 @@ function capUpdateManagers(managers: Managers): void {
   const updaters = [...managers.entries()].filter(([, { entry }]) => entry.operation === "Update");
   if (updaters.length <= maxUpdateManagers) return;
   const sorted = updaters.toSorted(([, a], [, b]) => ((a.entry.time ?? "") < (b.entry.time ?? "") ? -1 : 1));
+  const buckets = new Map<string, { entry: Manager["entry"]; readonly sets: FieldSet[] }>();
   for (const [id, { entry, set }] of sorted.slice(0, updaters.length - maxUpdateManagers + 1)) {
     managers.delete(id);
     const bucket = {
@@ -390,15 +391,17 @@ function capUpdateManagers(managers: Managers): void {
       ...(entry.apiVersion === undefined ? {} : { apiVersion: entry.apiVersion }),
     };
     const bucketId = identity(bucket);
-    const mine = managers.get(bucketId);
-    managers.set(bucketId, {
-      entry: { ...bucket, ...(entry.time === undefined ? {} : { time: entry.time }) },
-      set: mine === undefined ? set : union(mine.set, set),
-    });
+    const sets = buckets.get(bucketId)?.sets ?? [];
+    sets.push(set);
+    buckets.set(bucketId, { entry: { ...bucket, ...(entry.time === undefined ? {} : { time: entry.time }) }, sets });
+  }
+  for (const [id, { entry, sets }] of buckets) {
+    const mine = managers.get(id);
+    managers.set(id, { entry, set: unionOf(mine === undefined ? sets : [mine.set, ...sets]) });
   }
 }
 
-/** What an object held before anybody applied to it belongs to a manager of that name. */
+/** The content of an object before the first apply belongs to a manager of that name. */
 function adopt(managers: Managers, live: KubeObject, root: Schema, time: string): void {
   const entry = { manager: "before-first-apply", operation: "Update" as const, apiVersion: live.apiVersion, time };
   const set = withoutMeta(fieldsOf(withoutManagedFields(live), root));
@@ -470,7 +473,7 @@ function conflictsWith(managers: Managers, { added, modified }: Comparison, allo
   return conflicts;
 }
 
-/** Changed fields are no longer owned by others, removed ones by nobody. */
+/** Changed fields lose their other owners, removed fields all owners. */
 function takeAway(managers: Managers, { added, modified, removed }: Comparison, except: string | undefined): void {
   const gone = union(union(added, modified), removed);
   if (isEmpty(gone)) return;
@@ -482,24 +485,32 @@ function takeAway(managers: Managers, { added, modified, removed }: Comparison, 
   }
 }
 
+/** Characters of a manager's name in the message of a conflict. */
+const longestManager = 1024;
+
 /** kubernetes/apimachinery pkg/util/managedfields/internal/conflict.go (master) */
 function conflictOf(conflicts: readonly Conflict[]): ApplyResult {
-  const sorted = conflicts.toSorted((a, b) => (printManager(a.manager) < printManager(b.manager) ? -1 : 1));
-  const causes = sorted.flatMap(({ manager, paths }) =>
-    paths.map((field) => ({
-      reason: "FieldManagerConflict" as const,
-      field,
-      message: `conflict with ${printManager(manager)}`,
-    })),
-  );
+  const all = conflicts
+    .map(({ manager, paths }) => ({ manager: clipText(printManager(manager), longestManager), paths }))
+    .toSorted((a, b) => (a.manager < b.manager ? -1 : 1))
+    .flatMap(({ manager, paths }) => paths.map((field) => ({ manager, field })));
+  const { texts, left } = firstTexts(all, ({ field }) => field);
+  const shown = texts.map((field, index) => ({ manager: all[index]?.manager ?? "", field }));
+  const causes = shown.map(({ manager, field }) => ({
+    reason: "FieldManagerConflict" as const,
+    field,
+    message: `conflict with ${manager}`,
+  }));
   const [only] = causes;
-  if (causes.length === 1 && only !== undefined)
+  if (all.length === 1 && only !== undefined)
     return { verdict: "conflict", message: `Apply failed with 1 conflict: ${only.message}: ${only.field}`, causes };
-  const lines = sorted.flatMap(({ manager, paths }) => [
-    `conflicts with ${printManager(manager)}:`,
-    ...paths.map((path) => `- ${path}`),
+  const lines = shown.flatMap(({ manager, field }, index) => [
+    ...(shown[index - 1]?.manager === manager ? [] : [`conflicts with ${manager}:`]),
+    `- ${field}`,
   ]);
-  return { verdict: "conflict", message: `Apply failed with ${causes.length} conflicts: ${lines.join("\n")}`, causes };
+  const rest = left === 0 ? [] : [andMore(left)];
+  const message = `Apply failed with ${all.length} conflicts: ${[...lines, ...rest].join("\n")}`;
+  return { verdict: "conflict", message, causes };
 }
 
 function printManager({ entry }: Manager): string {
@@ -511,8 +522,8 @@ function printManager({ entry }: Manager): string {
 }
 
 /**
- * Fields that kubectl set itself by client-side apply and nobody changed since: server-side apply by kubectl takes them
- * over without being forced.
+ * Fields that kubectl set by client-side apply and that have not changed since: server-side apply by kubectl takes them
+ * over without force.
  */
 function allowedByLastApplied(live: KubeObject | undefined, root: Schema): FieldSet {
   const text = textAt(live, "metadata", "annotations", lastAppliedAnnotation);
@@ -528,7 +539,7 @@ function allowedByLastApplied(live: KubeObject | undefined, root: Schema): Field
   return difference(difference(fieldsOf(last, root), modified), removed);
 }
 
-/** What `applied` says, over what is there. Neither is changed. */
+/** Merges `applied` over the live value. Neither is modified. */
 function mergeValues(live: unknown, applied: unknown, schema: Schema | undefined): unknown {
   if (live === undefined) return cloneJson(applied);
   if (applied === undefined) return cloneJson(live);
@@ -536,8 +547,9 @@ function mergeValues(live: unknown, applied: unknown, schema: Schema | undefined
   if (shape.kind === "map" && isObject(live) && isObject(applied)) {
     const result: JsonObject = {};
     for (const key of Object.keys(live))
-      result[key] = mergeValues(live[key], applied[key], fieldOf(schema, key).schema);
-    for (const key of Object.keys(applied)) if (!(key in live)) result[key] = cloneJson(applied[key]);
+      if (key !== "__proto__") result[key] = mergeValues(live[key], own(applied, key), fieldOf(schema, key).schema);
+    for (const key of Object.keys(applied))
+      if (key !== "__proto__" && !Object.hasOwn(live, key)) result[key] = cloneJson(applied[key]);
     return result;
   }
   if ((shape.kind === "listMap" || shape.kind === "set") && isList(live) && isList(applied))
@@ -561,6 +573,7 @@ function mergeLists(
   const appliedKeys = applied.map((item) => elementOf(item, shape));
   const wanted = new Set(appliedKeys);
   const shared = appliedKeys.filter((key) => byKey.has(key));
+  let next = 0;
   const done = new Set<string>();
   const result: unknown[] = [];
   let l = 0;
@@ -570,7 +583,7 @@ function mergeLists(
       shape.kind === "set" ? cloneJson(applied[a]) : mergeValues(byKey.get(key), applied[a], shape.schema.items),
     );
     done.add(key);
-    if (shared[0] === key) shared.shift();
+    if (shared[next] === key) next++;
     a++;
   };
   while (l < live.length || a < applied.length) {
@@ -582,7 +595,7 @@ function mergeLists(
     } else if (liveKey !== undefined && !wanted.has(liveKey)) {
       result.push(cloneJson(live[l]));
       l++;
-    } else if (liveKey !== undefined && key !== undefined && shared.length > 0 && shared[0] !== liveKey) {
+    } else if (liveKey !== undefined && key !== undefined && next < shared.length && shared[next] !== liveKey) {
       // Its turn comes later.
       l++;
     } else {

@@ -145,6 +145,48 @@ describe("a patch that copies", () => {
   });
 });
 
+describe("a strategic merge of long lists", () => {
+  const count = 50_000;
+  const names = Array.from({ length: count }, (_, index) => `a.example.com/${index}`);
+  const owners = names.map((uid) => ({ apiVersion: "v1", kind: "Node", name: "n", uid }));
+  test.for<[title: string, metadata: object, patch: object, field: string, left: number]>([
+    ["adds primitive items", { finalizers: names }, { finalizers: names.map((name) => `b.${name}`) }, "finalizers", 2],
+    [
+      "removes primitive items",
+      { finalizers: names },
+      { "$deleteFromPrimitiveList/finalizers": names },
+      "finalizers",
+      0,
+    ],
+    ["merges objects", { ownerReferences: owners }, { ownerReferences: owners.toReversed() }, "ownerReferences", 1],
+    [
+      "removes objects",
+      { ownerReferences: owners },
+      { ownerReferences: names.map((uid) => ({ $patch: "delete", uid })) },
+      "ownerReferences",
+      0,
+    ],
+  ])("%s in a time that grows as the lists do [apiserver-patch-3]", ([, metadata, patch, field, left]) => {
+    const list = { type: "array", "x-kubernetes-patch-strategy": "merge" };
+    const listSchema = {
+      properties: {
+        metadata: {
+          properties: {
+            finalizers: list,
+            ownerReferences: { ...list, "x-kubernetes-patch-merge-key": "uid", items: { type: "object" } },
+          },
+        },
+      },
+    };
+    const began = process.threadCpuUsage();
+    const result = patched(strategicMergePatch({ ...live, metadata }, { metadata: patch }, listSchema as never)) as {
+      readonly metadata: Readonly<Record<string, readonly unknown[]>>;
+    };
+    expect(process.threadCpuUsage(began).user / 1000).toBeLessThan(3_000);
+    expect(result.metadata[field]?.length).toBe(left * count);
+  });
+});
+
 describe("mergePatch", () => {
   test("merges objects, removes by null and replaces lists", () => {
     const result = patched(

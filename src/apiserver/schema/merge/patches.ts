@@ -5,10 +5,16 @@ import { rootSchema } from "../schema-parts.ts";
 /** kubernetes/apiserver pkg/endpoints/handlers/patch.go (master) */
 const maxJsonPatchOperations = 10_000;
 /**
- * What all copies of a patch may add together: kubernetes/apiserver pkg/server/config.go (v0.34) JSONPatchMaxCopyBytes.
- * Without it, thirty operations that each copy the whole object into itself make it a billion times as large.
+ * The total size that the copies of a patch may add: kubernetes/apiserver pkg/server/config.go (v0.34)
+ * JSONPatchMaxCopyBytes. Without it, thirty operations that each copy the whole object into itself make it a billion
+ * times as large.
  */
 const maxCopiedCharacters = 3 * 1024 * 1024;
+/**
+ * Items of lists that the operations of one patch may shift, all together: each one that is put before others shifts
+ * these. As many operations as a patch may have find room in a list of 20,000 items.
+ */
+const maxShiftedItems = 200_000_000;
 
 /** RFC 6902. All operations or none; the object given is not changed. */
 export const jsonPatch: JsonPatch = (object, operations) => {
@@ -25,14 +31,14 @@ export const jsonPatch: JsonPatch = (object, operations) => {
     };
   }
   let current: unknown = cloneJson(object);
-  const copies: Copies = { left: maxCopiedCharacters };
+  const budget: Budget = { copied: maxCopiedCharacters, shifted: maxShiftedItems };
   for (const operation of operations) {
     if (!isObject(operation))
       return malformed(
         "error decoding patch: json: cannot unmarshal operation into Go value of type jsonpatch.Operation",
       );
-    const result = applyOperation(current, operation, copies);
-    if ("problem" in result) return unprocessable();
+    const result = applyOperation(current, operation, budget);
+    if ("problem" in result || budget.shifted < 0) return unprocessable();
     current = result.value;
   }
   return { verdict: "patched", object: current };
@@ -56,7 +62,7 @@ export const strategicMergePatch: StrategicMergePatch = (object, patch, schema) 
     );
   const result = mergeObject(isObject(object) ? object : {}, patch, rootSchema(schema));
   if (!("problem" in result)) return { verdict: "patched", object: result.value };
-  // Whatever else is wrong the real server takes for a failure of its own.
+  // The real server reports every other error as an internal one.
   return result.problem.startsWith("invalid patch format")
     ? malformed(result.problem)
     : { verdict: "refused", status: 500, reason: "", message: result.problem };
@@ -92,12 +98,15 @@ function parsePointer(pointer: unknown): string[] | undefined {
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
-/** What the copies of one patch may still add. */
-interface Copies {
-  left: number;
+/** What the operations of one patch may still do. */
+interface Budget {
+  /** Characters that copies add. */
+  copied: number;
+  /** Items of lists that change their places. */
+  shifted: number;
 }
 
-function applyOperation(document: unknown, operation: JsonObject, copies: Copies): Step {
+function applyOperation(document: unknown, operation: JsonObject, budget: Budget): Step {
   const { op, path } = operation;
   const steps = parsePointer(path);
   if (steps === undefined)
@@ -108,14 +117,14 @@ function applyOperation(document: unknown, operation: JsonObject, copies: Copies
   switch (op) {
     case "add":
       if (!("value" in operation)) return { problem: `add operation does not apply: missing value` };
-      return insert(document, steps, cloneJson(operation["value"]), "add", where);
+      return insert(document, steps, cloneJson(operation["value"]), "add", where, budget);
     case "replace":
-      // A field that is not there is set all the same, as the library of the real server does it; a list is not grown.
+      // A missing field is set nevertheless, as in the real server's library; a list does not grow.
       return steps.length === 0
         ? { value: cloneJson(operation["value"]) }
-        : insert(document, steps, cloneJson(operation["value"]), "replace", where);
+        : insert(document, steps, cloneJson(operation["value"]), "replace", where, budget);
     case "remove":
-      return remove(document, steps, where);
+      return remove(document, steps, where, budget);
     case "test": {
       const found = lookUp(document, steps);
       // As in Kubernetes' library, an absent field passes the test for null.
@@ -132,13 +141,13 @@ function applyOperation(document: unknown, operation: JsonObject, copies: Copies
           problem: `${op} operation does not apply: doc is missing from path: ${String(operation["from"])}: missing value`,
         };
       if (op === "copy") {
-        copies.left -= jsonLength(source, copies.left);
-        return copies.left < 0
+        budget.copied -= jsonLength(source, budget.copied);
+        return budget.copied < 0
           ? { problem: "Unable to complete the copy, the accumulated size increase of copy exceeds the limit" }
-          : insert(document, steps, cloneJson(source), op, where);
+          : insert(document, steps, cloneJson(source), op, where, budget);
       }
-      const without = remove(document, from, String(operation["from"]));
-      return "problem" in without ? without : insert(without.value, steps, source, op, where);
+      const without = remove(document, from, String(operation["from"]), budget);
+      return "problem" in without ? without : insert(without.value, steps, source, op, where, budget);
     }
     default:
       return { problem: `Unexpected kind: ${String(op)}` };
@@ -166,7 +175,14 @@ function lookUp(document: unknown, steps: readonly string[]): unknown {
   return current;
 }
 
-function insert(document: unknown, steps: readonly string[], value: unknown, op: string, path: string): Step {
+function insert(
+  document: unknown,
+  steps: readonly string[],
+  value: unknown,
+  op: string,
+  path: string,
+  budget: Budget,
+): Step {
   const last = steps.at(-1);
   if (last === undefined) return { value };
   const parent = lookUp(document, steps.slice(0, -1));
@@ -174,6 +190,7 @@ function insert(document: unknown, steps: readonly string[], value: unknown, op:
     const index = last === "-" && op !== "replace" ? parent.length : listIndex(last, parent.length);
     if (index === undefined)
       return { problem: `${op} operation does not apply: doc is missing path: ${path}: invalid index referenced` };
+    if (op !== "replace") budget.shifted -= parent.length - index;
     parent.splice(index, op === "replace" ? 1 : 0, value);
     return { value: document };
   }
@@ -183,13 +200,14 @@ function insert(document: unknown, steps: readonly string[], value: unknown, op:
   return { value: document };
 }
 
-function remove(document: unknown, steps: readonly string[], path: string): Step {
+function remove(document: unknown, steps: readonly string[], path: string, budget: Budget): Step {
   const last = steps.at(-1);
   const parent = last === undefined ? absent : lookUp(document, steps.slice(0, -1));
   if (isList(parent) && last !== undefined) {
     const index = listIndex(last, parent.length - 1);
     if (index === undefined)
       return { problem: `remove operation does not apply: doc is missing path: ${path}: invalid index referenced` };
+    budget.shifted -= parent.length - index;
     parent.splice(index, 1);
     return { value: document };
   }
@@ -246,7 +264,8 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
   const result: JsonObject = { ...original };
   const retained = patch[directive.retain];
   if (retained !== undefined) {
-    const unretained = (key: string) => isList(retained) && !retained.includes(key);
+    const kept = new Set(isList(retained) ? retained : []);
+    const unretained = (key: string) => isList(retained) && !kept.has(key);
     const named = Object.keys(patch).filter(
       (key) =>
         patch[key] !== null &&
@@ -264,7 +283,8 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
     if (!isList(unwanted)) return { problem: "invalid patch format of primitive list" };
     const current = result[field];
     // Items that the same patch adds are added afterwards.
-    if (isList(current)) result[field] = current.filter((item) => !unwanted.some((one) => equalJson(one, item)));
+    const gone = new Set(unwanted.map(jsonKey));
+    if (isList(current)) result[field] = current.filter((item) => !gone.has(jsonKey(item)));
   }
   for (const key of Object.keys(patch)) {
     if (
@@ -293,8 +313,8 @@ function mergeObject(original: JsonObject, patch: JsonObject, schema: Schema | u
 }
 
 /**
- * What a patch makes of one field; undefined: nothing is left of it. Only what takes the place of nothing loses its
- * directives.
+ * The result of a patch for one field; undefined: the field is removed. Directives are dropped only if no value
+ * existed.
  */
 function mergeField(current: unknown, patch: unknown, schema: Schema | undefined, order: unknown): Step {
   if (patch === null) return { value: undefined };
@@ -310,6 +330,9 @@ function mergeField(current: unknown, patch: unknown, schema: Schema | undefined
     : { value: fresh };
 }
 
+/** Equal values have equal keys, but for the order of an object's fields, which primitive lists do not hold. */
+const jsonKey = (value: unknown): string => JSON.stringify(value) ?? "";
+
 function mergeList(
   original: readonly unknown[],
   patch: readonly unknown[],
@@ -320,16 +343,21 @@ function mergeList(
   const sample = patch[0] ?? original[0];
   if (!isObject(sample)) {
     const result = [...original];
-    for (const item of patch) if (!result.some((one) => equalJson(one, item))) result.push(item);
+    const known = new Set(original.map(jsonKey));
+    for (const item of patch) {
+      if (!known.has(jsonKey(item))) result.push(item);
+      known.add(jsonKey(item));
+    }
     return { value: ordered(result, order ?? patch, original, (item) => JSON.stringify(item)) };
   }
   const mergeKey = mergeKeyOf(schema);
   if (mergeKey === undefined) return { problem: "this type of list has no merge key" };
   const keyOf = (item: unknown): string => JSON.stringify(isObject(item) ? item[mergeKey] : item) ?? "";
   const items: JsonObject[] = [];
+  const deleted = new Set<string>();
   let result: unknown[] = [...original];
   let replaced = false;
-  // Directives come first, wherever they stand.
+  // Directives are applied first, regardless of their position.
   for (const item of patch) {
     if (!isObject(item)) return { problem: `list element types are not identical: ${goText([original, patch])}` };
     const marker = item[directive.patch];
@@ -344,16 +372,21 @@ function mergeList(
       };
     else if (item[mergeKey] === undefined)
       return { problem: `map: ${goText(item)} does not contain declared merge key: ${mergeKey}` };
-    else result = result.filter((one) => keyOf(one) !== keyOf(item));
+    else deleted.add(keyOf(item));
   }
+  if (deleted.size > 0) result = result.filter((one) => !deleted.has(keyOf(one)));
   const kept = replaced ? items : result;
   result = [...kept];
+  /** The first item of each key. */
+  const places = new Map<string, number>();
+  for (const [index, item] of result.entries()) if (!places.has(keyOf(item))) places.set(keyOf(item), index);
   for (const item of replaced ? [] : items) {
     if (item[mergeKey] === undefined)
       return { problem: `map: ${goText(item)} does not contain declared merge key: ${mergeKey}` };
-    const index = result.findIndex((one) => keyOf(one) === keyOf(item));
-    const current = result[index];
-    if (!isObject(current)) {
+    const index = places.get(keyOf(item));
+    const current = index === undefined ? undefined : result[index];
+    if (index === undefined || !isObject(current)) {
+      if (index === undefined) places.set(keyOf(item), result.length);
       result.push(cloneJson(item));
       continue;
     }
@@ -361,11 +394,11 @@ function mergeList(
     if ("problem" in step) return step;
     result[index] = step.value;
   }
-  // Without an order of its own, a patch has that of its items: new ones come first.
+  // A patch without an order directive uses the order of its items: new ones come first.
   return { value: ordered(result, order ?? (replaced ? [] : items), kept, keyOf) };
 }
 
-/** Items that `order` names come in its order; the server's own keep their places among them. */
+/** Items in `order` follow its order; the server's other items keep their positions among them. */
 function ordered(
   items: readonly unknown[],
   order: readonly unknown[],
@@ -389,7 +422,7 @@ function ordered(
   return [...result, ...named.slice(next)];
 }
 
-/** The rest of a patch where nothing was before; undefined: nothing. */
+/** The value of a patch if none existed before; undefined: none. */
 function stripDirectives(value: unknown): unknown {
   if (isList(value)) return value.map(stripDirectives).filter((item) => item !== undefined);
   if (!isObject(value)) return value;

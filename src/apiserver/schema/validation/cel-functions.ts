@@ -1,13 +1,21 @@
 import type { RE2JS } from "re2js";
 import { Environment, Optional } from "@marcbachmann/cel-js";
 import { isCidr, isIPv4, isIPv6, isTimestamp, formats } from "../formats.ts";
+import {
+  type NameRule,
+  labelName,
+  labelValueProblems,
+  qualifiedNameProblems,
+  serviceName,
+  subdomainName,
+} from "./object-validation.ts";
 import { equalJson, isList } from "../json-values.ts";
-import { nano, parseQuantity } from "../quantities.ts";
+import { nano, parseQuantity } from "../../../api/schema/quantities.ts";
 import { allMatches, compileExpression } from "../regular-expressions.ts";
 
 /**
- * The functions that Kubernetes adds to CEL (kubernetes/apiserver pkg/cel/library (master)), without `authorizer`.
- * The environment knows no variables; whoever compiles an expression clones it and declares them.
+ * The functions that Kubernetes adds to CEL (kubernetes/apiserver pkg/cel/library (master)), without `authorizer`. The
+ * environment declares no variables; to compile an expression, clone it and declare them.
  */
 export function kubernetesEnvironment(): Environment {
   const env = new Environment({
@@ -23,7 +31,7 @@ export function kubernetesEnvironment(): Environment {
   return env;
 }
 
-/** Stands in for `matches`, whose expressions the library gives to JavaScript as they are. */
+/** Replaces `matches`, whose expressions the library passes to JavaScript unchanged. */
 export const matchesName = "kubernetesMatches";
 
 /** No result grows beyond this many characters or items. */
@@ -32,6 +40,13 @@ const resultLimit = 1_000_000;
 function bounded<T extends string | readonly unknown[]>(value: T): T {
   if (value.length > resultLimit) throw new Error("operation cancelled: actual cost limit exceeded");
   return value;
+}
+
+/** Comparisons of one function that compares each item of a list with each of another. */
+const mostComparisons = 20_000_000;
+
+function comparable(some: readonly unknown[], others: readonly unknown[]): void {
+  if (some.length * others.length > mostComparisons) throw new Error("operation cancelled: actual cost limit exceeded");
 }
 
 function expression(pattern: string): RE2JS {
@@ -92,11 +107,13 @@ function addStrings(env: Environment): void {
   );
   env.registerFunction("kubernetes.URL.getEscapedPath(): string", ({ url }: KubernetesUrl) => url.path);
   env.registerFunction("kubernetes.URL.getQuery(): map<string, list<string>>", ({ url }: KubernetesUrl) => {
-    const query: Record<string, string[]> = {};
+    const query = new Map<string, string[]>();
     for (const pair of url.query.split("&")) {
       if (pair === "") continue;
-      const [key = "", ...value] = pair.split("=");
-      (query[decodeURIComponent(key)] ??= []).push(decodeURIComponent(value.join("=")));
+      const [key = "", ...value] = pair.split("=").map(decodeURIComponent);
+      const known = query.get(key);
+      if (known === undefined) query.set(key, [value.join("=")]);
+      else known.push(value.join("="));
     }
     return query;
   });
@@ -207,9 +224,10 @@ function addLists(env: Environment): void {
   env.registerFunction("list.lastIndexOf(dyn): int", (values: readonly unknown[], wanted: unknown) =>
     BigInt(values.findLastIndex((value) => same(value, wanted))),
   );
-  env.registerFunction("list.distinct(): list<dyn>", (values: readonly unknown[]) =>
-    values.filter((value, index) => values.findIndex((other) => same(value, other)) === index),
-  );
+  env.registerFunction("list.distinct(): list<dyn>", (values: readonly unknown[]) => {
+    comparable(values, values);
+    return values.filter((value, index) => values.findIndex((other) => same(value, other)) === index);
+  });
   env.registerFunction("list.reverse(): list<dyn>", (values: readonly unknown[]) => values.toReversed());
   env.registerFunction("list.sort(): list<dyn>", (values: readonly unknown[]) => values.toSorted(compare));
   env.registerFunction("list.slice(int, int): list<dyn>", (values: readonly unknown[], from: bigint, to: bigint) =>
@@ -228,20 +246,44 @@ function addLists(env: Environment): void {
   );
   env.registerFunction(
     "kubernetes.Sets.intersects(list, list): bool",
-    (_sets: Sets, a: readonly unknown[], b: readonly unknown[]) => a.some((one) => b.some((other) => same(one, other))),
+    (_sets: Sets, a: readonly unknown[], b: readonly unknown[]) => {
+      comparable(a, b);
+      return a.some((one) => b.some((other) => same(one, other)));
+    },
   );
 }
 
 class Sets {}
 
 function contains(all: readonly unknown[], some: readonly unknown[]): boolean {
+  comparable(all, some);
   return some.every((one) => all.some((other) => same(one, other)));
 }
 
+/** Whether two values of an expression are equal: those of JSON, times, durations, quantities and addresses. */
 function same(a: unknown, b: unknown): boolean {
   if ((typeof a === "bigint" && typeof b === "number") || (typeof a === "number" && typeof b === "bigint"))
     return Number(a) === Number(b);
-  return equalJson(a, b);
+  if (isList(a)) return isList(b) && a.length === b.length && a.every((item, index) => same(item, b[index]));
+  if (a instanceof Date) return b instanceof Date && a.getTime() === b.getTime();
+  if (isDuration(a)) return isDuration(b) && String(a) === String(b);
+  const [some, others] = [mapOf(a), mapOf(b)];
+  if (some === undefined || others === undefined) return equalJson(a, b);
+  return (
+    some.size === others.size && [...some].every(([key, value]) => others.has(key) && same(value, others.get(key)))
+  );
+}
+
+/** The library keeps its class to itself; the text of a duration is exact. */
+function isDuration(value: unknown): boolean {
+  return Object.prototype.toString.call(value) === "[object google.protobuf.Duration]";
+}
+
+/** A map of an expression: a Map, or a plain object if it stands in the text. */
+function mapOf(value: unknown): ReadonlyMap<unknown, unknown> | undefined {
+  if (value instanceof Map) return value;
+  const plain = typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return plain ? new Map(Object.entries(value)) : undefined;
 }
 
 function compare(a: unknown, b: unknown): number {
@@ -264,41 +306,22 @@ class NamedFormat {
   }
 }
 
-const label = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
-const labelText =
-  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const subdomain = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
-const subdomainText =
-  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const label1035 = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
-const label1035Text =
-  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+/** A prefix may end with the dash before what is generated. */
+const prefixOf =
+  (rule: NameRule): NameRule =>
+  (text) =>
+    rule(text.length > 1 && text.endsWith("-") ? `${text.slice(0, -2)}a` : text);
 
-function matching(pattern: RegExp, message: string, maxLength: number): (text: string) => string[] {
-  return (text) => [
-    ...(text.length > maxLength ? [`must be no more than ${maxLength} bytes`] : []),
-    ...(pattern.test(text) ? [] : [message]),
-  ];
-}
-
-const namedFormats: Readonly<Record<string, (text: string) => string[]>> = {
-  dns1123Label: matching(label, labelText, 63),
-  dns1123Subdomain: matching(subdomain, subdomainText, 253),
-  dns1035Label: matching(label1035, label1035Text, 63),
-  dns1123LabelPrefix: (text) => matching(label, labelText, 63)(text.replace(/-$/, "a")),
-  dns1123SubdomainPrefix: (text) => matching(subdomain, subdomainText, 253)(text.replace(/[-.]$/, "a")),
-  dns1035LabelPrefix: (text) => matching(label1035, label1035Text, 63)(text.replace(/-$/, "a")),
-  qualifiedName: (text) =>
-    /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/.test(text)
-      ? []
-      : [
-          "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
-        ],
-  labelValue: matching(
-    /^(?:(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/,
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
-    63,
-  ),
+/** kubernetes/apiserver pkg/cel/library/format.go (v0.34): the rules of metadata, by these names. */
+const namedFormats: Readonly<Record<string, NameRule>> = {
+  dns1123Label: labelName,
+  dns1123Subdomain: subdomainName,
+  dns1035Label: serviceName,
+  dns1123LabelPrefix: prefixOf(labelName),
+  dns1123SubdomainPrefix: prefixOf(subdomainName),
+  dns1035LabelPrefix: prefixOf(serviceName),
+  qualifiedName: qualifiedNameProblems,
+  labelValue: labelValueProblems,
   uri: (text) => (parseUrl(text) === undefined ? ["must be a valid URI"] : []),
   uuid: (text) => (formats["uuid"]?.(text) === true ? [] : ["does not match the UUID format"]),
   byte: (text) => (formats["byte"]?.(text) === true ? [] : ["invalid base64"]),
@@ -326,7 +349,7 @@ function addNamedFormats(env: Environment): void {
   );
 }
 
-/** An address as a number; `bits` 32 or 128 tells the family. */
+/** An address as a number; `bits` 32 or 128 identifies the family. */
 class Address {
   readonly value: bigint;
   readonly bits: 32 | 128;

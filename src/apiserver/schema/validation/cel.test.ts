@@ -1,5 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { compileAdmissionPolicy, compileRules, escapeName, ruleProblems, type PolicyInput } from "./cel.ts";
+import {
+  compileAdmissionPolicy,
+  compileRules,
+  escapeName,
+  policyRequest,
+  ruleProblems,
+  type PolicyInput,
+} from "./cel.ts";
 import type { Schema } from "../contract.ts";
 
 /** Says whether a rule holds for a value of any shape; errors are told. */
@@ -35,6 +42,14 @@ describe("Kubernetes' functions", () => {
     ["string(ip('2001:db8:0:0:0:0:0:1')) == '2001:db8::1' && cidr('10.1.0.0/16').prefixLength() == 16", {}],
     ["!format.dns1123Label().validate(self.name).hasValue()", { name: "a-b" }],
     ["format.dns1123Label().validate(self.name).hasValue()", { name: "A_b" }],
+    ["format.dns1123Label().validate(self.name).value() == ['must not contain dots']", { name: "a.b" }],
+    [
+      "format.dns1123Label().validate(self.name).value() == ['must be no more than 63 characters']",
+      { name: "a".repeat(64) },
+    ],
+    ["!format.dns1123LabelPrefix().validate(self.name).hasValue()", { name: "ab-" }],
+    ["format.qualifiedName().validate(self.name).value() == ['prefix part must be non-empty']", { name: "/a" }],
+    ['format.labelValue().validate(self.name).value()[0].endsWith("\')")', { name: "-" }],
     ["format.named('uuid').hasValue()", {}],
     ["'abc 123 def 45'.find('[0-9]+') == '123' && 'a1b2'.findAll('[0-9]') == ['1', '2']", {}],
     [
@@ -61,7 +76,7 @@ describe("Kubernetes' functions", () => {
     expect(holds(rule, self)).toBe(true);
   });
 
-  test("what fails while it runs is told", () => {
+  test("a runtime error is reported", () => {
     expect(holds("self.missing == 1", {})).toContain("no such key: missing evaluating rule: no");
     expect(holds("ip(self.a).family() == 4", { a: "x" })).toContain('"x" parse error during conversion from string');
   });
@@ -92,6 +107,11 @@ describe("values under a schema", () => {
         { type: "object", properties: { t: { type: "string", format: "date-time" } } },
       ),
     ).toBe(true);
+  });
+  // Source: kubernetes/apiserver pkg/cel/common/values.go (v1.34).
+  test("text in base64 is bytes [apiserver-cel-1]", () => {
+    const schema: Schema = { type: "object", properties: { b: { type: "string", format: "byte" } } };
+    expect(holds("string(self.b) == 'a key' && self.b.size() == 5", { b: "YSBrZXk=" }, schema)).toBe(true);
   });
   test("loops in loops over much are refused", () => {
     const list = Array.from({ length: 6000 }, (_, index) => index);
@@ -141,14 +161,8 @@ test("problems of rules carry their place", () => {
 });
 
 describe("compileAdmissionPolicy", () => {
-  const input = (more: Partial<PolicyInput>): PolicyInput => ({
-    object: null,
-    oldObject: null,
-    request: {},
-    params: null,
-    namespaceObject: null,
-    ...more,
-  });
+  const asked = (more: Partial<PolicyInput>) =>
+    policyRequest({ object: null, oldObject: null, request: {}, namespaceObject: null, ...more });
   const compiled = compileAdmissionPolicy({
     variables: [{ name: "node", expression: "request.userInfo.extra['authentication.kubernetes.io/node-name'][0]" }],
     matchConditions: [
@@ -171,16 +185,16 @@ describe("compileAdmissionPolicy", () => {
   });
 
   test("lets pass, denies with its words, skips others, and fails where it cannot know", () => {
-    expect(policy?.decide(input({ object: { metadata: { name: "w0" } }, request: daemon("w0") }))).toEqual({
+    expect(policy?.decide(asked({ object: { metadata: { name: "w0" } }, request: daemon("w0") }), null)).toEqual({
       verdict: "allowed",
     });
-    expect(policy?.decide(input({ object: { metadata: { name: "w1" } }, request: daemon("w0") }))).toEqual({
+    expect(policy?.decide(asked({ object: { metadata: { name: "w1" } }, request: daemon("w0") }), null)).toEqual({
       verdict: "denied",
       reason: "Forbidden",
       message: "not w0",
     });
-    expect(policy?.decide(input({ request: { userInfo: { username: "x" } } }))).toEqual({ verdict: "skipped" });
-    expect(policy?.decide(input({ object: { metadata: { name: "w1" } }, request: daemon() }))).toMatchObject({
+    expect(policy?.decide(asked({ request: { userInfo: { username: "x" } } }), null)).toEqual({ verdict: "skipped" });
+    expect(policy?.decide(asked({ object: { metadata: { name: "w1" } }, request: daemon() }), null)).toMatchObject({
       verdict: "failed",
     });
     expect(policy?.failurePolicy).toBe("Fail");
@@ -191,5 +205,83 @@ describe("compileAdmissionPolicy", () => {
       errors: [{ field: "spec.validations[0].expression" }],
     });
     expect(compileAdmissionPolicy({ validations: [{ expression: "whatever.x == 1" }] }).verdict).toBe("refused");
+  });
+});
+
+describe("expressions that take the square of what they look at", () => {
+  const numbers = Array.from({ length: 30_000 }, (_, index) => index);
+  const literal = `[${Array.from({ length: 900 }, (_, index) => index).join(",")}]`;
+
+  test.for([
+    ["self.l.distinct() != []", { l: numbers }],
+    ["sets.contains(self.l, self.l)", { l: numbers }],
+    ["!sets.intersects(self.l, self.m)", { l: numbers, m: numbers.map((number) => -1 - number) }],
+  ] as const)("%s ends with an error about its cost [apiserver-cel-cost-1]", ([rule, self]) => {
+    expect(holds(rule, self)).toContain("actual cost limit exceeded");
+  });
+
+  test("loops over lists that stand in a rule count as well [apiserver-cel-cost-2]", () => {
+    expect(holds(`[1,2,3].all(a, [1,2,3].all(b, a + b >= 0))`, {})).toBe(true);
+    expect(holds(`${literal}.all(a, ${literal}.all(b, ${literal}.all(c, a + b + c >= 0)))`, {})).toContain(
+      "exceeded the cost budget",
+    );
+  });
+
+  test("an admission policy fails for an object whose loops are too many, as its failurePolicy says [apiserver-cel-cost-3]", () => {
+    const compiled = compileAdmissionPolicy({
+      validations: [{ expression: "object.l.all(a, object.l.all(b, a + b >= 0))" }],
+    });
+    if (compiled.verdict === "refused") throw new Error("it does not compile");
+    const input = { oldObject: null, request: {}, namespaceObject: null };
+    expect(compiled.policy.decide(policyRequest({ ...input, object: { l: numbers.slice(0, 100) } }), null)).toEqual({
+      verdict: "allowed",
+    });
+    expect(compiled.policy.decide(policyRequest({ ...input, object: { l: numbers } }), null)).toMatchObject({
+      verdict: "failed",
+      message: expect.stringContaining("cost limit exceeded") as string,
+    });
+  });
+});
+
+describe("keys that every object of the language has", () => {
+  const input = { oldObject: null, request: {}, namespaceObject: null };
+  const decide = (expression: string, object: unknown) => {
+    const compiled = compileAdmissionPolicy({ validations: [{ expression, message: "no" }] });
+    if (compiled.verdict === "refused") throw new Error("it does not compile");
+    return compiled.policy.decide(policyRequest({ ...input, object, oldObject: object }), null);
+  };
+  const hostile: unknown = JSON.parse(
+    '{"metadata":{"labels":{"constructor":"x","a":"b"}},"list":[{"constructor":"f","a":1}],"none":{"constructor":null},"map":{"__proto__":{"a":1}}}',
+  );
+
+  test.for([
+    "object.metadata.labels['a'] == 'b' && object.metadata.labels.a == 'b' && has(object.metadata.labels.a)",
+    "'a' in object.metadata.labels && 'constructor' in object.metadata.labels && !('prototype' in object.metadata.labels)",
+    "object.metadata.?labels[?'a'].orValue('') == 'b' && object.metadata.labels[?'constructor'].orValue('') == 'x'",
+    "object.metadata.labels.all(k, k in ['constructor', 'a']) && size(object.metadata.labels) == 2",
+    "object.metadata.labels.map(k, object.metadata.labels[k]) == ['x', 'b'] && object.list.exists(x, x.a == 1)",
+    "object == oldObject && object.metadata.labels == oldObject.metadata.labels && object.list == oldObject.list",
+    "object.metadata.labels != {'a': 'b'} && object.list[0] != object.metadata.labels",
+    "object.list.indexOf(oldObject.list[0]) == 0 && object.list.indexOf(object.metadata.labels) == -1",
+    "object.none.constructor == null && object.map.all(k, k == '__proto__') && object.map.size() == 1",
+    "'%s'.format([object.metadata.labels]) == '{constructor: x, a: b}'",
+  ])("are keys like others: %s [apiserver-cel-2]", (expression) => {
+    expect(decide(expression, hostile)).toEqual({ verdict: "allowed" });
+  });
+
+  test("are parts of the query of a URL like others [apiserver-cel-3]", () => {
+    const query = "url('https://a.io/?constructor=1&__proto__=2&b=3').getQuery()";
+    expect(
+      holds(`${query}['b'] == ['3'] && ${query}['constructor'] == ['1'] && ${query}['__proto__'] == ['2']`, {}),
+    ).toBe(true);
+  });
+
+  test("lists of times, lengths of time and quantities are compared by their values [apiserver-cel-4]", () => {
+    const times = "[timestamp('2026-01-01T00:00:00Z'), timestamp('2026-01-02T00:00:00Z')]";
+    expect(
+      holds(`${times}.indexOf(timestamp('2026-01-02T00:00:00Z')) == 1 && size(${times}.distinct()) == 2`, {}),
+    ).toBe(true);
+    expect(holds("!sets.contains([duration('1s')], [duration('2s')])", {})).toBe(true);
+    expect(holds("sets.contains([quantity('1')], [quantity('1000m')])", {})).toBe(true);
   });
 });

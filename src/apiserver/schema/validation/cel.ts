@@ -1,5 +1,6 @@
 import { Optional, serialize, type ASTNode, type Environment, type ParseResult } from "@marcbachmann/cel-js";
 import { kubernetesEnvironment, matchesName } from "./cel-functions.ts";
+import { decodeBase64 } from "../../../ignition/data-url.ts";
 import type { FieldError, Schema, ValidationRule } from "../contract.ts";
 import { child, duplicate, forbidden, invalid, notSupported, required } from "../field-errors.ts";
 import { formats, isTimestamp } from "../formats.ts";
@@ -22,7 +23,7 @@ export interface CompiledRules {
 
 /**
  * Compiles `x-kubernetes-validations` of one node (not of its children). A rule that does not compile refuses every
- * value; a CustomResourceDefinition with such a rule is refused before, by `ruleProblems`.
+ * value; `ruleProblems` refuses a CustomResourceDefinition with such a rule earlier.
  */
 export function compileRules(schema: Schema): CompiledRules | undefined {
   const rules = schema["x-kubernetes-validations"];
@@ -66,7 +67,7 @@ function asGo({
   };
 }
 
-/** What a server refuses in the rules of one node; `path` is the node's place in the CustomResourceDefinition. */
+/** The problems of the rules of one node; `path` is the node's position in the CustomResourceDefinition. */
 export function ruleProblems(schema: Schema, path: string): readonly FieldError[] {
   const problems: FieldError[] = [];
   (schema["x-kubernetes-validations"] ?? []).forEach((rule, index) => {
@@ -106,8 +107,20 @@ export function ruleProblems(schema: Schema, path: string): readonly FieldError[
   return problems;
 }
 
-/** Bound of elements looked at by one rule: elements of the value to the power of nested loops. */
+/** Bound of elements looked at by one expression: elements of its values to the power of nested loops. */
 const costLimit = 20_000_000;
+
+/** What decides how often the loops of an expression run. */
+interface LoopCost {
+  /** Depth of nested loops. */
+  readonly loops: number;
+  /** Items of the longest list or map that stands in the expression. */
+  readonly literal: number;
+}
+
+/** Whether the loops of an expression look at too many elements. @param elements of its values. */
+const isTooCostly = ({ loops, literal }: LoopCost, elements: number): boolean =>
+  (elements + literal) ** Math.max(1, loops) > costLimit;
 
 interface Converted {
   readonly value: unknown;
@@ -128,12 +141,12 @@ type CompiledExpression =
       readonly verdict: "compiled";
       readonly run: ParseResult;
       readonly mentions: ReadonlySet<string>;
-      readonly loops: number;
+      readonly cost: LoopCost;
     }
   | {
       readonly verdict: "refused";
       readonly message: string;
-      /** Its type, where that is what is wrong. */ readonly got?: string;
+      /** Its type, if the type is the error. */ readonly got?: string;
     };
 
 function compileRule(rule: ValidationRule, schema: Schema): CompiledRule {
@@ -154,7 +167,8 @@ function compileRule(rule: ValidationRule, schema: Schema): CompiledRule {
     const transition = compiled.mentions.has("oldSelf");
     if (transition && oldSelf === undefined && rule.optionalOldSelf !== true) return undefined;
     const elements = self.elements + (oldSelf?.elements ?? 0);
-    if (elements ** Math.max(1, compiled.loops) > costLimit) {
+    const costs = message?.verdict === "compiled" ? [compiled.cost, message.cost] : [compiled.cost];
+    if (costs.some((cost) => isTooCostly(cost, elements))) {
       return {
         error: invalid(
           joined(path, []),
@@ -257,9 +271,7 @@ function compileExpressionOf(
   return compileIn(ruleEnvironment(optionalOldSelf), text, wanted, variables);
 }
 
-/**
- * Compiles one expression and looks for what a server would refuse: other result types, unknown functions and fields.
- */
+/** Compiles one expression and reports what a server would refuse: other result types, unknown functions and fields. */
 function compileIn(
   env: Environment,
   text: string,
@@ -280,14 +292,14 @@ function compileIn(
         got: String(checked.type),
       };
     }
-    const survey: Survey = { mentions: new Set(), loops: 0 };
+    const survey: Survey = { mentions: new Set(), loops: 0, literal: 0 };
     const problem = inspect(parsed.ast, variables, survey, 0);
     if (problem.problem !== undefined)
       return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${problem.problem}` };
     const type = problem.schema?.type;
     if (wanted === "bool" && type !== undefined && type !== "boolean")
       return { verdict: "refused", message: "cel expression must evaluate to a bool" };
-    return { verdict: "compiled", run: parsed, mentions: survey.mentions, loops: survey.loops };
+    return { verdict: "compiled", run: parsed, mentions: survey.mentions, cost: survey };
   } catch (error) {
     return { verdict: "refused", message: `compilation failed: ERROR: <input>:1:1: ${sentence(error)}` };
   }
@@ -319,6 +331,17 @@ function evaluate(
   }
 }
 
+const tooCostly = "operation cancelled: actual cost limit exceeded";
+
+/** Evaluates an expression over values with so many elements, unless its loops would look at too many. */
+function evaluateWithin(
+  { run, cost }: Expression,
+  context: Record<string, unknown>,
+  elements: number,
+): ReturnType<typeof evaluate> {
+  return isTooCostly(cost, elements) ? { verdict: "failed", message: tooCostly } : evaluate(run, context);
+}
+
 function isNode(value: unknown): value is ASTNode {
   return isObject(value) && typeof value["op"] === "string";
 }
@@ -347,12 +370,12 @@ function renameMatches(node: ASTNode): boolean {
 
 interface Survey {
   readonly mentions: Set<string>;
-  /** Depth of nested loops. */
   loops: number;
+  literal: number;
 }
 
 interface Inspected {
-  /** What is known of the value; undefined: nothing. */
+  /** What is known about the value; undefined: nothing. */
   readonly schema?: Schema | undefined;
   readonly problem?: string | undefined;
 }
@@ -401,6 +424,7 @@ function inspect(node: ASTNode, scope: ReadonlyMap<string, Schema>, survey: Surv
       return name === "filter" ? { schema: base.schema } : {};
     }
     default:
+      if (node.op === "list" || node.op === "map") survey.literal = Math.max(survey.literal, node.args.length);
       for (const one of childNodes(node)) {
         const { problem } = inspect(one, scope, survey, depth);
         if (problem !== undefined) return { problem };
@@ -421,7 +445,7 @@ function fieldOf(schema: Schema, name: string): Inspected {
   return {};
 }
 
-/** Fields that a rule may name: unknown ones are kept but not to be relied on, metadata of resources is cut down. */
+/** Fields that a rule may name: unknown fields are preserved but not accessible, metadata of resources is reduced. */
 function fieldsOf(schema: Schema): { readonly properties: Readonly<Record<string, Schema>> | undefined } {
   const { properties } = schema;
   if (schema["x-kubernetes-embedded-resource"] === true)
@@ -472,7 +496,8 @@ export function escapeName(name: string): string {
 
 /**
  * A JSON value as CEL sees it under a schema: whole numbers are integers (BigInt) unless the schema says `number`,
- * formatted strings are times and durations, names of properties are escaped.
+ * formatted strings are times, durations and bytes, names of properties are escaped. Objects are Maps: the library
+ * takes a plain one for something else if it has a key `constructor`.
  */
 function convert(value: unknown, schema: Schema | undefined): Converted {
   const counter = { elements: 0 };
@@ -490,13 +515,13 @@ function converted(value: unknown, schema: Schema | undefined, counter: { elemen
   if (typeof value === "string") return schema?.format === undefined ? value : formatted(value, schema.format);
   if (isList(value)) return value.map((item) => converted(item, schema?.items, counter));
   if (!isObject(value)) return value;
-  const result: JsonObject = {};
+  const result = new Map<string, unknown>();
   const properties = schema?.properties;
   const rest = isObject(schema?.additionalProperties) ? (schema.additionalProperties as Schema) : undefined;
   for (const key of Object.keys(value)) {
     if (properties !== undefined && Object.hasOwn(properties, key))
-      result[escapeName(key)] = converted(value[key], properties[key], counter);
-    else result[key] = converted(value[key], rest, counter);
+      result.set(escapeName(key), converted(value[key], properties[key], counter));
+    else result.set(key, converted(value[key], rest, counter));
   }
   return result;
 }
@@ -505,6 +530,7 @@ let durations: ParseResult | undefined;
 
 function formatted(value: string, format: string): unknown {
   if ((format === "date-time" || format === "datetime") && isTimestamp(value)) return new Date(Date.parse(value));
+  if (format === "byte" && formats["byte"]?.(value) === true) return decodeBase64(value);
   if (format === "date" && formats["date"]?.(value) === true) return new Date(Date.parse(value));
   if (format === "duration") {
     durations ??= environment().registerVariable("text", "string").parse("duration(text)");
@@ -514,13 +540,32 @@ function formatted(value: string, format: string): unknown {
   return value;
 }
 
-/** What an admission policy looks at. All values are plain JSON; absent ones are null in expressions. */
+/** What admission policies judge. All values are plain JSON; absent ones are null in expressions. */
 export interface PolicyInput {
   readonly object: unknown;
   readonly oldObject: unknown;
   readonly request: unknown;
-  readonly params: unknown;
   readonly namespaceObject: unknown;
+}
+
+/** A request as expressions see it: read once, however many policies and parameters judge it. */
+export interface PolicyRequest {
+  readonly values: Readonly<Record<keyof PolicyInput, unknown>>;
+  readonly elements: number;
+}
+
+/** Reads a request for the policies that judge it. Afterwards changes of its objects are not seen. */
+export function policyRequest(input: PolicyInput): PolicyRequest {
+  const counter = { elements: 0 };
+  const read = (value: unknown) => converted(value ?? null, undefined, counter);
+  const { object, oldObject, request, namespaceObject } = input;
+  const values = {
+    object: read(object),
+    oldObject: read(oldObject),
+    request: read(request),
+    namespaceObject: read(namespaceObject),
+  };
+  return { values, elements: counter.elements };
 }
 
 export type PolicyDecision =
@@ -534,26 +579,33 @@ export type PolicyDecision =
 /** A ValidatingAdmissionPolicy ready for use. */
 export interface CompiledPolicy {
   readonly failurePolicy: "Fail" | "Ignore";
-  /** The first decision against the request, or `allowed`; `auditAnnotations` are not computed. */
-  decide(input: PolicyInput): PolicyDecision;
+  /**
+   * The first decision against the request, or `allowed`; `auditAnnotations` are not computed.
+   *
+   * @param params plain JSON, or null.
+   */
+  decide(request: PolicyRequest, params: unknown): PolicyDecision;
 }
 
 export type PolicyCompilation =
   | { readonly verdict: "compiled"; readonly policy: CompiledPolicy }
   | { readonly verdict: "refused"; readonly errors: readonly FieldError[] };
 
-interface Named {
-  readonly name: string;
+interface Expression {
   readonly run: ParseResult;
+  readonly cost: LoopCost;
+}
+
+interface Named extends Expression {
+  readonly name: string;
   /** As it was written. */
   readonly expression: string;
 }
 
-interface Validation {
-  readonly run: ParseResult;
+interface Validation extends Expression {
   readonly expression: string;
   readonly message: string | undefined;
-  readonly messageExpression: ParseResult | undefined;
+  readonly messageExpression: Expression | undefined;
   readonly reason: string;
 }
 
@@ -566,7 +618,7 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
     ...(isList(given["variables"]) && given["variables"].length > 0 ? [] : ["variables"]),
     ...(given["paramKind"] === undefined ? ["params"] : []),
   ];
-  const compile = (text: unknown, path: string, wanted: "bool" | "string" | "any"): ParseResult | undefined => {
+  const compile = (text: unknown, path: string, wanted: "bool" | "string" | "any"): Expression | undefined => {
     if (typeof text !== "string" || text.trim() === "") {
       errors.push(required(path, `${path.split(".").pop() ?? ""} is not specified`));
       return undefined;
@@ -574,7 +626,7 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
     const compiled = compileIn(env, text, wanted, new Map());
     if (compiled.verdict === "compiled") {
       const undeclared = absent.find((name) => compiled.mentions.has(name));
-      if (undeclared === undefined) return compiled.run;
+      if (undeclared === undefined) return { run: compiled.run, cost: compiled.cost };
       const column = text.indexOf(undeclared);
       errors.push(
         invalid(
@@ -604,26 +656,26 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
         errors.push(invalid(at, name, "must be a valid CEL identifier"));
       else if (named.has(`${field}/${name}`)) errors.push(duplicate(at, name));
       named.add(`${field}/${name}`);
-      const run = compile(
+      const compiled = compile(
         entry["expression"],
         `spec.${field}[${index}].expression`,
         field === "variables" ? "any" : "bool",
       );
-      return run === undefined ? [] : [{ name, run, expression: String(entry["expression"]) }];
+      return compiled === undefined ? [] : [{ name, ...compiled, expression: String(entry["expression"]) }];
     });
   const variables = expressions("variables");
   const conditions = expressions("matchConditions");
   const validations = (isList(given["validations"]) ? given["validations"] : []).flatMap((one, index): Validation[] => {
     const entry = isObject(one) ? one : {};
-    const run = compile(entry["expression"], `spec.validations[${index}].expression`, "bool");
+    const compiled = compile(entry["expression"], `spec.validations[${index}].expression`, "bool");
     const messageExpression =
       entry["messageExpression"] === undefined
         ? undefined
         : compile(entry["messageExpression"], `spec.validations[${index}].messageExpression`, "string");
-    if (run === undefined) return [];
+    if (compiled === undefined) return [];
     return [
       {
-        run,
+        ...compiled,
         expression: String(entry["expression"]),
         message: typeof entry["message"] === "string" && entry["message"] !== "" ? entry["message"] : undefined,
         messageExpression,
@@ -635,7 +687,7 @@ export function compileAdmissionPolicy(spec: unknown): PolicyCompilation {
   const failurePolicy = given["failurePolicy"] === "Ignore" ? "Ignore" : "Fail";
   return {
     verdict: "compiled",
-    policy: { failurePolicy, decide: (input) => decide(input, variables, conditions, validations) },
+    policy: { failurePolicy, decide: (request, params) => decide(request, params, variables, conditions, validations) },
   };
 }
 
@@ -651,30 +703,33 @@ function policyEnvironment(): Environment {
 }
 
 function decide(
-  input: PolicyInput,
+  request: PolicyRequest,
+  params: unknown,
   variables: readonly Named[],
   conditions: readonly Named[],
   validations: readonly Validation[],
 ): PolicyDecision {
-  const context: Record<string, unknown> = {};
-  for (const name of ["object", "oldObject", "request", "params", "namespaceObject"] as const)
-    context[name] = toCel(input[name] ?? null);
-  context["variables"] = lazily(variables, context);
+  const given = convert(params ?? null, undefined);
+  const context: Record<string, unknown> = { ...request.values, params: given.value };
+  const elements = request.elements + given.elements;
+  context["variables"] = lazily(variables, context, elements);
   // Conditions are asked before the namespace is looked up: k8s.io/apiserver
   // pkg/admission/plugin/policy/validating/validator.go (master).
   const before = { ...context, namespaceObject: toCel({}) };
-  for (const { expression, run } of conditions) {
-    const result = evaluate(run, before);
+  for (const condition of conditions) {
+    const { expression } = condition;
+    const result = evaluateWithin(condition, before, elements);
     if (result.verdict === "failed")
       return { verdict: "failed", message: `expression '${expression}' resulted in error: ${result.message}` };
     if (result.value !== true) return { verdict: "skipped" };
   }
-  for (const { run, expression, message, messageExpression, reason } of validations) {
-    const result = evaluate(run, context);
+  for (const validation of validations) {
+    const { expression, message, messageExpression, reason } = validation;
+    const result = evaluateWithin(validation, context, elements);
     if (result.verdict === "failed")
       return { verdict: "failed", message: `expression '${expression}' resulted in error: ${result.message}` };
     if (result.value === true) continue;
-    const said = messageExpression === undefined ? undefined : evaluate(messageExpression, context);
+    const said = messageExpression === undefined ? undefined : evaluateWithin(messageExpression, context, elements);
     const spoken =
       said?.verdict === "evaluated" &&
       typeof said.value === "string" &&
@@ -688,13 +743,14 @@ function decide(
 }
 
 /** Variables are computed when first read, once; a failing one fails its reader. */
-function lazily(variables: readonly Named[], context: Record<string, unknown>): JsonObject {
+function lazily(variables: readonly Named[], context: Record<string, unknown>, elements: number): JsonObject {
   const holder: JsonObject = {};
-  for (const { name, run } of variables) {
+  for (const { name, run, cost } of variables) {
     let known: { readonly value: unknown } | undefined;
     Object.defineProperty(holder, name, {
       enumerable: true,
       get(): unknown {
+        if (isTooCostly(cost, elements)) throw new Error(tooCostly);
         known ??= { value: run(context) as unknown };
         return known.value;
       },

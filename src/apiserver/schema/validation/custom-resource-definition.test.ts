@@ -190,8 +190,8 @@ describe("a definition is refused", () => {
       "spec.versions: Invalid value: []: must have exactly one version marked as storage version",
       "status.storedVersions: Invalid value: null: must have at least one stored version",
     ]);
-    expect(refusals(crd({}, ({ spec }) => (spec["scope"] = "World")))).toEqual([
-      'spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"',
+    expect(refusals(crd({}, ({ spec }) => (spec["scope"] = "ObservedCluster")))).toEqual([
+      'spec.scope: Unsupported value: "ObservedCluster": supported values: "Cluster", "Namespaced"',
     ]);
   });
 });

@@ -32,8 +32,8 @@ const verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "
 const scaleKind = { group: "autoscaling", version: "v1", kind: "Scale" };
 
 /**
- * What a CustomResourceDefinition defines: one definition for each served version, or the reasons for which a server
- * refuses it. Texts: kubernetes/apiextensions-apiserver pkg/apis/apiextensions/validation (master).
+ * What a CustomResourceDefinition defines: one definition for each served version, or the reasons why a server refuses
+ * it. Texts: kubernetes/apiextensions-apiserver pkg/apis/apiextensions/validation (master).
  */
 export function definitionsOf(crd: KubeObject): CustomDefinitions {
   const spec = objectAt(crd, "spec");
@@ -203,7 +203,7 @@ function checkVersions(versions: readonly unknown[]): FieldError[] {
   return errors;
 }
 
-/** A version as the real server prints its own struct: what is the same in all versions stands elsewhere. */
+/** A version as the real server prints its own struct: fields that are the same in all versions are elsewhere. */
 function asGo(version: unknown): JsonObject {
   return {
     Name: textAt(version, "name"),
@@ -246,7 +246,7 @@ function checkSubresources(version: unknown, path: string): FieldError[] {
     const value = textAt(scale, field);
     const root = field === "specReplicasPath" ? ".spec." : ".status.";
     if (value === "") return [required(`${path}.subresources.scale.${field}`)];
-    return value.startsWith(root)
+    return value.startsWith(root) && !value.split(".").includes("__proto__")
       ? []
       : [invalid(`${path}.subresources.scale.${field}`, value, `should be a json path under ${root.slice(0, -1)}`)];
   });
@@ -276,12 +276,12 @@ function checkSchemaOf(version: unknown, path: string): FieldError[] {
       );
     }
   }
-  // Compiling proves that nothing in the schema is beyond this server.
+  // Compiling proves that this server supports the whole schema.
   if (errors.length === 0) compileSchema(schema as Schema);
   return errors;
 }
 
-/** Words of JSON Schema that a structural schema may not use. */
+/** Keywords of JSON Schema that a structural schema may not use. */
 const foreign = [
   "$ref",
   "$defs",
@@ -450,7 +450,7 @@ function checkLists(schema: JsonObject, path: string): FieldError[] {
   return errors;
 }
 
-/** Inside of anyOf and its like only values may be restricted; the fields stand outside. */
+/** Inside anyOf and similar keywords only values may be restricted; the fields are declared outside. */
 function checkCombinations(schema: JsonObject, path: string, intOrString: boolean): FieldError[] {
   const errors: FieldError[] = [];
   const visit = (part: unknown, outer: JsonObject, at_: string, depth: number): void => {
@@ -489,7 +489,7 @@ function checkDefault(schema: JsonObject, path: string): FieldError[] {
       ? unknownFields(schema as Schema, value)
       : [];
   if (pruned.length > 0) return [invalid(`${path}.default`, schema["default"], "must not have unknown fields")];
-  // The value has no path of its own in what is said about it.
+  // Messages about the value have no path of its own.
   return validateFragment(schema as Schema, value, `${path}.default`).map((error) => ({
     ...error,
     message: error.message.replace(`: ${path}.default in body`, ":  in body"),
@@ -515,9 +515,9 @@ interface Names {
 }
 
 /**
- * The definition with the status that a server gives it: its names are accepted unless another kind of its group has
- * them (`definitions`: what is served now), and then it is established. `time`: RFC 3339.
- * kubernetes/apiextensions-apiserver pkg/controller/status/naming_controller.go (master)
+ * The definition with its status: its names are accepted unless another kind of its group has them (`definitions`: the
+ * served ones), and then it is established. `time`: RFC 3339. kubernetes/apiextensions-apiserver
+ * pkg/controller/status/naming_controller.go (master)
  */
 export function establish(crd: KubeObject, definitions: readonly ResourceDefinition[], time: string): KubeObject {
   const result = cloneJson(crd);

@@ -1,7 +1,7 @@
 import type { FieldError, KubeObject } from "../contract.ts";
 import { child, duplicate, forbidden, invalid, notFound, notSupported, required, tooLong } from "../field-errors.ts";
 import { at, equalJson, isList, isObject, listAt, objectAt, textAt } from "../json-values.ts";
-import { parseQuantity } from "../quantities.ts";
+import { parseQuantity } from "../../../api/schema/quantities.ts";
 import { compileLabelSelector, labelSelectorMatches } from "../selectors.ts";
 
 /** Texts: kubernetes/apimachinery pkg/util/validation/validation.go and pkg/api/validation/objectmeta.go (master). */
@@ -38,7 +38,7 @@ export const serviceName: NameRule = (name) => [
   ...longer(name, 63),
   ...(/^[a-z](?:[-a-z0-9]*[a-z0-9])?$/.test(name) ? [] : [serviceNameText]),
 ];
-/** Anything that can stand in a path: roles and bindings. */
+/** Anything that can be part of a path: roles and bindings. */
 export const pathName: NameRule = (name) => {
   if (name === "." || name === "..") return [`may not be '${name}'`];
   return [
@@ -80,7 +80,8 @@ export function validateLabels(labels: unknown, path: string): readonly FieldErr
   ]);
 }
 
-function labelValueProblems(value: unknown): readonly string[] {
+/** The errors of a label's value; one that is no text is judged elsewhere. */
+export function labelValueProblems(value: unknown): readonly string[] {
   if (typeof value !== "string") return [];
   if (value.length > 63) return ["must be no more than 63 characters"];
   return value === "" || qualifiedPattern.test(value) ? [] : [labelValueText];
@@ -109,7 +110,7 @@ export function validateFinalizers({ apiVersion, metadata }: KubeObject): readon
   );
 }
 
-/** Name, namespace, labels, annotations, owners, finalizers; on update also what may not change. */
+/** Name, namespace, labels, annotations, owners, finalizers; on update also immutable fields. */
 export function validateMetadata(
   object: KubeObject,
   before: KubeObject | undefined,
@@ -183,6 +184,8 @@ function validateOwners({ metadata }: KubeObject): readonly FieldError[] {
   const errors: FieldError[] = [];
   let controller: string | undefined;
   const path = "metadata.ownerReferences";
+  // Printed once: each of many controllers would print all of them.
+  let all: FieldError | undefined;
   for (const owner of metadata.ownerReferences ?? []) {
     for (const field of ["apiVersion", "kind", "name", "uid"] as const) {
       if ((owner[field] ?? "") === "")
@@ -196,13 +199,11 @@ function validateOwners({ metadata }: KubeObject): readonly FieldError[] {
     }
     if (owner.controller === true) {
       if (controller !== undefined) {
-        errors.push(
-          invalid(
-            "metadata.ownerReferences",
-            metadata.ownerReferences,
-            `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${owner.kind}/${owner.name}`,
-          ),
-        );
+        all ??= invalid(path, metadata.ownerReferences, "");
+        errors.push({
+          ...all,
+          message: `${all.message}: Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${owner.kind}/${owner.name}`,
+        });
       }
       controller = `${owner.kind}/${owner.name}`;
     }
@@ -375,7 +376,7 @@ export function validatePodSpec(
       errors.push(...validateContainer(container, `${path}.${field}[${index}]`, volumes, names)),
     );
   }
-  // Where nobody chose, the default of pods is as good as nothing.
+  // Without a choice, the default of pods counts as absent.
   if (restartPolicies.length === 2 && textAt(spec, "restartPolicy") === "Always")
     errors.push(
       required(

@@ -304,3 +304,23 @@ describe("rules", () => {
     expect(said(spec, old)).toEqual(expected);
   });
 });
+
+test("a new key that every object of the language has has no old value [apiserver-cel-5]", () => {
+  const rule = { rule: "oldSelf.hasValue() || self == 'first'", optionalOldSelf: true };
+  const values: Schema = { type: "string", "x-kubernetes-validations": [rule] };
+  const compiled = compileSchema({
+    type: "object",
+    properties: { spec: { type: "object", additionalProperties: values } },
+  });
+  const thing = (spec: Readonly<Record<string, string>>): KubeObject => ({
+    apiVersion: "a/v1",
+    kind: "A",
+    metadata: { name: "a" },
+    spec,
+  });
+  const fieldsOf = (spec: Readonly<Record<string, string>>) =>
+    compiled.validate(thing(spec), thing({})).map(({ field }) => field);
+
+  expect(fieldsOf({ constructor: "first", other: "first" })).toEqual([]);
+  expect(fieldsOf({ constructor: "second", other: "second" })).toEqual(["spec.constructor", "spec.other"]);
+});

@@ -1,9 +1,10 @@
+import { canonicalJson } from "../../../core/text/canonical-json.ts";
 import { compileRules, type CompiledRules } from "./cel.ts";
 import { canonicalise, undecodable } from "../merge/canonicalise.ts";
 import type { CompiledSchema, FieldError, KubeObject, Schema } from "../contract.ts";
 import { duplicate, invalid, notSupported, required, tooLong, tooMany, typeInvalid } from "../field-errors.ts";
 import { formats } from "../formats.ts";
-import { canonicalJson, cloneJson, equalJson, isList, isObject, type JsonObject } from "../json-values.ts";
+import { cloneJson, equalJson, isList, isObject, type JsonObject, own } from "../json-values.ts";
 import { compileExpression, type Expression } from "../regular-expressions.ts";
 import { objectMeta, rootSchema } from "../schema-parts.ts";
 
@@ -24,9 +25,9 @@ export function compileSchema(schema: Schema): CompiledSchema {
       return problem?.replace("struct field ", `struct field ${object.kind}.`);
     },
     prune(object) {
-      const dropped: string[] = [];
+      const dropped: Dropped = { paths: [], characters: 0 };
       pruneValue(root, object, [], dropped);
-      return dropped.toSorted();
+      return dropped.paths.toSorted();
     },
     validate(object, before) {
       return validateObject(root, object, before);
@@ -145,7 +146,23 @@ function childOf(node: Node, key: string): Node | undefined {
   return node.additional === "any" ? undefined : node.additional;
 }
 
-function pruneValue(node: Node, value: unknown, steps: Step[], dropped: string[]): void {
+/** Paths of dropped fields that are named, and characters of all of them: many may be below one long name. */
+const mostDropped = { count: 10_000, characters: 1024 * 1024 } as const;
+
+interface Dropped {
+  readonly paths: string[];
+  /** Of all paths. */
+  characters: number;
+}
+
+function noteDropped(dropped: Dropped, steps: readonly Step[]): void {
+  if (dropped.paths.length >= mostDropped.count || dropped.characters >= mostDropped.characters) return;
+  const path = printPath(steps);
+  dropped.paths.push(path);
+  dropped.characters += path.length;
+}
+
+function pruneValue(node: Node, value: unknown, steps: Step[], dropped: Dropped): void {
   if (isObject(value)) {
     for (const key of Object.keys(value)) {
       const child = childOf(node, key);
@@ -159,7 +176,7 @@ function pruneValue(node: Node, value: unknown, steps: Step[], dropped: string[]
         // A node without any word on its type (an int-or-string, say) is left to validation.
         if (node.schema.type === undefined && node.properties === undefined) continue;
         steps.push(key);
-        dropped.push(printPath(steps));
+        noteDropped(dropped, steps);
         steps.pop();
         delete value[key];
       }
@@ -254,7 +271,10 @@ function ratchet(
   before: KubeObject | undefined,
 ): readonly Finding[] {
   if (before === undefined || findings.length === 0) return findings;
-  return findings.filter((finding) => finding.transition === true || !unchangedAt(root, finding.steps, object, before));
+  const equal = rememberedEquality();
+  return findings.filter(
+    (finding) => finding.transition === true || !unchangedAt(root, finding.steps, object, before, equal),
+  );
 }
 
 /**
@@ -269,7 +289,22 @@ function newDuplicates(root: Node, { findings }: Walk, before: KubeObject | unde
   return old.findings.some(({ duplicate }) => duplicate === true) ? [] : duplicates;
 }
 
-function unchangedAt(root: Node, steps: readonly Step[], object: unknown, before: unknown): boolean {
+type Equality = (a: unknown, b: unknown) => boolean;
+
+/** Compares two values once, though many findings lie below them: otherwise the time is the square of their size. */
+function rememberedEquality(): Equality {
+  const known = new Map<unknown, Map<unknown, boolean>>();
+  return (a, b) => {
+    if (!isObject(a) && !isList(a)) return equalJson(a, b);
+    const of = known.get(a) ?? new Map<unknown, boolean>();
+    known.set(a, of);
+    const result = of.get(b) ?? equalJson(a, b);
+    of.set(b, result);
+    return result;
+  };
+}
+
+function unchangedAt(root: Node, steps: readonly Step[], object: unknown, before: unknown, equal: Equality): boolean {
   let node: Node | undefined = root;
   let now: unknown = object;
   let old: unknown = before;
@@ -282,22 +317,45 @@ function unchangedAt(root: Node, steps: readonly Step[], object: unknown, before
       node = node?.items;
     } else {
       if (!isObject(now) || !isObject(old)) return false;
-      if (!(step in now)) return false;
+      if (!Object.hasOwn(now, step)) return false;
       now = now[step];
-      old = old[step];
+      old = Object.hasOwn(old, step) ? old[step] : undefined;
       node = node === undefined ? undefined : childOf(node, step);
     }
     if (old === undefined) return false;
-    if (node?.schema["x-kubernetes-map-type"] !== "atomic" && equalJson(now, old)) return true;
+    if (node?.schema["x-kubernetes-map-type"] !== "atomic" && equal(now, old)) return true;
   }
-  return equalJson(now, old);
+  return equal(now, old);
 }
+
+/** Items of a long list by their keys: such a list is not searched for each item of another. */
+interface ItemsByKey {
+  readonly keys: readonly string[];
+  readonly items: ReadonlyMap<string, unknown>;
+}
+const itemsByKey = new WeakMap<readonly unknown[], ItemsByKey>();
+/** Shorter lists are searched. */
+const longList = 32;
 
 /** The item of the old list that stands for `item`; only list maps know. */
 function correlate(schema: Schema, item: unknown, old: readonly unknown[]): unknown {
   const keys = schema["x-kubernetes-list-type"] === "map" ? schema["x-kubernetes-list-map-keys"] : undefined;
   if (keys === undefined || !isObject(item)) return undefined;
-  return old.find((candidate) => isObject(candidate) && keys.every((key) => equalJson(candidate[key], item[key])));
+  if (old.length < longList)
+    return old.find((candidate) => isObject(candidate) && keys.every((key) => equalJson(candidate[key], item[key])));
+  const keyOf = (one: JsonObject): string => canonicalJson(keys.map((key) => one[key]));
+  let known = itemsByKey.get(old);
+  if (known?.keys !== keys) {
+    // Of equal keys the first counts.
+    const items = new Map(
+      old
+        .filter(isObject)
+        .toReversed()
+        .map((one) => [keyOf(one), one]),
+    );
+    itemsByKey.set(old, (known = { keys, items }));
+  }
+  return known.items.get(keyOf(item));
 }
 
 function report(walk: Walk, make: (path: string) => FieldError): void {
@@ -312,8 +370,8 @@ function typeName(value: unknown): string {
 }
 
 /**
- * Beyond 64 bits a number is no integer. Formats say nothing more: the real server asks `int32` of no value but one
- * with bounds of its own, and these it tells first (kube-openapi pkg/validation/validate).
+ * Beyond 64 bits a number is no integer. Formats check nothing more: the real server checks `int32` only on values with
+ * bounds of their own, and reports the bounds first (kube-openapi pkg/validation/validate).
  */
 function isWhole(value: unknown): boolean {
   return typeof value === "number" && Number.isInteger(value) && Math.abs(value) <= 2 ** 63;
@@ -511,16 +569,33 @@ function passes(node: Node, value: unknown): boolean {
   return walk.findings.length === 0;
 }
 
+/** Looks for an alternative that a value obeys. `none` has the findings of the first one, at `steps`. */
+function firstPassing(
+  parts: readonly Node[],
+  value: unknown,
+  steps: readonly Step[],
+): { readonly verdict: "one" } | { readonly verdict: "none"; readonly findings: readonly Finding[] } {
+  let findings: readonly Finding[] | undefined;
+  for (const part of parts) {
+    const walk: Walk = { steps: [...steps], findings: [] };
+    check(part, value, walk);
+    if (walk.findings.length === 0) return { verdict: "one" };
+    findings ??= walk.findings;
+  }
+  return findings === undefined ? { verdict: "one" } : { verdict: "none", findings };
+}
+
 function checkCombinations(node: Node, value: unknown, walk: Walk): void {
   for (const part of node.allOf) check(part, value, walk);
-  const [first] = node.anyOf;
-  if (first !== undefined && !node.anyOf.some((part) => passes(part, value))) {
+  // Each alternative is tried once: within alternatives, twice would be many times.
+  const tried = firstPassing(node.anyOf, value, walk.steps);
+  if (tried.verdict === "none") {
     report(walk, (path) => ({
       ...invalid("", "", `${JSON.stringify(path)} must validate at least one schema (anyOf)`),
       field: "<nil>",
     }));
-    // The alternative that comes nearest is told; they are alike here.
-    check(first, value, walk);
+    // The closest alternative is reported; here they are alike.
+    walk.findings.push(...tried.findings);
   }
   if (node.oneOf.length > 0) {
     const valid = node.oneOf.filter((part) => passes(part, value)).length;
@@ -548,7 +623,7 @@ function runRules(node: Node, value: unknown, old: unknown, walk: Walk): void {
       const child = childOf(node, key);
       if (child?.hasRules !== true) continue;
       walk.steps.push(key);
-      runRules(child, value[key], isObject(old) ? old[key] : undefined, walk);
+      runRules(child, value[key], isObject(old) ? own(old, key) : undefined, walk);
       walk.steps.pop();
     }
   } else if (isList(value) && node.items?.hasRules === true) {

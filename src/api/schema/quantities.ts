@@ -1,8 +1,12 @@
+/** Characters of a quantity that is read: the work with its digits grows faster than their number. */
+const longestQuantity = 1024;
+
 /**
- * Quantities (`100m`, `2Gi`, `1e3`) as integers of billionths: exact for everything that Kubernetes accepts.
- * kubernetes/apimachinery pkg/api/resource/quantity.go (master)
+ * Quantities (`100m`, `2Gi`, `1e3`) as integers of billionths: exact for everything that Kubernetes accepts, but for
+ * texts beyond any use. kubernetes/apimachinery pkg/api/resource/quantity.go (master)
  */
 export function parseQuantity(text: string): bigint | undefined {
+  if (text.length > longestQuantity) return undefined;
   const parts = /^([-+]?)(\d+)?(?:\.(\d*))?(m|u|n|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][-+]?\d{1,3})?$/.exec(text);
   if (parts === null) return undefined;
   const [, sign = "", whole = "", fraction = "", suffix = ""] = parts;
@@ -33,7 +37,10 @@ function decimalExponent(suffix: string): number | undefined {
   return { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }[suffix] ?? 0;
 }
 
-/** A quantity as Kubernetes writes it back: with the largest suffix that loses nothing. What cannot be read stays. */
+/**
+ * A quantity as Kubernetes writes it back: with the largest suffix that loses no precision. An unreadable text stays as
+ * it is.
+ */
 export function canonicalQuantity(text: string): string {
   const value = parseQuantity(text);
   if (value === undefined || /[eE][-+]?\d/.test(text)) return text;

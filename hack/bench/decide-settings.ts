@@ -1,0 +1,120 @@
+/** The process that `settings.ts` measures: runs the one case that its argument names, prints what it cost. */
+import { readFileSync } from "node:fs";
+import type { KubeletConfig } from "../../src/api/kinds/kubelet-config.ts";
+import type { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
+import type { MachineConfig } from "../../src/api/kinds/machine-config.ts";
+import { labels } from "../../src/api/names.ts";
+import { problemsOfKubeletConfig } from "../../src/core/preview/judge-settings.ts";
+import { renderInputsOf } from "../../src/core/preview/plan-cluster.ts";
+import { planSettings } from "../../src/core/preview/plan-settings.ts";
+import { kubeletDefaults, ownPolicy, ownRegistriesConf } from "../../src/core/render/base-configs.ts";
+import { generatedConfig } from "../../src/core/render/generated-config.ts";
+import { renderPool } from "../../src/core/render/render-pool.ts";
+import { decideRegistries } from "../../src/core/runtime/decide-registries.ts";
+import { summary } from "./statistics.ts";
+
+const group = "machineconfiguration.openshift.io/v1";
+const owner = { apiVersion: group, kind: "ControllerConfig", metadata: { name: "c", uid: "c" } };
+const generatorVersion = "bench";
+const pool = (name: string): MachineConfigPool => ({
+  apiVersion: group,
+  kind: "MachineConfigPool",
+  metadata: { name, labels: { all: "", [labels.builtInPool]: "" } },
+  spec: { machineConfigSelector: { matchLabels: { [labels.role]: name } } },
+});
+const base = generatedConfig({
+  name: "01-worker-kubelet",
+  role: "worker",
+  owner,
+  files: [
+    { path: "/etc/kubernetes/kubelet.conf", mode: 0o644, text: JSON.stringify(kubeletDefaults("worker", "10.0.0.10")) },
+  ],
+  generatorVersion,
+});
+const kubeletConfig = (settings: object): KubeletConfig => ({
+  apiVersion: group,
+  kind: "KubeletConfig",
+  metadata: { name: "a", uid: "a" },
+  spec: { machineConfigPoolSelector: { matchLabels: { all: "" } }, kubeletConfig: settings as never },
+});
+
+/** One object of a cluster with one pool: judged, merged, written into a MachineConfig, and rendered. */
+function toRendered(turn: number): void {
+  const around = { pools: [pool("worker")], machineConfigs: [base] as readonly MachineConfig[] };
+  const settings = {
+    kubeletConfigs: [kubeletConfig({ maxPods: 100 + turn })],
+    containerRuntimeConfigs: [],
+    cluster: {},
+  };
+  const { machineConfigs } = planSettings(around, { ...around, settings });
+  rendered(machineConfigs);
+}
+
+function rendered(machineConfigs: readonly MachineConfig[]): void {
+  const worker = pool("worker");
+  const result = renderPool(renderInputsOf(worker, { pools: [worker], machineConfigs, controllerConfig: undefined }));
+  if (result.verdict === "refused") throw new Error(JSON.stringify(result.refusals));
+}
+
+/** The settings of registries of five pools. */
+function mirrors(count: number): void {
+  const imageDigestMirrors = Array.from({ length: count }, (_, i) => ({
+    source: `registry.example.com/team-${i}/app`,
+    mirrors: [`mirror-a.example.com/team-${i}/app`, `mirror-b.example.com/team-${i}/app`],
+  }));
+  const set = { apiVersion: "config.openshift.io/v1", kind: "ImageDigestMirrorSet", metadata: { name: "m" } };
+  const objects = {
+    image: undefined,
+    digestMirrorSets: [{ ...set, spec: { imageDigestMirrors } }],
+    contentSourcePolicies: [],
+    tagMirrorSets: [],
+    clusterImagePolicies: [],
+    imagePolicies: [],
+    releaseImage: undefined,
+  };
+  for (const name of ["master", "worker", "infra", "gpu", "edge"]) {
+    const texts = { registries: ownRegistriesConf, policy: ownPolicy, taken: new Set<string>() };
+    const decision = decideRegistries({
+      pool: name,
+      objects,
+      base: texts,
+      present: undefined,
+      owner,
+      generatorVersion,
+    });
+    if (decision.do !== "write") throw new Error(JSON.stringify(decision));
+  }
+}
+
+/** Near the 1.5 MiB that etcd takes. */
+const largest = { evictionSoft: {}, staticPodURLHeader: {} as Record<string, readonly string[]>, maxPods: 100 };
+for (let i = 0; i < 24_000; i += 1)
+  largest.staticPodURLHeader[`x-header-number-${i}`] = [`a value with the number ${i}`];
+const largestText = JSON.stringify(largest);
+
+const cases: Readonly<Record<string, (turn: number) => void>> = {
+  "a MachineConfig with the same file to rendered config (baseline)": () => rendered([base]),
+  "one KubeletConfig to rendered config": toRendered,
+  "a mirror set with 1 source for 5 pools (baseline)": () => mirrors(1),
+  "a mirror set with 200 sources for 5 pools": () => mirrors(200),
+  "one KubeletConfig validated": (turn) => void problemsOfKubeletConfig(kubeletConfig({ maxPods: turn + 1 })),
+  [`JSON.parse of ${largestText.length.toLocaleString("en-US")} bytes (baseline)`]: () => void JSON.parse(largestText),
+  [`a KubeletConfig of ${largestText.length.toLocaleString("en-US")} bytes validated`]: () =>
+    void problemsOfKubeletConfig(kubeletConfig(largest)),
+};
+
+const [name = ""] = process.argv.slice(2);
+if (name === "") process.stdout.write(JSON.stringify(Object.keys(cases)));
+else {
+  const work = cases[name];
+  if (work === undefined) throw new Error(`there is no case ${name}`);
+  const times: number[] = [];
+  for (let turn = 0; turn < 60; turn += 1) {
+    const began = performance.now();
+    work(turn);
+    // The first ones compile what they run.
+    if (turn >= 10) times.push(performance.now() - began);
+  }
+  const peakKiB = Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1]);
+  process.stdout.write(JSON.stringify({ milliseconds: summary(times), peak: Math.round(peakKiB / 102.4) / 10 }));
+}

@@ -1,0 +1,789 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { describe, expect, test } from "vitest";
+import type { Clock } from "../ports/clock.ts";
+import type { HttpHandler } from "../ports/http.ts";
+import { silentLogger } from "../ports/logger.ts";
+import { systemClock, systemRandom } from "../ports/node/index.ts";
+import { sharedSecretKeys } from "./access/service-account-tokens.ts";
+import { sqliteStore } from "./node/sqlite-store.ts";
+import { type ApiServer, type ApiServerOptions, createApiServer } from "./server.ts";
+import { formats } from "./schema/formats.ts";
+import { memoryStore } from "./storage/memory-store.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+const rbac = "/apis/rbac.authorization.k8s.io/v1";
+const maps = "/api/v1/namespaces/default/configmaps";
+
+function start(options: Partial<ApiServerOptions> = {}): ApiServer {
+  return createApiServer({
+    store: memoryStore(),
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLogger,
+    tokenKeys: sharedSecretKeys(new Uint8Array(32)),
+    ...options,
+  });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Sends a request as some user. @param body text, or an object that becomes JSON. */
+async function send(
+  as: HttpHandler,
+  method: string,
+  target: string,
+  body?: unknown,
+  type = "application/json",
+  more: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  const given = body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) };
+  const headers = { "content-type": type, ...more };
+  const answer = await as({ method, target, headers, ...given }, new AbortController().signal);
+  return { status: answer.status, text: typeof answer.body === "string" ? answer.body : "" };
+}
+
+const merge = "application/merge-patch+json";
+const apply = "application/apply-patch+yaml";
+const asTable = { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" };
+const adminOf = (server: ApiServer) => server.as({ name: "admin", groups: ["system:masters"] });
+/** Who has no rights but those of every account. */
+const accountOf = (server: ApiServer) => server.as({ name: "system:serviceaccount:default:default", groups: [] });
+const many = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+
+/** Seconds of processor time that some work takes: other processes do not change it. */
+async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const began = process.cpuUsage();
+  await work();
+  return process.cpuUsage(began).user / 1e6;
+}
+
+/** Gives a user the rights of a ClusterRole in one namespace. */
+async function bind(server: ApiServer, namespace: string, user: string, role: string): Promise<void> {
+  const made = await send(adminOf(server), "POST", `${rbac}/namespaces/${namespace}/rolebindings`, {
+    metadata: { name: `${user}-${role}` },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: role },
+    subjects: [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: user }],
+  });
+  expect(made.status).toBe(201);
+}
+
+/** Has a policy refuse new ConfigMaps for which an expression is false. @param params labels of ConfigMaps to judge by. */
+async function judgeMaps(
+  server: ApiServer,
+  expression: string,
+  params?: Readonly<Record<string, string>>,
+): Promise<void> {
+  const admission = "/apis/admissionregistration.k8s.io/v1";
+  const rule = { apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"] };
+  await send(adminOf(server), "POST", `${admission}/validatingadmissionpolicies`, {
+    metadata: { name: "p" },
+    spec: {
+      matchConstraints: { resourceRules: [rule] },
+      ...(params === undefined ? {} : { paramKind: { apiVersion: "v1", kind: "ConfigMap" } }),
+      validations: [{ expression }],
+    },
+  });
+  await send(adminOf(server), "POST", `${admission}/validatingadmissionpolicybindings`, {
+    metadata: { name: "b" },
+    spec: {
+      policyName: "p",
+      validationActions: ["Deny"],
+      ...(params === undefined
+        ? {}
+        : { paramRef: { selector: { matchLabels: params }, parameterNotFoundAction: "Allow" } }),
+    },
+  });
+}
+
+test("who may do everything in one namespace reaches no other through it [apiserver-hostile-1]", async () => {
+  const server = start();
+  for (const name of ["own", "other"])
+    await send(adminOf(server), "POST", "/api/v1/namespaces", { metadata: { name } });
+  await bind(server, "own", "eve", "cluster-admin");
+  const eve = server.as({ name: "eve", groups: [] });
+  expect((await send(eve, "GET", "/api/v1/namespaces/own")).status).toBe(200);
+  const below = "/api/v1/namespaces/own/namespaces";
+  const labels = { metadata: { labels: { a: "b" } } };
+  for (const [method, target, body, type] of [
+    ["GET", `${below}/other`],
+    ["GET", below],
+    ["GET", `${below}?watch=1&timeoutSeconds=1`],
+    ["PATCH", `${below}/other`, labels, merge],
+    ["PUT", `${below}/other/finalize`, { metadata: { name: "other" }, spec: {} }],
+    ["POST", below, { metadata: { name: "more" } }],
+    ["DELETE", `${below}/other`],
+  ] as const)
+    expect((await send(eve, method, target, body, type)).status, `${method} ${target}`).toBe(404);
+  const other = await send(adminOf(server), "GET", "/api/v1/namespaces/other");
+  expect(JSON.parse(other.text)).toMatchObject({ status: { phase: "Active" } });
+  server.close();
+});
+
+test("reviews that ask about long names are answered, and not kept [apiserver-hostile-2]", async () => {
+  const server = start();
+  const kept = () => {
+    collectGarbage();
+    return process.memoryUsage().heapUsed / 1e6;
+  };
+  const ask = (index: number) =>
+    send(accountOf(server), "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
+      spec: { resourceAttributes: { namespace: `${index}${"x".repeat(2_000_000)}`, verb: "get", resource: "pods" } },
+    });
+  expect((await ask(0)).status).toBe(201);
+  const before = kept();
+  for (let index = 1; index <= 30; index += 1) await ask(index);
+  expect(kept() - before, "MB").toBeLessThan(20);
+  server.close();
+});
+
+test("a HEAD request for a watch or a log leaves nothing behind [apiserver-hostile-3]", async () => {
+  let timers = 0;
+  const after: Clock["after"] = (milliseconds, run) => {
+    timers += 1;
+    const cancel = systemClock.after(milliseconds, run);
+    return () => {
+      timers -= 1;
+      cancel();
+    };
+  };
+  const signals: AbortSignal[] = [];
+  const server = start({
+    clock: { ...systemClock, after },
+    logs: (_, signal) => {
+      signals.push(signal);
+      return Promise.resolve({ status: 200, headers: {}, body: (async function* () {})() });
+    },
+  });
+  expect((await send(adminOf(server), "HEAD", `${maps}?watch=1&allowWatchBookmarks=1`)).status).toBe(200);
+  expect(timers).toBe(0);
+  const spec = { nodeName: "n", containers: [{ name: "c", image: "i" }] };
+  await send(adminOf(server), "POST", "/api/v1/namespaces/default/pods", { metadata: { name: "p" }, spec });
+  expect((await send(adminOf(server), "HEAD", "/api/v1/namespaces/default/pods/p/log?follow=1")).status).toBe(200);
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+  server.close();
+});
+
+test("who may write in one namespace cannot fill the server [apiserver-hostile-20]", async () => {
+  const server = start({ room: { resourceCharacters: 20_000, namespaceCharacters: 60_000 } });
+  const create = (namespace: string, name: string) =>
+    send(adminOf(server), "POST", `/api/v1/namespaces/${namespace}/configmaps`, {
+      metadata: { name },
+      data: { long: "x".repeat(9_000) },
+    });
+  expect((await create("default", "a")).status).toBe(201);
+  expect((await create("default", "b")).status).toBe(201);
+  const refused = await create("default", "c");
+  expect(refused.status).toBe(403);
+  expect(refused.text).toContain('configmaps \\"c\\" is forbidden: exceeded quota');
+  const more = { data: { more: "x".repeat(9_000) } };
+  expect((await send(adminOf(server), "PATCH", `${maps}/a`, more, merge)).status).toBe(403);
+  expect((await create("kube-system", "c")).status).toBe(201);
+  expect((await send(adminOf(server), "DELETE", `${maps}/a`)).status).toBe(200);
+  expect((await create("default", "c")).status).toBe(201);
+  server.close();
+});
+
+describe("the time that a request takes is in proportion to it", () => {
+  const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+  test.for([
+    ["keys", many(30_000, (i) => `k${i}:`).join("\n")],
+    ["keys in brackets", `{${many(40_000, (i) => `k${i}`).join(",")}}`],
+    ["aliases", many(20_000, (i) => `- &a${i} x\n- *a${i}`).join("\n")],
+  ] as const)("of YAML with many %s [apiserver-hostile-4]", async ([, text]) => {
+    const server = start();
+    const seconds = await secondsOf(() => send(accountOf(server), "POST", reviews, text, "application/yaml"));
+    expect(seconds).toBeLessThan(4);
+    server.close();
+  });
+
+  test("of an object with many controllers [apiserver-hostile-5]", async () => {
+    const server = start();
+    const ownerReferences = many(3_000, (i) => ({
+      apiVersion: "v1",
+      kind: "Pod",
+      name: `p${i}`,
+      uid: `u${i}`,
+      controller: true,
+    }));
+    const work = async () => {
+      const refused = await send(adminOf(server), "POST", maps, { metadata: { name: "m", ownerReferences } });
+      expect(refused.status).toBe(422);
+      expect(refused.text.slice(0, 200)).toContain("metadata.ownerReferences: Invalid value");
+    };
+    expect(await secondsOf(work)).toBeLessThan(1.5);
+    server.close();
+  });
+
+  test("of a change of a pod with many tolerations and gates [apiserver-hostile-6]", async () => {
+    const server = start();
+    const spec = {
+      containers: [{ name: "c", image: "i" }],
+      tolerations: many(8_000, (i) => ({ key: `k${i}`, operator: "Exists", effect: "NoExecute" })),
+      schedulingGates: many(20_000, (i) => ({ name: `g${i}` })),
+    };
+    const pods = "/api/v1/namespaces/default/pods";
+    expect((await send(adminOf(server), "POST", pods, { metadata: { name: "p" }, spec })).status).toBe(201);
+    const work = async () => {
+      const changed = await send(adminOf(server), "PATCH", `${pods}/p/status`, { status: { message: "m" } }, merge);
+      expect(changed.status).toBe(200);
+    };
+    expect(await secondsOf(work)).toBeLessThan(4);
+    server.close();
+  });
+
+  test("of a certificate request with many usages [apiserver-hostile-7]", async () => {
+    const server = start();
+    const spec = { signerName: "example.com/s", request: "", usages: many(80_000, (i) => `u${i}`) };
+    const csrs = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    const work = async () =>
+      expect((await send(adminOf(server), "POST", csrs, { metadata: { name: "c" }, spec })).status).toBe(422);
+    expect(await secondsOf(work)).toBeLessThan(4);
+    server.close();
+  });
+
+  test.for(["Apply", "Update"])(
+    "of a change of an object with many managers that %s [apiserver-hostile-8]",
+    async (operation) => {
+      const server = start();
+      const data = Object.fromEntries(many(10_000, (i) => [`k${i}`, ""]));
+      const managedFields = many(10_000, (i) => ({
+        manager: `m${i}`,
+        operation,
+        apiVersion: "v1",
+        fieldsType: "FieldsV1",
+        fieldsV1: { "f:data": { [`f:k${i}`]: {} } },
+      }));
+      await send(adminOf(server), "POST", maps, { metadata: { name: "m" }, data });
+      const work = async () => {
+        const body = { metadata: { name: "m", managedFields }, data };
+        expect((await send(adminOf(server), "PUT", `${maps}/m`, body)).status).toBe(200);
+        const applied = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" }, data: { z: "" } };
+        const target = `${maps}/m?fieldManager=z`;
+        expect((await send(adminOf(server), "PATCH", target, applied, "application/apply-patch+yaml")).status).toBe(
+          200,
+        );
+      };
+      expect(await secondsOf(work)).toBeLessThan(4);
+      server.close();
+    },
+  );
+
+  test("of a long list map whose items become wrong [apiserver-hostile-9]", async () => {
+    const server = start();
+    const item = {
+      type: "object",
+      required: ["n"],
+      properties: { n: { type: "integer" }, v: { type: "string", maxLength: 1 } },
+    };
+    const spec = { type: "array", items: item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"] };
+    const schema = { openAPIV3Schema: { type: "object", properties: { spec } } };
+    await send(adminOf(server), "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+      metadata: { name: "things.example.com" },
+      spec: {
+        group: "example.com",
+        scope: "Cluster",
+        names: { plural: "things", kind: "Thing" },
+        versions: [{ name: "v1", served: true, storage: true, schema }],
+      },
+    });
+    const things = "/apis/example.com/v1/things";
+    const thing = { apiVersion: "example.com/v1", kind: "Thing", metadata: { name: "t" } };
+    const made = await send(adminOf(server), "POST", things, { ...thing, spec: many(20_000, (n) => ({ n, v: "a" })) });
+    expect(made.status).toBe(201);
+    const wrong = { spec: many(20_000, (n) => ({ n, v: "aa" })) };
+    const work = async () =>
+      expect((await send(adminOf(server), "PATCH", `${things}/t`, wrong, merge)).status).toBe(422);
+    expect(await secondsOf(work)).toBeLessThan(5);
+    server.close();
+  });
+
+  test("of a role whose author has long rules of their own [apiserver-hostile-10]", async () => {
+    const server = start();
+    await bind(server, "default", "eve", "admin");
+    const eve = server.as({ name: "eve", groups: [] });
+    const resourceNames = many(60_000, (i) => `n${i}`);
+    const rules = [{ apiGroups: [""], resources: ["secrets"], verbs: ["get"], resourceNames }];
+    expect(
+      (await send(eve, "POST", `${rbac}/namespaces/default/roles`, { metadata: { name: "long" }, rules })).status,
+    ).toBe(201);
+    const subjects = [{ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: "eve" }];
+    const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "long" };
+    // Its name comes before that of the other binding: these rules are looked at first.
+    await send(adminOf(server), "POST", `${rbac}/namespaces/default/rolebindings`, {
+      metadata: { name: "a" },
+      roleRef,
+      subjects,
+    });
+    const work = async () => {
+      const again = await send(eve, "POST", `${rbac}/namespaces/default/roles`, { metadata: { name: "again" }, rules });
+      expect(again.status).toBe(403);
+      expect(again.text).toContain("cannot be compared with your rights");
+    };
+    expect(await secondsOf(work)).toBeLessThan(3);
+    server.close();
+  });
+
+  test("of a table row of a pod with many gates and conditions [apiserver-hostile-11]", async () => {
+    const server = start();
+    const pods = "/api/v1/namespaces/default/pods";
+    const readinessGates = many(8_000, (i) => ({ conditionType: `gate${i}` }));
+    const spec = { containers: [{ name: "c", image: "i" }], readinessGates };
+    await send(adminOf(server), "POST", pods, { metadata: { name: "p" }, spec });
+    const conditions = many(8_000, (i) => ({ type: i === 0 ? "gate7" : `other${i}`, status: "True" }));
+    await send(adminOf(server), "PATCH", `${pods}/p/status`, { status: { conditions } }, merge);
+    const work = async () => {
+      const answer = await send(adminOf(server), "GET", `${pods}/p`, undefined, "application/json", asTable);
+      expect(answer.text).toContain('"1/8000"');
+    };
+    expect(await secondsOf(work)).toBeLessThan(2);
+    server.close();
+  });
+
+  test("of a quantity with many digits [apiserver-hostile-12]", async () => {
+    const server = start();
+    const spec = { containers: [{ name: "c", image: "i", resources: { limits: { cpu: "7".repeat(1_000_000) } } }] };
+    const work = async () => {
+      const refused = await send(adminOf(server), "POST", "/api/v1/namespaces/default/pods", {
+        metadata: { name: "p" },
+        spec,
+      });
+      expect(refused.status).toBe(400);
+    };
+    expect(await secondsOf(work)).toBeLessThan(1.5);
+    server.close();
+  });
+
+  test("of a duration with many digits [apiserver-hostile-13]", () => {
+    const began = process.cpuUsage();
+    expect(formats["duration"]?.(`${"1".repeat(40_000)}x`)).toBe(false);
+    expect(process.cpuUsage(began).user / 1e6).toBeLessThan(1);
+  });
+
+  test("of a review of a token for many audiences [apiserver-hostile-14]", async () => {
+    const server = start();
+    const account = "/api/v1/namespaces/default/serviceaccounts/default";
+    const audiences = many(100_000, (i) => `a${i + 100_000}`);
+    const made = await send(adminOf(server), "POST", `${account}/token`, { spec: { audiences } });
+    const { token } = (JSON.parse(made.text) as { status: { token: string } }).status;
+    const spec = { token, audiences: many(100_000, (i) => `b${i + 100_000}`) };
+    const work = async () => {
+      const review = await send(adminOf(server), "POST", "/apis/authentication.k8s.io/v1/tokenreviews", { spec });
+      expect(review.status).toBe(201);
+      expect(review.text).not.toContain('"authenticated":true');
+    };
+    expect(await secondsOf(work)).toBeLessThan(5);
+    server.close();
+  });
+});
+
+describe("the answer to a request is in proportion to it", () => {
+  const long = "x".repeat(20_000);
+
+  test("for endpoints with many addresses and ports, shown as a table [apiserver-hostile-15]", async () => {
+    const server = start();
+    const endpoints = "/api/v1/namespaces/default/endpoints";
+    const subsets = [
+      {
+        addresses: many(2_000, (i) => ({ ip: `10.0.${i >> 8}.${i & 255}` })),
+        ports: many(2_000, (i) => ({ port: i + 1, name: `p${i}` })),
+      },
+    ];
+    expect((await send(adminOf(server), "POST", endpoints, { metadata: { name: "e" }, subsets })).status).toBe(201);
+    const work = async () => {
+      const row = await send(adminOf(server), "GET", `${endpoints}/e`, undefined, "application/json", asTable);
+      expect(row.text).toContain('"10.0.0.0:1,10.0.0.1:1,10.0.0.2:1 + 3999997 more..."');
+    };
+    expect(await secondsOf(work)).toBeLessThan(1);
+    server.close();
+  });
+
+  test("for a role that grants too much in many ways [apiserver-hostile-16]", async () => {
+    const server = start();
+    await bind(server, "default", "eve", "admin");
+    const eve = server.as({ name: "eve", groups: [] });
+    const rules = [{ apiGroups: [long], resources: many(40, (i) => `r${i}`), verbs: many(40, (i) => `v${i}`) }];
+    const role = { metadata: { name: "r" }, rules };
+    const refused = await send(eve, "POST", `${rbac}/namespaces/default/roles`, role);
+    expect(refused.status).toBe(403);
+    expect(refused.text.length).toBeLessThan(300_000);
+    expect(refused.text).toContain("more");
+    server.close();
+  });
+
+  test("for an applied configuration with many unknown fields below a long key [apiserver-hostile-17]", async () => {
+    const server = start();
+    const unknown = Object.fromEntries(many(1_000, (i) => [`u${i}`, 1]));
+    const pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "p" },
+      spec: { containers: [{ name: long, image: "i", ...unknown }] },
+    };
+    const target = "/api/v1/namespaces/default/pods/p?fieldManager=z";
+    const refused = await send(adminOf(server), "PATCH", target, pod, apply);
+    expect(refused.status).toBe(500);
+    expect(refused.text.length).toBeLessThan(300_000);
+    server.close();
+  });
+
+  test("for an applied configuration that conflicts in many fields with many managers [apiserver-hostile-18]", async () => {
+    const server = start();
+    const data = Object.fromEntries(many(2_000, (i) => [`k${i}`, ""]));
+    const managedFields = many(50, (i) => ({
+      manager: `m${i}`,
+      operation: "Apply",
+      apiVersion: "v1",
+      fieldsType: "FieldsV1",
+      fieldsV1: { "f:data": Object.fromEntries(many(2_000, (at) => [`f:k${at}`, {}])) },
+    }));
+    await send(adminOf(server), "POST", maps, { metadata: { name: "m" }, data });
+    await send(adminOf(server), "PUT", `${maps}/m`, { metadata: { name: "m", managedFields }, data });
+    const other = Object.fromEntries(many(2_000, (i) => [`k${i}`, "other"]));
+    const applied = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" }, data: other };
+    const refused = await send(adminOf(server), "PATCH", `${maps}/m?fieldManager=z`, applied, apply);
+    expect(refused.status).toBe(409);
+    expect(refused.text.slice(0, 300)).toContain("100000 conflicts");
+    expect(refused.text.length).toBeLessThan(300_000);
+    server.close();
+  });
+
+  test("for an object with many dropped fields below a long key [apiserver-hostile-19]", async () => {
+    const server = start();
+    const inner = { type: "object", properties: { a: { type: "string" } } };
+    const spec = { type: "object", additionalProperties: inner };
+    await send(adminOf(server), "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+      metadata: { name: "things.example.com" },
+      spec: {
+        group: "example.com",
+        scope: "Cluster",
+        names: { plural: "things", kind: "Thing" },
+        versions: [
+          {
+            name: "v1",
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: "object", properties: { spec } } },
+          },
+        ],
+      },
+    });
+    const thing = {
+      apiVersion: "example.com/v1",
+      kind: "Thing",
+      metadata: { name: "t" },
+      spec: { [long.repeat(50)]: Object.fromEntries(many(20_000, (i) => [`u${i}`, 1])) },
+    };
+    collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    const made = await send(adminOf(server), "POST", "/apis/example.com/v1/things", thing);
+    expect(made.status).toBe(201);
+    expect((process.memoryUsage().heapUsed - before) / 1e6, "MB").toBeLessThan(300);
+    expect(JSON.parse(made.text)).toMatchObject({ spec: { [long.repeat(50)]: {} } });
+    server.close();
+  });
+});
+
+describe("who may write the roles of one namespace takes no more of the server than these", () => {
+  /** A namespace's administrator with a role of many rules, which a group has by many bindings. */
+  async function withLongRole(server: ApiServer, bindings: number): Promise<HttpHandler> {
+    await bind(server, "default", "eve", "admin");
+    const eve = server.as({ name: "eve", groups: [] });
+    const rules = many(20_000, () => ({ verbs: ["get"], apiGroups: [""], resources: ["pods"] }));
+    const roles = `${rbac}/namespaces/default`;
+    expect((await send(eve, "POST", `${roles}/roles`, { metadata: { name: "long" }, rules })).status).toBe(201);
+    for (const index of many(bindings, (i) => i)) {
+      const made = await send(eve, "POST", `${roles}/rolebindings`, {
+        metadata: { name: `b${index}` },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "long" },
+        subjects: [{ kind: "Group", apiGroup: "rbac.authorization.k8s.io", name: "g" }],
+      });
+      expect(made.status).toBe(201);
+    }
+    return eve;
+  }
+
+  test("by reviews about users that have a long role many times [apiserver-hostile-21]", async () => {
+    const server = start();
+    const eve = await withLongRole(server, 5);
+    const ask = async (index: number, verb: string) => {
+      const target = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews";
+      const resourceAttributes = { namespace: "default", verb, resource: "pods" };
+      const review = await send(eve, "POST", target, {
+        spec: { user: `u${index}`, groups: ["g"], resourceAttributes },
+      });
+      return (JSON.parse(review.text) as { status: { allowed: boolean } }).status.allowed;
+    };
+    expect(await ask(0, "get")).toBe(true);
+    collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let index = 1; index <= 5; index += 1) expect(await ask(index, "list")).toBe(false);
+    collectGarbage();
+    expect((process.memoryUsage().heapUsed - before) / 1e6, "MB").toBeLessThan(50);
+    server.close();
+  });
+
+  test("by changes of one of many bindings [apiserver-hostile-22]", async () => {
+    const server = start();
+    await bind(server, "default", "eve", "admin");
+    const eve = server.as({ name: "eve", groups: [] });
+    const bindings = `${rbac}/namespaces/default/rolebindings`;
+    const subjects = many(12_000, (i) => ({ kind: "User", apiGroup: "rbac.authorization.k8s.io", name: `u${i}` }));
+    for (const index of many(4, (i) => i)) {
+      const made = await send(eve, "POST", bindings, {
+        metadata: { name: `b${index}` },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+        subjects: index === 0 ? subjects.slice(0, 1) : subjects,
+      });
+      expect(made.status).toBe(201);
+    }
+    const u5 = server.as({ name: "u5", groups: [] });
+    const list = async () => (await send(u5, "GET", "/api/v1/namespaces/default/pods")).status;
+    const work = async () => {
+      for (let index = 0; index < 100; index += 1) {
+        const labels = { [`l${index}`]: "x" };
+        expect((await send(eve, "PATCH", `${bindings}/b0`, { metadata: { labels } }, merge)).status).toBe(200);
+        expect(await list()).toBe(200);
+      }
+    };
+    expect(await secondsOf(work)).toBeLessThan(2);
+    // What a binding no longer gives, nobody has.
+    for (const index of many(3, (i) => i + 1)) {
+      expect(await list()).toBe(200);
+      await send(eve, "PATCH", `${bindings}/b${index}`, { subjects: subjects.slice(6) }, merge);
+    }
+    expect(await list()).toBe(403);
+    await send(eve, "PATCH", `${bindings}/b0`, { subjects: subjects.slice(5, 6) }, merge);
+    expect(await list()).toBe(200);
+    await send(eve, "DELETE", `${bindings}/b0`);
+    expect(await list()).toBe(403);
+    server.close();
+  });
+});
+
+describe("a patch takes time in proportion to it and to its object", () => {
+  test("with many keys that are to be retained [apiserver-hostile-23]", async () => {
+    const server = start();
+    await send(adminOf(server), "POST", maps, { metadata: { name: "m" }, data: { a: "", k7: "old" } });
+    const keys = many(70_000, (i) => `k${i}`);
+    const patch = { data: { $retainKeys: keys, ...Object.fromEntries(keys.map((key) => [key, ""])) } };
+    const work = async () => {
+      const patched = await send(
+        adminOf(server),
+        "PATCH",
+        `${maps}/m`,
+        patch,
+        "application/strategic-merge-patch+json",
+      );
+      const { data } = JSON.parse(patched.text) as { data: Record<string, string> };
+      expect([Object.keys(data).length, data["a"], data["k7"]]).toEqual([70_000, undefined, ""]);
+    };
+    expect(await secondsOf(work)).toBeLessThan(2.5);
+    server.close();
+  });
+
+  test("with many operations at the begin of a long list [apiserver-hostile-24]", async () => {
+    const server = start();
+    await send(adminOf(server), "POST", maps, { metadata: { name: "m" } });
+    const insert = (length: number, count: number, step: object) =>
+      send(
+        adminOf(server),
+        "PATCH",
+        `${maps}/m`,
+        [{ op: "add", path: "/metadata/finalizers", value: many(length, () => "a") }, ...many(count, () => step)],
+        "application/json-patch+json",
+      );
+    const moved = { op: "move", from: "/metadata/finalizers/1", path: "/metadata/finalizers/390000" };
+    const work = async () => expect((await insert(400_000, 9_999, moved)).status).toBe(422);
+    expect(await secondsOf(work)).toBeLessThan(2.5);
+    // A list as long as any that is in use takes as many operations as a patch may have.
+    const passed = await insert(1_000, 9_999, { op: "test", path: "/metadata/finalizers/999", value: "a" });
+    expect(JSON.parse(passed.text)).toMatchObject({ details: { kind: "ConfigMap" } });
+    server.close();
+  });
+});
+
+test("a body of a million empty objects is refused before anything is made of them [apiserver-hostile-29]", async () => {
+  const server = start();
+  await bind(server, "default", "eve", "edit");
+  const eve = server.as({ name: "eve", groups: [] });
+  const empty = `[${many(1_000_000, () => "{}").join()}]`;
+  const pod = (containers: string) => `{"metadata":{"name":"p"},"spec":{"containers":${containers}}}`;
+  const work = async () => {
+    const answer = await send(eve, "POST", "/api/v1/namespaces/default/pods", pod(empty));
+    expect(answer).toEqual({ status: 400, text: expect.stringContaining("more than 250000 objects") });
+  };
+  expect(await secondsOf(work)).toBeLessThan(2.5);
+  const patched = await send(eve, "PATCH", `${maps}/m`, `{"spec":${empty}}`, merge);
+  expect(patched).toEqual({ status: 400, text: expect.stringContaining("more than 250000 objects") });
+  // As many as any object has that fits into etcd.
+  const some = await send(eve, "POST", maps, { metadata: { name: "m", managedFields: many(100_000, () => ({})) } });
+  expect(some.status).toBe(201);
+  server.close();
+});
+
+test("beyond a mebibyte YAML is read if it is JSON, as kubectl applies it [apiserver-hostile-31]", async () => {
+  const server = start();
+  const applied = (text: string) => send(adminOf(server), "PATCH", `${maps}/m?fieldManager=t`, text, apply);
+  const data = "x".repeat(1_000_000);
+  const head = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
+  expect(
+    (await applied(JSON.stringify({ ...head, binaryData: {}, data: { a: data, b: "y".repeat(40_000) } }))).status,
+  ).toBe(201);
+  const tags = many(200_000, (at) => `? !a${at} b`).join("\n");
+  const work = async () =>
+    expect(await applied(tags)).toEqual({
+      status: 400,
+      text: expect.stringContaining("beyond 1 MiB, YAML must be JSON"),
+    });
+  expect(await secondsOf(work)).toBeLessThan(2.5);
+  server.close();
+});
+
+test("a pod whose end no calendar has can be deleted and evicted [apiserver-hostile-30]", async () => {
+  const server = start();
+  const pods = "/api/v1/namespaces/default/pods";
+  for (const name of ["a", "b"]) {
+    const spec = { nodeName: "n", terminationGracePeriodSeconds: 9e15, containers: [{ name: "c", image: "i" }] };
+    expect((await send(adminOf(server), "POST", pods, { metadata: { name }, spec })).status).toBe(201);
+  }
+  expect((await send(adminOf(server), "DELETE", `${pods}/a`)).status).toBe(200);
+  expect((await send(adminOf(server), "POST", `${pods}/b/eviction`, {})).status).toBe(201);
+  server.close();
+});
+
+test("a label that every object of the language has hides no other label from a policy [apiserver-hostile-32]", async () => {
+  const server = start();
+  const admin = adminOf(server);
+  await judgeMaps(server, "object.metadata.?labels[?'tier'].orValue('') != 'gold'");
+  const made = (labels: Readonly<Record<string, string>>) =>
+    send(admin, "POST", maps, { metadata: { generateName: "m-", labels } }).then(({ status }) => status);
+
+  expect(await made({ tier: "gold" })).toBe(422);
+  expect(await made({ constructor: "x", tier: "gold" })).toBe(422);
+  expect(await made({ constructor: "x", tier: "iron" })).toBe(201);
+  server.close();
+});
+
+test("a large object is read once for a policy with many parameters [apiserver-hostile-33]", async () => {
+  const server = start();
+  const admin = adminOf(server);
+  const labels = { param: "yes" };
+  for (const name of many(150, (index) => `p-${index}`))
+    await send(admin, "POST", maps, { metadata: { name, labels } });
+  await judgeMaps(server, "object.metadata.name != params.metadata.name", labels);
+
+  const data = Object.fromEntries(many(100_000, (index) => [`k${index}`, ""]));
+  const seconds = await secondsOf(async () => {
+    expect((await send(admin, "POST", maps, { metadata: { name: "large" }, data })).status).toBe(201);
+  });
+  expect(seconds).toBeLessThan(10);
+  server.close();
+});
+
+test("an object that gets another generated name is judged by that one [apiserver-hostile-25]", async () => {
+  const numbers = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.99, 0.99, 0.99, 0.99, 0.99];
+  const server = start({ random: { ...systemRandom, next: () => numbers.shift() ?? systemRandom.next() } });
+  await judgeMaps(server, "!object.metadata.name.endsWith('99999')");
+  const metadata = { generateName: "m-" };
+  expect((await send(adminOf(server), "POST", maps, { metadata })).status).toBe(201);
+  expect((await send(adminOf(server), "POST", maps, { metadata })).status).toBe(422);
+  expect(numbers).toEqual([]);
+  server.close();
+});
+
+test("a watch ends in time, however long it is asked for [apiserver-hostile-26]", async () => {
+  const waits: number[] = [];
+  const after: Clock["after"] = (milliseconds, run) => {
+    waits.push(milliseconds);
+    return systemClock.after(milliseconds, run);
+  };
+  const server = start({ clock: { ...systemClock, after } });
+  waits.length = 0;
+  const controller = new AbortController();
+  const request = { method: "GET", target: `${maps}?watch=1&timeoutSeconds=100000000`, headers: {} };
+  expect((await adminOf(server)(request, controller.signal)).status).toBe(200);
+  expect(waits).toEqual([3_600_000]);
+  controller.abort();
+  server.close();
+});
+
+describe("a node with its kubelet's certificate", () => {
+  const pods = "/api/v1/namespaces/default/pods";
+  const nodeOf = (server: ApiServer) => server.as({ name: "system:node:n", groups: ["system:nodes"] });
+  const podOn = (name: string, nodeName: string) => ({
+    metadata: { name },
+    spec: { nodeName, containers: [{ name: "c", image: "i", env: [{ name: "PASSWORD", value: "canary" }] }] },
+  });
+
+  test("fills no memory with its own pod while that is being deleted [apiserver-hostile-27]", async () => {
+    const server = start();
+    const admin = adminOf(server);
+    await send(nodeOf(server), "POST", "/api/v1/nodes", { metadata: { name: "n" } });
+    const { uid } = (JSON.parse((await send(admin, "GET", "/api/v1/nodes/n")).text) as { metadata: { uid: string } })
+      .metadata;
+    const mirror = {
+      metadata: {
+        name: "mirror",
+        annotations: { "kubernetes.io/config.mirror": "x" },
+        finalizers: ["example.com/stays"],
+        ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "n", uid, controller: true }],
+      },
+      spec: { nodeName: "n", containers: [{ name: "c", image: "i" }] },
+    };
+    expect((await send(nodeOf(server), "POST", pods, mirror)).status).toBe(201);
+    const deleted = await send(nodeOf(server), "DELETE", `${pods}/mirror?gracePeriodSeconds=0`);
+    expect(JSON.parse(deleted.text)).toMatchObject({ metadata: { deletionTimestamp: expect.any(String) } });
+    const statuses: number[] = [];
+    for (const type of ["a", "b", "c"]) {
+      const status = { conditions: [{ type, status: "True", message: "x".repeat(2_000_000) }] };
+      const strategic = "application/strategic-merge-patch+json";
+      statuses.push((await send(nodeOf(server), "PATCH", `${pods}/mirror/status`, { status }, strategic)).status);
+    }
+    expect(statuses).toEqual([200, 413, 413]);
+    server.close();
+  });
+
+  test("is shown no pod of another node by a watch from long ago [apiserver-hostile-28]", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "mco-hostile-"));
+    const store = sqliteStore({ file: join(folder, "store.db") });
+    const server = start({ store, history: { memoryEvents: 1, storedEvents: 20 } });
+    const admin = adminOf(server);
+    const write = async (count: number) => {
+      await Promise.all(many(count, () => send(admin, "POST", maps, { metadata: { generateName: "m-" } })));
+    };
+    expect((await send(admin, "POST", pods, podOn("pod", "other"))).status).toBe(201);
+    // What the pod was like before its next change is forgotten.
+    await write(60);
+    const since = store.revision();
+    await send(admin, "PATCH", `${pods}/pod`, { metadata: { labels: { a: "b" } } }, merge);
+    await write(5);
+    const selector = encodeURIComponent("spec.nodeName=n,metadata.name=pod");
+    for (const target of [
+      `${pods}?watch=1&resourceVersion=${since}&fieldSelector=${selector}`,
+      `${pods}/pod?watch=1&resourceVersion=${since}&fieldSelector=spec.nodeName%3Dn`,
+    ]) {
+      const controller = new AbortController();
+      const answer = await nodeOf(server)({ method: "GET", target, headers: {} }, controller.signal);
+      expect(answer.status).toBe(200);
+      controller.abort();
+      let text = "";
+      for await (const chunk of answer.body as AsyncIterable<string>) text += chunk;
+      expect(text).not.toContain("canary");
+      // The watcher lists again.
+      expect(JSON.parse(text)).toMatchObject({ type: "ERROR", object: { code: 410 } });
+    }
+    server.close();
+    store.close();
+    await rm(folder, { recursive: true });
+  });
+});

@@ -1,0 +1,58 @@
+import type { ServerResponse } from "node:http";
+
+/** How much of the answers may wait in memory for readers that do not take them. */
+export interface UnsentLimits {
+  /** Of all callers together. */
+  readonly allBytes: number;
+  /** Of one caller, beyond a single answer of any length. */
+  readonly callerBytes: number;
+  /** How long a reader may take for one answer, or for one piece of a watch. */
+  readonly takenWithinMs: number;
+}
+
+export const unsentLimits: UnsentLimits = {
+  allBytes: 512 * 1024 * 1024,
+  callerBytes: 128 * 1024 * 1024,
+  takenWithinMs: 120_000,
+};
+
+/** Shorter answers find room always: a refusal is one of them. */
+const shortBytes = 64 * 1024;
+
+/** Answers that wait in memory for their readers. */
+export interface UnsentAnswers {
+  /** Room for so many bytes until the result is called; `undefined`: there is none. */
+  take(caller: string, bytes: number): (() => void) | undefined;
+  /** Ends a connection that takes too long. Calling the result ends the wait. */
+  expect(outgoing: ServerResponse): () => void;
+}
+
+export function unsentAnswers(limits: UnsentLimits): UnsentAnswers {
+  let all = 0;
+  const callers = new Map<string, number>();
+  const add = (caller: string, bytes: number) => {
+    all += bytes;
+    const own = (callers.get(caller) ?? 0) + bytes;
+    if (own === 0) callers.delete(caller);
+    else callers.set(caller, own);
+  };
+  return {
+    take(caller, bytes) {
+      if (bytes <= shortBytes) return () => {};
+      const own = callers.get(caller) ?? 0;
+      const fits = own === 0 ? all < limits.allBytes : own + bytes <= limits.callerBytes;
+      if (!fits || (own > 0 && all + bytes > limits.allBytes)) return undefined;
+      add(caller, bytes);
+      let given = false;
+      return () => {
+        if (!given) add(caller, -bytes);
+        given = true;
+      };
+    },
+    expect(outgoing) {
+      const timer = setTimeout(() => outgoing.destroy(), limits.takenWithinMs);
+      timer.unref();
+      return () => clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import { describeChange, describeConsequence } from "../../core/config/change.ts";
+import { maskChange } from "../../core/config/describe-diff.ts";
+import type { ClusterForecast, NodeForecast, PoolForecast } from "../../core/preview/plan-cluster.ts";
+import { settingLines } from "../../core/preview/setting-lines.ts";
+import { maskText } from "../../core/text/mask-secrets.ts";
+
+/** A forecast without secrets. */
+export const printable = (pool: PoolForecast): PoolForecast =>
+  pool.verdict === "changes" ? { ...pool, changes: pool.changes.map(maskChange) } : pool;
+
+const sign = { create: "+", update: "~", delete: "-" } as const;
+
+/** A forecast as lines of text. */
+export function describePlan(forecast: ClusterForecast): readonly string[] {
+  const lines: string[] = [];
+  for (const { object, path, reason, remedy } of forecast.refusals) {
+    lines.push(`refused: ${object}: ${path}: ${reason}`);
+    if (remedy !== undefined) lines.push(`         ${remedy}`);
+  }
+  for (const warning of forecast.warnings) lines.push(`warning: ${warning}`);
+  for (const pool of forecast.pools) lines.push(...(lines.length === 0 ? [] : [""]), ...describePool(pool));
+  return lines;
+}
+
+function describePool(pool: PoolForecast): readonly string[] {
+  switch (pool.verdict) {
+    case "unchanged":
+      return [`pool ${pool.pool}: nothing changes (${pool.rendered})`];
+    case "refused":
+      return [
+        `pool ${pool.pool}: would not render`,
+        ...pool.refusals.map(
+          ({ reason, path, remedy }) =>
+            `  ${path === undefined || reason.includes(path) ? "" : `${path}: `}${reason}${remedy === undefined ? "" : `; ${remedy}`}`,
+        ),
+      ];
+    case "changes":
+      return describeChanges(pool);
+  }
+}
+
+type ChangingPool = Extract<PoolForecast, { readonly verdict: "changes" }>;
+
+function describeChanges(pool: ChangingPool): readonly string[] {
+  const paused = pool.paused ? "  (paused: machines keep their configuration)" : "";
+  return [
+    `pool ${pool.pool}: ${pool.from === "" ? "renders " : `${pool.from} → `}${pool.to}${paused}`,
+    ...pool.changes.flatMap((change) => [
+      `  ${"op" in change ? sign[change.op] : "~"} ${maskText(describeChange(change))}`,
+      ...settingLines(change).map((line) => `      ${line}`),
+    ]),
+    "",
+    ...pool.because.map(({ consequence, why }) => `  ${describeConsequence(consequence).padEnd(24)} because ${why}`),
+    ...pool.irreconcilable.map(
+      ({ field, reason, remedy }) => `  refused by running machines: ${field}: ${reason}; ${remedy}`,
+    ),
+    // Findings about a changing MachineConfig by itself were printed above.
+    ...pool.warnings
+      .filter(({ code }) => code !== "Finding")
+      .map(({ code, reason }) => `  warning: ${code === "Conflict" ? "conflict: " : ""}${reason}`),
+    ...machineLines(pool),
+  ];
+}
+
+/** What happens to each machine, with those of one fate in one line. */
+function machineLines({ nodes, irreconcilable }: ChangingPool): readonly string[] {
+  if (nodes.length === 0) return ["  no machine is in this pool"];
+  const byFate = Map.groupBy(nodes, (node) => (irreconcilable.length > 0 ? "stays as it is" : fateOf(node)));
+  return [...byFate].map(([fate, those]) => `  ${those.map(({ node }) => node).join(", ")}: ${fate}`);
+}
+
+function fateOf({ drains, actions, reboots }: NodeForecast): string {
+  const words = [...(drains ? ["drain"] : []), ...actions, ...(reboots ? ["reboot"] : [])];
+  return words.length === 0 ? "nothing but the change on disk" : words.join(", ");
+}

@@ -1,0 +1,100 @@
+import type { KubeObject } from "../../api/schema/object.ts";
+import { type ClusterForecast, type ClusterObjects } from "../../core/preview/plan-cluster.ts";
+import { objectNameOf, registryKinds } from "../../core/runtime/registry-objects.ts";
+import { usageError } from "../arguments.ts";
+import { objectsInCluster, objectsInManifests, overlaid } from "../cluster-objects.ts";
+import { errorsOfShape, kindsToJudge } from "../judge-manifest.ts";
+import { type Manifest, readManifests } from "../manifests.ts";
+import { withPlannedRegistries } from "../registry-objects.ts";
+
+/** The flags of `mco plan` that name a change, and the objects that it changes. */
+export interface PlanFlags {
+  readonly filename?: readonly string[] | undefined;
+  readonly delete?: readonly string[] | undefined;
+  readonly from?: readonly string[] | undefined;
+  readonly offline?: boolean | undefined;
+  readonly kubeconfig?: string | undefined;
+  readonly dir?: string | undefined;
+  readonly "os-stream"?: string | undefined;
+  readonly pool?: readonly string[] | undefined;
+}
+
+/** How to reach the cluster; `undefined`: a plan asks none. */
+export type ClusterSource = { readonly kubeconfig: string | undefined; readonly dir: string | undefined } | undefined;
+
+/** A change, before anything is planned. */
+export interface PlannedChange {
+  readonly source: ClusterSource;
+  readonly before: ClusterObjects;
+  readonly after: ClusterObjects;
+  /** The manifests of the change that have the shape of their kinds. */
+  readonly manifests: readonly KubeObject[];
+  /** The manifests that stand for a cluster. */
+  readonly from: readonly KubeObject[];
+  /** Why an API server refuses manifests by themselves. */
+  readonly refusals: ClusterForecast["refusals"];
+  /** Kinds among the manifests that no plan covers. */
+  readonly ignored: readonly string[];
+}
+
+/** The objects before and after a change; a flag that does not go with the others is an error of usage. */
+export async function readChange(flags: PlanFlags): Promise<PlannedChange> {
+  const [files, deleted, stream] = [flags.filename ?? [], flags.delete ?? [], flags["os-stream"]];
+  if (files.length === 0 && deleted.length === 0 && stream === undefined)
+    throw usageError("name the change with -f, --delete or --os-stream");
+  if (stream === undefined && flags.pool !== undefined) throw usageError("--pool goes with --os-stream");
+  const source =
+    flags.offline === true || flags.from !== undefined ? undefined : { kubeconfig: flags.kubeconfig, dir: flags.dir };
+  const given = sortedOut(readManifests(files));
+  const base = sortedOut(readManifests(flags.from ?? []));
+  const before =
+    source === undefined
+      ? withPlannedRegistries(objectsInManifests(base.sound), base.sound)
+      : await objectsInCluster({ kubeconfig: source.kubeconfig, directory: source.dir, component: "plan" });
+  const { after, ignored } = overlaid(before, given.sound, deleted);
+  return {
+    source,
+    before,
+    after: source === undefined ? withBrought(after, before, given.sound) : after,
+    manifests: given.sound,
+    from: base.sound,
+    refusals: [...base.refusals, ...given.refusals],
+    ignored: unplanned(ignored, source),
+  };
+}
+
+/** Without a cluster, machines and the cluster's own values come with the manifests. */
+function withBrought(after: ClusterObjects, before: ClusterObjects, manifests: readonly KubeObject[]): ClusterObjects {
+  const brought = objectsInManifests(manifests);
+  const known = new Set(after.pools.map(({ metadata }) => metadata.name));
+  return {
+    ...after,
+    pools: [...after.pools, ...brought.pools.filter(({ metadata }) => !known.has(metadata.name))],
+    controllerConfig: brought.controllerConfig ?? before.controllerConfig,
+    nodes: before.nodes.length === 0 ? brought.nodes : before.nodes,
+  };
+}
+
+/** The kinds that neither the plan of machines nor that of registries covers. */
+function unplanned(kinds: readonly string[], source: ClusterSource): readonly string[] {
+  const covered = new Set<string>(registryKinds.map(({ kind }) => kind));
+  if (source === undefined) for (const kind of ["ControllerConfig", "Node"]) covered.add(kind);
+  return kinds.filter((kind) => !covered.has(kind));
+}
+
+/** The manifests that have the shape of their kinds, and why an API server refuses the others. */
+function sortedOut(manifests: readonly Manifest[]): {
+  readonly sound: readonly Manifest[];
+  readonly refusals: ClusterForecast["refusals"];
+} {
+  const kinds = kindsToJudge();
+  const sound: Manifest[] = [];
+  const refusals: ClusterForecast["refusals"][number][] = [];
+  for (const manifest of manifests) {
+    const served = kinds(manifest.apiVersion, manifest.kind);
+    const errors = served === undefined ? [] : errorsOfShape(manifest, served);
+    if (errors.length === 0) sound.push(manifest);
+    for (const { path, reason } of errors) refusals.push({ object: objectNameOf(manifest), path, reason });
+  }
+  return { sound, refusals };
+}

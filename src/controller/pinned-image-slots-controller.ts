@@ -1,0 +1,119 @@
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
+import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
+import { PinnedImageSet } from "../api/kinds/pinned-image-set.ts";
+import { annotations, fieldManagers, labels, objects } from "../api/names.ts";
+import { pinGrantText } from "../core/images/pin-grant.ts";
+import { decideSlots, pinsAtOnce } from "../core/pool/pin-slots.ts";
+import { poolsOfSet } from "../core/pool/pinned-sets.ts";
+import { relevantOfNode, trimNode, trimPinnedImageSet } from "../core/pool/trim.ts";
+import { equalValues } from "../ignition/canonical.ts";
+import { type Context, type Controller, watching } from "../kube/controller.ts";
+import { isConflict, isNotFound } from "../kube/kube-error.ts";
+import { type Outcome, done } from "../kube/outcome.ts";
+import { eachAtOnce } from "../ports/each-at-once.ts";
+import { writesAtOnce } from "./node-writes.ts";
+import { PinMachines } from "./pin-machines.ts";
+
+/** The only key: it decides about all machines at once. */
+const everyMachine = "machines";
+/** How many machines are given something in one pass. */
+const grantsAtOnce = 200;
+
+/**
+ * Gives machines the sets of their pool, with the permission to fetch them: to a few of the whole cluster at the same
+ * time. The grants lie on the Nodes, so that a controller that starts goes on where the last one ended.
+ */
+export function pinnedImageSlotsController(): Controller {
+  const machines = new PinMachines();
+  /** Set that no pool has → its uid and labels when that was reported. */
+  const unmatched = new Map<string, string>();
+  return {
+    name: "pinned-image-slots",
+    watches: [
+      watching({
+        resource: MachineConfigPool,
+        concerns: ({ before, after }) => (equalValues(before?.spec, after?.spec) ? [] : [everyMachine]),
+      }),
+      watching({ resource: PinnedImageSet, keep: trimPinnedImageSet, optional: true, concerns: () => [everyMachine] }),
+      watching({
+        resource: kubernetes.Node,
+        keep: trimNode,
+        concerns: ({ before, after }) =>
+          before !== undefined && after !== undefined && equalValues(relevantOfNode(before), relevantOfNode(after))
+            ? []
+            : [everyMachine],
+      }),
+      watching({
+        resource: MachineConfiguration,
+        concerns: ({ before, after }) => (pinsAtOnce(before).most === pinsAtOnce(after).most ? [] : [everyMachine]),
+      }),
+    ],
+    owns: ["Node.metadata.annotations/pinned-images"],
+
+    async reconcile(_key, context): Promise<Outcome> {
+      const { caches, clock } = context;
+      reportUnmatched(unmatched, context);
+      const settings = pinsAtOnce(caches.of(MachineConfiguration).get(objects.machineConfiguration));
+      const decision = decideSlots(machines.pools(caches), settings.most, clock.now());
+      const now = decision.grants.slice(0, grantsAtOnce);
+      let given = 0;
+      await eachAtOnce(now, writesAtOnce, async ({ node, grant }) => {
+        if (await give(node, pinGrantText(grant), context)) given += 1;
+      });
+      // Others remain, or another writer was first, of something that wakes nobody here.
+      if (given < decision.grants.length) return done(1);
+      return decision.again === undefined
+        ? done()
+        : done(Math.max(1, Math.ceil((decision.again - clock.now()) / 1000)));
+    },
+  };
+}
+
+/**
+ * Writes a grant; the watch shows it, and the next pass counts it.
+ *
+ * @returns `false`: the machine has changed since, and another pass decides.
+ */
+async function give(name: string, text: string, { kube, caches, log, signal }: Context): Promise<boolean> {
+  const node = caches.of(kubernetes.Node).get(name);
+  if (node === undefined) return true;
+  const { uid, resourceVersion } = node.metadata;
+  try {
+    await kube.patch(
+      kubernetes.Node,
+      { name },
+      {
+        type: "merge",
+        body: { metadata: { uid, resourceVersion, annotations: { [annotations.pinnedImageSets]: text } } },
+      },
+      { owner: fieldManagers.pinnedImages, signal },
+    );
+    return true;
+  } catch (error) {
+    if (!isConflict(error) && !isNotFound(error)) throw error;
+    log.debug({ node: name, error }, "pinned images not given now");
+    return false;
+  }
+}
+
+/** A set without a pool has no condition that could say so: its Event does. */
+function reportUnmatched(unmatched: Map<string, string>, { caches, report }: Context): void {
+  const pools = caches.of(MachineConfigPool).list();
+  const sets = caches.of(PinnedImageSet).list();
+  for (const set of sets) {
+    const { name, uid = "", labels: has = {}, deletionTimestamp } = set.metadata;
+    const known = JSON.stringify([uid, has]);
+    if (deletionTimestamp !== undefined || poolsOfSet(set, pools).length > 0) unmatched.delete(name);
+    else if (unmatched.get(name) !== known) {
+      unmatched.set(name, known);
+      report({
+        about: set,
+        notice: "PinnedImageSetWithoutPool",
+        message: `No pool selects metadata.labels of PinnedImageSet ${name}: no machine fetches its images; give it a label that the machineConfigSelector of a pool selects, such as ${labels.role}: worker`,
+      });
+    }
+  }
+  const present = new Set(sets.map(({ metadata }) => metadata.name));
+  for (const name of unmatched.keys()) if (!present.has(name)) unmatched.delete(name);
+}

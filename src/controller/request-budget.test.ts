@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { joinNamespace, objects } from "../api/names.ts";
+import { RequestBudget } from "./request-budget.ts";
+
+const w1 = "system:node:w1";
+const request = (index: number, requester = w1) => ({
+  key: `csr-${index}`,
+  requester,
+  createdAt: new Date(Date.UTC(2030, 0, 1, 0, 0, Math.floor(index / 10))).toISOString(),
+});
+
+test("of a node's open requests the ten newest are judged, in whatever order they are listed [controller-request-budget-1]", () => {
+  const budget = new RequestBudget();
+  const order = Array.from({ length: 1000 }, (_, index) => (index * 7) % 1000);
+  for (const index of order) budget.opened(request(index));
+  const judged = Array.from({ length: 1000 }, (_, index) => index).filter(
+    (index) => budget.take(request(index), 0).verdict === "judge",
+  );
+  expect(judged).toEqual([990, 991, 992, 993, 994, 995, 996, 997, 998, 999]);
+  // One that is decided makes no room for those that were passed over.
+  budget.ended(request(995));
+  expect(budget.take(request(995), 0)).toEqual({ verdict: "abandoned" });
+  expect(budget.take(request(5), 0)).toEqual({ verdict: "abandoned" });
+});
+
+test("a node has a minute's judgments at once, then one in two seconds; others do not wait [controller-request-budget-2]", () => {
+  const budget = new RequestBudget();
+  for (const requester of [w1, "system:node:w2"]) budget.opened(request(1, requester));
+  budget.opened(request(2));
+  const verdicts = Array.from({ length: 100 }, () => budget.take(request(1), 0).verdict);
+  expect(verdicts.filter((verdict) => verdict === "judge")).toHaveLength(60);
+  expect(budget.take(request(1), 0)).toEqual({ verdict: "later", afterSeconds: 4 });
+  expect(budget.take(request(1, "system:node:w2"), 0)).toEqual({ verdict: "judge" });
+  expect(budget.take(request(1), 2000)).toEqual({ verdict: "judge" });
+});
+
+test("the machines of a pool share an account: five thousand requests at once, none abandoned [controller-request-budget-3]", () => {
+  const budget = new RequestBudget();
+  const account = `system:serviceaccount:${joinNamespace}:${objects.nodeBootstrapperPrefix}worker`;
+  const all = Array.from({ length: 6000 }, (_, index) => request(index, account));
+  for (const one of all) budget.opened(one);
+  const verdicts = all.map((one) => budget.take(one, 0));
+  expect(verdicts.filter(({ verdict }) => verdict === "judge")).toHaveLength(5000);
+  expect(verdicts.at(-1)).toEqual({ verdict: "later", afterSeconds: 60 });
+});

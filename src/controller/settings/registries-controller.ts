@@ -1,0 +1,307 @@
+import type { ImagePolicy } from "../../api/foreign/openshift.ts";
+import { openshift } from "../../api/foreign/openshift.ts";
+import { ControllerConfig } from "../../api/kinds/controller-config.ts";
+import { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
+import { fieldManagers, labels, objects as names } from "../../api/names.ts";
+import { type KubeObject, type Resource, keyOf } from "../../api/schema/object.ts";
+import { isCurrent } from "../../core/render/generated-config.ts";
+import { registriesConditionField, registriesStatus } from "../../core/pool/registries-condition.ts";
+import { trimMachineConfig } from "../../core/pool/trim.ts";
+import {
+  type RegistriesDecision,
+  decideRegistries,
+  differByTenants,
+  type PolicyFindings,
+  policyStatuses,
+  poolOfRegistries,
+  problemOf,
+  problemsText,
+  registriesConfigName,
+} from "../../core/runtime/decide-registries.ts";
+import type { ObjectProblem } from "../../core/runtime/merge-mirrors.ts";
+import { isRegistriesBase, registriesBase } from "../../core/runtime/registries-base.ts";
+import {
+  type RegistryObjects,
+  allObjects,
+  imageConfigName,
+  objectNameOf,
+  registryKinds,
+  releaseImageOf,
+} from "../../core/runtime/registry-objects.ts";
+import { definesPlaces } from "../../core/runtime/taken-places.ts";
+import { equalValues } from "../../ignition/canonical.ts";
+import { type Caches, type Context, type Controller, watching } from "../../kube/controller.ts";
+import { updateObject } from "../../kube/kube-client.ts";
+import { isInvalid } from "../../kube/kube-error.ts";
+import { type Outcome, done, stalled, waiting } from "../../kube/outcome.ts";
+import type { ObjectChange } from "../../kube/watch-cache.ts";
+import { type BucketLimits, SourceBuckets } from "../../ports/source-buckets.ts";
+import { writeConditions } from "./write-conditions.ts";
+
+const waitSeconds = 30;
+
+/**
+ * How often the policies of namespaces alone change the machines of a pool: each change is a roll-out, and tenants can
+ * change theirs without end.
+ */
+const tenantChanges: BucketLimits = { burst: 6, perSecond: 1 / 600, sources: 1000 };
+
+/** Problems that are told of a pool; a message holds no more of them. */
+const mostTold = 100;
+
+/** What was last told, so that each Event and each line is written once. */
+interface RegistriesMemory {
+  /** Object → its problems. */
+  readonly told: Map<string, string>;
+  /** Pool → why nothing is written for it. */
+  readonly refused: Map<string, string>;
+  /** By pool: changes that policies of namespaces alone cause. */
+  readonly tenantChanges: SourceBuckets;
+}
+
+/** Writes the registries, mirrors and signature policies of the cluster for the machines of the built-in pools. */
+export function registriesController({ generatorVersion }: { readonly generatorVersion: string }): Controller {
+  const memory: RegistriesMemory = {
+    told: new Map(),
+    refused: new Map(),
+    tenantChanges: new SourceBuckets(tenantChanges),
+  };
+  return {
+    name: "registries",
+    watches: [
+      watching({
+        resource: MachineConfigPool,
+        concerns: ({ key, before, after }) =>
+          after === undefined || equalValues(before?.metadata.labels, after.metadata.labels) ? [] : [key],
+      }),
+      watching({
+        resource: MachineConfig,
+        keep: trimMachineConfig,
+        concerns: ({ key, before, after }, caches) => {
+          if (isRegistriesBase(key) || definesPlaces(before) || definesPlaces(after))
+            return equalValues(before?.spec, after?.spec) ? [] : builtInPools(caches);
+          const pool = poolOfRegistries(key);
+          return pool === undefined ? [] : [pool];
+        },
+      }),
+      watching({
+        resource: ControllerConfig,
+        concerns: ({ before, after }, caches) =>
+          before === undefined && after !== undefined ? builtInPools(caches) : [],
+      }),
+      ...registryKinds.map((resource) =>
+        watching<KubeObject>({ resource, optional: true, concerns: (change, caches) => concerned(change, caches) }),
+      ),
+      watching({
+        resource: openshift.ClusterVersion,
+        optional: true,
+        concerns: ({ before, after }, caches) =>
+          before?.status?.desired?.image === after?.status?.desired?.image ? [] : builtInPools(caches),
+      }),
+    ],
+    owns: ["MachineConfig/registries", registriesConditionField, "ClusterImagePolicy.status", "ImagePolicy.status"],
+
+    async reconcile(pool, context): Promise<Outcome> {
+      const { caches } = context;
+      const known = caches.of(MachineConfigPool).get(pool);
+      if (known === undefined || known.metadata.deletionTimestamp !== undefined || !isBuiltIn(known)) return done();
+      const configOf = (name: string) => caches.of(MachineConfig).get(name);
+      const base = registriesBase(pool, configOf, caches.of(MachineConfig).list());
+      const owner = caches.of(ControllerConfig).get(names.controllerConfig);
+      if (base === undefined || owner === undefined)
+        return waiting("BaseConfigMissing", `the base configuration of the pool ${pool} is not there yet`, waitSeconds);
+      const objects = observeObjects(caches);
+      const present = configOf(registriesConfigName(pool));
+      const decision = decideRegistries({ pool, objects, base, present, owner, generatorVersion });
+      return perform(decision, known, objects, memory, context);
+    },
+  };
+}
+
+const isBuiltIn = ({ metadata }: MachineConfigPool): boolean => metadata.labels?.[labels.builtInPool] !== undefined;
+
+const builtInPools = (caches: Caches): readonly string[] =>
+  caches
+    .of(MachineConfigPool)
+    .list()
+    .filter(isBuiltIn)
+    .map(({ metadata }) => metadata.name);
+
+/** Only what people wrote matters: the status of a policy is the controller's own. */
+function concerned({ before, after }: ObjectChange<KubeObject>, caches: Caches): readonly string[] {
+  const written = (object: KubeObject | undefined) =>
+    object === undefined ? undefined : [object.metadata.uid, (object as { readonly spec?: unknown }).spec];
+  return equalValues(written(before), written(after)) ? [] : builtInPools(caches);
+}
+
+const observeObjects = (caches: Caches): RegistryObjects => ({
+  image: caches.of(openshift.Image).get(imageConfigName),
+  digestMirrorSets: caches.of(openshift.ImageDigestMirrorSet).list(),
+  contentSourcePolicies: caches.of(openshift.ImageContentSourcePolicy).list(),
+  tagMirrorSets: caches.of(openshift.ImageTagMirrorSet).list(),
+  clusterImagePolicies: caches.of(openshift.ClusterImagePolicy).list(),
+  imagePolicies: caches.of(openshift.ImagePolicy).list(),
+  releaseImage: releaseImageOf(caches.of(openshift.ClusterVersion).list()),
+});
+
+async function perform(
+  decision: RegistriesDecision,
+  pool: MachineConfigPool,
+  objects: RegistryObjects,
+  memory: RegistriesMemory,
+  context: Context,
+): Promise<Outcome> {
+  const { name } = pool.metadata;
+  switch (decision.do) {
+    case "nothing":
+      return done();
+    case "write": {
+      const wait = tenantWait(decision.config, name, memory, context);
+      if (wait > 0) return done(wait);
+      await store(decision.config, context);
+      await writePolicyStatuses(objects, { problems: decision.leftOut, isWritten: true }, context);
+      tellObjects(objects, [...decision.leftOut.map(asRefused), ...decision.warnings.map(asRisk)], memory, context);
+      reportRecovered(name, memory, context);
+      await writeCondition(pool, undefined, context);
+      return done();
+    }
+    case "refuse": {
+      const { problems, kept } = decision;
+      if (kept !== undefined) await store(kept, context);
+      await writePolicyStatuses(objects, { problems, isWritten: false }, context);
+      tellObjects(objects, problems.map(asRefused), memory, context);
+      const message = problems.slice(0, mostTold).map(problemOf).join("; ");
+      reportRefused(name, message, memory, context);
+      await writeCondition(pool, message, context);
+      return stalled("RegistriesRefused", message);
+    }
+  }
+}
+
+/** Seconds until what tenants changed may be written; 0: now, or something else changes, too. */
+function tenantWait(wanted: MachineConfig, pool: string, memory: RegistriesMemory, context: Context): number {
+  const { caches, clock, log } = context;
+  const has = caches.of(MachineConfig).get(wanted.metadata.name);
+  if (has === undefined || isCurrent(has, wanted) || !differByTenants(has, wanted)) return 0;
+  const wait = memory.tenantChanges.take(pool, clock.monotonic());
+  if (wait > 0) log.info({ pool, waitSeconds: wait }, "image policies of namespaces change often; machines wait");
+  return wait;
+}
+
+async function store(config: MachineConfig, { caches, kube, log, signal }: Context): Promise<void> {
+  const { name } = config.metadata;
+  if (isCurrent(caches.of(MachineConfig).get(name), config)) return;
+  // The name is this controller's, and was the reference's: its installation wrote it without any mark.
+  await kube.apply(MachineConfig, config, { owner: fieldManagers.registries, force: true, signal });
+  log.info({ config: name }, "registries written");
+}
+
+/** Says in every image policy whether machines get it, and if not, why. */
+async function writePolicyStatuses(objects: RegistryObjects, found: PolicyFindings, context: Context): Promise<void> {
+  const kinds: readonly (readonly [Resource<ImagePolicy>, readonly ImagePolicy[]])[] = [
+    [openshift.ClusterImagePolicy, objects.clusterImagePolicies],
+    [openshift.ImagePolicy, objects.imagePolicies],
+  ];
+  const conditionsOf = policyStatuses(objects, found);
+  for (const [resource, policies] of kinds)
+    for (const cached of policies) await writePolicyStatus(resource, cached, conditionsOf, context);
+}
+
+async function writePolicyStatus(
+  resource: Resource<ImagePolicy>,
+  cached: ImagePolicy,
+  conditionsOf: ReturnType<typeof policyStatuses>,
+  context: Context,
+): Promise<void> {
+  const { clock, log } = context;
+  const conditions = (policy: ImagePolicy) => conditionsOf(policy, clock.now());
+  try {
+    await writeConditions(resource, cached, conditions, fieldManagers.registries, context);
+  } catch (error) {
+    if (!isInvalid(error)) throw error;
+    // What the API server refuses of one policy holds up no other one.
+    log.warn({ policy: keyOf(cached), error }, "the conditions of an image policy are refused");
+  }
+}
+
+/** A problem, and the Event that tells it. */
+interface Told extends ObjectProblem {
+  readonly notice: "RegistriesRefused" | "ReleaseAtRisk";
+}
+const asRefused = (problem: ObjectProblem): Told => ({ ...problem, notice: "RegistriesRefused" });
+const asRisk = (problem: ObjectProblem): Told => ({ ...problem, notice: "ReleaseAtRisk" });
+
+/** An Event on each object that is named, unless the last one said the same. */
+function tellObjects(
+  objects: RegistryObjects,
+  problems: readonly Told[],
+  { told }: RegistriesMemory,
+  { report }: Pick<Context, "report">,
+): void {
+  const byObject = Map.groupBy(problems, ({ object }) => object);
+  for (const name of told.keys()) if (!byObject.has(name)) told.delete(name);
+  for (const object of allObjects(objects)) {
+    const own = byObject.get(objectNameOf(object));
+    const [first] = own ?? [];
+    if (own === undefined || first === undefined) continue;
+    const message = problemsText(own);
+    if (told.get(objectNameOf(object)) === message) continue;
+    told.set(objectNameOf(object), message);
+    report({ about: object, notice: first.notice, message });
+  }
+}
+
+function reportRefused(
+  pool: string,
+  message: string,
+  { refused }: RegistriesMemory,
+  { report }: Pick<Context, "report">,
+): void {
+  if (refused.get(pool) === message) return;
+  refused.set(pool, message);
+  report({
+    book: `pool/${pool}`,
+    chapter: "Render",
+    path: "Registries",
+    mark: "begin",
+    level: "boundary",
+    reason: "RegistriesRefused",
+    message,
+  });
+}
+
+function reportRecovered(pool: string, { refused }: RegistriesMemory, { report }: Pick<Context, "report">): void {
+  if (!refused.delete(pool)) return;
+  report({
+    book: `pool/${pool}`,
+    chapter: "Render",
+    path: "Registries",
+    mark: "end",
+    level: "boundary",
+    reason: "Recovered",
+    message: "the registries of the pool's machines are written again",
+  });
+}
+
+/**
+ * Degrades the pool, or ends that.
+ *
+ * @param problem why nothing is written; `undefined`: it is.
+ */
+async function writeCondition(
+  pool: MachineConfigPool,
+  problem: string | undefined,
+  { kube, clock, signal }: Context,
+): Promise<void> {
+  const wanted = (object: MachineConfigPool) => {
+    const status = registriesStatus(object, problem, clock.now());
+    return status === undefined ? undefined : { status };
+  };
+  await updateObject(kube, MachineConfigPool, pool.metadata, wanted, {
+    subresource: "status",
+    owner: fieldManagers.registries,
+    cached: pool,
+    signal,
+  });
+}

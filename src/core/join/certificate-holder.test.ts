@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import type { NodeBinding } from "../../api/kinds/node-binding.ts";
+import { certificatesAfterJoin, credentialIn, holderOf, withCertificate } from "./certificate-holder.ts";
+
+const hex = (digit: string) => digit.repeat(64);
+const key = "authentication.kubernetes.io/credential-id";
+const now = Date.parse("2030-01-01T00:00:00Z");
+const [past, later, latest] = ["2029-12-31T23:59:59Z", "2030-01-02T00:00:00Z", "2030-06-01T00:00:00Z"] as const;
+
+test.for<{ extra: Readonly<Record<string, readonly string[]>> | undefined; is: string | undefined }>([
+  { extra: { [key]: [`X509SHA256=${hex("a")}`] }, is: hex("a") },
+  { extra: undefined, is: undefined },
+  { extra: {}, is: undefined },
+  { extra: { [key]: [] }, is: undefined },
+  { extra: { [key]: ["JTI=5f2c"] }, is: undefined },
+  { extra: { [key]: [`X509SHA256=${hex("a")}0`] }, is: undefined },
+  { extra: { [key]: [`X509SHA256=${hex("A")}`] }, is: undefined },
+  { extra: { [key]: [`X509SHA256=${hex("a")}`, `X509SHA256=${hex("b")}`] }, is: undefined },
+])(
+  "the certificate of a request is read as the API server records it: $extra [join-certificate-holder-1]",
+  ({ extra, is }) => {
+    expect(credentialIn(extra)).toBe(is);
+  },
+);
+
+describe("by whose certificate a request was sent [join-certificate-holder-2]", () => {
+  const certificates = [hex("a"), hex("b")];
+  const taken = { certificates, formerExpiresAt: later };
+  test.for<{ title: string; spec: Parameters<typeof holderOf>[0]; credential?: string; issued?: string[]; is: string }>(
+    [
+      { title: "a name that no other machine had", spec: { certificates }, credential: hex("f"), is: "holder" },
+      { title: "a name whose certificates were never recorded", spec: {}, credential: hex("f"), is: "holder" },
+      { title: "one that is listed", spec: taken, credential: hex("b"), is: "holder" },
+      { title: "one that is not listed yet", spec: taken, credential: hex("c"), issued: [hex("c")], is: "holder" },
+      { title: "another one", spec: taken, credential: hex("f"), is: "former" },
+      { title: "any, while nothing is recorded", spec: { formerExpiresAt: later }, credential: hex("a"), is: "former" },
+      { title: "an API server that names none", spec: taken, is: "unknown" },
+      {
+        title: "another one after its end",
+        spec: { certificates, formerExpiresAt: past },
+        credential: hex("f"),
+        is: "holder",
+      },
+    ],
+  )("$title", ({ spec, credential, issued = [], is }) => {
+    expect(holderOf(spec, { credential, issued, now })).toBe(is);
+  });
+});
+
+test("a binding lists the last certificates, each once [join-certificate-holder-3]", () => {
+  const expiresAt = "2031-01-01T00:00:00Z";
+  const issued = (digit: string, endsAt?: string) => ({ sha256: hex(digit), endsAt });
+  expect(withCertificate({ expiresAt }, issued("a"))).toEqual({ certificates: [hex("a")] });
+  expect(withCertificate({ expiresAt, certificates: [hex("a")] }, issued("a", expiresAt))).toBeUndefined();
+  expect(withCertificate({ expiresAt, certificates: Array.from("01234567", hex) }, issued("8"))).toEqual({
+    certificates: Array.from("12345678", hex),
+  });
+  // The signer may give it for longer than was assumed.
+  const endsAt = "2040-01-01T00:00:00Z";
+  expect(withCertificate({ expiresAt, certificates: [hex("a")] }, issued("a", endsAt))).toEqual({ expiresAt: endsAt });
+});
+
+describe("a machine that joins by a name takes over what is known of certificates [join-certificate-holder-4]", () => {
+  const before = (more: Partial<NodeBinding["spec"]>): NodeBinding["spec"] => ({
+    pool: "worker",
+    publicKey: hex("1"),
+    expiresAt: later,
+    certificates: [hex("a")],
+    ...more,
+  });
+  test.for<{ title: string; before: NodeBinding["spec"] | undefined; key: string; is: unknown }>([
+    { title: "of a new name, nothing", before: undefined, key: "2", is: {} },
+    { title: "of another machine, the end", before: before({}), key: "2", is: { formerExpiresAt: later } },
+    { title: "of one that has ended, nothing", before: before({ expiresAt: past }), key: "2", is: {} },
+    {
+      title: "of two, the later end",
+      before: before({ formerExpiresAt: latest }),
+      key: "2",
+      is: { formerExpiresAt: latest },
+    },
+    {
+      title: "of two, the later end, whichever it is",
+      before: before({ formerExpiresAt: later, expiresAt: latest }),
+      key: "2",
+      is: { formerExpiresAt: latest },
+    },
+    {
+      title: "of the same machine, its certificates",
+      before: before({ formerExpiresAt: latest }),
+      key: "1",
+      is: { certificates: [hex("a")], formerExpiresAt: latest },
+    },
+  ])("$title", ({ before: spec, key: publicKey, is }) => {
+    expect(certificatesAfterJoin(spec, hex(publicKey), now)).toEqual(is);
+  });
+});

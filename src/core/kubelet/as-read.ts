@@ -1,0 +1,49 @@
+import { type Decoded, zeroOf } from "./decode-go.ts";
+import { encodeScalar } from "./encode-go.ts";
+import type { GoStruct, GoType } from "./kubelet-fields.ts";
+
+/**
+ * A decoded value as a Go program reads it back from what Go wrote of it: members without a value are gone, except those
+ * that are always written. The same as decoding what `encodeGo` makes, at a fraction of the cost for large values.
+ */
+export function asRead(value: Decoded, type: GoStruct): Decoded {
+  const members: [string, unknown][] = [];
+  for (const [name, member] of Object.entries(type.struct)) {
+    const read = readMember(value[name], member, type.always?.includes(name) === true);
+    if (read !== undefined) members.push([name, read]);
+  }
+  return Object.fromEntries(members);
+}
+
+/** @returns `undefined` for what is not set when it is read. */
+function readMember(value: unknown, type: GoType, isAlways: boolean): unknown {
+  if (typeof type !== "string") {
+    if ("list" in type) {
+      const items = (value ?? []) as readonly unknown[];
+      if (items.length === 0) return isAlways ? [] : undefined;
+      return type.list === "string" ? items : items.map((item) => readItem(item, type.list));
+    }
+    if ("map" in type) {
+      const map = (value ?? {}) as Decoded;
+      if (isEmptyMap(map)) return undefined;
+      if (isUnchanged(type.map)) return map;
+      return Object.fromEntries(Object.entries(map).map(([key, item]) => [key, readItem(item, type.map)]));
+    }
+    return value === undefined && type.isPointer === true ? undefined : asRead((value ?? {}) as Decoded, type);
+  }
+  // A time that is not set is written as null, which reads as not set.
+  return encodeScalar(value, type, isAlways) ?? undefined;
+}
+
+/** Whether items of a type are read as they are: texts, and lists of them. */
+const isUnchanged = (type: GoType): boolean =>
+  type === "string" || (typeof type !== "string" && "list" in type && type.list === "string");
+
+/** Without a list of its keys: a map may have thousands. */
+function isEmptyMap(map: Decoded): boolean {
+  for (const key in map) if (Object.hasOwn(map, key)) return false;
+  return true;
+}
+
+/** An item of a list or a map, which is always written. */
+const readItem = (item: unknown, type: GoType): unknown => readMember(item, type, true) ?? zeroOf(type);

@@ -1,0 +1,165 @@
+import { parseQuantity } from "../../api/schema/quantities.ts";
+import { goDurationText, parseGoDuration } from "./go-duration.ts";
+import type { GoStruct, GoType, ScalarType } from "./kubelet-fields.ts";
+
+export interface FieldProblem {
+  /** `evictionHard.memory.available`, `registerWithTaints[0].key` */
+  readonly path: string;
+  readonly reason: string;
+}
+
+/** A decoded value: absent members are absent, numbers are numbers, durations are texts as Go prints them. */
+export type Decoded = Readonly<Record<string, unknown>>;
+
+export interface Decoding {
+  readonly value: Decoded;
+  /** What a Go program refuses. */
+  readonly problems: readonly FieldProblem[];
+  /** Paths of fields that it does not know, and ignores; sorted. */
+  readonly unknown: readonly string[];
+}
+
+/**
+ * Decodes a JSON value into a struct as Go does (encoding/json, and the decoders of Kubernetes' own types): names count
+ * with their case, `null` leaves a value unset where its type permits, numbers must fit, nothing is converted.
+ */
+export function decodeGo(value: unknown, type: GoStruct): Decoding {
+  const problems: FieldProblem[] = [];
+  const unknown: string[] = [];
+  const decoded = decodeValue(value, type, "", { problems, unknown });
+  return { value: (decoded ?? {}) as Decoded, problems, unknown: unknown.toSorted() };
+}
+
+interface Findings {
+  readonly problems: FieldProblem[];
+  readonly unknown: string[];
+}
+
+const below = (path: string, name: string) => (path === "" ? name : `${path}.${name}`);
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Whether a value is a text, or a list of texts, as its type says: most values by far, which decode to themselves. */
+const isPlain = (value: unknown, type: GoType): boolean =>
+  typeof value === "string"
+    ? type === "string"
+    : typeof type !== "string" &&
+      "list" in type &&
+      type.list === "string" &&
+      Array.isArray(value) &&
+      value.every((item) => typeof item === "string");
+
+/** @returns `undefined` for a value that is not set. */
+function decodeValue(value: unknown, type: GoType, path: string, found: Findings): unknown {
+  if (isPlain(value, type)) return value;
+  const refuse = (expected: string) => {
+    found.problems.push({ path, reason: `must be ${expected}, not ${describe(value)}` });
+    return undefined;
+  };
+  if (typeof type === "string") return decodeScalar(value, type, refuse);
+  if (value === null || value === undefined) return undefined;
+  if ("list" in type) {
+    if (!Array.isArray(value)) return refuse("a list");
+    return value.map((item, i) => decodeValue(item, type.list, `${path}[${i}]`, found) ?? zeroOf(type.list));
+  }
+  if (!isObject(value)) return refuse("an object");
+  if ("map" in type) {
+    // A copy of a large map costs more than all else.
+    if (Object.values(value).every((item) => isPlain(item, type.map))) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [
+        key,
+        decodeValue(item, type.map, below(path, key), found) ?? zeroOf(type.map),
+      ]),
+    );
+  }
+  const members: [string, unknown][] = [];
+  for (const [key, item] of Object.entries(value)) {
+    const member = Object.hasOwn(type.struct, key) ? type.struct[key] : undefined;
+    if (member === undefined) {
+      found.unknown.push(below(path, key));
+      continue;
+    }
+    const decoded = decodeValue(item, member, below(path, key), found);
+    if (decoded !== undefined) members.push([key, decoded]);
+  }
+  return Object.fromEntries(members);
+}
+
+/** The value of a member that is not set; `undefined`: a pointer. */
+export function zeroOf(type: GoType): unknown {
+  if (typeof type !== "string")
+    return "list" in type ? [] : "struct" in type && type.isPointer === true ? undefined : {};
+  if (type.startsWith("*") || type === "time") return undefined;
+  if (type === "bool") return false;
+  if (type === "quantity") return "0";
+  if (type === "duration") return "0s";
+  return type === "string" ? "" : 0;
+}
+
+const describe = (value: unknown): string =>
+  value === null
+    ? "null"
+    : Array.isArray(value)
+      ? "a list"
+      : typeof value === "object"
+        ? "an object"
+        : shortJson(value);
+const shortJson = (value: unknown) => {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
+};
+
+/** The largest numbers that each type holds; of 64 bits only what JSON readers keep exactly. */
+const ranges = {
+  int32: [-(2 ** 31), 2 ** 31 - 1],
+  uint32: [0, 2 ** 32 - 1],
+  int64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+} as const;
+
+function decodeScalar(value: unknown, type: ScalarType | `*${ScalarType}`, refuse: (expected: string) => undefined) {
+  const plain = type.replace("*", "") as ScalarType;
+  if (value === undefined) return undefined;
+  // A duration reads its own null, and finds no text in it.
+  if (value === null) return type === "duration" ? refuse('a duration, as "10s" or "1h30m"') : undefined;
+  switch (plain) {
+    case "bool":
+      return typeof value === "boolean" ? value : refuse("true or false");
+    case "string":
+      return typeof value === "string" ? value : refuse("a text");
+    case "float64":
+      return typeof value === "number" ? value : refuse("a number");
+    case "int32":
+    case "uint32":
+    case "int64": {
+      const [least, most] = ranges[plain];
+      return typeof value === "number" && Number.isInteger(value) && value >= least && value <= most
+        ? value
+        : refuse(`a whole number from ${least} to ${most}`);
+    }
+    case "duration":
+      return decodeDuration(value) ?? refuse('a duration, as "10s" or "1h30m"');
+    case "timeOrDuration": {
+      if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+      return decodeDuration(value) ?? refuse('a duration, as "5s", or a number of nanoseconds');
+    }
+    case "quantity": {
+      const text = typeof value === "number" ? String(value) : value;
+      return typeof text === "string" && parseQuantity(text.trim()) !== undefined
+        ? text.trim()
+        : refuse('a quantity, as "500m" or "1Gi"');
+    }
+    case "time":
+      return typeof value === "string" && isTime(value) ? value : refuse("a time, as 2026-01-02T03:04:05Z");
+  }
+}
+
+function decodeDuration(value: unknown): string | undefined {
+  const nanoseconds = typeof value === "string" ? parseGoDuration(value) : undefined;
+  return nanoseconds === undefined ? undefined : goDurationText(nanoseconds);
+}
+
+/** RFC 3339, as Go reads it. */
+const isTime = (text: string): boolean =>
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[-+]\d\d:\d\d)$/.test(text) &&
+  !Number.isNaN(Date.parse(text.replace(",", ".")));

@@ -1,0 +1,468 @@
+import { parseQuantity } from "../../api/schema/quantities.ts";
+import { parseUrl } from "../../ignition/parse-url.ts";
+import { parseImageReference } from "../images/image-reference.ts";
+import { type Decoded, type FieldProblem, decodeGo } from "./decode-go.ts";
+import { millisecond, second } from "./go-duration.ts";
+import { kubeletConfiguration } from "./kubelet-fields.ts";
+import { type KubeletSettings, gateProblem, kubeletSettings, seconds } from "./kubelet-settings.ts";
+
+export const kubeletApiVersion = "kubelet.config.k8s.io/v1beta1";
+export const kubeletKind = "KubeletConfiguration";
+
+export interface KubeletJudgement {
+  /** Why a kubelet would not start with it; empty: it would. */
+  readonly problems: readonly FieldProblem[];
+  /** Paths of fields that a kubelet does not know, and ignores; sorted. */
+  readonly unknown: readonly string[];
+  /** What it says; only as much as could be read where there are problems. */
+  readonly decoded: Decoded;
+}
+
+/**
+ * Whether kubelet 1.34 on a machine with cgroup v2 starts with a configuration: decoded, defaulted, validated. Source of
+ * the rules: k8s.io/kubernetes v1.34 pkg/kubelet/apis/config/validation; `hack/go-kubelet` is what the tests compare
+ * with.
+ *
+ * @param config a KubeletConfiguration as a JSON value.
+ */
+export function judgeKubeletConfiguration(config: unknown): KubeletJudgement {
+  const { value: decoded, problems, unknown } = decodeGo(config, kubeletConfiguration);
+  if (problems.length > 0) return { problems: [...kindProblems(decoded), ...problems], unknown, decoded };
+  return { problems: problemsOfRead(decoded), unknown, decoded };
+}
+
+/**
+ * The same of a configuration that is decoded already.
+ *
+ * @param decoded as a kubelet reads it from the file: {@link asRead}.
+ * @returns why a kubelet would not start with it; empty: it would.
+ */
+export function problemsOfRead(decoded: Decoded): readonly FieldProblem[] {
+  const kind = kindProblems(decoded);
+  if (kind.length > 0) return kind;
+  const gates = gateProblems((decoded["featureGates"] ?? {}) as Readonly<Record<string, boolean>>);
+  if (gates.length > 0) return gates;
+  const settings = kubeletSettings(decoded);
+  return rules.flatMap((rule) => rule(settings));
+}
+
+const kindProblems = (decoded: Decoded): readonly FieldProblem[] => [
+  ...(decoded["apiVersion"] === kubeletApiVersion ? [] : [problem("apiVersion", `must be ${kubeletApiVersion}`)]),
+  ...(decoded["kind"] === kubeletKind ? [] : [problem("kind", `must be ${kubeletKind}`)]),
+];
+
+type Rule = (settings: KubeletSettings) => readonly FieldProblem[];
+
+const problem = (path: string, reason: string): FieldProblem => ({ path, reason });
+const when = (is: boolean, path: string, reason: string): readonly FieldProblem[] =>
+  is ? [problem(path, reason)] : [];
+
+function gateProblems(gates: Readonly<Record<string, boolean>>): readonly FieldProblem[] {
+  return Object.entries(gates).flatMap(([name, isOn]) => {
+    const path = `featureGates.${name}`;
+    const wrong = gateProblem(name, isOn);
+    if (wrong === undefined) return [];
+    return wrong === "unknown"
+      ? problem(path, "no feature gate of kubelet 1.34 has this name; remove it")
+      : problem(path, `is ${wrong} in kubelet 1.34; remove it`);
+  });
+}
+
+/** Numbers and what they must lie between; the default counts where the field is absent, or 0 where `zeroIs` is set. */
+interface Bounds {
+  readonly path: string;
+  readonly least: number;
+  readonly most?: number;
+  readonly otherwise: number;
+  readonly isDefaultedFromZero?: true;
+}
+const numbers: readonly Bounds[] = [
+  { path: "nodeLeaseDurationSeconds", least: 1, otherwise: 40, isDefaultedFromZero: true },
+  { path: "eventBurst", least: 0, otherwise: 100 },
+  { path: "eventRecordQPS", least: 0, otherwise: 50 },
+  { path: "healthzPort", least: 0, most: 65_535, otherwise: 10_248 },
+  { path: "imageGCHighThresholdPercent", least: 0, most: 100, otherwise: 85 },
+  { path: "imageGCLowThresholdPercent", least: 0, most: 100, otherwise: 80 },
+  { path: "iptablesDropBit", least: 0, most: 31, otherwise: 15 },
+  { path: "iptablesMasqueradeBit", least: 0, most: 31, otherwise: 14 },
+  { path: "kubeAPIBurst", least: 0, otherwise: 100 },
+  { path: "kubeAPIQPS", least: 0, otherwise: 50 },
+  { path: "nodeStatusMaxImages", least: -1, otherwise: 50 },
+  { path: "maxOpenFiles", least: 0, otherwise: 1_000_000 },
+  { path: "maxPods", least: 0, otherwise: 110 },
+  { path: "oomScoreAdj", least: -1000, most: 1000, otherwise: -999 },
+  { path: "podsPerCore", least: 0, otherwise: 0 },
+  { path: "port", least: 1, most: 65_535, otherwise: 10_250, isDefaultedFromZero: true },
+  { path: "readOnlyPort", least: 0, most: 65_535, otherwise: 0 },
+  { path: "registryBurst", least: 0, otherwise: 10 },
+  { path: "registryPullQPS", least: 0, otherwise: 5 },
+  { path: "maxParallelImagePulls", least: 1, otherwise: 1 },
+  { path: "containerLogMaxWorkers", least: 1, otherwise: 1 },
+  { path: "containerLogMaxFiles", least: 2, otherwise: 5 },
+  { path: "tracing.samplingRatePerMillion", least: 0, most: 1_000_000, otherwise: 0 },
+  { path: "logging.verbosity", least: 0, most: 2 ** 31 - 1, otherwise: 0 },
+];
+
+const withinBounds: Rule = (settings) =>
+  numbers.flatMap(({ path, least, most, otherwise, isDefaultedFromZero }) => {
+    const value =
+      isDefaultedFromZero === true ? settings.numberOrDefault(path, otherwise) : settings.number(path, otherwise);
+    if (value >= least && (most === undefined || value <= most)) return [];
+    return problem(path, most === undefined ? `must be at least ${least}` : `must be between ${least} and ${most}`);
+  });
+
+/** Texts that must be one of a few; empty is the default. */
+const choices: Readonly<Record<string, readonly string[]>> = {
+  topologyManagerPolicy: ["none", "best-effort", "restricted", "single-numa-node"],
+  topologyManagerScope: ["container", "pod"],
+  hairpinMode: ["promiscuous-bridge", "hairpin-veth", "none"],
+};
+
+const oneOfAFew: Rule = (settings) =>
+  Object.entries(choices).flatMap(([path, all]) =>
+    when(!all.includes(settings.text(path, all[0])), path, `must be one of ${all.join(", ")}`),
+  );
+
+const images: Rule = (settings) => {
+  const low = settings.number("imageGCLowThresholdPercent", 80);
+  const high = settings.number("imageGCHighThresholdPercent", 85);
+  const maximum = settings.duration("imageMaximumGCAge");
+  const minimum = settings.duration("imageMinimumGCAge") || 120n * second;
+  const pulls = settings.number("maxParallelImagePulls", 1);
+  return [
+    ...when(
+      low >= high,
+      "imageGCLowThresholdPercent",
+      `must be below imageGCHighThresholdPercent; they are ${low} and ${high}`,
+    ),
+    ...when(maximum !== 0n && !settings.isOn("ImageMaximumGCAge"), "imageMaximumGCAge", needs("ImageMaximumGCAge")),
+    ...when(maximum < 0n, "imageMaximumGCAge", "must not be negative"),
+    ...when(maximum > 0n && maximum <= minimum, "imageMaximumGCAge", "must be longer than imageMinimumGCAge"),
+    ...when(
+      pulls > 1 && settings.flag("serializeImagePulls", pulls < 2),
+      "maxParallelImagePulls",
+      "must not be above 1 unless serializeImagePulls is false",
+    ),
+  ];
+};
+
+const needs = (gate: string) => `needs featureGates.${gate}: true`;
+
+const control: Rule = (settings) => {
+  const quota = settings.isSet("cpuCFSQuotaPeriod") ? settings.duration("cpuCFSQuotaPeriod") : 100n * millisecond;
+  const mayChoose = settings.isOn("CustomCPUCFSQuotaPeriod");
+  return [
+    ...when(
+      settings.text("systemCgroups") !== "" && settings.text("cgroupRoot") === "",
+      "systemCgroups",
+      "needs cgroupRoot as well",
+    ),
+    ...when(
+      !mayChoose && quota !== 100n * millisecond,
+      "cpuCFSQuotaPeriod",
+      `must be 100ms; another one ${needs("CustomCPUCFSQuotaPeriod")}`,
+    ),
+    ...when(mayChoose && (quota < millisecond || quota > second), "cpuCFSQuotaPeriod", "must be between 1ms and 1s"),
+    ...when(
+      settings.flag("serverTLSBootstrap", false) && !settings.isOn("RotateKubeletServerCertificate"),
+      "serverTLSBootstrap",
+      needs("RotateKubeletServerCertificate"),
+    ),
+    ...when(settings.flag("runOnce", false), "runOnce", "must not be true: this kubelet has no such mode any more"),
+    ...when(
+      !["", "1.33"].includes(settings.text("showHiddenMetricsForVersion")),
+      "showHiddenMetricsForVersion",
+      "must be empty or 1.33, the minor version before the kubelet's",
+    ),
+  ];
+};
+
+const qualifiedName =
+  /^(?:(?=.{1,253}\/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\/)?[^/]+$/s;
+const namePart = /^(?=.{1,63}$)(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
+const effects = ["", "NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+interface Taint {
+  readonly key?: string;
+  readonly value?: string;
+  readonly effect?: string;
+  readonly timeAdded?: string;
+}
+
+const taints: Rule = (settings) =>
+  (settings.list<Taint>("registerWithTaints") ?? []).flatMap(({ key = "", value = "", effect = "", timeAdded }, i) => {
+    const path = `registerWithTaints[${i}]`;
+    const isKey = qualifiedName.test(key) && namePart.test(key.slice(key.indexOf("/") + 1));
+    return [
+      ...when(!isKey, `${path}.key`, "must be a label key, as example.com/name"),
+      ...when(
+        value !== "" && !namePart.test(value),
+        `${path}.value`,
+        "must be a label value: at most 63 letters, digits, '-', '_' and '.'",
+      ),
+      ...when(!effects.includes(effect), `${path}.effect`, "must be NoSchedule, PreferNoSchedule or NoExecute"),
+      ...when(timeAdded !== undefined, `${path}.timeAdded`, "must not be set: the node's own clock sets it"),
+    ];
+  });
+
+const shutdown: Rule = (settings) => {
+  const [all, critical] = [
+    settings.duration("shutdownGracePeriod"),
+    settings.duration("shutdownGracePeriodCriticalPods"),
+  ];
+  const byPriority = (settings.list("shutdownGracePeriodByPodPriority") ?? []).length > 0;
+  const tooShort = (period: bigint) => period < 0n || (period > 0n && period < second);
+  const isGraceful = settings.isOn("GracefulNodeShutdown");
+  const mayHavePriorities = settings.isOn("GracefulNodeShutdownBasedOnPodPriority");
+  return [
+    ...when(
+      isGraceful && critical > all,
+      "shutdownGracePeriodCriticalPods",
+      `must not be longer than shutdownGracePeriod, of which it is a part; they are ${seconds(critical)} and ${seconds(all)}`,
+    ),
+    ...when(isGraceful && tooShort(all), "shutdownGracePeriod", "must be 0 or at least 1s"),
+    ...when(isGraceful && tooShort(critical), "shutdownGracePeriodCriticalPods", "must be 0 or at least 1s"),
+    ...when(!isGraceful && (all > 0n || critical > 0n), "shutdownGracePeriod", needs("GracefulNodeShutdown")),
+    ...when(
+      mayHavePriorities && byPriority && (all > 0n || critical > 0n),
+      "shutdownGracePeriodByPodPriority",
+      "must not be set together with shutdownGracePeriod or shutdownGracePeriodCriticalPods",
+    ),
+    ...when(
+      !mayHavePriorities && byPriority,
+      "shutdownGracePeriodByPodPriority",
+      needs("GracefulNodeShutdownBasedOnPodPriority"),
+    ),
+  ];
+};
+
+const memory: Rule = (settings) => {
+  const swap = settings.text("memorySwap.swapBehavior");
+  const factor = settings.number("memoryThrottlingFactor", 0.9);
+  const ids = settings.number("userNamespaces.idsPerPod", 65_536);
+  return [
+    ...(settings.isOn("NodeSwap")
+      ? when(!["", "NoSwap", "LimitedSwap"].includes(swap), "memorySwap.swapBehavior", "must be NoSwap or LimitedSwap")
+      : when(swap !== "", "memorySwap.swapBehavior", "must not be set where featureGates.NodeSwap is false")),
+    ...when(!(factor > 0 && factor <= 1), "memoryThrottlingFactor", "must be above 0 and at most 1"),
+    ...when(
+      ids < 65_536 || ids % 65_536 !== 0 || ids > 2 ** 32 - 1,
+      "userNamespaces.idsPerPod",
+      "must be a multiple of 65536, at least 65536 and below 4294967296",
+    ),
+  ];
+};
+
+const restarts: Rule = (settings) => {
+  const path = "crashLoopBackOff.maxContainerRestartPeriod";
+  if (!settings.isSet(path)) return [];
+  if (!settings.isOn("KubeletCrashLoopBackOffMax")) return [problem(path, needs("KubeletCrashLoopBackOffMax"))];
+  const whole = settings.duration(path) / millisecond;
+  return when(whole < 1000n || whole > 300_000n, path, "must be between 1s and 300s");
+};
+
+const enforcements = {
+  pods: undefined,
+  "system-reserved": "systemReservedCgroup",
+  "system-reserved-compressible": "systemReservedCgroup",
+  "kube-reserved": "kubeReservedCgroup",
+  "kube-reserved-compressible": "kubeReservedCgroup",
+  none: undefined,
+} as const;
+
+const enforced: Rule = (settings) => {
+  const path = "enforceNodeAllocatable";
+  const all = settings.list<string>(path) ?? ["pods"];
+  const both = ["system", "kube"].flatMap((part) =>
+    when(
+      all.includes(`${part}-reserved`) && all.includes(`${part}-reserved-compressible`),
+      path,
+      `must not hold both ${part}-reserved and ${part}-reserved-compressible`,
+    ),
+  );
+  const seen = new Set<string>();
+  const each = all.flatMap((name): readonly FieldProblem[] => {
+    const isTwice = seen.has(name);
+    seen.add(name);
+    if (isTwice) return [problem(path, `holds ${JSON.stringify(name)} twice`)];
+    if (!Object.hasOwn(enforcements, name))
+      return [problem(path, `${JSON.stringify(name)} is none of ${Object.keys(enforcements).join(", ")}`)];
+    if (name === "none") return when(all.length > 1, path, "must hold nothing else beside none");
+    const cgroup = enforcements[name as keyof typeof enforcements];
+    return [
+      ...when(cgroup !== undefined && settings.text(cgroup) === "", path, `${name} needs ${cgroup} as well`),
+      ...when(!settings.flag("cgroupsPerQOS", true), path, `${name} needs cgroupsPerQOS: true`),
+    ];
+  });
+  return [...both, ...each];
+};
+
+const verifications = ["NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"];
+
+const pullCredentials: Rule = (settings) => {
+  const [policyPath, listPath] = ["imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist"];
+  const policy = settings.text(policyPath);
+  const list = settings.list<string>(listPath) ?? [];
+  const gate = "KubeletEnsureSecretPulledImages";
+  if (!settings.isOn(gate))
+    return [...when(policy !== "", policyPath, needs(gate)), ...when(list.length > 0, listPath, needs(gate))];
+  const known = when(
+    policy !== "" && !verifications.includes(policy),
+    policyPath,
+    `must be one of ${verifications.join(", ")}`,
+  );
+  if (list.length > 0 && policy !== "NeverVerifyAllowlistedImages")
+    return [...known, problem(listPath, `needs ${policyPath}: NeverVerifyAllowlistedImages`)];
+  return [
+    ...known,
+    ...list.flatMap((pattern, i) =>
+      when(
+        !isImagePattern(pattern),
+        `${listPath}[${i}]`,
+        "must be the name of an image without tag and digest, or end with /*",
+      ),
+    ),
+  ];
+};
+
+function isImagePattern(pattern: string): boolean {
+  if (pattern !== pattern.trim()) return false;
+  if (pattern.endsWith("/*")) return pattern.length > 2 && !pattern.slice(0, -1).includes("*");
+  if (pattern === "" || pattern.includes("*")) return false;
+  const read = parseImageReference(pattern);
+  return read.verdict === "reference" && !read.exact && pattern === `${read.reference.host}/${read.reference.path}`;
+}
+
+const cpus: Rule = (settings) => {
+  const list = settings.text("reservedSystemCPUs");
+  if (list === "") return [];
+  return [
+    ...when(
+      settings.text("systemReservedCgroup") !== "" || settings.text("kubeReservedCgroup") !== "",
+      "reservedSystemCPUs",
+      "must not be set together with systemReservedCgroup or kubeReservedCgroup",
+    ),
+    ...when(!isCpuList(list), "reservedSystemCPUs", "must be a list of CPUs, as 0-3,8"),
+  ];
+};
+
+function isCpuList(text: string): boolean {
+  const number = (part: string | undefined) => (/^\+?\d{1,18}$/.test(part ?? "") ? Number(part) : undefined);
+  return text.split(",").every((range) => {
+    const dash = range.indexOf("-");
+    if (dash < 0) return number(range) !== undefined;
+    const [from, to] = [number(range.slice(0, dash)), number(range.slice(dash + 1))];
+    // The kubelet writes each CPU into a table: no machine has more, and it would not come to an end.
+    return from !== undefined && to !== undefined && from <= to && to - from < 1_000_000;
+  });
+}
+
+interface Reservation {
+  readonly numaNode?: number;
+  readonly limits?: Readonly<Record<string, string>>;
+}
+
+const reservations: Rule = (settings) => {
+  const seen = new Set<string>();
+  return (settings.list<Reservation>("reservedMemory") ?? []).flatMap(({ numaNode = 0, limits = {} }, i) =>
+    Object.entries(limits).flatMap(([resource, amount]) => {
+      const path = `reservedMemory[${i}].limits.${resource}`;
+      const key = `${numaNode} ${resource}`;
+      const isTwice = seen.has(key);
+      seen.add(key);
+      return [
+        ...when(
+          resource !== "memory" && !resource.startsWith("hugepages-"),
+          path,
+          "must be memory or hugepages-<size>",
+        ),
+        ...when(parseQuantity(amount) === 0n, path, "must not be 0"),
+        ...when(isTwice, path, `is reserved twice for NUMA node ${numaNode}`),
+      ];
+    }),
+  );
+};
+
+interface ModuleLevel {
+  readonly filePattern?: string;
+  readonly verbosity?: number;
+}
+
+const logging: Rule = (settings) => {
+  const format = settings.text("logging.format", "text");
+  const levels = settings.list<ModuleLevel>("logging.vmodule") ?? [];
+  return [
+    ...when(!["text", "json"].includes(format), "logging.format", "must be text or json"),
+    ...when(format === "json" && !settings.isOn("LoggingBetaOptions"), "logging.format", needs("LoggingBetaOptions")),
+    ...when(levels.length > 0 && format !== "text", "logging.vmodule", "needs logging.format: text"),
+    ...levels.flatMap(({ filePattern = "", verbosity = 0 }, i) => [
+      ...when(filePattern === "", `logging.vmodule[${i}].filePattern`, "must not be empty"),
+      ...when(/[=,]/.test(filePattern), `logging.vmodule[${i}].filePattern`, "must hold no '=' and no ','"),
+      ...when(verbosity > 2 ** 31 - 1, `logging.vmodule[${i}].verbosity`, "must be at most 2147483647"),
+    ]),
+    ...["text", "json"].flatMap((kind) => {
+      const path = `logging.options.${kind}`;
+      const size = parseQuantity(settings.text(`${path}.infoBufferSize`, "0")) ?? 0n;
+      if (settings.isOn("LoggingAlphaOptions")) return [];
+      return [
+        ...when(settings.flag(`${path}.splitStream`, false), `${path}.splitStream`, needs("LoggingAlphaOptions")),
+        ...when(size !== 0n, `${path}.infoBufferSize`, needs("LoggingAlphaOptions")),
+      ];
+    }),
+  ];
+};
+
+const logFiles: Rule = (settings) => {
+  const folder = settings.text("podLogsDir", "/var/log/pods");
+  const interval = settings.isSet("containerLogMonitorInterval")
+    ? settings.duration("containerLogMonitorInterval")
+    : 10n * second;
+  const isQuery = settings.flag("enableSystemLogQuery", false);
+  return [
+    ...when(interval < 3n * second, "containerLogMonitorInterval", "must be at least 3s"),
+    ...when(!folder.startsWith("/"), "podLogsDir", "must be an absolute path"),
+    ...when(!isCleanPath(folder), "podLogsDir", "must be written without '//', '.', '..' and a '/' at its end"),
+    // oxlint-disable-next-line no-control-regex -- ASCII has control characters
+    ...when(!/^[\x00-\x7f]*$/.test(folder), "podLogsDir", "must be ASCII: it becomes part of metrics"),
+    ...when(isQuery && !settings.isOn("NodeLogQuery"), "enableSystemLogQuery", needs("NodeLogQuery")),
+    ...when(
+      isQuery && !settings.flag("enableSystemLogHandler", true),
+      "enableSystemLogQuery",
+      "needs enableSystemLogHandler: true",
+    ),
+  ];
+};
+
+function isCleanPath(path: string): boolean {
+  if (path === "/" || path === "") return path === "/";
+  const parts = (path.startsWith("/") ? path.slice(1) : path).split("/");
+  const above = path.startsWith("/") ? 0 : parts.findIndex((part) => part !== "..");
+  return path === "." || parts.every((part, i) => part !== "" && part !== "." && (part !== ".." || i < above));
+}
+
+const tracing: Rule = (settings) => {
+  const path = "tracing.endpoint";
+  if (!settings.isSet(path)) return [];
+  const endpoint = settings.text(path);
+  const read = parseUrl(endpoint.includes("//") ? endpoint : `dns://${endpoint}`);
+  const isKnown = read !== undefined && ["dns", "unix", "unix-abstract"].includes(read.scheme);
+  return when(!isKnown, path, "must be host:port, or begin with dns:, unix: or unix-abstract:");
+};
+
+const rules: readonly Rule[] = [
+  withinBounds,
+  oneOfAFew,
+  images,
+  control,
+  taints,
+  shutdown,
+  memory,
+  restarts,
+  enforced,
+  pullCredentials,
+  cpus,
+  reservations,
+  logging,
+  logFiles,
+  tracing,
+];

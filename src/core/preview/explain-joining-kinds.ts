@@ -1,0 +1,111 @@
+import type { JoinPlace } from "../../api/kinds/join-place.ts";
+import type { NodeBinding } from "../../api/kinds/node-binding.ts";
+import type { ProvisioningToken } from "../../api/kinds/provisioning-token.ts";
+import { timestampOf } from "../../api/schema/object.ts";
+import { endedTokensStayMs, tokenEnd } from "../join/ended-tokens.ts";
+import type { Facts } from "../pool/pool-queries.ts";
+import { type Explanation, type Remedies, section } from "./explanation.ts";
+
+const explanation = (
+  kind: string,
+  name: string,
+  facts: Facts,
+  state: Pick<Explanation, "reason" | "headline"> & Partial<Remedies>,
+  sections: Explanation["sections"] = [],
+): Explanation => ({
+  subject: `${kind}/${name}`,
+  asOf: timestampOf(facts.heardAt ?? facts.now),
+  freshness: facts.heardAt === undefined ? "Unknown" : "Fresh",
+  sections,
+  next: [],
+  todo: [],
+  ...state,
+});
+
+/** Whether machines can still fetch a configuration by a token. */
+export function explainProvisioningToken(token: ProvisioningToken, facts: Facts): Explanation {
+  const { metadata, spec, status } = token;
+  const { name } = metadata;
+  const uses = `${status?.uses ?? 0}${spec.maxUses === undefined ? "" : ` of ${spec.maxUses}`} uses`;
+  const sections = section(
+    "Used",
+    status?.lastUsedAt === undefined ? [] : [`last at ${status.lastUsedAt} by ${status.lastUsedBy?.[0] ?? ""}`],
+  );
+  const of = (state: Parameters<typeof explanation>[3]) =>
+    explanation("provisioningtoken", name, facts, state, sections);
+  const end = tokenEnd(token, facts.now);
+  if (end !== undefined && end.endedAt <= facts.now)
+    return of({
+      reason: end.because,
+      headline: `The token ${name} gives no configuration any more: ${end.because === "Expired" ? `it ended at ${timestampOf(end.endedAt)}` : `it had ${uses}`}.`,
+      next: [`it is removed by itself at ${timestampOf(end.endedAt + endedTokensStayMs)}`],
+      todo: [`for more machines, make another token: mco token create --pool ${spec.pool}`],
+    });
+  if (facts.members.pool(spec.pool) === undefined)
+    return of({
+      reason: "PoolNotFound",
+      headline: `The token ${name} is for pool ${spec.pool}, which does not exist.`,
+      todo: [`make the pool, or revoke the token: mco token revoke ${name}`],
+    });
+  return of({
+    reason: "Good",
+    headline: `The token ${name} gives the configuration of pool ${spec.pool}: ${uses}${spec.expiresAt === undefined ? "" : `, until ${spec.expiresAt}`}.`,
+  });
+}
+
+/** What room for one new node waits for. */
+export function explainJoinPlace({ metadata: { name }, spec }: JoinPlace, facts: Facts): Explanation {
+  const isOver = Date.parse(spec.expiresAt) <= facts.now;
+  const who = spec.node === undefined ? "a machine" : `the machine ${spec.node}`;
+  return explanation("joinplace", name, facts, {
+    reason: isOver ? "Expired" : "Waiting",
+    headline: isOver
+      ? `The place for ${who} in pool ${spec.pool} ended at ${spec.expiresAt}, and none took it.`
+      : `${who} was served the configuration of pool ${spec.pool} and may join until ${spec.expiresAt}.`,
+    next: isOver ? ["the controller removes it"] : [`mco explain pool/${spec.pool} names machines that are overdue`],
+    todo: isOver ? ["if the machine is still to join, boot it again: it fetches its configuration anew"] : [],
+  });
+}
+
+/** To which machine a name belongs, and what frees it. */
+export function explainNodeBinding({ metadata: { name }, spec }: NodeBinding, facts: Facts): Explanation {
+  const node = facts.members.node(name);
+  const sections = section("Bound to", [
+    `the machine of key ${spec.publicKey.slice(0, 12)}…, which joined pool ${spec.pool}`,
+    ...(spec.formerExpiresAt === undefined || Date.parse(spec.formerExpiresAt) <= facts.now
+      ? []
+      : [
+          `another machine had the name before: requests of the Node need a listed certificate until ${spec.formerExpiresAt}`,
+        ]),
+  ]);
+  const of = (state: Parameters<typeof explanation>[3]) => explanation("nodebinding", name, facts, state, sections);
+  if (spec.revoked === true)
+    return of({
+      reason: "Revoked",
+      headline: `An administrator released the name ${name}: requests by the certificate of its machine wait.`,
+      next: ["the next machine that takes the name ends this"],
+      todo: [
+        `to have a machine of this name, make a token for it: mco token create --pool ${spec.pool} --node ${name}`,
+      ],
+    });
+  if (spec.releasedAt !== undefined && node === undefined)
+    return of({
+      reason: "Released",
+      headline: `The Node ${name} was deleted at ${spec.releasedAt}: the name is free, and its machine may come back.`,
+      next: ["its machine, or another one that joins by the name, takes it"],
+      todo: [`if the machine shall not come back: mco node release ${name}`],
+    });
+  if (Date.parse(spec.expiresAt) <= facts.now)
+    return of({
+      reason: "CertificateEnded",
+      headline: `The last certificate of ${name} ended at ${spec.expiresAt}: its kubelet cannot report.`,
+      todo: [`look at the machine's kubelet; a machine that is gone for good: kubectl delete node ${name}`],
+    });
+  return node === undefined
+    ? of({
+        reason: "NotRegistered",
+        headline: `The machine ${name} has its certificate, and no Node yet.`,
+        next: [`its kubelet registers it; mco explain pool/${spec.pool} names machines that are overdue`],
+      })
+    : of({ reason: "Bound", headline: `The name ${name} belongs to its machine until ${spec.expiresAt}.` });
+}

@@ -1,0 +1,105 @@
+import { describe, expect, test } from "vitest";
+import { encodeDataUrl } from "../../ignition/data-url.ts";
+import { type OSImageFacts, parseOsRelease } from "./os-image-demands.ts";
+import { judgeStream, onStream, streamLines } from "./judge-stream.ts";
+
+const rendered = (spec: object, file?: { readonly path: string; readonly text: string }) => ({
+  metadata: { name: "rendered-worker-1" },
+  spec: {
+    config: {
+      ignition: { version: "3.4.0" },
+      storage: {
+        files: file === undefined ? [] : [{ path: file.path, contents: { source: encodeDataUrl(file.text) } }],
+      },
+    },
+    ...spec,
+  },
+});
+const runc = {
+  path: "/etc/crio/crio.conf.d/01-ctrcfg-defaultRuntime",
+  text: '[crio.runtime]\ndefault_runtime = "runc"\n',
+};
+const image = (osRelease: string, ...files: readonly string[]): OSImageFacts => ({
+  verdict: "read",
+  osRelease: parseOsRelease(osRelease),
+  files: new Set(files),
+});
+const ten = 'ID="rhel"\nVERSION_ID="10.1"\nPRETTY_NAME="Red Hat Enterprise Linux CoreOS 10.1"\n';
+const breaks = (config: Parameters<typeof judgeStream>[0], facts: OSImageFacts) =>
+  judgeStream(config, facts)
+    .filter(({ verdict }) => verdict === "breaks")
+    .map(({ about, reason }) => `${about}: ${reason}`);
+
+describe("another OS image", () => {
+  test("breaks machines whose drop-in chooses a container runtime that it does not have [judge-stream-1]", () => {
+    expect(breaks(rendered({}, runc), image(ten, "/usr/bin/crun"))).toEqual([
+      expect.stringMatching(
+        /^runtime: \/etc\/crio\/crio\.conf\.d\/01-ctrcfg-defaultRuntime chooses .* runc, which the OS image does not have/,
+      ),
+    ]);
+    expect(breaks(rendered({}, runc), image(ten, "/usr/bin/runc"))).toEqual([]);
+    expect(breaks(rendered({}), image(ten, "/usr/bin/crun"))).toEqual([]);
+    // An image whose runtimes are elsewhere.
+    expect(breaks(rendered({}, runc), image(ten))).toEqual([]);
+    expect(judgeStream(rendered({}, runc), image(ten))[0]).toMatchObject({ verdict: "unknown", about: "runtime" });
+  });
+
+  test.for([
+    { argument: "systemd.unified_cgroup_hierarchy=0", os: ten, is: 1 },
+    { argument: "systemd.unified_cgroup_hierarchy=1", os: ten, is: 0 },
+    { argument: "systemd.unified_cgroup_hierarchy=0", os: 'ID="rhel"\nVERSION_ID="9.6"\n', is: 0 },
+    { argument: "systemd.unified_cgroup_hierarchy=0", os: 'ID="mco"\nVERSION_ID="10"\n', is: 0 },
+  ])("$argument and $os [judge-stream-2]", ({ argument, os, is }) => {
+    expect(breaks(rendered({ kernelArguments: [`quiet ${argument}`] }), image(os))).toHaveLength(is);
+  });
+
+  test("that cannot be read says so, and what was not compared; so do extensions and boot images [judge-stream-3]", () => {
+    const findings = judgeStream(rendered({ extensions: ["usbguard"] }, runc), {
+      verdict: "unread",
+      problem: "no answer",
+    });
+    expect(findings.map(({ verdict, about }) => `${verdict} ${about}`)).toEqual([
+      "unknown image",
+      "unknown extension",
+      "unknown bootImage",
+    ]);
+    expect(findings[0]?.reason).toContain("no answer");
+  });
+
+  test("that no stream has is refused with the streams there are, as is an unknown pool [judge-stream-4]", () => {
+    const pool = { apiVersion: "a", kind: "MachineConfigPool", metadata: { name: "worker" }, spec: {} };
+    const stream = { name: "a", osImage: "os", osExtensionsImage: "ext" };
+    const objects = {
+      pools: [pool],
+      machineConfigs: [],
+      machineConfiguration: undefined,
+      controllerConfig: undefined,
+      nodes: [],
+      osImageStream: {
+        apiVersion: "a",
+        kind: "OSImageStream",
+        metadata: { name: "cluster" },
+        spec: { defaultStream: "a" },
+        status: { defaultStream: "a", availableStreams: [stream] },
+      },
+    };
+    expect(onStream(objects, "b", [])).toEqual({
+      verdict: "refused",
+      reason: "there is no OS image stream b; the streams are a",
+    });
+    expect(onStream(objects, "a", ["infra"])).toEqual({
+      verdict: "refused",
+      reason: "there is no pool infra; there are worker",
+    });
+    expect(onStream(objects, "a", [])).toMatchObject({ verdict: "objects", image: "os", pools: ["worker"] });
+  });
+
+  test("is described with each machine that it breaks [judge-stream-5]", () => {
+    const findings = judgeStream(rendered({}, runc), image(ten, "/usr/bin/crun"));
+    expect(streamLines("rhel-10", "os", [{ pool: "worker", nodes: ["w0", "w1"], findings }]).slice(0, 3)).toEqual([
+      "OS image stream rhel-10: os",
+      "pool worker: w0, w1",
+      expect.stringMatching(/^ {2}breaks w0, w1: .*; take defaultRuntime off the ContainerRuntimeConfig/),
+    ]);
+  });
+});

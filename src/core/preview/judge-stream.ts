@@ -1,0 +1,139 @@
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { poolOfNode } from "../pool/pool-of-node.ts";
+import { type RenderResult, renderPool } from "../render/render-pool.ts";
+import { type OSImageFacts, type OSImageFinding, demandsOf, judgeDemands } from "./os-image-demands.ts";
+import { type ClusterObjects, renderInputsOf } from "./plan-cluster.ts";
+import { planSettings } from "./plan-settings.ts";
+
+/** What an OS image means for the machines of one pool. */
+export interface OSImageForecast {
+  readonly pool: string;
+  /** Sorted. */
+  readonly nodes: readonly string[];
+  readonly findings: readonly OSImageFinding[];
+}
+
+/**
+ * The objects with these pools on a stream.
+ *
+ * @param names of pools; empty: all of them.
+ */
+export function onStream(
+  objects: ClusterObjects,
+  stream: string,
+  names: readonly string[],
+):
+  | {
+      readonly verdict: "objects";
+      readonly objects: ClusterObjects;
+      readonly image: string;
+      readonly pools: readonly string[];
+    }
+  | { readonly verdict: "refused"; readonly reason: string } {
+  const known = objects.pools.map(({ metadata }) => metadata.name);
+  const missing = names.find((name) => !known.includes(name));
+  if (missing !== undefined)
+    return { verdict: "refused", reason: `there is no pool ${missing}; there are ${known.join(", ")}` };
+  const streams = objects.osImageStream?.status?.availableStreams ?? [];
+  const found = streams.find(({ name }) => name === stream);
+  if (found === undefined)
+    return {
+      verdict: "refused",
+      reason: `there is no OS image stream ${stream}; ${streams.length === 0 ? "the cluster has none" : `the streams are ${streams.map(({ name }) => name).join(", ")}`}`,
+    };
+  const pools = names.length === 0 ? known : names;
+  return {
+    verdict: "objects",
+    image: found.osImage,
+    pools,
+    objects: {
+      ...objects,
+      pools: objects.pools.map((pool) =>
+        pools.includes(pool.metadata.name)
+          ? { ...pool, spec: { ...pool.spec, osImageStream: { name: stream } } }
+          : pool,
+      ),
+    },
+  };
+}
+
+/**
+ * What the OS image of a stream means for the machines of pools.
+ *
+ * @param before the present objects. @param changed the objects with the pools on the stream.
+ */
+export function forecastStream(
+  before: ClusterObjects,
+  changed: ClusterObjects,
+  pools: readonly string[],
+  facts: OSImageFacts,
+): readonly OSImageForecast[] {
+  const objects = { ...changed, machineConfigs: planSettings(before, changed).machineConfigs };
+  return objects.pools
+    .filter(({ metadata }) => pools.includes(metadata.name))
+    .map((pool) => ({
+      pool: pool.metadata.name,
+      nodes: objects.nodes
+        .filter((node) => {
+          const membership = poolOfNode(node, objects.pools);
+          return membership.verdict === "member" && membership.pool === pool.metadata.name;
+        })
+        .map(({ metadata }) => metadata.name)
+        .sort(),
+      findings: findingsOf(renderPool(renderInputsOf(pool, objects)), facts),
+    }));
+}
+
+/** A pool that would not render says why itself. */
+const findingsOf = (result: RenderResult, facts: OSImageFacts): readonly OSImageFinding[] =>
+  result.verdict === "refused" ? [] : judgeStream(result.config, facts);
+
+/** What another OS image means for machines with a rendered configuration. */
+export function judgeStream(
+  rendered: Pick<MachineConfig, "metadata" | "spec">,
+  facts: OSImageFacts,
+): readonly OSImageFinding[] {
+  const asked = rendered.spec?.extensions ?? [];
+  const extensions: OSImageFinding[] =
+    asked.length === 0
+      ? []
+      : [
+          {
+            verdict: "unknown",
+            about: "extension",
+            reason: `whether the stream's image with extensions has ${asked.join(", ")} is known only when it is installed`,
+          },
+        ];
+  const bootImage: OSImageFinding = {
+    verdict: "unknown",
+    about: "bootImage",
+    reason:
+      "boot images of machines that join later are not known here: one that is too old for the stream fails its first boot",
+  };
+  return [...judgeDemands(demandsOf(rendered), facts), ...extensions, bootImage];
+}
+
+/** The forecast as lines of text. */
+export const streamLines = (
+  stream: string,
+  image: string,
+  forecasts: readonly OSImageForecast[],
+): readonly string[] => [
+  `OS image stream ${stream}: ${image}`,
+  ...forecasts.flatMap((forecast) => {
+    const { pool, nodes, findings } = forecast;
+    return [
+      `pool ${pool}: ${nodes.length === 0 ? "no machine is in this pool" : nodes.join(", ")}`,
+      ...findingLines(forecast).map((line) => `  ${line}`),
+      ...(findings.some(({ verdict }) => verdict === "breaks") ? [] : ["  nothing that was compared breaks a machine"]),
+    ];
+  }),
+];
+
+/** Which machines an OS image breaks, and what is not known of it. */
+export const findingLines = ({ nodes, findings }: OSImageForecast): readonly string[] =>
+  findings.map(({ verdict, reason, remedy }) =>
+    verdict === "breaks"
+      ? `breaks ${nodes.length === 0 ? "every machine" : nodes.join(", ")}: ${reason}${remedy === undefined ? "" : `; ${remedy}`}`
+      : `not known: ${reason}`,
+  );

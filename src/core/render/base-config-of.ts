@@ -1,0 +1,40 @@
+import type { MachineConfig } from "../../api/kinds/machine-config.ts";
+import { fileText } from "./config-file.ts";
+
+/** Parts of a role's base configuration that generated files are laid over. */
+export type BasePart = "files" | "kubelet" | "container-runtime";
+
+const nameOf = (part: BasePart, role: string): string => (part === "files" ? `00-${role}` : `01-${role}-${part}`);
+
+/** The part that a MachineConfig of a name is; `undefined`: it is none of them. */
+export function basePartOf(name: string): BasePart | undefined {
+  const part = /^01-.+-(kubelet|container-runtime)$/.exec(name)?.[1];
+  return part === undefined ? (/^00-./.test(name) ? "files" : undefined) : (part as BasePart);
+}
+
+/**
+ * A part of the base configuration that a pool's machines begin with: the pool's own, else that of `worker`, whichever
+ * generator made it.
+ *
+ * @param configOf a MachineConfig by its name.
+ * @returns `undefined`: neither is there.
+ */
+export const baseConfigOf = (
+  part: BasePart,
+  pool: string,
+  configOf: (name: string) => MachineConfig | undefined,
+): MachineConfig | undefined => configOf(nameOf(part, pool)) ?? configOf(nameOf(part, "worker"));
+
+/** The text of a file in the first of these parts that holds it; `undefined`: none does. */
+export function baseFileText(
+  path: string,
+  pool: string,
+  configOf: (name: string) => MachineConfig | undefined,
+  parts: readonly BasePart[] = ["container-runtime", "files"],
+): string | undefined {
+  for (const part of parts) {
+    const text = fileText(baseConfigOf(part, pool, configOf), path);
+    if (text !== undefined) return text;
+  }
+  return undefined;
+}

@@ -1,0 +1,90 @@
+import { describe, expect, test } from "vitest";
+import { kubernetesYaml, kubernetesYamlDocuments } from "./kubernetes-yaml.ts";
+
+test("a key that stands there twice is refused where it stands the second time [kubernetes-yaml-1]", () => {
+  for (const text of ["a: 1\nb: 2\na: 3\n", "{a: 1, b: 2, a: 3}", 'a: 1\n"a": 2', "1: a\n'1': b"]) {
+    const [error] = kubernetesYaml(text).errors;
+    expect(error?.message, text).toBe("a key stands there twice");
+    expect(error?.pos[0], text).toBeGreaterThan(3);
+  }
+});
+
+test("a document with many aliases is refused before they are looked up [kubernetes-yaml-2]", () => {
+  const aliases = (count: number) => Array.from({ length: count }, (_, i) => `- &a${i} x\n- *a${i}`).join("\n");
+  expect(kubernetesYaml(aliases(500)).errors).toEqual([]);
+  expect(kubernetesYaml(aliases(5_000)).errors.map(({ message }) => message)).toEqual(["it has too many aliases"]);
+});
+
+test("errors in a long line take time in proportion to it [kubernetes-yaml-3]", () => {
+  const secondsOf = (text: string) => {
+    const began = process.cpuUsage();
+    expect(kubernetesYaml(text).errors[0]?.message).toContain(" at line 1, column ");
+    return process.cpuUsage(began).user / 1e6;
+  };
+  // What ends no line was searched once more from each of them, and the line was copied for each error.
+  expect(secondsOf(`a: [${"\r".repeat(100_000)}x`)).toBeLessThan(2.5);
+  expect(secondsOf(`[${"@,".repeat(10_000)}${" ".repeat(1_000_000)}]`)).toBeLessThan(2.5);
+});
+
+describe("YAML as kubectl reads it", () => {
+  const read = [
+    { text: "a: on", is: { a: true } },
+    { text: "a: 0644", is: { a: 420 } },
+    { text: "a: 0o644", is: { a: 420 } },
+    { text: "a: 1:30", is: { a: "1:30" } },
+    { text: "a: 2001-12-14", is: { a: "2001-12-14" } },
+    { text: "\ufeffa: 1\r\nb: 2\r\n", is: { a: 1, b: 2 } },
+    { text: "a: |\n  b", is: { a: "b" } },
+    { text: "a: |\n  b\n", is: { a: "b\n" } },
+    { text: "a: |\n  all:\n  \tcc\nb: 'c\n  \td'\n", is: { a: "all:\n\tcc\n", b: "c d" } },
+    { text: "x: &x {b: 1, c: 2}\nz:\n  <<: *x\n  b: 3\n", is: { x: { b: 1, c: 2 }, z: { b: 3, c: 2 } } },
+    { text: "a: &x {b: 1}\nc: *x", is: { a: { b: 1 }, c: { b: 1 } } },
+  ];
+  test.for(read)("$text is read", ({ text, is }) => {
+    const document = kubernetesYaml(text);
+    expect(document.errors).toEqual([]);
+    expect(document.toJS()).toEqual(is);
+  });
+
+  const refused = [
+    "a: .inf",
+    "a: 1e400",
+    "a: !!binary aGk=",
+    "%YAML 1.2\n---\na: 1",
+    "x: &x {b: 1}\ny:\n  b: 3\n  <<: *x\n",
+    "a: &x [{b: 1}]\nc: {<<: *x}",
+    "a: [:b: c]",
+    "a: |\n  \tb\n",
+    "-\t b\n",
+    "a: &!k b",
+    "a: b\n\t",
+    "a: !!bool es",
+    "a: !!int es",
+    "a: !!set {b}",
+    'a: "\\ud800"',
+    "a: b\u0000",
+    "a: b\u2028c",
+    "a: b\rc",
+    "[a]: 1",
+    "~: 1",
+    "1.0: a",
+    "1: a\n'1': b",
+    "a: 1\na: 2",
+    "- \ta",
+    "a: 1\n---\nb: 2",
+  ];
+  test.for(refused)("%j is refused", (text) => expect(kubernetesYaml(text).errors).not.toEqual([]));
+
+  test("lines that a text keeps before the dashes are refused, as kubectl cuts the last", () => {
+    const errors = (text: string) => kubernetesYamlDocuments(text).flatMap((document) => document.errors);
+    expect(errors("a: |\n  b\n\n---\nb: |+\n  c\n\n")).toEqual([]);
+    expect(errors("a: |+\n  b\n\n---\nb: 2\n")).toMatchObject([
+      { message: expect.stringContaining("keeps") as string },
+    ]);
+  });
+
+  test("text behind the dashes between documents is refused", () => {
+    expect(kubernetesYamlDocuments("a: 1\n--- # next\nb: 2\n").flatMap(({ errors }) => errors)).toEqual([]);
+    expect(kubernetesYamlDocuments("a: 1\n--- {b: 2}\n").flatMap(({ errors }) => errors)).not.toEqual([]);
+  });
+});

@@ -1,0 +1,300 @@
+import {
+  type Document,
+  LineCounter,
+  type Node,
+  type ParseOptions,
+  type SchemaOptions,
+  type Scalar,
+  type ScalarTag,
+  type Tags,
+  type YAMLMap,
+  YAMLParseError,
+  isAlias,
+  isCollection,
+  isMap,
+  isNode,
+  isPair,
+  isScalar,
+  isSeq,
+  parseAllDocuments,
+  parseDocument,
+  visit,
+} from "yaml";
+
+/** Go knows no base 60, dates or sets, and writes octal numbers as YAML 1.2 does, too. */
+const absent = ["intTime", "floatTime", "timestamp", "binary", "omap", "pairs", "set"];
+const newOctal: ScalarTag = {
+  identify: () => false,
+  default: true,
+  tag: "tag:yaml.org,2002:int",
+  format: "OCT",
+  test: /^[-+]?0o[0-7]+$/,
+  resolve: (text) => Number(text.replace(/^[-+]/, "")) * (text.startsWith("-") ? -1 : 1),
+};
+const tags = (all: Tags): Tags => [
+  newOctal,
+  ...all.filter((tag) => !absent.some((name) => tag === name || (typeof tag === "object" && nameOf(tag) === name))),
+];
+const nameOf = (tag: { readonly tag: string; readonly format?: string }): string => {
+  const name = tag.tag.replace("tag:yaml.org,2002:", "");
+  return tag.format === "TIME" ? `${name}Time` : name;
+};
+
+/**
+ * The parser would compare each key with all others; {@link faultsOf} looks for keys that stand there twice. And for each error
+ * and warning it would copy and search the whole line, in time that is the square of its length; {@link locate} does not.
+ */
+const options: ParseOptions & SchemaOptions & { version: "1.1" } = {
+  version: "1.1",
+  customTags: tags,
+  uniqueKeys: false,
+  prettyErrors: false,
+};
+
+/** The parser looks for the anchor of each alias among all anchors and aliases before it. */
+const mostAliasSteps = 4_000_000;
+
+/** Tags that both readers resolve in the same way. */
+const sharedTags = new Set(["str", "int", "bool", "map", "seq"].map((name) => `tag:yaml.org,2002:${name}`));
+
+/** Our parser leaves a scalar a text where the tag does not fit it. */
+const typeByTag = new Map([
+  ["tag:yaml.org,2002:int", "number"],
+  ["tag:yaml.org,2002:bool", "boolean"],
+]);
+
+/**
+ * What the reader of Kubernetes refuses in a text or takes for a line break. It may begin with a byte order mark.
+ * Source: yaml/go-yaml readerc.go (v2).
+ */
+// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
+const unprintable = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|\p{Surrogate}|\r(?!\n)/u;
+
+/** Whether a text has a character that the reader of Kubernetes refuses, or takes for a line break. */
+export const hasUnprintable = (text: string): boolean => unprintable.test(text);
+
+/**
+ * Reads YAML as kubectl and kube-apiserver do (go.yaml.in/yaml/v2 below sigs.k8s.io/yaml). A document that they refuse, or
+ * that might mean something else to them, has an error among `errors`.
+ */
+export function kubernetesYaml(text: string, lineCounter = new LineCounter()): Document.Parsed {
+  const document = parseDocument(text, { ...options, lineCounter });
+  locate(document, lineCounter);
+  check(text, [document], lineCounter);
+  return document;
+}
+
+const repeated = "a key stands there twice";
+
+/**
+ * The value of a text that a lenient program of Kubernetes reads, as the kubelet its configuration: what stands later
+ * under the same key wins. `undefined`: it is refused, or might mean something else to that program.
+ */
+export function lenientKubernetesYaml(text: string): { readonly value: unknown } | undefined {
+  const document = kubernetesYaml(text);
+  if (document.errors.some(({ message }) => !message.startsWith(repeated))) return undefined;
+  return { value: document.toJS({ maxAliasCount: -1 }) as unknown };
+}
+
+/** All documents of a text; see {@link kubernetesYaml}. */
+export function kubernetesYamlDocuments(text: string, lineCounter = new LineCounter()): readonly Document.Parsed[] {
+  const parsed = parseAllDocuments(text, { ...options, lineCounter });
+  const documents = Array.from(parsed as readonly Document.Parsed[]);
+  for (const document of documents) locate(document, lineCounter);
+  check(text, documents, lineCounter);
+  for (const document of documents.slice(0, -1)) {
+    const last = lastScalar(document);
+    if (last?.type?.startsWith("BLOCK") === true && /(?:^|\n)\n$/.test(String(last.value)))
+      add(
+        document,
+        { at: last.range?.[0] ?? 0, message: "it keeps the lines before ---, which kubectl cuts" },
+        lineCounter,
+      );
+  }
+  // kubectl drops what stands behind the dashes, and ends a document at dashes within a text.
+  const dashes = /^---(?![ \t]*(?:#.*)?\r?$)/m.exec(text);
+  const [first] = documents;
+  if (dashes !== null && first !== undefined)
+    add(first, { at: dashes.index, message: "text stands behind ---" }, lineCounter);
+  return documents;
+}
+
+/** Says of each error of the parser in which line and column it is. */
+function locate({ errors }: Document.Parsed, lineCounter: LineCounter): void {
+  for (const error of errors) {
+    const [at, end] = error.pos;
+    if (at === -1) continue;
+    const place = lineCounter.linePos(at);
+    error.linePos = [place, lineCounter.linePos(end)];
+    error.message += ` at line ${place.line}, column ${place.col}`;
+  }
+}
+
+/** What is wrong, and the offset in the text. */
+interface Fault {
+  readonly at: number;
+  readonly message: string;
+}
+
+function add(document: Document.Parsed, { at, message }: Fault, lineCounter: LineCounter): void {
+  const error = new YAMLParseError([at, at + 1], "IMPOSSIBLE", message);
+  error.linePos = [lineCounter.linePos(at)];
+  document.errors.push(error);
+}
+
+/** Adds to each document what Go would refuse in it or read otherwise, and cuts the last text as Go does. */
+function check(text: string, documents: readonly Document.Parsed[], lineCounter: LineCounter): void {
+  const holderOf = (at: number) => documents.find(({ range }) => at < range[2]) ?? documents.at(-1);
+  const bad = unprintable.exec(text.replace(/^\ufeff/, " "));
+  const isParsed = documents.every(({ errors }) => errors.length === 0);
+  for (const fault of [
+    ...(bad === null ? [] : [{ at: bad.index, message: "a character must be escaped" }]),
+    ...(isParsed ? faultsOutsideTexts(text, documents) : []),
+  ]) {
+    const holder = holderOf(fault.at);
+    if (holder !== undefined) add(holder, fault, lineCounter);
+  }
+  for (const document of documents) {
+    if (document.errors.length > 0) continue;
+    for (const fault of faultsOf(document)) add(document, fault, lineCounter);
+  }
+  cutAtEnd(text, documents.at(-1));
+}
+
+function lastScalar(document: Document.Parsed): Scalar | undefined {
+  let last: Scalar | undefined;
+  visit(document, { Scalar: (_, scalar) => void (last = scalar) });
+  return last;
+}
+
+/** Forms that one reader takes and the other refuses, or reads otherwise. */
+const dividedForms = [
+  // A tab where a token begins, or alone on the last line: a blank to one reader and an error to the other.
+  { pattern: /(?<=^ *(?:[-?:](?: *))*)\t(?=[\t ]*(?:[^\s#]|$(?![\r\n])))/gm, message: "a tab is no indentation" },
+  { pattern: /(?<=^ *):(?=\s|$)/gm, message: "a value stands on another line than its key" },
+  { pattern: /(?<=[[{,]\s*)\?/g, message: "a text in brackets begins with a question mark" },
+];
+
+/** The first divided form of each kind that stands outside of quotes, and of blocks behind their first line. */
+function faultsOutsideTexts(text: string, documents: readonly Document.Parsed[]): readonly Fault[] {
+  const found = dividedForms
+    .flatMap(({ pattern, message }) => [...text.matchAll(pattern)].map(({ index }) => ({ at: index, message })))
+    .toSorted((one, other) => one.at - other.at);
+  if (found.length === 0) return [];
+  const ranges = documents.flatMap((document) => rangesOfTexts(text, document));
+  let i = 0;
+  const outside = found.filter(({ at }) => {
+    while ((ranges[i]?.[1] ?? Infinity) <= at) i += 1;
+    return at <= (ranges[i]?.[0] ?? Infinity);
+  });
+  return dividedForms.flatMap(({ message }) => outside.find((one) => one.message === message) ?? []);
+}
+
+function rangesOfTexts(text: string, document: Document.Parsed): readonly (readonly [number, number])[] {
+  const ranges: (readonly [number, number])[] = [];
+  visit(document, {
+    Scalar: (_, { type, range }) => {
+      if (range == null || type === "PLAIN") return;
+      const [start, end] = range;
+      // Behind the header and the first line that is not blank.
+      const head =
+        type?.startsWith("BLOCK") === true ? /^[^\n]*\n(?:[\t ]*\r?\n)*[^\n]*/.exec(text.slice(start, end)) : null;
+      ranges.push([start + (head?.[0].length ?? 0), end]);
+    },
+  });
+  return ranges;
+}
+
+/** Go adds no line end to a text that the file's end cuts off. */
+function cutAtEnd(text: string, document: Document.Parsed | undefined): void {
+  const last = document === undefined || /[\r\n]$/.test(text) ? undefined : lastScalar(document);
+  if (last?.type?.startsWith("BLOCK") === true && typeof last.value === "string" && last.range?.[1] === text.length)
+    last.value = last.value.replace(/\n$/, "");
+}
+
+function faultsOf(document: Document.Parsed): readonly Fault[] {
+  const faults: Fault[] = [];
+  const refuse = (at: number, message: string) => faults.push({ at, message });
+  const { explicit, version } = document.directives.yaml;
+  if (explicit === true && version !== "1.1") refuse(0, `it is YAML ${version}, and Kubernetes reads 1.1`);
+  const others = anchorsOfOthers(document);
+  const references = { aliases: 0, anchors: 0 };
+  visit(document, {
+    Node: (key, node) => {
+      const at = node.range?.[0] ?? 0;
+      if (isAlias(node)) references.aliases += 1;
+      const isKey = key === "key";
+      const { tag, anchor } = node as { readonly tag?: string; readonly anchor?: string };
+      if (tag !== undefined && !sharedTags.has(tag)) refuse(at, "it has a tag that is not supported");
+      if (anchor !== undefined) references.anchors += 1;
+      if (anchor !== undefined && !/^[\w-]+$/.test(anchor))
+        refuse(at, "an anchor has other characters than letters and digits");
+      const problem = isScalar(node) ? problemOfScalar(node, isKey) : isKey ? "a key is no text" : undefined;
+      if (problem !== undefined) refuse(at, problem);
+      if (isColonInFlow(node)) refuse(at, "a text in brackets begins with a colon");
+      if (!isMap(node)) return;
+      const merge = problemOfMerge(node, others);
+      if (merge !== undefined) refuse(at, merge);
+      const second = repeatedKey(node);
+      if (second !== undefined) refuse(second.range?.[0] ?? at, repeated);
+    },
+    Pair: (_, { key }) => {
+      if (!isNode(key)) refuse(0, "a key is missing");
+    },
+  });
+  if (references.aliases * (references.aliases + references.anchors) > mostAliasSteps)
+    refuse(0, "it has too many aliases");
+  return faults;
+}
+
+/** The first key that stands in its object before. */
+function repeatedKey({ items }: YAMLMap): Scalar | undefined {
+  const seen = new Set<string>();
+  for (const { key } of items) {
+    if (!isScalar(key)) continue;
+    if (seen.has(String(key.value))) return key;
+    seen.add(String(key.value));
+  }
+  return undefined;
+}
+
+/** Anchors that also stand at something else than an object. */
+function anchorsOfOthers(document: Document.Parsed): ReadonlySet<string> {
+  const anchors = new Set<string>();
+  visit(document, {
+    Value: (_, node) => {
+      if (node.anchor !== undefined && !isMap(node)) anchors.add(node.anchor);
+    },
+  });
+  return anchors;
+}
+
+/** To Go, what stands later wins; to our parser, what stands in the object itself. */
+function problemOfMerge(node: YAMLMap, others: ReadonlySet<string>): string | undefined {
+  const place = node.items.findIndex(({ key }) => isScalar(key) && key.source === "<<" && key.type === "PLAIN");
+  if (place > 0) return "<< does not stand first in its object";
+  const value = node.items[place]?.value;
+  const isObject = (one: unknown) => isMap(one) || (isAlias(one) && !others.has(one.source));
+  return place < 0 || isObject(value) || (isSeq(value) && value.items.every(isObject))
+    ? undefined
+    : "<< has neither an object nor a list of objects";
+}
+
+/** Go ends such a text at the colon. */
+function isColonInFlow(node: Node): boolean {
+  if (!isCollection(node) || node.flow !== true) return false;
+  return node.items.some((item) => {
+    const scalars: readonly unknown[] = isPair(item) ? [item.key, item.value] : [item];
+    return scalars.some((one) => isScalar(one) && one.type === "PLAIN" && one.source?.startsWith(":") === true);
+  });
+}
+
+function problemOfScalar({ value, source, tag }: Scalar, isKey: boolean): string | undefined {
+  const type = tag === undefined ? undefined : typeByTag.get(tag);
+  if (type !== undefined && typeof value !== type) return "its tag is that of another type";
+  if (typeof value === "number" && !Number.isFinite(value)) return "a number is out of range";
+  if (typeof value === "string" && !value.isWellFormed()) return "a character is incomplete";
+  if (isKey && value === null) return "a key is empty";
+  if (isKey && typeof value === "number" && String(value) !== source) return "a key is a number in a form of its own";
+  return undefined;
+}
