@@ -27,7 +27,6 @@ const look: PoolLookup = {
     config: machineConfig.metadata.name,
     because: "it is the only one",
     version: "1",
-    kubeconfigVersion: "1",
     inputs: {
       machineConfig,
       controllerConfig,

@@ -145,6 +145,11 @@ export const errorCodes = {
     remedy:
       "Read the message: it names each server and its answer. Servers that cannot be reached: look at the pods of machine-config-server, and at firewalls for port 22623 of the control plane. NotYours: the controller has not given the machine this configuration.",
   },
+  MCO_JOIN_CREDENTIAL: {
+    meaning: "The API server gave the config server a token without an id for a machine that joins.",
+    remedy:
+      "Machines join clusters of Kubernetes 1.30 or newer: the API server has to name the token by which a certificate is requested. If the feature gate ServiceAccountTokenJTI is off, turn it on.",
+  },
   MCO_LEDGER_NEWER: {
     meaning: "A newer version of the daemon wrote this machine's ledger.",
     remedy: "Run that version or a newer one on the machine; this version changes nothing.",

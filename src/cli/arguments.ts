@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { McoError } from "../api/errors.ts";
+import { isDnsName } from "../api/schema/schema.ts";
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>["options"]>;
 
@@ -38,6 +39,16 @@ export function durationOf(text: string, name: string): number {
   if (parts.map(([part]) => part).join("") !== text || ms <= 0)
     throw usageError(`${name} must be a time like 90m, 2h or 1d12h, not "${text}"`);
   return ms;
+}
+
+/** @returns IP addresses in their canonical form, and host names as they are. */
+export function readHosts(texts: readonly string[], what: string): readonly string[] {
+  return texts.flatMap((text) => {
+    if (isIP(text) !== 0) return readAddresses([text], what);
+    if (!isDnsName(text) || !/[a-z]/.test(text))
+      throw usageError(`${what} must be an IP address or a host name in lower case, not "${text}"`);
+    return [text];
+  });
 }
 
 /** @returns the IP addresses, each in its canonical form. */

@@ -335,14 +335,14 @@ export const commands: Readonly<Record<string, Command>> = {
   node: {
     kind: "people",
     summary: "Manage what nodes are bound to: the key that a name belongs to, and the addresses of its machine",
-    usage: ["list [flags]", "release NAME … [flags]", "address NAME IP … [flags]"],
+    usage: ["list [flags]", "release NAME … [flags]", "address NAME HOST … [flags]"],
     words: [
       { word: "list", text: "list the bound names with pool, expiry and addresses" },
       {
         word: "release NAME",
         text: "free names, so that another machine or a reinstalled one can join by them; a certificate that is still valid is not revoked, but not renewed either",
       },
-      { word: "address NAME IP", text: "let a node serve under further addresses" },
+      { word: "address NAME HOST", text: "let a node serve under further addresses and host names" },
     ],
     flags: [{ flag: "--json", text: "print one JSON object" }, directory, kubeconfig],
     exitCodes: [

@@ -308,8 +308,9 @@ describe("mco node", () => {
     { args: [], says: "name a verb" },
     { args: ["drop"], says: 'unknown verb "drop"' },
     { args: ["release"], says: "mco node release NAME" },
-    { args: ["address", "w0"], says: "mco node address NAME IP" },
-    { args: ["address", "w0", "w0.example"], says: "must be an IP address" },
+    { args: ["address", "w0"], says: "mco node address NAME HOST" },
+    { args: ["address", "w0", "W0_example"], says: "must be an IP address or a host name" },
+    { args: ["address", "w0", "10.0.0"], says: "must be an IP address or a host name" },
   ])("$args is refused with what to write", ({ args, says }) => {
     expect(() => nodeRequestOf(args, false)).toThrow(says);
   });

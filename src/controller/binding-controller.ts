@@ -2,16 +2,9 @@ import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { NodeBinding } from "../api/kinds/node-binding.ts";
-import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { annotations } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
-import {
-  type BindingStay,
-  type BoundNode,
-  bindingStay,
-  isReleased,
-  withdrawnPlaces,
-} from "../core/join/join-places.ts";
+import { type BindingStay, type BoundNode, bindingStay, isReleased } from "../core/join/join-places.ts";
 import { labelsOfReturn, poolOfNode } from "../core/pool/pool-of-node.ts";
 import { trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
@@ -41,10 +34,7 @@ export function bindingController(): Controller {
         resource: kubernetes.Node,
         keep: trimNode,
         concerns: ({ key, before, after }) =>
-          before?.metadata.uid === after?.metadata.uid &&
-          equalValues(before?.metadata.labels, after?.metadata.labels) &&
-          before?.metadata.annotations?.[annotations.joinedPool] ===
-            after?.metadata.annotations?.[annotations.joinedPool]
+          before?.metadata.uid === after?.metadata.uid && equalValues(before?.metadata.labels, after?.metadata.labels)
             ? []
             : [key],
       }),
@@ -119,7 +109,7 @@ async function perform(
         await change({ lastPool: stay.lastPool });
         return done();
       case "released":
-        await change({ releasedAt: timestampOf(clock.now()), nodeUID: null, place: null });
+        await change({ releasedAt: timestampOf(clock.now()), nodeUID: null });
         return done();
       case "returns":
         await giveBack(binding, stay.labels, context);
@@ -180,26 +170,18 @@ function reportReleased(name: string, { released }: BindingMemory, { caches, rep
     });
 }
 
-/** Removes JoinPlaces whose time is over, and those whose configurations were never sent. */
+/** Removes JoinPlaces whose time is over: the credentials of their configurations have ended by then. */
 export function placeController(): Controller {
   return {
     name: "place",
-    watches: [
-      watching<JoinPlace>({ resource: JoinPlace }),
-      watching<ProvisioningToken>({
-        resource: ProvisioningToken,
-        concerns: ({ after }) => after?.status?.withdrawnPlaces ?? [],
-      }),
-    ],
+    watches: [watching<JoinPlace>({ resource: JoinPlace })],
     owns: ["JoinPlace.deletion"],
 
     async reconcile(name, { caches, kube, clock, signal }): Promise<Outcome> {
       const place = caches.of(JoinPlace).get(name);
       if (place === undefined) return done();
       const left = Date.parse(place.spec.expiresAt) - clock.now();
-      const token = caches.of(ProvisioningToken).get(place.spec.token ?? "");
-      const isWithdrawn = token !== undefined && withdrawnPlaces([token]).has(name);
-      if (left > 0 && !isWithdrawn) return done(left / 1000);
+      if (left > 0) return done(left / 1000);
       await kube.delete(JoinPlace, { name }, { signal });
       return done();
     },

@@ -11,7 +11,7 @@ import { type Machine, openshift } from "../api/foreign/openshift.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { JoinPlace } from "../api/kinds/join-place.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
-import { NodeBinding } from "../api/kinds/node-binding.ts";
+import { NodeBinding, maxMachineAddresses } from "../api/kinds/node-binding.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { annotations, joinNamespace, machineNamespace, nodeIdentity, objects, signers } from "../api/names.ts";
 import { conditionOf, timestampOf } from "../api/schema/object.ts";
@@ -20,6 +20,7 @@ import { certificateFacts } from "../core/certificates/certificate-facts.ts";
 import { readPem } from "../core/certificates/pem.ts";
 import {
   type CertificateHolder,
+  certificateIn,
   certificatesAfterJoin,
   credentialIn,
   holderOf,
@@ -28,12 +29,15 @@ import {
 import { apiServerHosts } from "../core/join/config-server.ts";
 import {
   type AddressOwners,
+  type ForeignHosts,
   type JoinQuestion,
+  type PlaceOfRequest,
+  foreignHosts,
+  heldFor,
   isReleased,
-  othersIn,
-  placeFor,
-  reservedFor,
+  placeOf,
 } from "../core/join/join-places.ts";
+import { protectedHosts } from "../core/join/protected-hosts.ts";
 import {
   type CsrFacts,
   type CsrReason,
@@ -42,7 +46,7 @@ import {
   type NodeOfName,
   judgeCsr,
 } from "../core/join/judge-csr.ts";
-import { type KubeletRequest, mostNames } from "../core/join/kubelet-request.ts";
+import { type KubeletRequest, kubeletRequestProblem, mostNames } from "../core/join/kubelet-request.ts";
 import { type ShortForm, shortFormsIn } from "../core/join/service-names.ts";
 import { trimRequest } from "../core/join/trim-request.ts";
 import { DecisionMeter } from "../core/metrics/decision-meter.ts";
@@ -60,6 +64,10 @@ const indexes = {
   node: "node",
   /** Undecided requests, by the pool of the account that asks. */
   open: "open",
+  /** JoinPlaces by their credential. */
+  credential: "credential",
+  /** JoinPlaces by the name that they hold. */
+  held: "held",
 } as const;
 
 /** A waiting machine is checked again at this interval, for changes that no watch reports. */
@@ -156,7 +164,6 @@ const relevant = (node: Node | undefined) =>
     : JSON.stringify([
         node.metadata.uid,
         node.metadata.labels,
-        node.metadata.annotations?.[annotations.joinedPool],
         node.metadata.annotations?.[annotations.currentConfig] === undefined,
         node.status?.addresses,
         conditionOf(node.status?.conditions, "Ready")?.status,
@@ -173,6 +180,7 @@ export function joinController(decisions = new DecisionMeter()): Controller {
     reported: new Map(),
     bound: new Map(),
     recorded: new Map(),
+    byHand: new Set(),
     machines: undefined,
     budget: new RequestBudget(),
   };
@@ -186,16 +194,19 @@ export function joinController(decisions = new DecisionMeter()): Controller {
       "NodeBinding.spec.expiresAt",
       "NodeBinding.spec.certificates",
       "NodeBinding.spec.formerExpiresAt",
+      "JoinPlace.status",
     ],
 
     async reconcile(key, context): Promise<Outcome> {
       const { caches } = context;
       const request = caches.of(kubernetes.CertificateSigningRequest).get(key);
       if (request === undefined || !isOpen(request)) memory.reported.delete(key);
-      if (request === undefined) memory.recorded.delete(key);
+      if (request === undefined) {
+        memory.recorded.delete(key);
+        memory.byHand.delete(key);
+      }
       if (request === undefined || request.metadata.deletionTimestamp !== undefined) return done();
-      if (is(request, "Approved"))
-        return (await recordCertificate(request, memory, context)) ? welcome(request, memory, context) : done(1);
+      if (is(request, "Approved")) return admitted(request, memory, context);
       if (!isOpen(request)) return done();
       const turn = memory.budget.take({ key, requester: request.spec.username ?? "" }, context.clock.monotonic());
       if (turn.verdict !== "judge") return done(turn.verdict === "later" ? turn.afterSeconds : undefined);
@@ -208,7 +219,7 @@ export function joinController(decisions = new DecisionMeter()): Controller {
         case "approve":
           if (
             request.spec.signerName === signers.kubeletClient &&
-            !(await bindName(request, observed, memory, context))
+            !((await spendPlace(observed, context)) && (await bindName(request, observed, memory, context)))
           )
             return done(1);
           if (await decide(request, verdict, context)) decisions.decided(verdict.verdict, verdict.reason);
@@ -265,6 +276,8 @@ interface JoinMemory {
   readonly bound: Map<string, NodeBinding>;
   /** Request → UID of the binding that its certificate was recorded in. */
   readonly recorded: Map<string, string>;
+  /** Requests that were approved by hand, and whose names were bound or were not free: a name that is freed later is free. */
+  readonly byHand: Set<string>;
   /** As listed last. */
   machines: { readonly at: number; readonly items: readonly Machine[] } | undefined;
   readonly budget: RequestBudget;
@@ -325,6 +338,10 @@ const watchesOf = ({ bound, budget }: JoinMemory): readonly [Watch, ...Watch[]] 
     resource: JoinPlace,
     concerns: ({ before, after }, caches) =>
       before === undefined && after !== undefined ? keysOf(caches, indexes.open, after.spec.pool) : [],
+    indexes: {
+      [indexes.credential]: ({ spec }) => (spec.credential === undefined ? [] : [spec.credential]),
+      [indexes.held]: ({ spec }) => (spec.node === undefined ? [] : [spec.node]),
+    },
   }),
   watching<NodeBinding>({
     resource: NodeBinding,
@@ -346,12 +363,12 @@ const watchesOf = ({ bound, budget }: JoinMemory): readonly [Watch, ...Watch[]] 
 interface ObservedJoin {
   readonly facts: CsrFacts;
   readonly binding: NodeBinding | undefined;
-  readonly place: JoinPlace | undefined;
+  readonly name: string;
 }
 
 /**
- * Everything that decides about one request. A binding that the cache does not show yet, or not as it is, is found out
- * when the name is bound: that write is refused then.
+ * Everything that decides about one request. A binding or a place that the cache does not show yet, or not as it is, is
+ * found out when the name is bound and the place is spent: that write is refused then.
  */
 function observeJoin(
   request: CertificateSigningRequest,
@@ -363,46 +380,47 @@ function observeJoin(
   const now = clock.now();
   const pools = caches.of(MachineConfigPool).list();
   const nodes = caches.of(kubernetes.Node);
-  const bindings = caches
-    .of(NodeBinding)
-    .list()
-    .filter(({ spec }) => !isReleased(spec));
   const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
+  const places = caches.of(JoinPlace);
+  const credential = credentialIn(request.spec.extra);
   const question: JoinQuestion = {
     name,
     pool: poolOfAccount(request) ?? "",
-    places: caches.of(JoinPlace).list(),
+    publicKey: reading?.publicKey ?? "",
+    credential,
+    places: credential === undefined ? [] : places.byIndex(indexes.credential, credential),
     tokens: caches.of(ProvisioningToken).list(),
-    bindings,
-    taken: new Set([...bound.values()].flatMap(({ spec }) => spec.place ?? [])),
     now,
   };
-  const place = placeFor(question);
+  const place = placeOf(question);
   const node = name === "" ? undefined : nodes.get(name);
   const { dnsNames = [], ipAddresses = [] } = reading?.asked.asked ?? {};
   const asked = [...dnsNames, ...ipAddresses];
   const known = binding === undefined ? undefined : bindingFacts(binding, node, now);
+  const foreign: ForeignHosts =
+    asked.length === 0 || asked.length > mostNames
+      ? { others: [], claimed: [] }
+      : foreignHosts(name, asked, addressOwners(caches, node, known?.addresses ?? []));
   const facts: CsrFacts = {
     namespace: joinNamespace,
     requester: { username: request.spec.username ?? "", groups: request.spec.groups ?? [] },
     request: reading?.asked,
-    publicKey: reading?.publicKey ?? "",
+    publicKey: question.publicKey,
     pools: pools.map(({ metadata }) => metadata.name),
     node: node === undefined ? undefined : nodeOfName(node, pools),
     binding: known,
     isRevoked: binding?.spec.revoked === true,
     holder: binding === undefined ? "holder" : holderOfRequest(request, binding, caches, now),
-    place: place?.metadata.name,
-    isNamedByToken: name !== "" && place?.spec.node === name,
+    place,
     shortForms: asked.length > mostNames ? [] : shortForms([name, ...dnsNames], caches),
-    reservedFor: reservedFor(question),
-    others:
-      asked.length === 0 || asked.length > mostNames
-        ? []
-        : othersIn(name, asked, addressOwners(caches, bindings, node, known?.addresses ?? [])),
+    heldFor: heldFor(
+      { ...question, places: places.byIndex(indexes.held, name) },
+      place.verdict === "free" && place.isHeld,
+    ),
+    ...foreign,
     machines: [],
   };
-  return { facts, binding, place };
+  return { facts, binding, name };
 }
 
 /** The record of a certificate may follow later than the request that is sent with it: issued ones count at once. */
@@ -412,15 +430,16 @@ function holderOfRequest(
   caches: Caches,
   now: number,
 ): CertificateHolder {
+  const credential = certificateIn(spec.extra);
   // Only then is it asked which one: a node may have thousands of requests.
   const issued =
-    binding.spec.formerExpiresAt === undefined
+    credential === undefined || binding.spec.certificates?.includes(credential) === true
       ? []
       : caches
           .of(kubernetes.CertificateSigningRequest)
           .byIndex(indexes.node, binding.metadata.name)
           .flatMap((other) => (isForKey(other, binding) ? (issuedIn(other)?.sha256 ?? []) : []));
-  return holderOf(binding.spec, { credential: credentialIn(spec.extra), issued, now });
+  return holderOf(binding.spec, { credential, issued, now });
 }
 
 /** A released name is free, unless the machine of its key has registered by it again. */
@@ -444,23 +463,7 @@ function shortForms(names: readonly string[], caches: Caches): readonly ShortFor
   });
 }
 
-function addressOwners(
-  caches: Caches,
-  bindings: readonly NodeBinding[],
-  node: Node | undefined,
-  own: readonly string[],
-): AddressOwners {
-  const services = caches.of(kubernetes.Service).list();
-  const addressesOf = (addresses: (spec: Service["spec"]) => readonly (string | undefined)[]) =>
-    new Map(
-      services.flatMap(({ metadata, spec }) =>
-        addresses(spec).flatMap((address) =>
-          address === undefined || address === "" || address === "None"
-            ? []
-            : [[address, `${metadata.namespace}/${metadata.name}`] as const],
-        ),
-      ),
-    );
+function addressOwners(caches: Caches, node: Node | undefined, own: readonly string[]): AddressOwners {
   return {
     own,
     nodes: caches
@@ -470,14 +473,18 @@ function addressOwners(
         name: metadata.name,
         addresses: addresses.map(({ address }) => address),
       })),
-    bindings,
-    services: addressesOf((spec) => [...(spec?.clusterIPs ?? []), spec?.clusterIP]),
-    externalAddresses: addressesOf((spec) => spec?.externalIPs ?? []),
-    // A small cluster's API server is reached by the name of its control-plane machine. Kubelets cannot set that label.
-    apiServer:
-      node !== undefined && isControlPlane(node)
-        ? []
-        : apiServerHosts(caches.of(ControllerConfig).get(objects.controllerConfig)),
+    bindings: caches
+      .of(NodeBinding)
+      .list()
+      .filter(({ spec }) => !isReleased(spec)),
+    ...protectedHosts({
+      services: caches.of(kubernetes.Service).list(),
+      // A small cluster's API server is reached by the name of its control-plane machine. Kubelets cannot set that label.
+      apiServer:
+        node !== undefined && isControlPlane(node)
+          ? []
+          : apiServerHosts(caches.of(ControllerConfig).get(objects.controllerConfig)),
+    }),
   };
 }
 
@@ -486,13 +493,9 @@ function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName
   const ready = conditionOf(node.status?.conditions, "Ready")?.status;
   return {
     pool: membership.verdict === "member" ? membership.pool : undefined,
-    joinedPool: node.metadata.annotations?.[annotations.joinedPool],
     // A kubelet that is unavailable now was heard from before.
     inService:
       ready === "True" || ready === "Unknown" || node.metadata.annotations?.[annotations.currentConfig] !== undefined,
-    names: (node.status?.addresses ?? []).flatMap(({ type, address }) =>
-      ["Hostname", "InternalDNS", "ExternalDNS"].includes(type) ? [address] : [],
-    ),
   };
 }
 
@@ -517,11 +520,11 @@ const longestSeconds = 366 * 86_400;
  */
 async function bindName(
   request: CertificateSigningRequest,
-  { facts, binding, place }: ObservedJoin,
+  { facts, binding, name }: ObservedJoin,
   { bound }: JoinMemory,
   { kube, clock, signal }: Context,
 ): Promise<boolean> {
-  const [name = ""] = nodesOf(request);
+  const place = facts.place.verdict === "free" ? facts.place : undefined;
   const until = clock.now() + 1000 * Math.min(longestSeconds, request.spec.expirationSeconds ?? longestSeconds);
   const isSame = binding !== undefined && binding.spec.publicKey === facts.publicKey;
   const isGood = facts.binding?.isGood === true;
@@ -536,11 +539,8 @@ async function bindName(
       ? { ...kept, pool: binding.spec.pool, ...(isNode && releasedAt !== undefined ? { releasedAt } : {}) }
       : {
           ...certificatesAfterJoin(binding?.spec, facts.publicKey, clock.now()),
-          // Not the pool that its annotation names: its kubelet writes that.
-          pool: poolOfAccount(request) ?? facts.node?.pool ?? "",
-          ...(place === undefined || isNode
-            ? {}
-            : { place: place.metadata.name, addresses: place.spec.addresses ?? [] }),
+          pool: poolOfAccount(request) ?? "",
+          ...(place === undefined ? {} : { place: place.place.metadata.name, addresses: hostsOf(place, name) }),
         }),
     publicKey: facts.publicKey,
     // A node renews to another key: its certificate of the former one is good until its own end.
@@ -565,6 +565,33 @@ async function bindName(
     return true;
   } catch (error) {
     if (!isConflict(error) && !isAlreadyExists(error) && !isNotFound(error)) throw error;
+    return false;
+  }
+}
+
+/** What a machine may serve under: where it fetched its configuration from, and what its token says. */
+const hostsOf = ({ place, isHeld }: Extract<PlaceOfRequest, { verdict: "free" }>, name: string) =>
+  [...(isHeld ? [name] : []), ...(place.spec.addresses ?? [])].slice(0, maxMachineAddresses);
+
+/**
+ * Notes in the place which machine it lets in, before the name is bound and the request is approved: a place that has a
+ * machine lets in no other one, whatever becomes of the Node and the binding. A process that ends after this write goes on
+ * from it. @returns `false`: another writer was first.
+ */
+async function spendPlace({ facts, name }: ObservedJoin, { kube, signal }: Context): Promise<boolean> {
+  if (facts.place.verdict !== "free" || facts.place.place.status?.machine !== undefined) return true;
+  const { metadata } = facts.place.place;
+  const status: NonNullable<JoinPlace["status"]> = { machine: name, publicKey: facts.publicKey };
+  try {
+    await kube.patch(
+      JoinPlace,
+      { name: metadata.name },
+      { type: "merge", body: { metadata: { resourceVersion: metadata.resourceVersion }, status } },
+      { subresource: "status", signal },
+    );
+    return true;
+  } catch (error) {
+    if (!isConflict(error) && !isNotFound(error)) throw error;
     return false;
   }
 }
@@ -644,40 +671,79 @@ async function decide(
   return true;
 }
 
-/** Whether the Node of a name is the one by which the machine of an approved request registers first. */
-function isFirstNode(request: CertificateSigningRequest, node: Node, binding: NodeBinding | undefined): boolean {
-  // An administrator who approves a request by hand admits the machine without a binding.
-  if (conditionOf(request.status?.conditions, "Approved")?.reason !== ("NodeJoins" satisfies CsrReason)) return true;
-  if (binding === undefined || isReleased(binding.spec)) return false;
-  const { publicKey, nodeUID } = binding.spec;
-  return publicKey === readingOf(request)?.publicKey && (nodeUID === undefined || nodeUID === node.metadata.uid);
+/**
+ * What follows an approval: the record of the certificate, and the labels of the pool. An administrator who approves the
+ * request of a joining machine by hand admits it as if its configuration did, so that its name is bound as well.
+ */
+async function admitted(request: CertificateSigningRequest, memory: JoinMemory, context: Context): Promise<Outcome> {
+  const isByHand = conditionOf(request.status?.conditions, "Approved")?.reason !== ("NodeJoins" satisfies CsrReason);
+  if (isByHand && poolOfAccount(request) !== undefined && request.spec.signerName === signers.kubeletClient) {
+    const observed = observeJoin(request, memory, context);
+    if (!memory.byHand.has(request.metadata.name) && bindsByHand(request, observed, context)) {
+      const isBound = (await spendPlace(observed, context)) && (await bindName(request, observed, memory, context));
+      if (!isBound) return done(1);
+    }
+    memory.byHand.add(request.metadata.name);
+  }
+  return (await recordCertificate(request, memory, context)) ? welcome(request, memory, context) : done(1);
+}
+
+/**
+ * Whether an approval by hand gives a name to its key: the name is free, and was so when the request was made. Requests are kept
+ * for an hour, and one of a former machine says nothing about the next one of its name.
+ */
+function bindsByHand(
+  request: CertificateSigningRequest,
+  { facts, binding, name }: ObservedJoin,
+  { caches }: Pick<Context, "caches">,
+): boolean {
+  const at = request.metadata.creationTimestamp ?? "";
+  const node = caches.of(kubernetes.Node).get(name);
+  if (facts.request === undefined || kubeletRequestProblem(facts.request) !== undefined) return false;
+  if (node !== undefined && (node.metadata.creationTimestamp ?? "") < at) return false;
+  if (binding === undefined) return true;
+  const { publicKey, releasedAt, expiresAt } = binding.spec;
+  const freeAt = releasedAt ?? expiresAt;
+  return publicKey !== facts.publicKey && facts.binding?.isGood !== true && Date.parse(freeAt) < Date.parse(at);
 }
 
 /**
  * Gives the node of an admitted machine the labels of its pool, once: a label that is removed afterwards stays removed.
- * A node that registers again after its deletion is the binding controller's.
+ * The record of the join decides, and nothing that the Node says of itself. A node that registers again after its deletion
+ * is the binding controller's.
  */
 async function welcome(
   request: CertificateSigningRequest,
   { bound }: JoinMemory,
   { caches, kube, report, signal }: Context,
 ): Promise<Outcome> {
-  const pool = caches.of(MachineConfigPool).get(poolOfAccount(request) ?? "");
   const [name = ""] = nodesOf(request);
   const node = caches.of(kubernetes.Node).get(name);
-  if (pool === undefined || node === undefined || node.metadata.annotations?.[annotations.joinedPool] !== undefined)
-    return done();
   const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
-  if (!isFirstNode(request, node, binding)) return done();
+  if (node === undefined || binding === undefined || isReleased(binding.spec)) return done();
+  const { publicKey, nodeUID, lastPool } = binding.spec;
+  const pool = caches.of(MachineConfigPool).get(binding.spec.pool);
+  if (
+    pool === undefined ||
+    pool.metadata.name !== poolOfAccount(request) ||
+    publicKey !== readingOf(request)?.publicKey
+  )
+    return done();
+  // Once it was in a pool, its labels are an administrator's. The Node of another machine has another UID.
+  if (lastPool !== undefined || (nodeUID !== undefined && nodeUID !== node.metadata.uid)) return done();
   const membership = poolOfNode(node, caches.of(MachineConfigPool).list());
-  // It was in a pool before: an administrator removed its labels, and its kubelet the annotation that says so.
-  if (membership.verdict !== "member" && binding?.spec.lastPool !== undefined) return done();
-  // The node has been recreated since, for another pool.
   if (membership.verdict === "member" && membership.pool !== pool.metadata.name) return done();
+  const labels = labelsOfJoin(pool);
+  const has = node.metadata.annotations?.[annotations.joinedPool];
+  if (
+    has === pool.metadata.name &&
+    Object.entries(labels).every(([key, value]) => node.metadata.labels?.[key] === value)
+  )
+    return done();
   const body = {
     metadata: {
       resourceVersion: node.metadata.resourceVersion,
-      labels: labelsOfJoin(pool),
+      labels,
       annotations: { [annotations.joinedPool]: pool.metadata.name },
     },
   };

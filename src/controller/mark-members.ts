@@ -1,19 +1,15 @@
 import type { Node } from "../api/foreign/kubernetes.ts";
 import { openshift } from "../api/foreign/openshift.ts";
 import { MachineConfigNode } from "../api/kinds/machine-config-node.ts";
-import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { annotations, fieldManagers, notYetSet, taints } from "../api/names.ts";
 import { givenConfigsAfter, givenConfigs } from "../core/config/given-configs.ts";
-import { poolInRenderedName } from "../core/config/is-rendered.ts";
 import { isDigestPullspec, namedImage } from "../core/config/image-pair.ts";
-import { isReleased } from "../core/join/join-places.ts";
 import type { ClusterMembers } from "../core/pool/cluster-members.ts";
 import { controlPlaneMarks } from "../core/pool/control-plane-marks.ts";
-import { labelsOfFirstPool } from "../core/pool/pool-of-node.ts";
 import type { PoolFacts } from "../core/pool/pool-progress.ts";
 import type { Context } from "../kube/controller.ts";
 import { updateObject } from "../kube/kube-client.ts";
-import { isForbidden, isNotFound } from "../kube/kube-error.ts";
+import { isNotFound } from "../kube/kube-error.ts";
 import { type NodeChanges, type NodeWrites, type Taints, type WrittenNode, writesAtOnce } from "./node-writes.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
 import { writesOfMachine } from "./refused-writes.ts";
@@ -101,29 +97,11 @@ export async function markMembers(
   return result === "written" && waiting.size > 0 ? "more" : result;
 }
 
-async function mark(node: Node, marks: Marks, { cluster, writes }: Shared, context: Context): Promise<WrittenNode> {
+async function mark(node: Node, marks: Marks, { writes }: Shared, context: Context): Promise<WrittenNode> {
   const settings = context.caches.of(openshift.Scheduler).get("cluster");
   const schedulable = settings === undefined ? undefined : settings.spec?.mastersSchedulable === true;
-  const first = labelsOfFirstPool(node, cluster.pools());
-  const given = first === undefined || !(await joinedFirstPool(node, context)) ? undefined : first;
-  const changes = markChanges(node, marks, schedulable, given);
+  const changes = markChanges(node, marks, schedulable);
   return changes === undefined ? "written" : writes.change(node, changes, context);
-}
-
-/**
- * Whether the machine of a node joined the pool that its annotation says it booted into first. Root on the machine writes
- * the annotation, and could otherwise move it into any pool: NodeBindings are the controller's.
- */
-async function joinedFirstPool({ metadata }: Node, { kube, signal }: Context): Promise<boolean> {
-  const first = poolInRenderedName(metadata.annotations?.[annotations.firstPivotConfig] ?? "");
-  const found = await kube
-    .list(NodeBinding, { fieldSelector: `metadata.name=${metadata.name}` }, { signal })
-    .catch((error: unknown) => {
-      if (isNotFound(error) || isForbidden(error)) return undefined;
-      throw error;
-    });
-  const spec = found?.items.find((binding) => binding.metadata.name === metadata.name)?.spec;
-  return spec !== undefined && spec.pool === first && spec.nodeUID === metadata.uid && !isReleased(spec);
 }
 
 /** The changes of a node for its marks; `undefined`: it has them. */
@@ -131,7 +109,6 @@ function markChanges(
   node: Node,
   { target, paused, topology }: Marks,
   schedulable: boolean | undefined,
-  first: Readonly<Record<string, string>> | undefined,
 ): NodeChanges | undefined {
   const has = node.metadata.annotations ?? {};
   const awaits =
@@ -141,14 +118,11 @@ function markChanges(
   const changed = paused ? undefined : taintsOf(base, awaits);
   const wanted = changed ?? (marks.taints.length === (node.spec?.taints ?? []).length ? undefined : marks.taints);
   const sameTopology = has[annotations.controlPlaneTopology] === topology;
-  const added = { ...marks.labels, ...first };
+  const added = marks.labels;
   const isComplete = wanted === undefined && sameTopology && Object.keys(added).length === 0;
   if (isComplete) return undefined;
   return {
-    annotations: {
-      ...(sameTopology ? {} : { [annotations.controlPlaneTopology]: topology }),
-      ...(first === undefined ? {} : { [annotations.customPoolLabelsApplied]: "true" }),
-    },
+    annotations: sameTopology ? {} : { [annotations.controlPlaneTopology]: topology },
     ...(Object.keys(added).length === 0 ? {} : { labels: added }),
     ...(wanted === undefined ? {} : { taints: wanted }),
   };

@@ -174,6 +174,8 @@ const controller: Rights = {
     rule(group, ["machineconfignodes/status"], ["patch"]),
     // Those that have ended go.
     rule(group, ["provisioningtokens", "joinplaces"], ["list", "watch", "delete"]),
+    // Which machine a served configuration let in.
+    rule(group, ["joinplaces/status"], ["patch"]),
     // Their finalizers hold what is made of them.
     rule(group, ["kubeletconfigs", "containerruntimeconfigs"], ["list", "watch", "patch"]),
     rule(group, ["kubeletconfigs/status", "containerruntimeconfigs/status"], ["patch"]),

@@ -87,14 +87,18 @@ export interface ConfigRequest {
 export interface ConfigAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Sent as is and never modified. If absent, the `content-length` header gives the length (HEAD requests). */
-  readonly body?: Uint8Array;
+  /** Sent as is and never modified, in one piece or several. If absent, the `content-length` header gives the length (HEAD requests). */
+  readonly body?: Uint8Array | readonly Uint8Array[];
   /**
    * Called once. `whole`: the network has taken the whole answer. `broken`: the connection broke after the answer began:
    * the client may have all of it. `unsent`: it broke before the first byte.
    */
   readonly onEnd?: (how: "whole" | "broken" | "unsent") => void;
 }
+
+/** Bytes of a body. */
+export const lengthOf = (body: NonNullable<ConfigAnswer["body"]>): number =>
+  body instanceof Uint8Array ? body.length : body.reduce((sum, { length }) => sum + length, 0);
 
 /** Never rejects. */
 export type ConfigHandler = (request: ConfigRequest, signal: AbortSignal) => Promise<ConfigAnswer>;

@@ -1,7 +1,7 @@
 import { negotiateVersion } from "../core/join/negotiate-version.ts";
 import type { ServedVersion } from "../ignition/convert-ignition.ts";
 import type { Clock } from "../ports/clock.ts";
-import type { ConfigAnswer, ConfigHandler, ConfigRequest } from "../ports/listener.ts";
+import { type ConfigAnswer, type ConfigHandler, type ConfigRequest, lengthOf } from "../ports/listener.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { ResponseCache, PreparedBody } from "./response-cache.ts";
 import { type AccessRefusal, type Admitted, type AccessControl, useOf } from "./credentials.ts";
@@ -81,9 +81,14 @@ export function takesGzip(acceptEncoding: string | undefined): boolean {
   return (qualities.get("gzip") ?? qualities.get("x-gzip") ?? qualities.get("*") ?? 0) > 0;
 }
 
-const matches = (ifNoneMatch: string | undefined, etag: string): boolean =>
-  ifNoneMatch !== undefined &&
-  (ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((one) => one.trim().replace(/^W\//, "") === etag));
+/** Tags are compared weakly: https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2 */
+function matches(ifNoneMatch: string | undefined, etag: string): boolean {
+  const opaque = (tag: string) => tag.trim().replace(/^W\//, "");
+  return (
+    ifNoneMatch !== undefined &&
+    (ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((one) => opaque(one) === opaque(etag)))
+  );
+}
 
 function problem(
   status: number,
@@ -279,43 +284,43 @@ async function answerWithin(
     const { "content-type": _, "content-encoding": __, ...headers } = representation.headers;
     return { status: 304, headers };
   }
+  const refuseFound = (refused: AccessRefusal): ConfigAnswer => {
+    report({ is: "refused", status: refused.status, reason: refused.reason, config: found.config });
+    end();
+    return denied(refused);
+  };
   if (request.method === "HEAD") {
+    const sample = await credentials.sampleCredential(pool);
+    if (typeof sample === "object") return refuseFound(sample);
     report({ is: "described", status: 200, reason: "Described", ...facts });
     end();
-    return {
-      status: 200,
-      headers: { ...representation.headers, "content-length": String(representation.body.length) },
-    };
+    const length = lengthOf(representation.bodyWith(sample));
+    return { status: 200, headers: { ...representation.headers, "content-length": String(length) } };
   }
   if (use !== undefined) {
     const booked = await credentials.book(use);
-    if (booked !== "booked") {
-      report({ is: "refused", status: booked.status, reason: booked.reason, config: found.config });
-      end();
-      return denied(booked);
-    }
+    if (booked !== "booked") return refuseFound(booked);
   }
   const place = await credentials.makePlace(pool, request.from, admitted);
-  if (typeof place === "object") {
+  if (place?.verdict === "refused") {
     if (use !== undefined) credentials.giveBack(use);
-    report({ is: "refused", status: place.status, reason: place.reason, config: found.config });
-    end();
-    return denied(place);
+    return refuseFound(place);
   }
+  const body = representation.bodyWith(place?.token);
   return {
     status: 200,
     headers: representation.headers,
-    body: representation.body,
+    body,
     onEnd(how) {
       end();
       // A client that breaks off late may have read everything: only an answer that was never begun was not used.
-      if (how === "unsent" && use !== undefined) credentials.giveBack(use, place);
+      if (how === "unsent" && use !== undefined) credentials.giveBack(use);
       else if (how === "unsent" && place !== undefined) credentials.keepPlace(place, pool, request.from);
       report({
         is: how === "whole" ? "served" : "broken",
         status: 200,
         reason: how === "whole" ? "Served" : "Broken",
-        sizeBytes: representation.body.length,
+        sizeBytes: lengthOf(body),
         ...facts,
       });
     },
@@ -388,5 +393,5 @@ function fieldWouldBeLost(
 
 const withoutBody = ({ body, headers, ...answer }: ConfigAnswer): ConfigAnswer => ({
   ...answer,
-  headers: body === undefined ? headers : { ...headers, "content-length": String(body.length) },
+  headers: body === undefined ? headers : { ...headers, "content-length": String(lengthOf(body)) },
 });

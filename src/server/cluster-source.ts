@@ -19,8 +19,16 @@ import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { WatchCache, type WatchCacheOptions } from "../kube/watch-cache.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
 import type { Ports } from "../ports/index.ts";
-import { BootstrapTokens, bootstrapperOf } from "./bootstrap-tokens.ts";
-import type { ConfigSource, MachineStore, PlaceStore, PoolLookup, PoolSnapshot, TokenStore } from "./config-source.ts";
+import type {
+  ConfigSource,
+  JoinCredential,
+  MachineStore,
+  PlaceStore,
+  PoolLookup,
+  PoolSnapshot,
+  TokenStore,
+} from "./config-source.ts";
+import { mintCredential } from "./join-credential.ts";
 import { joiningKubeconfig } from "./kubeconfig-text.ts";
 
 export interface ClusterSourceOptions extends Pick<Ports, "clock" | "random" | "log"> {
@@ -55,7 +63,8 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, Mach
   readonly #buildConfig: WatchCache<ConfigMap>;
   readonly #tokens: WatchCache<ProvisioningToken>;
   readonly #configs: WatchesOnDemand<MachineConfig>;
-  readonly #credentials: BootstrapTokens;
+  /** Whoever writes configurations cannot know it: it stands for nothing else than a credential. */
+  readonly #placeholder: string;
   readonly #listeners = new Set<() => void>();
   /** Caches without their first list. */
   readonly #missing = new Set<WatchCache<never>>();
@@ -92,7 +101,7 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, Mach
       onChange,
       signal,
     });
-    this.#credentials = new BootstrapTokens({ kube, clock, random, log, onChange, signal });
+    this.#placeholder = `credential-${bytesToHex(random.bytes(24))}`;
   }
 
   /** Reads, and follows what changes, until the signal aborts. */
@@ -148,9 +157,6 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, Mach
         "NoAuthorities",
         `the ConfigMap ${namespace}/${objects.kubeconfigData} does not say which authorities vouch for the API server`,
       );
-    const credential = this.#credentials.of(name);
-    if (credential === undefined)
-      return notReady("NoCredential", `there is no credential of the account ${bootstrapperOf(name)} yet`);
     const { image } = choice;
     const version = [
       versionOf(machineConfig),
@@ -159,16 +165,15 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, Mach
       image?.content,
       ca.version,
     ].join(" ");
-    const kubeconfigVersion = String(credential.serial);
     const known = this.#snapshots.get(name);
-    if (known?.version === version && known.kubeconfigVersion === kubeconfigVersion)
-      return { verdict: "snapshot", snapshot: known };
-    const kubeconfig = joiningKubeconfig({ server: this.#options.apiServerUrl, ca: ca.pem, token: credential.token });
+    if (known?.version === version) return { verdict: "snapshot", snapshot: known };
+    const placeholder = this.#placeholder;
+    const kubeconfig = joiningKubeconfig({ server: this.#options.apiServerUrl, ca: ca.pem, token: placeholder });
     const snapshot: PoolSnapshot = {
       config: choice.config,
       because: choice.because,
       version,
-      kubeconfigVersion,
+      placeholder,
       inputs: { machineConfig, controllerConfig, image, kubeconfig, registryCertificates: new Map(), mode: "cluster" },
     };
     this.#snapshots.set(name, snapshot);
@@ -209,11 +214,15 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, Mach
     return this.#pools.get(name);
   }
 
-  async add(spec: JoinPlace["spec"]): Promise<string> {
+  mint(pool: string): Promise<JoinCredential> {
+    return mintCredential(this.#options.kube, pool, this.#options.signal);
+  }
+
+  async add(spec: JoinPlace["spec"]): Promise<void> {
     const { kube, random, signal } = this.#options;
     const name = `${spec.pool.slice(0, 40).replace(/[-.]+$/, "")}-${bytesToHex(random.bytes(8))}`;
     const place = { apiVersion: JoinPlace.apiVersion, kind: JoinPlace.kind, metadata: { name }, spec };
-    return (await kube.create(JoinPlace, place, { signal })).metadata.name;
+    await kube.create(JoinPlace, place, { signal });
   }
 
   async store(
@@ -277,7 +286,6 @@ export class ClusterSource implements ConfigSource, TokenStore, PlaceStore, Mach
     }
     for (const held of [this.#served, this.#snapshots])
       for (const name of held.keys()) if (this.#pools.get(name) === undefined) held.delete(name);
-    this.#credentials.follow(pools.map(({ metadata }) => metadata.name));
     for (const listener of this.#listeners) listener();
   }
 

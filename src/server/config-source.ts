@@ -13,11 +13,11 @@ export interface PoolSnapshot {
   readonly config: string;
   /** Why this configuration and no other. */
   readonly because: string;
-  /** The same text for the same inputs, but for the credential in the kubeconfig. */
+  /** The same text for the same inputs. */
   readonly version: string;
-  /** Of the kubeconfig: it is replaced now and then, and answers with the one before are good for a while yet. */
-  readonly kubeconfigVersion: string;
   readonly inputs: ServedInputs;
+  /** Text in the kubeconfig that each answer replaces by a credential of its own; absent: its credential is for all. */
+  readonly placeholder?: string;
 }
 
 export type PoolLookup =
@@ -38,10 +38,18 @@ export interface ConfigSource {
   onChange(listener: () => void): () => void;
 }
 
+/** A credential by which one machine asks for its first certificate. */
+export interface JoinCredential {
+  readonly token: string;
+  /** As the API server records it with requests that are sent with it: `JTI=<uuid>`. */
+  readonly id: string;
+}
+
 /** Where the room for new nodes is kept; see JoinPlace. */
 export interface PlaceStore {
-  /** @returns its name. */
-  add(place: JoinPlace["spec"]): Promise<string>;
+  /** A credential of the pool's account that nobody else has. */
+  mint(pool: string): Promise<JoinCredential>;
+  add(place: JoinPlace["spec"]): Promise<void>;
 }
 
 /** Where the configurations of machines in service are looked up. */

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { poolOrganizationPrefix } from "../api/names.ts";
+import type { JoinPlace } from "../api/kinds/join-place.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { tokenHash } from "../core/join/provisioning-token.ts";
 import { systemClock } from "../ports/node/system-clock.ts";
 import { silentLogger } from "../ports/logger.ts";
-import type { TokenStore } from "./config-source.ts";
+import type { PlaceStore, TokenStore } from "./config-source.ts";
 import {
   type AccessRefusal,
   type Admitted,
@@ -59,6 +60,20 @@ class FakeTokens implements TokenStore {
     this.objects.set(id, stored);
     return stored;
   }
+}
+
+/** Places that a test looks at, each with a credential of its own. */
+function countedPlaces(): { readonly places: PlaceStore; readonly made: JoinPlace["spec"][] } {
+  const made: JoinPlace["spec"][] = [];
+  let minted = 0;
+  const places: PlaceStore = {
+    mint(pool) {
+      minted += 1;
+      return Promise.resolve({ token: `${pool}-${minted}`, id: `JTI=${pool}-${minted}` });
+    },
+    add: (place) => Promise.resolve(void made.push(place)),
+  };
+  return { places, made };
 }
 
 const id = "a".repeat(10);
@@ -162,10 +177,7 @@ describe("uses of a token", () => {
   });
 
   test("a place whose answer never started serves only the same pool and machine [server-credentials-8]", async () => {
-    const made: string[] = [];
-    const places = {
-      add: ({ pool }: { readonly pool: string }) => Promise.resolve(`${pool}-${made.push(pool)}`),
-    };
+    const { places } = countedPlaces();
     const credentials = new AccessControl({
       mode: "insecure",
       tokens: undefined,
@@ -173,12 +185,18 @@ describe("uses of a token", () => {
       clock: systemClock,
       log: silentLogger,
     });
-    expect(await credentials.makePlace("master", "192.0.2.1", insecurely("192.0.2.1"))).toBe("master-1");
-    credentials.keepPlace("master-1", "master", "192.0.2.1");
-    expect(await credentials.makePlace("worker", "192.0.2.1", insecurely("192.0.2.1"))).toBe("worker-2");
-    expect(await credentials.makePlace("master", "192.0.2.2", insecurely("192.0.2.2"))).toBe("master-3");
-    expect(await credentials.makePlace("master", "192.0.2.1", insecurely("192.0.2.1"))).toBe("master-1");
-    expect(await credentials.makePlace("master", "192.0.2.1", insecurely("192.0.2.1"))).toBe("master-4");
+    const make = async (pool: string, from: string) => {
+      const made = await credentials.makePlace(pool, from, insecurely(from));
+      if (made?.verdict !== "made") throw new Error("no place");
+      return made;
+    };
+    const first = await make("master", "192.0.2.1");
+    expect(first.token).toBe("master-1");
+    credentials.keepPlace(first, "master", "192.0.2.1");
+    expect((await make("worker", "192.0.2.1")).token).toBe("worker-2");
+    expect((await make("master", "192.0.2.2")).token).toBe("master-3");
+    expect((await make("master", "192.0.2.1")).token).toBe("master-1");
+    expect((await make("master", "192.0.2.1")).token).toBe("master-4");
   });
 
   test("that are given back are counted, and those beyond the limit of a token apart [server-credentials-9]", async () => {
@@ -232,8 +250,7 @@ describe("uses of a token", () => {
 });
 
 test("one credential makes no more places than machines join at once, and another one still does [server-credentials-places-1]", async () => {
-  const made: string[] = [];
-  const places = { add: () => Promise.resolve(`place-${made.push("")}`) };
+  const { places, made } = countedPlaces();
   const credentials = new AccessControl({
     mode: "required",
     tokens: undefined,
@@ -250,7 +267,7 @@ test("one credential makes no more places than machines join at once, and anothe
   for (let index = 0; index < 6000; index += 1) await credentials.makePlace("worker", "192.0.2.1", byToken("a"));
   expect(made).toHaveLength(5000);
   expect(await credentials.makePlace("worker", "192.0.2.1", byToken("a"))).toMatchObject({ reason: "TooManyPlaces" });
-  expect(await credentials.makePlace("worker", "192.0.2.1", byToken("b"))).toBe("place-5001");
+  expect(await credentials.makePlace("worker", "192.0.2.1", byToken("b"))).toMatchObject({ verdict: "made" });
   for (let index = 0; index < 6000; index += 1)
     await credentials.makePlace("worker", "2001:db8::1", insecurely("2001:db8::1"));
   expect(made).toHaveLength(10_001);
@@ -260,13 +277,13 @@ test.for([
   { title: "that the watch does not show yet", change: (tokens: FakeTokens) => (tokens.watched = new Map()) },
   { title: "that is revoked meanwhile", change: (tokens: FakeTokens) => tokens.objects.clear(), late: true },
 ])("a token $title makes a place for its machine alone [server-credentials-places-4]", async ({ change, late }) => {
-  const made: unknown[] = [];
+  const { places, made } = countedPlaces();
   const tokens = new FakeTokens();
   tokens.add(id, { maxUses: 1, node: "w1", addresses: ["10.0.0.1"] });
   const credentials = new AccessControl({
     mode: "required",
     tokens,
-    places: { add: (place) => Promise.resolve(`place-${made.push(place)}`) },
+    places,
     clock: systemClock,
     log: silentLogger,
   });
@@ -277,15 +294,17 @@ test.for([
   expect(await credentials.book(admission.use)).toBe("booked");
   if (late === true) change(tokens);
   await credentials.makePlace("worker", requester, admission);
-  expect(made).toEqual([expect.objectContaining({ node: "w1", addresses: [requester, "10.0.0.1"], token: id })]);
+  expect(made).toEqual([
+    expect.objectContaining({ node: "w1", addresses: [requester, "10.0.0.1"], token: id, credential: "JTI=worker-1" }),
+  ]);
 });
 
 test("a certificate makes no more places from many addresses than from one [server-credentials-places-2]", async () => {
-  const made: string[] = [];
+  const { places, made } = countedPlaces();
   const credentials = new AccessControl({
     mode: "required",
     tokens: undefined,
-    places: { add: () => Promise.resolve(`place-${made.push("")}`) },
+    places,
     clock: { ...systemClock, now: () => 0 },
     log: silentLogger,
   });
@@ -299,15 +318,15 @@ test("a certificate makes no more places from many addresses than from one [serv
     await ask("machines", `192.0.${Math.floor(index / 250)}.${index % 250}`);
   expect(made).toHaveLength(5000);
   expect(await ask("machines", "198.51.100.1")).toMatchObject({ status: 503, reason: "TooManyPlaces" });
-  expect(await ask("others", "198.51.100.1")).toBe("place-5001");
+  expect(await ask("others", "198.51.100.1")).toMatchObject({ verdict: "made" });
 });
 
 test("without credentials, many addresses together make places of four credentials at most [server-credentials-places-3]", async () => {
-  const made: string[] = [];
+  const { places, made } = countedPlaces();
   const credentials = new AccessControl({
     mode: "insecure",
     tokens: undefined,
-    places: { add: () => Promise.resolve(`place-${made.push("")}`) },
+    places,
     clock: { ...systemClock, now: () => 0 },
     log: silentLogger,
   });

@@ -1,5 +1,5 @@
 import { poolOrganizationPrefix } from "../api/names.ts";
-import { type ProvisioningToken, maxLastUsedBy, maxWithdrawnPlaces } from "../api/kinds/provisioning-token.ts";
+import { type ProvisioningToken, maxLastUsedBy } from "../api/kinds/provisioning-token.ts";
 import { timestampOf } from "../api/schema/object.ts";
 import { maxMachineAddresses } from "../api/kinds/node-binding.ts";
 import { sourceGroup } from "../core/join/source-group.ts";
@@ -41,6 +41,12 @@ export type Admitted =
   /** `credential`: what all requests of the same caller share. */
   | { readonly verdict: "admitted"; readonly by: "certificate" | "insecure"; readonly credential: string };
 export type AccessVerdict = Admitted | AccessRefusal;
+
+/** The place of one machine, with the credential that its answer holds. */
+export interface MadePlace {
+  readonly verdict: "made";
+  readonly token: string;
+}
 
 /** What became of a use whose answer was never begun. */
 export const givenBack = ["Returned", "Refused"] as const;
@@ -85,6 +91,13 @@ const busy: AccessRefusal = {
   message: "the use of the token cannot be stored at the moment",
 };
 
+const placeNotStored: AccessRefusal = {
+  verdict: "refused",
+  status: 503,
+  reason: "PlaceNotStored",
+  message: "the place of the machine cannot be stored at the moment",
+};
+
 /** Name of a refusal in answers and metrics. */
 const wordOf: Readonly<Record<TokenRefusal, string>> = {
   NoToken: "Unauthorized",
@@ -99,16 +112,11 @@ interface Waiting {
   readonly resolve: (outcome: "booked" | AccessRefusal) => void;
 }
 
-/** A use that is taken back, with the place that was made for its answer. */
-interface Returned {
-  readonly place: string | undefined;
-}
-
 /** Pending writes of one token: uses, and uses taken back. */
 interface WriteBatch {
   readonly waiting: Waiting[];
-  /** The oldest first; those that are being written stay until they are. */
-  returned: readonly Returned[];
+  /** How many; those that are being written count until they are. */
+  returned: number;
   isOpen: boolean;
 }
 
@@ -122,7 +130,7 @@ export class AccessControl {
   /** Credential → the places that it made since `from`. */
   readonly #places = new Map<string, { readonly from: number; count: number }>();
   /** Pool and requester without a token → the place that was made for an answer that was never begun. */
-  readonly #unused = new Map<string, { readonly name: string; readonly until: number }>();
+  readonly #unused = new Map<string, { readonly place: MadePlace; readonly until: number }>();
 
   constructor(options: AccessControlOptions) {
     this.#options = options;
@@ -183,11 +191,12 @@ export class AccessControl {
   }
 
   /**
-   * Makes room in the pool for one new node, before its machine gets the first byte.
+   * Makes room in the pool for one new node, before its machine gets the first byte, with the credential by which that machine
+   * will ask for its certificate. No other answer holds it: a request that comes with it is of that machine.
    *
-   * @returns the name of the place, `undefined` where there are none, or why nothing may be served.
+   * @returns `undefined` where there are no places, or why nothing may be served.
    */
-  async makePlace(pool: string, requester: string, admitted: Admitted): Promise<string | undefined | AccessRefusal> {
+  async makePlace(pool: string, requester: string, admitted: Admitted): Promise<MadePlace | undefined | AccessRefusal> {
     const { places, clock, log } = this.#options;
     const use = useOf(admitted);
     if (places === undefined) return undefined;
@@ -204,21 +213,31 @@ export class AccessControl {
     const { node, addresses: named = [] } = admitted.by === "token" ? admitted.machine : {};
     const addresses = [...new Set([requester, ...named])].slice(0, maxMachineAddresses);
     try {
-      return await places.add({
+      const credential = await places.mint(pool);
+      const spec = {
         pool,
         addresses,
+        credential: credential.id,
         expiresAt: timestampOf(clock.now() + placeLifeMs),
         ...(use === undefined ? {} : { token: use.id }),
         ...(node === undefined ? {} : { node }),
-      });
-    } catch (error) {
-      log.warn({ error, pool }, "a place for a machine that joins cannot be stored");
-      return {
-        verdict: "refused",
-        status: 503,
-        reason: "PlaceNotStored",
-        message: "the place of the machine cannot be stored at the moment",
       };
+      await places.add(spec);
+      return { verdict: "made", token: credential.token };
+    } catch (error) {
+      log.warn({ error, pool }, "a place for a machine that joins cannot be made");
+      return placeNotStored;
+    }
+  }
+
+  /** A credential without a place, which lets nobody in: for the length of an answer whose body is not asked for. */
+  async sampleCredential(pool: string): Promise<string | undefined | AccessRefusal> {
+    const { places, log } = this.#options;
+    try {
+      return (await places?.mint(pool))?.token;
+    } catch (error) {
+      log.warn({ error, pool }, "no credential for a machine that joins");
+      return placeNotStored;
     }
   }
 
@@ -243,27 +262,25 @@ export class AccessControl {
   }
 
   /** Keeps a place whose machine was given nothing, for the next request of the same machine without a token. */
-  keepPlace(name: string, pool: string, requester: string): void {
+  keepPlace(place: MadePlace, pool: string, requester: string): void {
     const key = placeKey(pool, requester);
     this.#unused.delete(key);
-    this.#unused.set(key, { name, until: this.#options.clock.now() + placeLifeMs / 2 });
+    this.#unused.set(key, { place, until: this.#options.clock.now() + placeLifeMs / 2 });
     forgetOldest(this.#unused, mostFresh);
   }
 
-  #takeUnused(pool: string, requester: string): string | undefined {
+  #takeUnused(pool: string, requester: string): MadePlace | undefined {
     const key = placeKey(pool, requester);
     const unused = this.#unused.get(key);
     this.#unused.delete(key);
-    return unused !== undefined && unused.until > this.#options.clock.now() ? unused.name : undefined;
+    return unused !== undefined && unused.until > this.#options.clock.now() ? unused.place : undefined;
   }
 
   /**
-   * Takes a use back whose answer was never begun. What the use made goes with it: a client that breaks off again and again,
-   * each time from another address, would otherwise have as many places as it likes.
-   *
-   * @param place that was made for the answer; `undefined`: none was.
+   * Takes a use back whose answer was never begun. A place that was made for it lets nobody in: no byte of its credential was
+   * sent.
    */
-  giveBack({ id }: TokenUse, place?: string): void {
+  giveBack({ id }: TokenUse): void {
     const before = this.#givenBack.get(id) ?? 0;
     this.#options.onGivenBack?.(before >= mostGivenBack ? "Refused" : "Returned");
     if (before >= mostGivenBack) return;
@@ -271,7 +288,7 @@ export class AccessControl {
     this.#givenBack.set(id, before + 1);
     forgetOldest(this.#givenBack, mostFresh);
     const batch = this.#batch(id);
-    batch.returned = [...batch.returned, { place }];
+    batch.returned += 1;
     this.#open(id, batch);
   }
 
@@ -282,7 +299,7 @@ export class AccessControl {
   }
 
   #batch(id: string): WriteBatch {
-    const batch = this.#writeBatches.get(id) ?? { waiting: [], returned: [], isOpen: false };
+    const batch = this.#writeBatches.get(id) ?? { waiting: [], returned: 0, isOpen: false };
     this.#writeBatches.set(id, batch);
     return batch;
   }
@@ -296,28 +313,28 @@ export class AccessControl {
   }
 
   async #serve(id: string, batch: WriteBatch): Promise<void> {
-    while (batch.waiting.length > 0 || batch.returned.length > 0) {
+    while (batch.waiting.length > 0 || batch.returned > 0) {
       const batchOf = batch.waiting.splice(0);
       const { returned } = batch;
       try {
         await this.#write(id, batchOf, returned);
       } catch (error) {
         this.#options.log.warn(
-          { error, token: id, uses: batchOf.length, givenBack: returned.length },
+          { error, token: id, uses: batchOf.length, givenBack: returned },
           "uses of a provisioning token are not stored",
         );
         for (const { resolve } of batchOf) resolve(busy);
       }
-      batch.returned = batch.returned.slice(returned.length);
+      batch.returned -= returned;
     }
   }
 
-  async #write(id: string, batchOf: readonly Waiting[], returned: readonly Returned[]): Promise<void> {
+  async #write(id: string, batchOf: readonly Waiting[], returned: number): Promise<void> {
     const { tokens, clock, log } = this.#options;
     let token = this.#known(id) ?? (await tokens?.lookUp(id));
     for (let conflicts = 0; conflicts <= mostConflicts; conflicts += 1) {
       const before = token?.status;
-      let uses = Math.max(0, (before?.uses ?? 0) - returned.length);
+      let uses = Math.max(0, (before?.uses ?? 0) - returned);
       const taken: Waiting[] = [];
       const refused: (readonly [Waiting, AccessRefusal])[] = [];
       for (const one of batchOf) {
@@ -327,7 +344,7 @@ export class AccessControl {
           uses += 1;
         } else refused.push([one, verdict]);
       }
-      const isUnchanged = taken.length === 0 && (returned.length === 0 || token === undefined);
+      const isUnchanged = taken.length === 0 && (returned === 0 || token === undefined);
       if (isUnchanged && conflicts > 0) return answerWaiting(refused);
       if (isUnchanged) {
         // The cache may be stale: refuse only by a fresh answer of the API server.
@@ -336,13 +353,9 @@ export class AccessControl {
       }
       if (token === undefined || tokens === undefined) return answerWaiting(refused);
       const requesters = [...taken.map(({ use }) => use.requester).reverse(), ...(before?.lastUsedBy ?? [])];
-      const withdrawn = returned.flatMap(({ place }) => place ?? []);
       const status = {
         ...before,
         uses,
-        ...(withdrawn.length === 0
-          ? {}
-          : { withdrawnPlaces: [...(before?.withdrawnPlaces ?? []), ...withdrawn].slice(-maxWithdrawnPlaces) }),
         ...(taken.length === 0
           ? {}
           : { lastUsedAt: timestampOf(clock.now()), lastUsedBy: [...new Set(requesters)].slice(0, maxLastUsedBy) }),
@@ -360,8 +373,7 @@ export class AccessControl {
       this.#fresh.delete(id);
       this.#fresh.set(id, stored);
       forgetOldest(this.#fresh, mostFresh);
-      if (returned.length > 0)
-        log.info({ token: id, givenBack: returned.length }, "a use was given back: its answer did not arrive");
+      if (returned > 0) log.info({ token: id, givenBack: returned }, "a use was given back: its answer did not arrive");
       for (const { resolve } of taken) resolve("booked");
       return answerWaiting(refused);
     }
@@ -376,7 +388,7 @@ export class AccessControl {
   }
 
   #usesOf(id: string, token: ProvisioningToken | undefined): number {
-    return Math.max(0, (token?.status?.uses ?? 0) - (this.#writeBatches.get(id)?.returned.length ?? 0));
+    return Math.max(0, (token?.status?.uses ?? 0) - (this.#writeBatches.get(id)?.returned ?? 0));
   }
 
   #judge({ presented, pool }: TokenUse, token: ProvisioningToken | undefined, uses: number): "allowed" | AccessRefusal {

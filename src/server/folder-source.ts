@@ -147,7 +147,6 @@ export class FolderSource implements ConfigSource, TokenStore {
         config,
         because: "the bootstrap rendered it",
         version: String(this.#serial),
-        kubeconfigVersion: "",
         inputs: {
           machineConfig,
           controllerConfig,

@@ -1,3 +1,4 @@
+import { gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { ControllerConfig } from "../api/kinds/controller-config.ts";
 import type { MachineConfig } from "../api/kinds/machine-config.ts";
@@ -6,6 +7,8 @@ import { silentLogger } from "../ports/logger.ts";
 import { systemClock } from "../ports/node/system-clock.ts";
 import { type CachedAnswer, ResponseCache } from "./response-cache.ts";
 import type { ConfigSource, PoolLookup } from "./config-source.ts";
+
+const placeholder = `credential-${"0".repeat(48)}`;
 
 const settings = {
   apiVersion: "v1",
@@ -20,11 +23,7 @@ class FakeSource implements ConfigSource {
   readonly looks = new Map<string, PoolLookup>();
   readonly #listeners = new Set<() => void>();
 
-  set(
-    pool: string,
-    text: string,
-    more: { readonly version?: string; readonly kubeconfigVersion?: string; readonly config?: unknown } = {},
-  ): void {
+  set(pool: string, text: string, more: { readonly version?: string; readonly config?: unknown } = {}): void {
     const config = more.config ?? {
       ignition: { version: "3.4.0" },
       storage: { files: [{ path: "/etc/a", contents: { source: `data:,${text}` } }] },
@@ -35,19 +34,18 @@ class FakeSource implements ConfigSource {
       metadata: { name: `rendered-${pool}` },
       spec: { config },
     } as unknown as MachineConfig;
-    const kubeconfigVersion = more.kubeconfigVersion ?? "1";
     this.looks.set(pool, {
       verdict: "snapshot",
       snapshot: {
         config: `rendered-${pool}`,
         because: "",
         version: more.version ?? text,
-        kubeconfigVersion,
+        placeholder,
         inputs: {
           machineConfig,
           controllerConfig: settings,
           image: undefined,
-          kubeconfig: `credential-${kubeconfigVersion}`,
+          kubeconfig: `user: ${placeholder}`,
           registryCertificates: new Map(),
           mode: "cluster",
         },
@@ -111,7 +109,7 @@ function harness(mostBytes?: number): Harness {
 }
 
 const textOf = (answer: CachedAnswer) =>
-  answer.verdict === "answer" ? answer.identity.body.toString() : answer.verdict;
+  answer.verdict === "answer" ? Buffer.concat(answer.identity.bodyWith("own")).toString() : answer.verdict;
 
 describe("prepared answers", () => {
   test("are made once for any number of concurrent requests [server-answers-2]", async () => {
@@ -119,7 +117,7 @@ describe("prepared answers", () => {
     source.set("worker", "one");
     const all = await Promise.all(Array.from({ length: 100 }, () => answers.of("worker", "3.5.0")));
     expect(made).toEqual(["worker 3.5.0"]);
-    expect(new Set(all.map((answer) => (answer.verdict === "answer" ? answer.identity.body : answer))).size).toBe(1);
+    expect(new Set(all.map((answer) => (answer.verdict === "answer" ? answer.identity : answer))).size).toBe(1);
   });
 
   test("are made in advance: the newest version, and those requested before [server-answers-3]", async () => {
@@ -145,18 +143,20 @@ describe("prepared answers", () => {
     expect(textOf(await answers.of("worker", "3.5.0"))).toContain("data:,two");
   });
 
-  test("hold an outdated credential only while a new one is being made [server-answers-4]", async () => {
-    const { source, answers, count } = harness();
-    const stopping = new AbortController();
-    answers.run(stopping.signal);
-    source.set("worker", "one", { version: "1", kubeconfigVersion: "1" });
-    await count(1);
-    expect(textOf(await answers.of("worker", "3.5.0"))).toContain("credential-1");
-    source.set("worker", "one", { version: "1", kubeconfigVersion: "2" });
-    await count(2);
-    await answers.of("worker", "3.5.0");
-    expect(textOf(await answers.of("worker", "3.5.0"))).toContain("credential-2");
-    stopping.abort();
+  test("hold the credential of each client, packed or not, for the same tag [server-answers-4]", async () => {
+    const { source, answers } = harness();
+    source.set("worker", "one");
+    const answer = await answers.of("worker", "3.5.0");
+    if (answer.verdict !== "answer") throw new Error(answer.verdict);
+    const { identity, gzip } = answer;
+    // Of any length: a token is as long as its signer makes it.
+    for (const credential of ["", "a.b.c", "x".repeat(70_000)]) {
+      const plain = Buffer.concat(identity.bodyWith(credential)).toString();
+      expect(plain).toContain(`user%3A%20${credential}"`);
+      expect(plain).not.toContain(placeholder);
+      expect(gunzipSync(Buffer.concat(gzip.bodyWith(credential))).toString()).toBe(plain);
+    }
+    expect([identity.etag, gzip.etag].every((tag) => tag.startsWith('W/"'))).toBe(true);
   });
 
   test("stay within their memory limit: the least recently used are removed [server-answers-5]", async () => {

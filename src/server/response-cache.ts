@@ -1,17 +1,19 @@
-import { promisify } from "node:util";
-import { constants, gzip } from "node:zlib";
 import { type ServedConfig, composeServed, inIgnitionVersion } from "../core/join/served-config.ts";
 import { type Problem, sentenceOf } from "../ignition/problem.ts";
 import { type ServedVersion, servedVersions } from "../ignition/convert-ignition.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
+import { type Pieces, packedPieces, plainPieces, withoutText } from "./body-pieces.ts";
 import type { ConfigSource, PoolLookup, PoolSnapshot } from "./config-source.ts";
 
 export const newestVersion: ServedVersion = servedVersions[servedVersions.length - 1] ?? "3.5.0";
 
-/** One body with its headers, prepared once and served to every request. */
+/** One body with its headers, prepared once and served to every request, each with a credential of its own. */
 export interface PreparedBody {
-  readonly body: Buffer;
+  /** Bytes that are kept for it. */
+  readonly size: number;
+  /** The body in pieces that are sent one after the other. @param credential absent where the body has a place for none. */
+  readonly bodyWith: (credential: string | undefined) => readonly Uint8Array[];
   readonly etag: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -58,10 +60,8 @@ interface Kept {
   readonly bytes: number;
 }
 
-const compress = promisify(gzip);
 const keyOf = (pool: string, version: ServedVersion) => `${pool}\n${version}`;
-const same = (a: PoolSnapshot, b: PoolSnapshot) =>
-  a.config === b.config && a.version === b.version && a.kubeconfigVersion === b.kubeconfigVersion;
+const same = (a: PoolSnapshot, b: PoolSnapshot) => a.config === b.config && a.version === b.version;
 
 /**
  * Prepared answers: one for each pool and version of Ignition. After a change they are prepared again at once for the
@@ -131,13 +131,10 @@ export class ResponseCache {
   async #get(pool: string, version: ServedVersion, snapshot: PoolSnapshot): Promise<Rendered> {
     const key = keyOf(pool, version);
     const kept = this.#kept.get(key);
-    if (kept !== undefined && this.#options.keeps !== false) {
-      if (kept.of.version === snapshot.version) {
-        this.#kept.delete(key);
-        this.#kept.set(key, kept);
-        // One that holds the credential before this one is good until the other is made.
-        return kept.rendered;
-      }
+    if (kept !== undefined && this.#options.keeps !== false && kept.of.version === snapshot.version) {
+      this.#kept.delete(key);
+      this.#kept.set(key, kept);
+      return kept.rendered;
     }
     return this.#make(pool, version, snapshot);
   }
@@ -160,7 +157,7 @@ export class ResponseCache {
     onRender?.(pool, version, rendered.verdict, clock.monotonic() - began);
     // An outdated answer goes only to requests that already waited for it.
     const now = this.#options.source.pool(pool);
-    const bytes = rendered.verdict === "answer" ? rendered.identity.body.length + rendered.gzip.body.length : 0;
+    const bytes = rendered.verdict === "answer" ? rendered.identity.size + rendered.gzip.size : 0;
     if (now.verdict === "snapshot" && same(now.snapshot, snapshot) && bytes <= mostBytes)
       this.#keep(keyOf(pool, version), { of: snapshot, rendered, bytes }, mostBytes);
     return rendered;
@@ -233,7 +230,7 @@ export class ResponseCache {
 }
 
 async function render(
-  { config }: PoolSnapshot,
+  { config, placeholder }: PoolSnapshot,
   composed: ReturnType<typeof composeServed>,
   version: ServedVersion,
   packs: boolean,
@@ -243,10 +240,10 @@ async function render(
   if (served.verdict === "invalid")
     return { verdict: "invalid", config, problem: sentenceOf(served.problems satisfies readonly Problem[]) };
   const body = Buffer.from(served.body, "utf8");
-  const [digest, packed] = await Promise.all([
-    crypto.subtle.digest("SHA-256", body),
-    packs ? compress(body, { level: constants.Z_DEFAULT_COMPRESSION }) : undefined,
-  ]);
+  const digest = await crypto.subtle.digest(
+    "SHA-256",
+    placeholder === undefined ? body : withoutText(body, placeholder),
+  );
   const tag = Buffer.from(digest).toString("hex").slice(0, 40);
   const common = {
     "content-type": "application/json",
@@ -254,17 +251,17 @@ async function render(
     vary: "Accept, Accept-Encoding, Authorization",
     "x-content-type-options": "nosniff",
   };
-  const of = (bytes: Buffer, etag: string, more: Readonly<Record<string, string>>): PreparedBody => ({
-    body: bytes,
-    etag,
-    headers: { ...common, etag, ...more },
-  });
-  const identity = of(body, `"${tag}"`, {});
+  // Weak where each answer differs by its credential: equal tags mean the same configuration, not the same bytes.
+  const of = (pieces: Pieces, suffix: string, more: Readonly<Record<string, string>>): PreparedBody => {
+    const etag = `${placeholder === undefined ? "" : "W/"}"${tag}${suffix}"`;
+    return { ...pieces, etag, headers: { ...common, etag, ...more } };
+  };
+  const identity = of(plainPieces(body, placeholder), "", {});
   return {
     verdict: "answer",
     config,
     version,
     identity,
-    gzip: packed === undefined ? identity : of(packed, `"${tag}-gzip"`, { "content-encoding": "gzip" }),
+    gzip: packs ? of(await packedPieces(body, placeholder), "-gzip", { "content-encoding": "gzip" }) : identity,
   };
 }

@@ -27,6 +27,7 @@ import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
 import { canariesOf, leaksIn, newCanaries } from "../support/canary.ts";
 import { startBareControlPlane } from "../support/kubernetes/bare-control-plane.ts";
+import { mintCredential } from "../../src/server/join-credential.ts";
 import { authorityOf, hasKubernetes } from "../support/kubernetes/control-plane.ts";
 import { untilSeen } from "../support/until-seen.ts";
 
@@ -70,14 +71,15 @@ describe.skipIf(!hasKubernetes)("the audit log of a join", () => {
 
   async function clientFor(commonName: string, organizations: readonly string[] = []): Promise<KubeClient> {
     const authority = await authorityOf(controlPlane);
-    const identity = await authority.issue({ commonName, organizations, usage: "client" });
+    return clientBy(await authority.issue({ commonName, organizations, usage: "client" }));
+  }
+
+  async function clientBy(
+    identity: { readonly certificate: string; readonly key: string } | { readonly token: string },
+  ): Promise<KubeClient> {
+    const authority = await authorityOf(controlPlane);
     const transport = httpsTransport({
-      connection: {
-        server: controlPlane.url,
-        ca: authority.certificate,
-        certificate: identity.certificate,
-        key: identity.key,
-      },
+      connection: { server: controlPlane.url, ca: authority.certificate, ...identity },
       reread: undefined,
       clock: systemClock,
       files: systemFiles,
@@ -193,18 +195,13 @@ describe.skipIf(!hasKubernetes)("the audit log of a join", () => {
         expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
       },
     });
-    const answer = (await kube.request({
-      method: "POST",
-      target: `/api/v1/namespaces/${joinNamespace}/serviceaccounts/${account}/token`,
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} }),
-    })) as { readonly status: { readonly token: string } };
-    minted = answer.status.token;
+    const credential = await mintCredential(kube, "worker", AbortSignal.timeout(60_000));
+    minted = credential.token;
     await kube.create(JoinPlace, {
       apiVersion: JoinPlace.apiVersion,
       kind: JoinPlace.kind,
       metadata: metadata("place-1"),
-      spec: { pool: "worker", expiresAt: new Date(Date.now() + 3_600_000).toISOString() },
+      spec: { pool: "worker", credential: credential.id, expiresAt: new Date(Date.now() + 3_600_000).toISOString() },
     });
     const ending = new AbortController();
     const running = runControllers(
@@ -216,7 +213,7 @@ describe.skipIf(!hasKubernetes)("the audit log of a join", () => {
       ending.abort();
       await running;
     });
-    const machine = await clientFor(joiner);
+    const machine = await clientBy({ token: minted });
     const { request } = await requestCertificate({
       commonName: `${nodeIdentity.userPrefix}audited-w1`,
       organizations: [nodeIdentity.group],

@@ -227,7 +227,7 @@ async function setUp({ admin, withToken }: ConfigsTarget, signal: AbortSignal) {
         signal,
       );
       answer.onEnd?.("whole");
-      const text = Buffer.from(answer.body ?? new Uint8Array()).toString("utf8");
+      const text = Buffer.concat([answer.body ?? []].flat()).toString("utf8");
       const error = (JSON.parse(text) as { readonly error?: { readonly reason: string } }).error;
       return error === undefined
         ? text.includes(secretOf(name))

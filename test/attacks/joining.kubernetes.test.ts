@@ -11,7 +11,7 @@ import {
   kubernetes,
 } from "../../src/api/index.ts";
 import type { Resource } from "../../src/api/schema/object.ts";
-import { annotations, joinNamespace, labels, nodeIdentity, objects, signers } from "../../src/api/names.ts";
+import { joinNamespace, labels, nodeIdentity, objects, signers } from "../../src/api/names.ts";
 import { connect } from "../../src/cli/connect.ts";
 import { bindingController, placeController } from "../../src/controller/binding-controller.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
@@ -19,11 +19,13 @@ import { requestCertificate } from "../../src/kube/certificates.ts";
 import { runControllers } from "../../src/kube/controller.ts";
 import { createEventRecorder } from "../../src/kube/event-recorder.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
+import type { Connection } from "../../src/kube/kubeconfig.ts";
 import { httpsTransport } from "../../src/kube/node/https-transport.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
 import { silentLogger } from "../../src/ports/logger.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../src/ports/node/index.ts";
-import { authorityOf, hasKubernetes } from "../support/kubernetes/control-plane.ts";
+import { mintCredential } from "../../src/server/join-credential.ts";
+import { hasKubernetes } from "../support/kubernetes/control-plane.ts";
 import { untilSeen } from "../support/until-seen.ts";
 
 const ports = { clock: systemClock, random: systemRandom, log: silentLogger, journal: memoryJournal() };
@@ -40,14 +42,13 @@ const prefix = "attack-join";
 /** With the real API server and the real signer, whose reader of PEM is Go's. */
 describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane", () => {
   let admin: Awaited<ReturnType<typeof connect>>;
-  /** The account that machines of the pool worker join with. */
-  let attacker: KubeClient;
   const closing: (() => void | Promise<void>)[] = [];
 
   const requestFor = (node: string) =>
     requestCertificate({ commonName: `${nodeIdentity.userPrefix}${node}`, organizations: [nodeIdentity.group] });
 
-  async function ask(name: string, text: string, who = attacker): Promise<void> {
+  /** @param who a client with the credential of a served configuration, or a node's. */
+  async function ask(name: string, text: string, who: KubeClient): Promise<void> {
     await who.create(kubernetes.CertificateSigningRequest, {
       apiVersion: "certificates.k8s.io/v1",
       kind: "CertificateSigningRequest",
@@ -69,23 +70,29 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
     const request = await seen(name, (one) => (one?.status?.certificate ?? "") !== "");
     return new X509Certificate(Buffer.from(request?.status?.certificate ?? "", "base64")).subject;
   };
-  /** A configuration was served. @param node the machine that its token names. */
-  const serve = (node?: string) =>
-    admin.kube.create(JoinPlace, {
+  /** A configuration was served. @param node the machine that its token names. @returns its machine, with the credential in it. */
+  async function serve({ node, addresses }: Pick<JoinPlace["spec"], "node" | "addresses"> = {}): Promise<KubeClient> {
+    const { token, id } = await mintCredential(admin.kube, "worker", AbortSignal.timeout(60_000));
+    await admin.kube.create(JoinPlace, {
       apiVersion: JoinPlace.apiVersion,
       kind: JoinPlace.kind,
       metadata: { name: `${prefix}-${systemRandom.uuid()}` },
       spec: {
         pool: "worker",
+        credential: id,
         expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
         ...(node === undefined ? {} : { node }),
+        ...(addresses === undefined ? {} : { addresses }),
       },
     });
+    const { server, ca } = admin.connection;
+    return clientWith({ server, ...(ca === undefined ? {} : { ca }), token });
+  }
 
-  /** A client with a certificate of its own. */
-  function clientWith(certificate: string, key: string): KubeClient {
+  /** A client with a certificate or a token of its own. */
+  function clientWith(connection: Connection): KubeClient {
     const transport = httpsTransport({
-      connection: { ...admin.connection, certificate, key },
+      connection,
       reread: undefined,
       clock: systemClock,
       files: systemFiles,
@@ -148,9 +155,12 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       roleRef: { apiGroup: group, kind: "ClusterRole", name: prefix },
       subjects: [{ kind: "User", apiGroup: group, name: account }],
     } as never);
-    const authority = await authorityOf(controlPlane);
-    const identity = await authority.issue({ commonName: account, usage: "client" });
-    attacker = clientWith(identity.certificate, identity.key);
+    await kube.apply(kubernetes.Namespace, { metadata: { name: joinNamespace } }, { owner: prefix });
+    await kube.apply(
+      kubernetes.ServiceAccount,
+      { metadata: { name: `${objects.nodeBootstrapperPrefix}worker`, namespace: joinNamespace } },
+      { owner: prefix },
+    );
     const ending = new AbortController();
     const running = runControllers(
       [joinController(), bindingController(), placeController()],
@@ -171,20 +181,23 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
         await kube.delete(kubernetes.CertificateSigningRequest, { name: metadata.name });
     await kube.delete(kubernetes.ClusterRoleBinding, { name: prefix });
     await kube.delete(kubernetes.ClusterRole, { name: prefix });
+    await kube.delete(kubernetes.ServiceAccount, {
+      name: `${objects.nodeBootstrapperPrefix}worker`,
+      namespace: joinNamespace,
+    });
     for (const kind of kinds)
       await kube.delete(kubernetes.CustomResourceDefinition, { name: `${kind.plural}.${kind.group}` });
     await closing[0]?.();
   });
 
   test("gets the certificate that its one block requests, from the real signer [attacks-joining-1]", async () => {
-    await serve();
-    await ask(`${prefix}-good`, (await requestFor(`${prefix}-w1`)).request);
+    await ask(`${prefix}-good`, (await requestFor(`${prefix}-w1`)).request, await serve());
     expect(await decided(`${prefix}-good`)).toMatchObject({ type: "Approved", reason: "NodeJoins" });
     expect(await subjectOf(`${prefix}-good`)).toContain(`CN=system:node:${prefix}-w1`);
   });
 
   test("gets no other node's identity by a second block, which the real signer would sign [attacks-joining-2]", async () => {
-    await serve();
+    const attacker = await serve();
     const [own, other] = [await requestFor(`${prefix}-w2`), await requestFor("master-0")];
     const [mine, master] = [own, other].map(({ request }) => `${request.trimEnd()}\n`);
     // The API server takes it; the signer reads the first block alone.
@@ -194,11 +207,11 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
       blanks: `${master?.replaceAll("-----\n", "----- \t\n")}${mine}`,
     };
     for (const [how, text] of Object.entries(texts)) {
-      await ask(`${prefix}-${how}`, text);
+      await ask(`${prefix}-${how}`, text, attacker);
       expect(await decided(`${prefix}-${how}`), how).toMatchObject({ type: "Denied", reason: "Malformed" });
     }
     // What an approver would grant that judges the second block.
-    await ask(`${prefix}-shown`, texts.plain);
+    await ask(`${prefix}-shown`, texts.plain, attacker);
     await decided(`${prefix}-shown`);
     const { request } = (await admin.kube.get(kubernetes.CertificateSigningRequest, { name: `${prefix}-shown` }))
       ?.spec ?? {
@@ -225,41 +238,60 @@ describe.skipIf(!hasKubernetes)("a machine that joins, on a real control plane",
   });
 
   test("gets no second key for a name, and no name without a served configuration [attacks-joining-3]", async () => {
-    await serve();
-    await ask(`${prefix}-first`, (await requestFor(`${prefix}-w3`)).request);
+    const one = await serve();
+    await ask(`${prefix}-first`, (await requestFor(`${prefix}-w3`)).request, one);
     await decided(`${prefix}-first`);
-    await serve();
-    await ask(`${prefix}-second`, (await requestFor(`${prefix}-w3`)).request);
+    await ask(`${prefix}-second`, (await requestFor(`${prefix}-w3`)).request, await serve());
     await waits(`${prefix}-second`, "NameBound");
-    // The place that is left is for one name more, and for no other after it.
-    await ask(`${prefix}-ghost-1`, (await requestFor(`${prefix}-g1`)).request);
+    // A configuration lets in one machine, although the API server takes requests by its credential for an hour.
+    const two = await serve();
+    await ask(`${prefix}-ghost-1`, (await requestFor(`${prefix}-g1`)).request, two);
     await decided(`${prefix}-ghost-1`);
-    // The place of the test before, whose requests were denied, is taken as well then.
-    await ask(`${prefix}-ghost-2`, (await requestFor(`${prefix}-g2`)).request);
-    await decided(`${prefix}-ghost-2`);
-    await ask(`${prefix}-ghost-3`, (await requestFor(`${prefix}-g3`)).request);
+    await ask(`${prefix}-ghost-2`, (await requestFor(`${prefix}-g2`)).request, two);
+    await waits(`${prefix}-ghost-2`, "PlaceSpent");
+    // Another token of the same account is no configuration.
+    const { server, ca } = admin.connection;
+    const { token } = await mintCredential(admin.kube, "worker", AbortSignal.timeout(60_000));
+    const other = clientWith({ server, ...(ca === undefined ? {} : { ca }), token });
+    await ask(`${prefix}-ghost-3`, (await requestFor(`${prefix}-g3`)).request, other);
     await waits(`${prefix}-ghost-3`, "NoPlace");
-    for (const name of ["second", "ghost-3"])
+    for (const name of ["second", "ghost-2", "ghost-3"])
       expect(
         (await admin.kube.get(kubernetes.CertificateSigningRequest, { name: `${prefix}-${name}` }))?.status?.conditions,
       ).toBeUndefined();
   });
 
+  test("gets its own addresses, in whatever order machines ask [attacks-joining-5]", async () => {
+    const one = await serve({ addresses: ["192.0.2.1"] });
+    const two = await serve({ addresses: ["192.0.2.2"] });
+    for (const [name, machine] of [
+      ["two", two],
+      ["one", one],
+    ] as const) {
+      await ask(`${prefix}-${name}`, (await requestFor(`${prefix}-${name}`)).request, machine);
+      expect(await decided(`${prefix}-${name}`)).toMatchObject({ type: "Approved" });
+    }
+    const addressesOf = async (name: string) =>
+      (await admin.kube.get(NodeBinding, { name: `${prefix}-${name}` }))?.spec.addresses;
+    expect([await addressesOf("one"), await addressesOf("two")]).toEqual([["192.0.2.1"], ["192.0.2.2"]]);
+  });
+
   test("renews no certificate of a name that another machine took [attacks-joining-4]", async () => {
     const { kube } = admin;
     const node = `${prefix}-w4`;
-    const metadata = { name: node, annotations: { [annotations.joinedPool]: "worker" } };
+    const metadata = { name: node };
     const register = () => kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata });
     const binding = (is: (binding: NodeBinding | undefined) => boolean) =>
       untilSeen("the binding", () => kube.get(NodeBinding, { name: node }), is);
     const joins = async (name: string) => {
-      await serve(node);
+      const machine = await serve({ node });
       const { request, key } = await requestFor(node);
-      await ask(name, request);
+      await ask(name, request, machine);
       const issued = await seen(name, (one) => (one?.status?.certificate ?? "") !== "");
       await register();
       await binding((one) => one?.spec.nodeUID !== undefined);
-      return clientWith(Buffer.from(issued?.status?.certificate ?? "", "base64").toString(), key);
+      const certificate = Buffer.from(issued?.status?.certificate ?? "", "base64").toString();
+      return clientWith({ ...admin.connection, certificate, key });
     };
     const former = await joins(`${prefix}-former`);
     await kube.delete(kubernetes.Node, { name: node });

@@ -48,9 +48,9 @@ export const controlPlane: readonly Section[] = [
       ),
       ours(
         "C3.2 first pool",
-        "A node that joined into a custom pool gets that pool's labels once, by the binding of its name.",
+        "A node that joined into a custom pool gets that pool's labels once, by the record of its join, not by what its Node says.",
+        tests("join-controller-1"),
         tests("node-controller-4"),
-        tests("pool-of-node-2"),
       ),
       ours(
         "C3.2 move",

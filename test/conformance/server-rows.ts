@@ -226,7 +226,7 @@ export const configServer: readonly Section[] = [
       better(
         "N1",
         "server 6 token",
-        "The kubeconfig's credential is valid for an hour, and is renewed within twenty minutes.",
+        "The kubeconfig's credential is valid for an hour, and each answer holds one of its own.",
         tests("server-served-answers-10"),
         tests("server-answers-4"),
       ),

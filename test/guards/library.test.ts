@@ -34,7 +34,7 @@ beforeAll(() => {
   for (const name of ["typebox", "yaml", "smol-toml", "diff", "fflate", "@noble", "kubernetes-types"])
     symlinkSync(join(root, "node_modules", name), join(modules, name));
   writeFileSync(join(folder, "package.json"), '{"type":"module"}');
-}, 60_000);
+}, 600_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

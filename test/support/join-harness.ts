@@ -179,7 +179,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
     contents: { source: encodeDataUrl(contents) },
   });
 
-  async function served(): Promise<object> {
+  async function served(): Promise<{ readonly answer: object; readonly credential: string }> {
     const asked = (await kube.request({
       method: "POST",
       target: `/api/v1/namespaces/${joinNamespace}/serviceaccounts/${account}/token`,
@@ -234,7 +234,12 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
       file(hostPaths.servedConfig, machineConfig(content), 0o600),
       file(hostPaths.encapsulated, machineConfig({ ignition: { version: "3.2.0" } }), 0o600),
     ];
-    return { ...content, storage: { files: [...content.storage.files, ...more] } };
+    const [, claims = ""] = asked.status.token.split(".");
+    const { jti } = JSON.parse(Buffer.from(claims, "base64url").toString()) as { readonly jti: string };
+    return {
+      answer: { ...content, storage: { files: [...content.storage.files, ...more] } },
+      credential: `JTI=${jti}`,
+    };
   }
 
   const { port } = await httpsListen(
@@ -246,14 +251,15 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
       if (!good.delete(headers["authorization"] ?? ""))
         return { status: 401, headers: {}, body: JSON.stringify({ message: "no" }) };
       server.served += 1;
+      const { answer, credential } = await served();
       const expiresAt = new Date(systemClock.now() + placeLifeMs).toISOString();
       await kube.create(JoinPlace, {
         apiVersion: JoinPlace.apiVersion,
         kind: JoinPlace.kind,
         metadata: { name: `place-${server.served}` },
-        spec: { pool, expiresAt, addresses: [addresses.host(9)] },
+        spec: { pool, expiresAt, credential, addresses: [addresses.host(9)] },
       });
-      return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(await served()) };
+      return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(answer) };
     },
     ending.signal,
   );

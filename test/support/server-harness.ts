@@ -8,7 +8,7 @@ import { ControllerConfig } from "../../src/api/kinds/controller-config.ts";
 import { definedResources, kubernetes } from "../../src/api/index.ts";
 import { MachineConfig } from "../../src/api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../../src/api/kinds/machine-config-pool.ts";
-import { joinNamespace, namespace, objects } from "../../src/api/names.ts";
+import { hostPaths, joinNamespace, namespace, objects } from "../../src/api/names.ts";
 import { ProvisioningToken } from "../../src/api/kinds/provisioning-token.ts";
 import { tokenHash } from "../../src/core/join/provisioning-token.ts";
 import { tlsOfFlags } from "../../src/core/certificates/tls-profile.ts";
@@ -20,7 +20,7 @@ import type { ConfigListenLimits, Listen } from "../../src/ports/listener.ts";
 import type { Logger } from "../../src/ports/logger.ts";
 import { configListen, systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
-import { bootstrapperOf } from "../../src/server/bootstrap-tokens.ts";
+import { bootstrapperOf } from "../../src/server/join-credential.ts";
 import { ClusterSource } from "../../src/server/cluster-source.ts";
 import type { ResponseCache } from "../../src/server/response-cache.ts";
 import type { AccessMode } from "../../src/server/credentials.ts";
@@ -408,3 +408,22 @@ export const problemOf = ({ text }: Got) =>
       readonly error: { readonly reason: string; readonly message: string } & Readonly<Record<string, unknown>>;
     }
   ).error;
+
+/** The kubeconfig in an answer. */
+export const kubeconfigIn = (text: string): string => {
+  const { storage } = JSON.parse(text) as {
+    readonly storage: {
+      readonly files: readonly { readonly path: string; readonly contents: { readonly source: string } }[];
+    };
+  };
+  return decodeURIComponent(
+    (storage.files.find(({ path }) => path === hostPaths.kubeconfig)?.contents.source ?? "").slice("data:,".length),
+  );
+};
+
+/** The credential in an answer, with the id that the API server records of requests that are sent with it. */
+export function credentialIn(text: string): { readonly token: string; readonly id: string } {
+  const token = /token: (\S+)/.exec(kubeconfigIn(text))?.[1] ?? "";
+  const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()) as { readonly jti: string };
+  return { token, id: `JTI=${claims.jti}` };
+}

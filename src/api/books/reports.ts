@@ -115,6 +115,9 @@ export const notices = {
   NameRevoked: "Warning",
   NameReserved: "Warning",
   NoPlace: "Warning",
+  PlaceSpent: "Warning",
+  CredentialUnknown: "Warning",
+  AddressClaimed: "Warning",
   NameReleased: "Normal",
   NodeReturned: "Normal",
   // operator

@@ -9,7 +9,7 @@ export const JoinPlace = defineResource({
   version: "v1alpha1",
   scope: "Cluster",
   description:
-    "Room for one new node in a pool. The config server makes one for each configuration that it serves; the controller takes it when it approves the first certificate of a name.",
+    "One machine that joins a pool. The config server makes it for each configuration that it serves, with the credential in that configuration. The controller lets in the machine whose request was sent with it, once, and notes here which one that is.",
   spec: Type.Object({
     pool: dnsName({ description: "Pool whose configuration was served." }),
     node: Type.Optional(dnsName({ description: "The only name that may take it: that of the token." })),
@@ -20,12 +20,36 @@ export const JoinPlace = defineResource({
         description: "Where the configuration was fetched from, and the addresses that the token names.",
       }),
     ),
+    credential: Type.Optional(
+      Type.String({
+        maxLength: 128,
+        pattern: "^JTI=.+$",
+        description:
+          "Id of the token in the served configuration, as the API server records it with requests that are sent with it. It is no secret.",
+      }),
+    ),
     expiresAt: dateTime({ description: "When it ends, taken or not." }),
   }),
-  rules: [{ rule: "self.spec == oldSelf.spec", message: "the spec of a JoinPlace never changes" }],
+  status: Type.Object({
+    machine: Type.Optional(dnsName({ description: "Name of the node that joined by it. Nothing frees it again." })),
+    publicKey: Type.Optional(
+      Type.String({
+        pattern: "^[0-9a-f]{64}$",
+        description: "SHA-256 of the public key that the machine joined with, in hexadecimal digits.",
+      }),
+    ),
+  }),
+  rules: [
+    { rule: "self.spec == oldSelf.spec", message: "the spec of a JoinPlace never changes" },
+    {
+      rule: "!has(oldSelf.status) || !has(oldSelf.status.machine) || (has(self.status) && self.status == oldSelf.status)",
+      message: "a JoinPlace lets in one machine: once it says which, it never changes",
+    },
+  ],
   columns: [
     { name: "Pool", type: "string", jsonPath: ".spec.pool", description: "Pool whose configuration was served." },
     { name: "Node", type: "string", jsonPath: ".spec.node", description: "The only name that may take it." },
+    { name: "Machine", type: "string", jsonPath: ".status.machine", description: "Which node joined by it." },
     { name: "Addresses", type: "string", jsonPath: ".spec.addresses", description: "Where it was fetched from." },
     { name: "Expires", type: "string", jsonPath: ".spec.expiresAt", description: "When it ends." },
   ],

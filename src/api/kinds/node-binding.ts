@@ -61,10 +61,10 @@ export const NodeBinding = defineResource({
       }),
     ),
     addresses: Type.Optional(
-      atomicList(Type.String({ maxLength: 64 }), {
+      atomicList(Type.String({ maxLength: 253 }), {
         maxItems: maxMachineAddresses,
         description:
-          "Addresses that the node may serve under: where the machine fetched its configuration from, those that its token names, and those that an administrator adds.",
+          "Addresses and host names that the node may serve under: where the machine fetched its configuration from, those that its token names, its own name if its token names it, and those that an administrator adds.",
       }),
     ),
   }),

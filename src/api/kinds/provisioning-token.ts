@@ -6,9 +6,6 @@ import { atomicList, dateTime, dnsName } from "../schema/schema.ts";
 /** How many machines the status lists: those that used the token last. */
 export const maxLastUsedBy = 10;
 
-/** Places whose use was given back: several times what all config servers give back within the hour that a place lasts. */
-export const maxWithdrawnPlaces = 100;
-
 export const ProvisioningToken = defineResource({
   kind: "ProvisioningToken",
   plural: "provisioningtokens",
@@ -55,13 +52,6 @@ export const ProvisioningToken = defineResource({
       atomicList(Type.String({ maxLength: 128 }), {
         maxItems: maxLastUsedBy,
         description: "Whom it last gave one, the newest first.",
-      }),
-    ),
-    withdrawnPlaces: Type.Optional(
-      atomicList(dnsName(), {
-        maxItems: maxWithdrawnPlaces,
-        description:
-          "JoinPlaces of configurations that were never sent, whose uses were given back: they admit no machine. The newest last.",
       }),
     ),
   }),

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { NodeBinding, maxMachineAddresses } from "../../api/kinds/node-binding.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
-import { readAddresses, readArguments, usageError } from "../arguments.ts";
+import { readArguments, readHosts, usageError } from "../arguments.ts";
 import { columnText } from "../column-text.ts";
 import { connect } from "../connect.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -44,8 +44,8 @@ export function nodeRequestOf([verb, ...names]: readonly string[], json: boolean
     case "address": {
       const [name, ...addresses] = names;
       if (name === undefined || addresses.length === 0)
-        throw usageError("name the node and its addresses: mco node address NAME IP …");
-      return { verb, name, addresses: readAddresses(addresses, "an address"), json };
+        throw usageError("name the node and its addresses: mco node address NAME HOST …");
+      return { verb, name, addresses: readHosts(addresses, "an address"), json };
     }
     default:
       throw usageError(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
-import { certificatesAfterJoin, credentialIn, holderOf, withCertificate } from "./certificate-holder.ts";
+import { certificateIn, certificatesAfterJoin, credentialIn, holderOf, withCertificate } from "./certificate-holder.ts";
 
 const hex = (digit: string) => digit.repeat(64);
 const key = "authentication.kubernetes.io/credential-id";
@@ -19,16 +19,29 @@ test.for<{ extra: Readonly<Record<string, readonly string[]>> | undefined; is: s
 ])(
   "the certificate of a request is read as the API server records it: $extra [join-certificate-holder-1]",
   ({ extra, is }) => {
-    expect(credentialIn(extra)).toBe(is);
+    expect(certificateIn(extra)).toBe(is);
   },
 );
+
+test("the token of a request is read as the API server records it [join-certificate-holder-5]", () => {
+  expect(credentialIn({ [key]: ["JTI=5f2c"] })).toBe("JTI=5f2c");
+  for (const extra of [undefined, {}, { [key]: [] }, { [key]: ["JTI=a", "JTI=b"] }, { other: ["JTI=a"] }])
+    expect(credentialIn(extra)).toBeUndefined();
+});
 
 describe("by whose certificate a request was sent [join-certificate-holder-2]", () => {
   const certificates = [hex("a"), hex("b")];
   const taken = { certificates, formerExpiresAt: later };
   test.for<{ title: string; spec: Parameters<typeof holderOf>[0]; credential?: string; issued?: string[]; is: string }>(
     [
-      { title: "a name that no other machine had", spec: { certificates }, credential: hex("f"), is: "holder" },
+      { title: "one that was issued for nobody known", spec: { certificates }, credential: hex("f"), is: "former" },
+      {
+        title: "one that is listed, while nobody else had the name",
+        spec: { certificates },
+        credential: hex("a"),
+        is: "holder",
+      },
+      { title: "an API server that names none, while nobody else had the name", spec: { certificates }, is: "holder" },
       { title: "a name whose certificates were never recorded", spec: {}, credential: hex("f"), is: "holder" },
       { title: "one that is listed", spec: taken, credential: hex("b"), is: "holder" },
       { title: "one that is not listed yet", spec: taken, credential: hex("c"), issued: [hex("c")], is: "holder" },
@@ -36,9 +49,9 @@ describe("by whose certificate a request was sent [join-certificate-holder-2]", 
       { title: "any, while nothing is recorded", spec: { formerExpiresAt: later }, credential: hex("a"), is: "former" },
       { title: "an API server that names none", spec: taken, is: "unknown" },
       {
-        title: "another one after its end",
+        title: "a listed one after the end of another one",
         spec: { certificates, formerExpiresAt: past },
-        credential: hex("f"),
+        credential: hex("a"),
         is: "holder",
       },
     ],

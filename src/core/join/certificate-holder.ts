@@ -4,8 +4,8 @@ import { mostCertificates } from "../../api/kinds/node-binding.ts";
 /**
  * By whose certificate a node sends a request:
  *
- * - `holder`: by that of the machine that its name is bound to, or no other machine has one for the name.
- * - `former`: by one of a machine that had the name before.
+ * - `holder`: by that of the machine that its name is bound to, or nothing says otherwise.
+ * - `former`: by one that was not issued for that machine: of a machine that had the name before, for example.
  * - `unknown`: such a certificate is valid, and the API server does not say which one the request came with.
  */
 export type CertificateHolder = "holder" | "former" | "unknown";
@@ -20,9 +20,15 @@ export const credentialKey = "authentication.kubernetes.io/credential-id";
  * @param extra spec.extra of a CertificateSigningRequest, which only the API server writes.
  * @returns `undefined`: the API server records none, or the requester has no certificate.
  */
-export function credentialIn(extra: Readonly<Record<string, readonly string[]>> | undefined): string | undefined {
+export const certificateIn = (extra: Extra): string | undefined =>
+  /^X509SHA256=([0-9a-f]{64})$/.exec(credentialIn(extra) ?? "")?.[1];
+
+type Extra = Readonly<Record<string, readonly string[]>> | undefined;
+
+/** The credential that a request was sent with, as the API server names it: of a token its id (`JTI=<uuid>`). */
+export function credentialIn(extra: Extra): string | undefined {
   const values = extra === undefined || !Object.hasOwn(extra, credentialKey) ? [] : (extra[credentialKey] ?? []);
-  return values.length === 1 ? /^X509SHA256=([0-9a-f]{64})$/.exec(values[0] ?? "")?.[1] : undefined;
+  return values.length === 1 ? values[0] : undefined;
 }
 
 /**
@@ -38,9 +44,11 @@ export function holderOf(
     now,
   }: { readonly credential: string | undefined; readonly issued: readonly string[]; readonly now: number },
 ): CertificateHolder {
-  if (formerExpiresAt === undefined || !(Date.parse(formerExpiresAt) > now)) return "holder";
-  if (credential === undefined) return "unknown";
-  return certificates.includes(credential) || issued.includes(credential) ? "holder" : "former";
+  const isFormerGood = formerExpiresAt !== undefined && Date.parse(formerExpiresAt) > now;
+  if (credential === undefined) return isFormerGood ? "unknown" : "holder";
+  if (certificates.includes(credential) || issued.includes(credential)) return "holder";
+  // A record without certificates is one that begins.
+  return isFormerGood || certificates.length > 0 ? "former" : "holder";
 }
 
 /**

@@ -46,15 +46,14 @@ export function apiServerForMachines({ controllerConfig, clusterInfo, ownServer 
 }
 
 /**
- * Hosts of the API server that only the operator knows, for the annotation of the ControllerConfig. Loopback is left out:
- * it is another machine to everyone.
+ * Hosts of the API server and of the config server that only the operator knows, for the annotation of the ControllerConfig.
+ * Loopback is left out: it is another machine to everyone.
  */
-export function publishedApiServerHosts({
-  clusterInfo,
-  ownServer,
-}: Pick<ConfigServerFacts, "clusterInfo" | "ownServer">): readonly string[] {
-  const servers = [serverIn(clusterInfo?.data?.["kubeconfig"]), ownServer];
-  return [...new Set(servers.flatMap(hostOfServer))].filter((host) => !/^(127\.|::1$|localhost$)/.test(host));
+export function publishedApiServerHosts(facts: ConfigServerFacts): readonly string[] {
+  const servers = [serverIn(facts.clusterInfo?.data?.["kubeconfig"]), facts.ownServer];
+  return [...new Set([...servers.flatMap(hostOfServer), ...configServerHosts(facts)])].filter(
+    (host) => !/^(127\.|::1$|localhost$)/.test(host),
+  );
 }
 
 /**

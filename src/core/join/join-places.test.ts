@@ -3,13 +3,14 @@ import type { JoinPlace } from "../../api/kinds/join-place.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import type { ProvisioningToken } from "../../api/kinds/provisioning-token.ts";
 import {
+  type AddressOwners,
   type BindingStay,
   type BoundNode,
   type JoinQuestion,
   bindingStay,
-  othersIn,
-  placeFor,
-  reservedFor,
+  foreignHosts,
+  heldFor,
+  placeOf,
 } from "./join-places.ts";
 
 const now = Date.parse("2026-01-01T12:00:00Z");
@@ -23,129 +24,155 @@ const binding = (name: string, spec: Partial<NodeBinding["spec"]> = {}): NodeBin
   }) as NodeBinding;
 const token = (spec: Partial<ProvisioningToken["spec"]>): ProvisioningToken =>
   ({ metadata: { name: "t" }, spec: { pool: "master", tokenHash: "", ...spec } }) as ProvisioningToken;
+const key = "a".repeat(64);
+const credential = "JTI=own";
 const question: JoinQuestion = {
   name: "w0",
   pool: "worker",
+  publicKey: key,
+  credential,
   places: [],
   tokens: [],
-  bindings: [],
-  taken: new Set(),
   now,
 };
 
-test("a name that a token of the same pool holds is taken with its own place alone [attack-joining-20]", () => {
-  const held = { ...question, tokens: [token({ pool: "worker", node: "w0" })], places: [place("any")] };
-  expect(placeFor(held)).toBeUndefined();
-  expect(placeFor({ ...held, name: "w1" })?.metadata.name).toBe("any");
-  expect(placeFor({ ...held, places: [place("any"), place("own", { node: "w0" })] })?.metadata.name).toBe("own");
-  const over = token({ pool: "worker", node: "w0", expiresAt: "2026-01-01T11:00:00Z" });
-  expect(placeFor({ ...held, tokens: [over] })?.metadata.name).toBe("any");
-  expect(reservedFor({ ...held, pool: "worker" })).toBeUndefined();
-});
-
-describe("a place", () => {
-  test.for<{ title: string; more: Partial<JoinQuestion>; takes: string | undefined }>([
-    { title: "is needed", more: {}, takes: undefined },
-    { title: "of the pool is taken", more: { places: [place("a")] }, takes: "a" },
-    { title: "of another pool is not", more: { places: [place("a", { pool: "master" })] }, takes: undefined },
+describe("a machine has the place of the credential that it was given", () => {
+  test.for<{ title: string; more: Partial<JoinQuestion>; is: string }>([
+    { title: "and no other", more: { places: [place("a", { credential: "JTI=other" }), place("b")] }, is: "none" },
+    { title: "whoever asked first", more: { places: [place("a", { credential })] }, is: "free a" },
+    { title: "in its own pool", more: { places: [place("a", { credential, pool: "master" })] }, is: "none" },
     {
-      title: "that ends first is taken first",
-      more: { places: [place("a"), place("b", { expiresAt: "2026-01-01T12:10:00Z" })] },
-      takes: "b",
+      title: "for an hour",
+      more: { places: [place("a", { credential, expiresAt: "2026-01-01T12:00:00Z" })] },
+      is: "none",
     },
     {
-      title: "that is over is none",
-      more: { places: [place("a", { expiresAt: "2026-01-01T12:00:00Z" })] },
-      takes: undefined,
+      title: "which the API server has to record",
+      more: { credential: undefined, places: [place("a", { credential })] },
+      is: "unrecorded",
     },
     {
-      title: "that a binding took is none",
-      more: { places: [place("a")], bindings: [binding("w1", { place: "a" })] },
-      takes: undefined,
+      title: "also when it asks again with its key",
+      more: { places: [{ ...place("a", { credential }), status: { machine: "w0", publicKey: key } }] },
+      is: "free a",
     },
     {
-      title: "that was taken a moment ago is none",
-      more: { places: [place("a")], taken: new Set(["a"]) },
-      takes: undefined,
+      title: "but not with another key",
+      more: { places: [{ ...place("a", { credential }), status: { machine: "w0", publicKey: "b".repeat(64) } }] },
+      is: "spent w0",
     },
     {
-      title: "whose use was given back is none",
-      more: {
-        places: [place("a")],
-        tokens: [{ ...token({ pool: "worker" }), status: { uses: 0, withdrawnPlaces: ["a"] } }],
-      },
-      takes: undefined,
+      title: "nor by another name",
+      more: { places: [{ ...place("a", { credential }), status: { machine: "w1", publicKey: key } }] },
+      is: "spent w1",
     },
+    { title: "for the name of its token", more: { places: [place("a", { credential, node: "w0" })] }, is: "held a" },
     {
-      title: "reserved for the name comes first",
-      more: { places: [place("a"), place("b", { node: "w0" })] },
-      takes: "b",
+      title: "and not for another name",
+      more: { places: [place("a", { credential, node: "w1" })] },
+      is: "otherName w1",
     },
-    { title: "held for another name is none", more: { places: [place("b", { node: "w1" })] }, takes: undefined },
-  ])("$title", ({ more, takes }) => {
-    expect(placeFor({ ...question, ...more })?.metadata.name).toBe(takes);
+  ])("$title", ({ more, is }) => {
+    const found = placeOf({ ...question, ...more });
+    const [verdict, what] =
+      found.verdict === "free"
+        ? [found.isHeld ? "held" : "free", found.place.metadata.name]
+        : [found.verdict, "machine" in found ? found.machine : undefined];
+    expect([verdict, ...(what === undefined ? [] : [what])].join(" ")).toBe(is);
   });
 });
 
 describe("a name is held", () => {
-  test.for<{ title: string; more: Partial<JoinQuestion>; by: string | undefined }>([
+  test.for<{ title: string; more: Partial<JoinQuestion>; isHeld?: boolean; by: string | undefined }>([
     { title: "by nobody", more: { tokens: [token({})] }, by: undefined },
     { title: "by a token that names it", more: { tokens: [token({ node: "w0" })] }, by: "master" },
+    {
+      title: "also within its own pool [attack-joining-20]",
+      more: { tokens: [token({ pool: "worker", node: "w0" })] },
+      by: "worker",
+    },
+    {
+      title: "not against the machine of that token",
+      more: { tokens: [token({ pool: "worker", node: "w0" })] },
+      isHeld: true,
+      by: undefined,
+    },
     {
       title: "not by one that has ended",
       more: { tokens: [token({ node: "w0", expiresAt: "2026-01-01T11:00:00Z" })] },
       by: undefined,
     },
     { title: "by a place that names it", more: { places: [place("a", { pool: "master", node: "w0" })] }, by: "master" },
-    { title: "not against its own pool", more: { tokens: [token({ node: "w0", pool: "worker" })] }, by: undefined },
-  ])("$title", ({ more, by }) => {
-    expect(reservedFor({ ...question, ...more })).toBe(by);
+    {
+      title: "not by a place whose machine has joined",
+      more: {
+        places: [{ ...place("a", { pool: "master", node: "w0" }), status: { machine: "w0", publicKey: key } }],
+      },
+      by: undefined,
+    },
+  ])("$title", ({ more, isHeld = false, by }) => {
+    expect(heldFor({ ...question, ...more }, isHeld)).toBe(by);
   });
 });
 
+const cluster = (hosts: Readonly<Record<string, string>>) => new Map(Object.entries(hosts));
+
 test("names and addresses of Services, of the API server and of other nodes have other owners", () => {
-  const owners = {
+  const owners: AddressOwners = {
     nodes: [
       { name: "w0", addresses: ["10.0.0.1"] },
       { name: "w1", addresses: ["10.0.0.2", "w1.example"] },
     ],
     bindings: [binding("w0", { addresses: ["10.0.0.1"] }), binding("w2", { addresses: ["10.0.0.3"] })],
-    services: new Map([["10.96.0.1", "default/kubernetes"]]),
-    externalAddresses: new Map<string, string>(),
+    cluster: cluster({
+      "10.96.0.1": "is an address of the Service default/kubernetes",
+      "api.example": "is the API server",
+      "10.0.0.100": "is the API server",
+    }),
+    external: new Map(),
     own: [],
-    apiServer: ["api.example", "10.0.0.100"],
   };
-  expect(othersIn("w0", ["w0", "10.0.0.1", "10.0.0.9"], owners)).toEqual([]);
-  expect(othersIn("w0", ["10.96.0.1", "10.0.0.100", "w1", "w1.example", "10.0.0.2", "10.0.0.3"], owners)).toEqual([
-    "10.96.0.1 is an address of the Service default/kubernetes",
-    "10.0.0.100 is the API server",
-    "w1 belongs to the node w1 as well",
-    "w1.example belongs to the node w1 as well",
-    "10.0.0.2 belongs to the node w1 as well",
-    "10.0.0.3 belongs to the node w2 as well",
-  ]);
+  expect(foreignHosts("w0", ["w0", "10.0.0.1", "10.0.0.9"], owners)).toEqual({ others: [], claimed: [] });
+  expect(foreignHosts("w0", ["10.96.0.1", "10.0.0.100", "w1", "w1.example", "10.0.0.2", "10.0.0.3"], owners)).toEqual({
+    others: [
+      "10.96.0.1 is an address of the Service default/kubernetes",
+      "10.0.0.100 is the API server",
+      "w1 belongs to the node w1 as well",
+      "10.0.0.3 belongs to the node w2 as well",
+    ],
+    claimed: ["w1.example is reported by the node w1 as well", "10.0.0.2 is reported by the node w1 as well"],
+  });
 });
 
-test("a host belongs to its owner however its name is written [attack-joining-5]", () => {
-  const owners = {
-    nodes: [{ name: "w1", addresses: ["w1.example"] }],
-    bindings: [],
-    services: new Map<string, string>(),
-    externalAddresses: new Map<string, string>(),
+test("a host belongs to its owner however it is written [attack-joining-5]", () => {
+  const owners: AddressOwners = {
+    nodes: [{ name: "w1", addresses: [] }],
+    bindings: [binding("w2", { addresses: ["fd00::2", "10.0.0.2"] })],
+    cluster: cluster({ "api-int.example.com": "is the API server", "10.0.0.100": "is the API server" }),
+    external: new Map(),
     own: [],
-    apiServer: ["api-int.example.com"],
   };
-  expect(othersIn("api-int", ["api-int.EXAMPLE.com", "api-int.example.com.", "W1.example", "w1."], owners)).toEqual([
+  const asked = [
+    "api-int.EXAMPLE.com",
+    "api-int.example.com.",
+    "::ffff:10.0.0.100",
+    "W1.",
+    "FD00:0:0:0:0:0:0:2",
+    "::ffff:a00:2",
+  ];
+  expect(foreignHosts("w0", asked, owners).others).toEqual([
     "api-int.EXAMPLE.com is the API server",
     "api-int.example.com. is the API server",
-    "W1.example belongs to the node w1 as well",
-    "w1. belongs to the node w1 as well",
+    "::ffff:10.0.0.100 is the API server",
+    "W1. belongs to the node w1 as well",
+    "FD00:0:0:0:0:0:0:2 belongs to the node w2 as well",
+    "::ffff:a00:2 belongs to the node w2 as well",
   ]);
 });
 
 describe("the claim of another", () => {
   const mine = "10.0.0.1";
-  const owners = {
+  const owners: AddressOwners = {
     own: [mine],
     nodes: [
       { name: "w0", addresses: [mine, "w0"] },
@@ -153,29 +180,26 @@ describe("the claim of another", () => {
       { name: "m0", addresses: ["10.0.0.5"] },
     ],
     bindings: [binding("w0", { addresses: [mine] }), binding("w1", { addresses: ["10.0.0.2"] })],
-    services: new Map<string, string>(),
-    externalAddresses: new Map([
-      [mine, "shop/front"],
-      ["10.0.0.8", "shop/front"],
-    ]),
-    apiServer: [],
+    cluster: new Map(),
+    external: cluster({
+      [mine]: "is an address of the Service shop/front",
+      "10.0.0.8": "is an address of the Service shop/front",
+    }),
   };
 
   test("takes no name and no recorded address from a node [attack-joining-6]", () => {
-    expect(othersIn("w0", ["w0", mine], owners)).toEqual([]);
-    expect(othersIn("w0", ["10.0.0.5", "10.0.0.7", "10.0.0.8"], owners)).toEqual([
-      "10.0.0.5 belongs to the node m0 as well",
-      "10.0.0.7 belongs to the node w1 as well",
-      "10.0.0.8 is an address of the Service shop/front",
-    ]);
+    expect(foreignHosts("w0", ["w0", mine], owners)).toEqual({ others: [], claimed: [] });
   });
 
-  test("counts if the suite recorded it, or knows nothing else of that node [attack-joining-7]", () => {
+  test("of an address that nobody recorded makes a request wait, and denies none [attack-joining-7]", () => {
+    expect(foreignHosts("w0", ["10.0.0.5", "10.0.0.7", "10.0.0.8"], owners)).toEqual({
+      others: ["10.0.0.8 is an address of the Service shop/front"],
+      claimed: ["10.0.0.5 is reported by the node m0 as well", "10.0.0.7 is reported by the node w1 as well"],
+    });
     const recorded = [binding("w1", { addresses: [mine] })];
-    expect(othersIn("w0", [mine], { ...owners, bindings: recorded })).toEqual([
+    expect(foreignHosts("w0", [mine], { ...owners, own: [], external: new Map(), bindings: recorded }).others).toEqual([
       `${mine} belongs to the node w1 as well`,
     ]);
-    expect(othersIn("w0", [mine], { ...owners, bindings: [] })).toEqual([`${mine} belongs to the node w1 as well`]);
   });
 
   test("of a machine that joined later from the same address takes it from no node [attack-joining-15]", () => {
@@ -184,12 +208,12 @@ describe("the claim of another", () => {
       return { ...one, metadata: { ...one.metadata, creationTimestamp } };
     };
     const bindings = [since("w0", "2026-01-01T10:00:00Z"), since("w9", "2026-01-01T11:00:00Z")];
-    expect(othersIn("w0", ["w0", mine], { ...owners, nodes: [], bindings })).toEqual([]);
-    expect(othersIn("w9", ["w9", mine], { ...owners, nodes: [], bindings })).toEqual([
+    expect(foreignHosts("w0", ["w0", mine], { ...owners, nodes: [], bindings }).others).toEqual([]);
+    expect(foreignHosts("w9", ["w9", mine], { ...owners, nodes: [], bindings }).others).toEqual([
       `${mine} belongs to the node w0 as well`,
     ]);
     // Its name is still its own.
-    expect(othersIn("w0", ["w9"], { ...owners, bindings })).toEqual(["w9 belongs to the node w9 as well"]);
+    expect(foreignHosts("w0", ["w9"], { ...owners, bindings }).others).toEqual(["w9 belongs to the node w9 as well"]);
   });
 
   test("costs no comparison of each name with each node [attack-joining-8]", () => {
@@ -205,7 +229,7 @@ describe("the claim of another", () => {
         return addresses;
       },
     }));
-    othersIn(
+    foreignHosts(
       "w0",
       Array.from({ length: 100 }, (_, index) => `x${index}.example`),
       { ...owners, nodes: counted },

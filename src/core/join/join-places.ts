@@ -1,16 +1,19 @@
 import type { JoinPlace } from "../../api/kinds/join-place.ts";
 import type { NodeBinding } from "../../api/kinds/node-binding.ts";
 import type { ProvisioningToken } from "../../api/kinds/provisioning-token.ts";
+import { canonicalHost } from "./canonical-host.ts";
 
 /** What places and tokens determine about a name that requests its first certificate. */
 export interface JoinQuestion {
   readonly name: string;
   readonly pool: string;
+  /** SHA-256 of the requested key, in hexadecimal digits. */
+  readonly publicKey: string;
+  /** By which the request came, as the API server recorded it; `undefined`: it records none. */
+  readonly credential: string | undefined;
+  /** Those of that credential, or more. */
   readonly places: readonly JoinPlace[];
   readonly tokens: readonly ProvisioningToken[];
-  readonly bindings: readonly NodeBinding[];
-  /** Places taken by bindings that the cache does not show yet. */
-  readonly taken: ReadonlySet<string>;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -21,40 +24,50 @@ const isOver = (expiresAt: string | undefined, now: number) =>
 const isGood = ({ metadata, spec }: ProvisioningToken, now: number) =>
   metadata.deletionTimestamp === undefined && !isOver(spec.expiresAt, now);
 
-/** Places whose uses were given back to their tokens: their configurations were never sent. */
-export const withdrawnPlaces = (tokens: readonly Pick<ProvisioningToken, "status">[]): ReadonlySet<string> =>
-  new Set(tokens.flatMap(({ status }) => status?.withdrawnPlaces ?? []));
-
 /**
- * The place for a name: first one reserved for the name, then one for any name of its pool, oldest first. A place is
- * taken as soon as a binding names it, so that one served configuration gives one new name.
+ * The place of the machine that sent a request, by the credential in the configuration that it was served: no other
+ * machine has it. What was recorded of one machine therefore never goes to another one, in whatever order they ask.
  */
-export function placeFor({ name, pool, places, tokens, bindings, taken, now }: JoinQuestion): JoinPlace | undefined {
-  const used = new Set([...taken, ...bindings.flatMap(({ spec }) => spec.place ?? []), ...withdrawnPlaces(tokens)]);
-  const isFree = ({ metadata, spec }: JoinPlace) =>
-    spec.pool === pool && !isOver(spec.expiresAt, now) && !used.has(metadata.name);
-  const free = places.filter(isFree);
-  const oldestFor = (node: string | undefined) =>
-    free
-      .filter(({ spec }) => spec.node === node)
-      .reduce<JoinPlace | undefined>(
-        (oldest, one) => (oldest === undefined || one.spec.expiresAt < oldest.spec.expiresAt ? one : oldest),
-        undefined,
-      );
-  // Machines of a pool share an account: which of them asks for the name that a token holds cannot be seen.
-  const isHeld = tokens.some((token) => token.spec.node === name && isGood(token, now));
-  return oldestFor(name) ?? (isHeld ? undefined : oldestFor(undefined));
+export type PlaceOfRequest =
+  /** `isHeld`: the place is for this name alone: an administrator's token named the machine. */
+  | { readonly verdict: "free"; readonly place: JoinPlace; readonly isHeld: boolean }
+  /** The API server does not record by which credential a request came. */
+  | { readonly verdict: "unrecorded" }
+  /** No configuration was served with the credential, or its hour is over. */
+  | { readonly verdict: "none" }
+  /** A machine has joined by it: it is spent, also after the Node, the binding or the name of that machine are gone. */
+  | { readonly verdict: "spent"; readonly machine: string }
+  /** Its token names another machine. */
+  | { readonly verdict: "otherName"; readonly machine: string };
+
+export function placeOf({ name, pool, publicKey, credential, places, now }: JoinQuestion): PlaceOfRequest {
+  if (credential === undefined) return { verdict: "unrecorded" };
+  const place = places.find(({ spec }) => spec.credential === credential);
+  if (place === undefined || place.spec.pool !== pool || isOver(place.spec.expiresAt, now)) return { verdict: "none" };
+  const { machine, publicKey: key } = place.status ?? {};
+  if (machine !== undefined && (machine !== name || key !== publicKey)) return { verdict: "spent", machine };
+  const { node } = place.spec;
+  return node === undefined || node === name
+    ? { verdict: "free", place, isHeld: node === name }
+    : { verdict: "otherName", machine: node };
 }
 
-/** The other pool for which a token or a place reserves the name; `undefined`: none. */
-export function reservedFor({ name, pool, places, tokens, now }: JoinQuestion): string | undefined {
+/**
+ * The pool for whose machine a token or a place holds the name, unless that is the machine which asks; `undefined`: the
+ * name is not held.
+ *
+ * @param isHeld the machine that asks was served its configuration by such a token.
+ */
+export function heldFor(
+  { name, places, tokens, now }: Pick<JoinQuestion, "name" | "places" | "tokens" | "now">,
+  isHeld: boolean,
+): string | undefined {
+  if (isHeld) return undefined;
   const holders = [
-    ...places.filter(({ spec }) => !isOver(spec.expiresAt, now)),
+    ...places.filter(({ spec, status }) => !isOver(spec.expiresAt, now) && status?.machine === undefined),
     ...tokens.filter((token) => isGood(token, now)),
-  ].filter(({ spec }) => spec.node === name);
-  return holders.some(({ spec }) => spec.pool === pool)
-    ? undefined
-    : holders.map(({ spec }) => spec.pool).find((other) => other !== pool);
+  ];
+  return holders.find(({ spec }) => spec.node === name)?.spec.pool;
 }
 
 /** Whether another machine may take the name of a binding: its Node was deleted, or an administrator released it. */
@@ -62,58 +75,63 @@ export const isReleased = ({ releasedAt, revoked }: NodeBinding["spec"]): boolea
   releasedAt !== undefined || revoked === true;
 
 export interface AddressOwners {
-  /**
-   * Addresses that the suite itself recorded of the node. What another machine's kubelet reports, or the author of a
-   * Service names, does not take them from it, nor its name.
-   */
+  /** Names and addresses that the suite itself recorded of the node: nobody's report takes them from it. */
   readonly own: readonly string[];
-  /** Nodes with the names and addresses that they report. */
+  /** Nodes with the names and addresses that their kubelets report. */
   readonly nodes: readonly { readonly name: string; readonly addresses: readonly string[] }[];
   readonly bindings: readonly NodeBinding[];
-  /** Addresses that the cluster gave to Services, each with a name of it. */
-  readonly services: ReadonlyMap<string, string>;
-  /** Addresses that authors of Services named, likewise: often those of nodes. */
-  readonly externalAddresses: ReadonlyMap<string, string>;
-  /** Host names and addresses of the API server. */
-  readonly apiServer: readonly string[];
+  /** Hosts that belong to the cluster, in canonical form, each with a clause that names the owner. */
+  readonly cluster: ReadonlyMap<string, string>;
+  /** Hosts that authors of Services chose, likewise: often those of nodes. */
+  readonly external: ReadonlyMap<string, string>;
 }
 
-/** A host name as clients compare it: letters have no case, and a final dot says nothing (RFC 4343, RFC 1034, 3.1). */
-export const comparableHost = (name: string): string => name.toLowerCase().replace(/\.$/, "");
+/** Names and addresses that a node requests and that are not, or maybe not, its own: each as a clause. */
+export interface ForeignHosts {
+  /** By the suite's records or the cluster's own objects they are others'. */
+  readonly others: readonly string[];
+  /** The kubelet of another node reports them. That may be a lie, so that it takes them from nobody for good. */
+  readonly claimed: readonly string[];
+}
 
-/** Names and addresses that a node requests but that belong to another owner: each as a clause that names the owner. */
-export function othersIn(
+/** Compares each requested host with all owners in one pass over them. */
+export function foreignHosts(
   node: string,
   asked: readonly string[],
-  { own, nodes, bindings, services, externalAddresses, apiServer }: AddressOwners,
-): readonly string[] {
-  const record = new Set([node, ...own].map(comparableHost));
-  const bound = new Set(bindings.map(({ metadata }) => metadata.name));
+  { own, nodes, bindings, cluster, external }: AddressOwners,
+): ForeignHosts {
+  const record = new Set([node, ...own].map(canonicalHost));
   const owners = new Map<string, string>();
-  const add = (owner: string, hosts: readonly string[]) => {
-    for (const host of owner === node ? [] : hosts) if (!owners.has(host)) owners.set(host, owner);
+  const claims = new Map<string, string>();
+  const add = (to: Map<string, string>, owner: string, hosts: readonly string[]) => {
+    for (const host of owner === node ? [] : hosts) if (!to.has(host)) to.set(host, owner);
   };
   for (const { name, addresses } of nodes) {
-    const reported = addresses.map(comparableHost);
-    // Where its machine joined from is recorded, so that its kubelet's word is not needed. Of other nodes it is all there is.
-    add(name, [comparableHost(name), ...(bound.has(name) ? reported.filter((host) => !record.has(host)) : reported)]);
+    add(owners, name, [canonicalHost(name)]);
+    add(claims, name, addresses.map(canonicalHost));
   }
   // Who joins from an address later, from a pod of that node for example, does not take it from the node.
   const since = bindings.find(({ metadata }) => metadata.name === node)?.metadata.creationTimestamp;
   for (const { metadata, spec } of bindings) {
     const isLater = since !== undefined && (metadata.creationTimestamp ?? "") > since;
-    const addresses = (spec.addresses ?? []).map(comparableHost);
-    add(metadata.name, [metadata.name, ...(isLater ? addresses.filter((host) => !record.has(host)) : addresses)]);
+    const addresses = (spec.addresses ?? []).map(canonicalHost);
+    add(owners, metadata.name, [
+      canonicalHost(metadata.name),
+      ...(isLater ? addresses.filter((host) => !record.has(host)) : addresses),
+    ]);
   }
-  const servers = new Set(apiServer.map(comparableHost));
-  return asked.flatMap((one) => {
-    const host = comparableHost(one);
-    const service = services.get(one) ?? (record.has(host) ? undefined : externalAddresses.get(one));
-    if (service !== undefined) return [`${one} is an address of the Service ${service}`];
-    if (servers.has(host)) return [`${one} is the API server`];
-    const other = owners.get(host);
-    return other === undefined ? [] : [`${one} belongs to the node ${other} as well`];
-  });
+  const others: string[] = [];
+  const claimed: string[] = [];
+  for (const one of asked) {
+    const host = canonicalHost(one);
+    const clause = cluster.get(host) ?? (record.has(host) ? undefined : external.get(host));
+    const owner = owners.get(host);
+    const claim = record.has(host) ? undefined : claims.get(host);
+    if (clause !== undefined) others.push(`${one} ${clause}`);
+    else if (owner !== undefined) others.push(`${one} belongs to the node ${owner} as well`);
+    else if (claim !== undefined) claimed.push(`${one} is reported by the node ${claim} as well`);
+  }
+  return { others, claimed };
 }
 
 export type BindingStay =

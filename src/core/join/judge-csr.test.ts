@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { namespace, signers } from "../../api/names.ts";
+import type { JoinPlace } from "../../api/kinds/join-place.ts";
+import type { PlaceOfRequest } from "./join-places.ts";
 import { type CsrFacts, type NameBinding, type NodeOfName, judgeCsr } from "./judge-csr.ts";
 import type { KubeletRequest } from "./kubelet-request.ts";
 
@@ -33,10 +35,14 @@ const account = (pool: string) => ({
 const w0 = { username: "system:node:w0", groups: ["system:nodes", "system:authenticated"] };
 const node: NodeOfName = {
   pool: undefined,
-  joinedPool: undefined,
   inService: false,
-  names: ["w0", "w0.example"],
 };
+const place = (isHeld = false): PlaceOfRequest => ({
+  verdict: "free",
+  isHeld,
+  place: { metadata: { name: "place-1" }, spec: { pool: "worker", expiresAt: "" } } as JoinPlace,
+});
+const noPlace: PlaceOfRequest = { verdict: "none" };
 const key = "a".repeat(64);
 const bound: NameBinding = { pool: "worker", publicKey: key, isGood: true, addresses: ["10.0.0.1"] };
 const first: CsrFacts = {
@@ -47,16 +53,16 @@ const first: CsrFacts = {
   node: undefined,
   publicKey: key,
   binding: undefined,
-  place: "place-1",
-  reservedFor: undefined,
+  place: place(),
+  heldFor: undefined,
   others: [],
+  claimed: [],
   machines: [],
   isRevoked: false,
   holder: "holder",
-  isNamedByToken: false,
   shortForms: [],
 };
-const joined: NodeOfName = { ...node, pool: "worker", joinedPool: "worker", inService: true };
+const joined: NodeOfName = { pool: "worker", inService: true };
 
 const said = (facts: CsrFacts): string => {
   const verdict = judgeCsr(facts);
@@ -73,15 +79,15 @@ describe("judgeCsr", () => {
     },
     {
       title: "a machine that tries again with its key, before it was ever ready, joins",
-      facts: { node, binding: bound, place: undefined },
+      facts: { node, binding: bound, place: noPlace },
       says: "approve NodeJoins",
     },
     {
       title: "also when its node has its labels already",
-      facts: { node: { ...node, pool: "worker", joinedPool: "worker" }, binding: bound, place: undefined },
+      facts: { node: { ...node, pool: "worker" }, binding: bound, place: noPlace },
       says: "approve NodeJoins",
     },
-    { title: "also before its node is there", facts: { binding: bound, place: undefined }, says: "approve NodeJoins" },
+    { title: "also before its node is there", facts: { binding: bound, place: noPlace }, says: "approve NodeJoins" },
     {
       title: "a second key gets no certificate for a name that is bound",
       facts: { binding: bound, publicKey: "b".repeat(64) },
@@ -89,7 +95,7 @@ describe("judgeCsr", () => {
     },
     {
       title: "nor does it while the node has not been in service",
-      facts: { binding: bound, publicKey: "b".repeat(64), node: { ...node, joinedPool: "worker" } },
+      facts: { binding: bound, publicKey: "b".repeat(64), node: { ...node, pool: "worker" } },
       says: "wait NameBound",
     },
     {
@@ -102,16 +108,36 @@ describe("judgeCsr", () => {
       facts: { binding: { ...bound, pool: "master", publicKey: "b".repeat(64), isGood: false } },
       says: "approve NodeJoins",
     },
-    { title: "a name for which nothing was served waits", facts: { place: undefined }, says: "wait NoPlace" },
+    { title: "a name for which nothing was served waits", facts: { place: noPlace }, says: "wait NoPlace" },
     {
       title: "a name that another pool's token holds waits",
-      facts: { reservedFor: "master" },
+      facts: { heldFor: "master" },
       says: "wait NameReserved",
+    },
+    {
+      title: "a name that another token of the same pool holds waits",
+      facts: { heldFor: "worker" },
+      says: "wait NameReserved",
+    },
+    {
+      title: "a machine whose token is for another name waits",
+      facts: { place: { verdict: "otherName", machine: "w1" } },
+      says: "wait NameReserved",
+    },
+    {
+      title: "a configuration that let in another machine, or another key, lets in no more",
+      facts: { place: { verdict: "spent", machine: "w1" } },
+      says: "wait PlaceSpent",
+    },
+    {
+      title: "a request of which the API server does not say by which credential it came waits",
+      facts: { place: { verdict: "unrecorded" } },
+      says: "wait CredentialUnknown",
     },
     { title: "a node that joined in another way is protected", facts: { node }, says: "wait NodeNotOurs" },
     {
       title: "a node in service is protected",
-      facts: { node: { ...node, inService: true } },
+      facts: { node: { ...node, inService: true }, binding: bound },
       says: "wait NodeInService",
     },
     { title: "not even where it joined in the same way", facts: { node: joined }, says: "wait NodeInService" },
@@ -204,7 +230,7 @@ describe("judgeCsr", () => {
       facts: {
         requester: w0,
         request: serving({ dnsNames: ["kubernetes.default"] }),
-        node: { ...joined, names: ["kubernetes.default"] },
+        node: joined,
         binding: bound,
       },
       says: "deny NotItsOwn",
@@ -220,7 +246,7 @@ describe("judgeCsr", () => {
         facts: {
           requester: w0,
           request: serving({ dnsNames: [dns] }),
-          node: { ...joined, names: [dns] },
+          node: joined,
           binding: bound,
         },
         says: "deny NotItsOwn",
@@ -237,11 +263,11 @@ describe("judgeCsr", () => {
       says: "deny Malformed",
     },
     {
-      title: "a name that is not below the node's own waits, whatever the node reports",
+      title: "a name that is not the node's own waits, whatever the node reports",
       facts: {
         requester: w0,
         request: serving({ dnsNames: ["registry.example"] }),
-        node: { ...joined, names: ["registry.example"] },
+        node: joined,
         binding: bound,
       },
       says: "wait AddressUnknown",
@@ -258,18 +284,61 @@ describe("judgeCsr", () => {
       says: "deny NotItsOwn",
     },
     {
-      title: "a node that joined before names were bound renews its certificate",
+      title: "a node whose join was not recorded is not ours, whatever it says of itself",
       facts: { requester: w0, node: joined, binding: undefined },
-      says: "approve NodeRenews",
+      says: "leave",
     },
     {
-      title: "the annotation that such a node has, and its kubelet could write, gives it no address",
-      facts: { requester: w0, request: serving(), node: joined, binding: undefined },
+      title: "a longer form of its own name waits, whatever the node reports",
+      facts: { requester: w0, request: serving({ dnsNames: ["w0", "w0.example"] }), node: joined, binding: bound },
       says: "wait AddressUnknown",
     },
     {
+      title: "a host name that was recorded of the machine is its own, however it is written",
+      facts: {
+        requester: w0,
+        request: serving({ dnsNames: ["W0.Example.", "w0"], ipAddresses: ["::ffff:10.0.0.1"] }),
+        node: joined,
+        binding: { ...bound, addresses: ["10.0.0.1", "w0.example"] },
+      },
+      says: "approve NodeServes",
+    },
+    ...(
+      [
+        ["that it chose itself waits", bound.addresses, [], "wait AddressUnknown"],
+        ["that its token named is its own", ["10.0.0.1", "api.corp.example"], [], "approve NodeServes"],
+        [
+          "that its Machine has is its own",
+          bound.addresses,
+          [{ name: "m", addresses: ["api.corp.example"] }],
+          "approve NodeServes",
+        ],
+      ] as const
+    ).map(([title, addresses, machines, says]) => ({
+      title: `a machine's own name with a dot in it ${title}`,
+      facts: {
+        requester: { ...w0, username: "system:node:api.corp.example" },
+        request: serving({ commonNames: ["system:node:api.corp.example"], dnsNames: ["api.corp.example"] }),
+        node: joined,
+        binding: { ...bound, addresses },
+        machines,
+      },
+      says,
+    })),
+    {
+      title: "an address that another kubelet reports as well waits, and is not denied",
+      facts: {
+        requester: w0,
+        request: serving(),
+        node: joined,
+        binding: bound,
+        claimed: ["10.0.0.9 is reported by the node w1 as well"],
+      },
+      says: "wait AddressClaimed",
+    },
+    {
       title: "a name that pods resolve as a Service waits, also one that a token names",
-      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], isNamedByToken: true },
+      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], place: place(true) },
       says: "wait NameOfService",
     },
     {
@@ -279,12 +348,12 @@ describe("judgeCsr", () => {
     },
     {
       title: "unless a token names it",
-      facts: { shortForms: [{ name: "w0", namespace: "b", service: undefined }], isNamedByToken: true },
+      facts: { shortForms: [{ name: "w0", namespace: "b", service: undefined }], place: place(true) },
       says: "approve NodeJoins",
     },
     {
       title: "a machine that tries again has its name already",
-      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], binding: bound, place: undefined },
+      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], binding: bound, place: noPlace },
       says: "approve NodeJoins",
     },
     {
@@ -305,7 +374,7 @@ describe("judgeCsr", () => {
     },
     {
       title: "nor does it when its annotation is gone, too",
-      facts: { requester: w0, node: { ...joined, joinedPool: undefined }, isRevoked: true },
+      facts: { requester: w0, node, isRevoked: true },
       says: "wait NameRevoked",
     },
     {
@@ -355,17 +424,17 @@ describe("judgeCsr", () => {
     },
     {
       title: "a node asks for no other node",
-      facts: { requester: { ...w0, username: "system:node:w1" }, request: serving(), node: joined },
+      facts: { requester: { ...w0, username: "system:node:w1" }, request: serving(), node: joined, binding: bound },
       says: "deny NotItsOwn",
     },
     {
       title: "a node that joined here renews its certificate",
-      facts: { requester: w0, node: joined },
+      facts: { requester: w0, node: joined, binding: bound },
       says: "approve NodeRenews",
     },
     {
       title: "a node that others let in is theirs",
-      facts: { requester: w0, request: serving(), node: { ...joined, joinedPool: undefined } },
+      facts: { requester: w0, request: serving(), node: joined },
       says: "leave",
     },
     {
@@ -401,7 +470,7 @@ describe("judgeCsr", () => {
         otherAttributes: fc.constantFrom(0, 0, 1),
       }),
     });
-    const nodes = fc.constantFrom(undefined, node, joined, { ...joined, pool: "master", joinedPool: "master" });
+    const nodes = fc.constantFrom(undefined, node, joined, { ...joined, pool: "master" });
     let approved = 0;
     fc.assert(
       fc.property(

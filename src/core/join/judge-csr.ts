@@ -2,7 +2,8 @@ import { nodeIdentity, objects, signers } from "../../api/names.ts";
 import { isDnsName } from "../../api/schema/schema.ts";
 import { listText } from "../text/list-text.ts";
 import type { CertificateHolder } from "./certificate-holder.ts";
-import { comparableHost } from "./join-places.ts";
+import { canonicalHost } from "./canonical-host.ts";
+import type { PlaceOfRequest } from "./join-places.ts";
 import { type KubeletRequest, kubeletRequestProblem } from "./kubelet-request.ts";
 import type { ShortForm } from "./service-names.ts";
 
@@ -10,12 +11,8 @@ import type { ShortForm } from "./service-names.ts";
 export interface NodeOfName {
   /** The pool that it belongs to by its labels. */
   readonly pool: string | undefined;
-  /** The pool for which the suite admitted it. Its kubelet can write this: it is no proof. */
-  readonly joinedPool: string | undefined;
   /** Its kubelet has once reported ready, or a daemon has managed it. */
   readonly inService: boolean;
-  /** Host names that its kubelet reports. */
-  readonly names: readonly string[];
 }
 
 /** The NodeBinding of the name; see its kind. */
@@ -24,6 +21,7 @@ export interface NameBinding {
   readonly publicKey: string;
   /** A certificate for its key is valid. */
   readonly isGood: boolean;
+  /** Addresses and names that it may serve under, beside its own name. */
   readonly addresses: readonly string[];
 }
 
@@ -49,16 +47,16 @@ export interface CsrFacts {
   readonly isRevoked: boolean;
   /** By whose certificate a request of the node was sent. */
   readonly holder: CertificateHolder;
-  /** Whether a served configuration admits the name; `undefined`: none is left. */
-  readonly place: string | undefined;
-  /** The place is for this name alone: an administrator's token named the machine. */
-  readonly isNamedByToken: boolean;
+  /** Whether the configuration that the machine was served admits the name. */
+  readonly place: PlaceOfRequest;
   /** Of the name and of the requested names, those that pods resolve as names of Services. */
   readonly shortForms: readonly ShortForm[];
-  /** The other pool for which a token or a place reserves the name. */
-  readonly reservedFor: string | undefined;
-  /** Requested names and addresses that belong to another owner, each with that owner. */
+  /** The pool for another machine of which a token or a place holds the name. */
+  readonly heldFor: string | undefined;
+  /** Requested names and addresses that belong to another owner, each as a clause with that owner. */
   readonly others: readonly string[];
+  /** Those that the kubelet of another node reports, likewise. */
+  readonly claimed: readonly string[];
   /** The Machines of the machine API that name this Node. A kubelet cannot write Machines. */
   readonly machines: readonly MachineOfNode[];
 }
@@ -82,7 +80,10 @@ export type CsrReason =
   | "NameOfService"
   | "NameRevoked"
   | "NoPlace"
+  | "PlaceSpent"
+  | "CredentialUnknown"
   | "PoolUnknown"
+  | "AddressClaimed"
   | "AddressUnknown";
 
 /**
@@ -103,8 +104,8 @@ export function judgeCsr(facts: CsrFacts): CsrVerdict {
   if (requester.username.startsWith(accounts)) return judgeFirst(facts, requester.username.slice(accounts.length));
   const isNode =
     requester.username.startsWith(nodeIdentity.userPrefix) && requester.groups.includes(nodeIdentity.group);
-  // Nodes that others admitted are theirs to manage.
-  const isOurs = facts.binding !== undefined || facts.isRevoked || facts.node?.joinedPool !== undefined;
+  // Nodes that others admitted are theirs to manage. What a Node says of itself makes it none of ours.
+  const isOurs = facts.binding !== undefined || facts.isRevoked;
   if (
     !isNode ||
     facts.node === undefined ||
@@ -112,7 +113,7 @@ export function judgeCsr(facts: CsrFacts): CsrVerdict {
     (request !== undefined && !(kubeletSigners as readonly string[]).includes(request.signer))
   )
     return { verdict: "leave" };
-  return judgeOwn(facts, facts.node);
+  return judgeOwn(facts);
 }
 
 const kubeletSigners = [signers.kubeletClient, signers.kubeletServing] as const;
@@ -131,7 +132,8 @@ function judgeFirst(facts: CsrFacts, pool: string): CsrVerdict {
   if (!isNodeName(name)) return deny("Malformed", "the common name holds no name of a node");
   if (!pools.includes(pool)) return wait("PoolUnknown", `there is no pool ${pool}`);
   if (node !== undefined) {
-    const of = node.joinedPool ?? node.pool;
+    // Whose a bound name is says its record.
+    const of = node.pool ?? (binding?.isGood === true ? undefined : binding?.pool);
     if (of !== undefined && of !== pool)
       return wait(
         "NodeOfOtherPool",
@@ -142,7 +144,7 @@ function judgeFirst(facts: CsrFacts, pool: string): CsrVerdict {
         "NodeInService",
         `the node ${name} is there and has been in service; delete the Node if its machine is gone`,
       );
-    if (node.joinedPool === undefined && binding === undefined)
+    if (binding === undefined)
       return wait(
         "NodeNotOurs",
         `the node ${name} is there and did not join by a pool's account; delete the Node if its machine is gone`,
@@ -169,32 +171,53 @@ function judgeBound({ publicKey }: CsrFacts, binding: NameBinding, { name, pool 
 }
 
 function judgeUnbound(facts: CsrFacts, { name, pool }: Asker): CsrVerdict {
-  const { place, reservedFor, isNamedByToken, shortForms } = facts;
-  if (reservedFor !== undefined)
-    return wait("NameReserved", `the name ${name} is held for a machine of the pool ${reservedFor} by its token`);
+  const { place, heldFor, shortForms } = facts;
+  const newToken = `mco token create --pool ${pool} --node ${name} --pointer`;
+  if (heldFor !== undefined)
+    return wait(
+      "NameReserved",
+      `the name ${name} is held for a machine of the pool ${heldFor} by its token, and this machine was not served its configuration by that token`,
+    );
   const form = shortForms.find((one) => one.name === name);
-  if (form !== undefined && (form.service !== undefined || !isNamedByToken))
+  const isHeld = place.verdict === "free" && place.isHeld;
+  if (form !== undefined && (form.service !== undefined || !isHeld))
     return wait(
       "NameOfService",
       `pods resolve ${name} ${textOfForm(form)}; give the machine another name${
-        form.service === undefined
-          ? `, or name it by a token of its own: mco token create --pool ${pool} --node ${name} --pointer`
-          : ""
+        form.service === undefined ? `, or name it by a token of its own: ${newToken}` : ""
       }`,
     );
-  if (place === undefined)
-    return wait(
-      "NoPlace",
-      `every configuration of the pool ${pool} that was served within ${placeLifeMs / 60_000} minutes has its machine; start the machine with a token of its own: mco token create --pool ${pool} --node ${name} --pointer`,
-    );
-  return { verdict: "approve", reason: "NodeJoins", message: `${name} joins pool ${pool}` };
+  switch (place.verdict) {
+    case "free":
+      return { verdict: "approve", reason: "NodeJoins", message: `${name} joins pool ${pool}` };
+    case "none":
+      return wait(
+        "NoPlace",
+        `no configuration of the pool ${pool} was served with the credential of this request within ${placeLifeMs / 60_000} minutes; start the machine with a token of its own: ${newToken}`,
+      );
+    case "spent":
+      return wait(
+        "PlaceSpent",
+        `the configuration that was served with the credential of this request let in ${place.machine}, and lets in no other machine or key; start the machine with a token of its own: ${newToken}`,
+      );
+    case "otherName":
+      return wait(
+        "NameReserved",
+        `the token by which this machine was served its configuration is for ${place.machine}; name the machine so, or start it with a token of its own: ${newToken}`,
+      );
+    case "unrecorded":
+      return wait(
+        "CredentialUnknown",
+        "the API server does not record by which credential the request came (Kubernetes before 1.30), so that nothing says which machine sent it; if it is yours, approve it by hand: kubectl certificate approve",
+      );
+  }
 }
 
 const textOfForm = ({ service, namespace }: ShortForm) =>
   service === undefined ? `as a Service of the namespace ${namespace}` : `as the Service ${service}`;
 
 /** The requests of a registered node: its serving certificate, and its next client certificate. */
-function judgeOwn(facts: CsrFacts, node: NodeOfName): CsrVerdict {
+function judgeOwn(facts: CsrFacts): CsrVerdict {
   const { requester, request, isRevoked, holder } = facts;
   if (request === undefined) return deny("Malformed", "what is asked for cannot be read");
   const problem = kubeletRequestProblem(request);
@@ -212,20 +235,17 @@ function judgeOwn(facts: CsrFacts, node: NodeOfName): CsrVerdict {
   if (holder === "former" || (holder === "unknown" && isClient)) return wait("NameRevoked", formerText(name, holder));
   return isClient
     ? { verdict: "approve", reason: "NodeRenews", message: `${name} renews its certificate` }
-    : judgeServing(facts, node, { name, request });
+    : judgeServing(facts, { name, request });
 }
 
 const formerText = (name: string, holder: "former" | "unknown") =>
-  `another machine joined by the name ${name} while a certificate of the former one was valid, and ${
-    holder === "former"
-      ? "this request was sent with none of its certificates"
-      : "the API server names no certificates of requests (Kubernetes before 1.32), so that the two cannot be told apart until the former one has ended"
-  }; if the former machine is gone for good: kubectl patch nodebinding ${name} --type merge -p '{"spec":{"formerExpiresAt":null}}'`;
+  holder === "former"
+    ? `this request was sent with a certificate that was not issued for the machine to which the name ${name} belongs; if it is that machine: kubectl certificate approve, with the name of this request`
+    : `another machine joined by the name ${name} while a certificate of the former one was valid, and the API server names no certificates of requests (Kubernetes before 1.32), so that the two cannot be told apart until the former one has ended; if the former machine is gone for good: kubectl patch nodebinding ${name} --type merge -p '{"spec":{"formerExpiresAt":null}}'`;
 
 /** A certificate to serve with: for names and addresses of the machine itself, and of nobody else. */
 function judgeServing(
-  { binding, others, machines, shortForms }: CsrFacts,
-  node: NodeOfName,
+  { binding, others, claimed, machines, shortForms }: CsrFacts,
   { name, request }: { readonly name: string; readonly request: KubeletRequest },
 ): CsrVerdict {
   const { dnsNames, ipAddresses } = request.asked;
@@ -246,40 +266,43 @@ function judgeServing(
         form.name === name ? "the machine another name" : "the machine another host name"
       }, or the ${form.service === undefined ? "namespace" : "Service"}`,
     );
+  if (claimed.length > 0)
+    return wait(
+      "AddressClaimed",
+      `${claimed.join("; ")}; if it is the address of ${name}: mco node address ${name} ADDRESS; if it is not, its kubelet reports what is not its own`,
+    );
   // What links Machines with Nodes believes addresses that kubelets report: two Machines of one Node prove nothing.
   const machineAddresses = machines.length === 1 ? (machines[0]?.addresses ?? []) : [];
+  const recorded = new Set((binding?.addresses ?? []).map(canonicalHost));
+  // A machine chooses its own name when it joins. By a name with a dot in it, clients outside of the cluster may know something
+  // else: it counts only where a token, an administrator or the machine API gave it to the machine.
+  const known = new Set([...recorded, ...machineAddresses.map(canonicalHost)]);
+  const isOwn = (dns: string) =>
+    recorded.has(canonicalHost(dns)) ||
+    (canonicalHost(dns) === canonicalHost(name) &&
+      (!canonicalHost(name).includes(".") || known.has(canonicalHost(name))));
   const strange = [
-    ...dnsNames.filter((dns) => dns !== name && !(isBelow(dns, name) && node.names.includes(dns))),
-    ...ipAddresses.filter(
-      (address) => binding?.addresses.includes(address) !== true && !machineAddresses.includes(address),
-    ),
+    ...dnsNames.filter((dns) => !isOwn(dns)),
+    ...ipAddresses.filter((address) => !known.has(canonicalHost(address))),
   ];
-  const [address] = strange.filter((one) => ipAddresses.includes(one));
   if (strange.length > 0)
     return wait(
       "AddressUnknown",
-      `${name} did not join from ${strange.join(", ")}, and no token named it${
+      `nothing but the kubelet of ${name} says that ${strange.join(", ")} is its own${
         machines.length > 1
           ? `, and the Machines ${listText(
               machines.map((one) => one.name),
               3,
             )} name it as their Node`
           : ""
-      }; ${
-        address === undefined
-          ? "a node serves under its own name and longer forms of it"
-          : `if it is the machine's own: mco node address ${name} ${address}`
-      }`,
+      }; if so: mco node address ${name} ${strange.join(" ")}`,
     );
   return { verdict: "approve", reason: "NodeServes", message: `${name} serves under its own names and addresses` };
 }
 
-/** A longer form of the same host name, or its first part. */
-const isBelow = (dns: string, name: string) => dns.startsWith(`${name}.`) || name.startsWith(`${dns}.`);
-
 /** Names that resolve inside a cluster, so never a machine's: of Services, and of pods by their addresses. */
 const isClusterName = (dns: string) =>
-  /(^|\.)svc(\.|$)|\.pod$|\.cluster\.local$|^(kubernetes|localhost)(\.|$)/.test(comparableHost(dns));
+  /(^|\.)svc(\.|$)|\.pod$|\.cluster\.local$|^(kubernetes|localhost)(\.|$)/.test(canonicalHost(dns));
 
 /** The node that a readable request names. */
 export const nodeNameIn = (request: Pick<KubeletRequest, "asked">): string =>

@@ -1,4 +1,4 @@
-import { comparableHost } from "./join-places.ts";
+import { canonicalHost } from "./canonical-host.ts";
 
 /** The Services of a cluster, as far as names that resolve to them matter. */
 export interface ClusterServices {
@@ -27,7 +27,7 @@ export function shortFormsIn(
   { namespaces, services }: ClusterServices,
 ): readonly ShortForm[] {
   return names.flatMap((name): readonly ShortForm[] => {
-    const labels = comparableHost(name).split(".");
+    const labels = canonicalHost(name).split(".");
     const [service = "", namespace = ""] = labels.slice(-2);
     const found = services.has(`${namespace}/${service}`);
     if (labels.length < 2 || labels.length > 3 || (!found && (labels.length === 3 || !namespaces.has(namespace))))

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
-import { annotations } from "../../api/names.ts";
-import { labelsOfFirstPool, labelsOfReturn, poolOffers, poolOfNode } from "./pool-of-node.ts";
+import { labelsOfReturn, poolOffers, poolOfNode } from "./pool-of-node.ts";
 
 const pool = (name: string, nodeSelector: object | undefined = { matchLabels: { [`role-${name}`]: "" } }) =>
   ({ metadata: { name }, spec: { nodeSelector } }) as MachineConfigPool;
@@ -51,50 +50,6 @@ test.for<{ title: string; given: ReturnType<typeof node>; is: object }>([
   },
 ])("a node belongs to $title [pool-of-node-1]", ({ given, is }) => {
   expect(poolOfNode(given, pools)).toEqual(is);
-});
-
-const first = (name: string) => ({
-  [annotations.firstPivotConfig]: `rendered-${name}-0123456789abcdef0123456789abcdef`,
-});
-test.for<{
-  title: string;
-  given: ReturnType<typeof node>;
-  labels: object | undefined;
-  of?: readonly MachineConfigPool[];
-}>([
-  {
-    title: "gets that pool's labels",
-    given: node(["worker"], { annotations: first("infra") }),
-    labels: { "role-infra": "" },
-  },
-  {
-    title: "gets those that its expressions say for certain",
-    given: node([], { annotations: first("x") }),
-    of: [
-      pool("x", {
-        matchExpressions: [
-          { key: "a", operator: "Exists" },
-          { key: "b", operator: "In", values: ["1"] },
-          { key: "c", operator: "In", values: ["1", "2"] },
-        ],
-      }),
-    ],
-    labels: { a: "", b: "1" },
-  },
-  {
-    title: "gets nothing when it has them",
-    given: node(["infra"], { annotations: first("infra") }),
-    labels: undefined,
-  },
-  { title: "gets nothing for a built-in pool", given: node([], { annotations: first("worker") }), labels: undefined },
-  {
-    title: "gets nothing a second time",
-    given: node([], { annotations: { ...first("infra"), [annotations.customPoolLabelsApplied]: "true" } }),
-    labels: undefined,
-  },
-  { title: "gets nothing for a pool that is gone", given: node([], { annotations: first("gone") }), labels: undefined },
-])("a node that booted into a custom pool first $title [pool-of-node-2]", ({ given, labels, of = pools }) => {
-  expect(labelsOfFirstPool(given, of)).toEqual(labels);
 });
 
 const rolePool = (name: string) => pool(name, { matchLabels: { [`node-role.kubernetes.io/${name}`]: "" } });

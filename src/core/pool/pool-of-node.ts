@@ -1,7 +1,6 @@
 import type { Node } from "../../api/foreign/kubernetes.ts";
 import type { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
-import { annotations, labels } from "../../api/names.ts";
-import { poolInRenderedName } from "../config/is-rendered.ts";
+import { labels } from "../../api/names.ts";
 import { selectorIsEmpty, selectorMatches } from "../../api/schema/object.ts";
 
 export type PoolOfNode =
@@ -40,26 +39,6 @@ export function poolOfNode(node: Pick<Node, "metadata">, pools: readonly Machine
   return only === undefined
     ? { verdict: "none", reason: "no pool selects it" }
     : { verdict: "member", pool: only, masterAndCustom: false };
-}
-
-/**
- * Labels that a node lacks for the custom pool into which it booted first, `undefined` when there is nothing to add: it
- * was served that pool's configuration, but has no label yet. Done once: a label that is removed later stays removed.
- * Source: openshift/machine-config-operator pkg/controller/node/node_controller.go (main).
- */
-export function labelsOfFirstPool(
-  node: Pick<Node, "metadata">,
-  pools: readonly MachineConfigPool[],
-): Readonly<Record<string, string>> | undefined {
-  const has = node.metadata.annotations ?? {};
-  const first = poolInRenderedName(has[annotations.firstPivotConfig] ?? "");
-  if (first === undefined || isBuiltIn(first) || has[annotations.customPoolLabelsApplied] !== undefined)
-    return undefined;
-  const wanted = labelsSelectedBy(pools.find(({ metadata }) => metadata.name === first));
-  const missing = Object.fromEntries(
-    Object.entries(wanted).filter(([key, value]) => node.metadata.labels?.[key] !== value),
-  );
-  return Object.keys(missing).length === 0 ? undefined : missing;
 }
 
 /** Labels by which a pool selects its nodes; none where its selector cannot be met by labels alone. */

@@ -132,9 +132,13 @@ export function trimNamespace({ apiVersion, kind, metadata }: Namespace): Namesp
 }
 
 /** A Service as far as its addresses matter. */
-export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
+export function trimService({ apiVersion, kind, metadata, spec, status }: Service): Service {
   const { name, namespace, uid, resourceVersion } = metadata;
   const { clusterIP, clusterIPs, externalIPs } = spec ?? {};
+  const ingress = status?.loadBalancer?.ingress?.map(({ ip, hostname }) => ({
+    ...(ip === undefined ? {} : { ip }),
+    ...(hostname === undefined ? {} : { hostname }),
+  }));
   return {
     apiVersion,
     kind,
@@ -144,5 +148,6 @@ export function trimService({ apiVersion, kind, metadata, spec }: Service): Serv
       ...(clusterIPs === undefined ? {} : { clusterIPs }),
       ...(externalIPs === undefined ? {} : { externalIPs }),
     },
+    ...(ingress === undefined ? {} : { status: { loadBalancer: { ingress } } }),
   } as Service;
 }

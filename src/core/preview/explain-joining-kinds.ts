@@ -54,9 +54,15 @@ export function explainProvisioningToken(token: ProvisioningToken, facts: Facts)
 }
 
 /** What room for one new node waits for. */
-export function explainJoinPlace({ metadata: { name }, spec }: JoinPlace, facts: Facts): Explanation {
+export function explainJoinPlace({ metadata: { name }, spec, status }: JoinPlace, facts: Facts): Explanation {
   const isOver = Date.parse(spec.expiresAt) <= facts.now;
   const who = spec.node === undefined ? "a machine" : `the machine ${spec.node}`;
+  if (status?.machine !== undefined)
+    return explanation("joinplace", name, facts, {
+      reason: "Spent",
+      headline: `The machine ${status.machine} joined pool ${spec.pool} by it, and no other one does.`,
+      next: [`the controller removes it at ${spec.expiresAt}`],
+    });
   return explanation("joinplace", name, facts, {
     reason: isOver ? "Expired" : "Waiting",
     headline: isOver

@@ -26,6 +26,7 @@ import {
   publishedRegistryCa,
 } from "../cluster-sources.ts";
 import { controllerRuns } from "../components.ts";
+import { settingsIn } from "../operator-options.ts";
 import {
   type OperatorTask,
   type TaskContext,
@@ -158,8 +159,11 @@ function writeSettings(spec: ControllerConfig["spec"], context: TaskContext): Pr
         [annotations.releaseImageVersion]: options.version,
         [annotations.serviceCaRotate]: String(memory.isHandingOver),
         [annotations.apiServerHosts]: publishedApiServerHosts({
+          controllerConfig: { spec },
+          machineConfiguration: settingsIn(context),
           clusterInfo: observeClusterInfo(context),
           ownServer: options.apiServer,
+          installedAddress: options.configServerAddress,
         }).join(","),
       },
     },

@@ -2,14 +2,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { TLSSocket, createSecureContext } from "node:tls";
-import type {
-  ClientIdentity,
-  ConfigAnswer,
-  ConfigHandler,
-  ConfigListenOptions,
-  ConfigListener,
-  ListenConfig,
-  TlsFiles,
+import {
+  type ClientIdentity,
+  type ConfigAnswer,
+  type ConfigHandler,
+  type ConfigListenOptions,
+  type ConfigListener,
+  type ListenConfig,
+  type TlsFiles,
+  lengthOf,
 } from "../listener.ts";
 import { identityOf, isLoopback } from "./https-listener.ts";
 import { headerLines } from "./header-lines.ts";
@@ -220,27 +221,27 @@ async function answer(
   ended = given.onEnd;
   if (isClosing()) outgoing.shouldKeepAlive = false;
   const { body } = given;
-  late = setTimeout(
-    () => outgoing.destroy(),
-    limits.takeMs + ((body?.length ?? 0) * 1000) / limits.leastBytesPerSecond,
-  );
-  outgoing.writeHead(
-    given.status,
-    body === undefined ? given.headers : { ...given.headers, "content-length": body.length },
-  );
+  const length = body === undefined ? 0 : lengthOf(body);
+  late = setTimeout(() => outgoing.destroy(), limits.takeMs + (length * 1000) / limits.leastBytesPerSecond);
+  outgoing.writeHead(given.status, body === undefined ? given.headers : { ...given.headers, "content-length": length });
   if (body === undefined) {
     outgoing.end();
     return;
   }
-  if (body.length <= sliceBytes) {
-    outgoing.end(body);
+  if (length <= sliceBytes) {
+    outgoing.end(body instanceof Uint8Array ? body : Buffer.concat(body));
     return;
   }
   // Headers are written separately: together with the body they would be copied into one buffer.
   outgoing.flushHeaders();
-  for (let at = 0; at < body.length && !outgoing.destroyed; at += sliceBytes) {
-    if (at + sliceBytes >= body.length) outgoing.end(body.subarray(at));
-    else if (!outgoing.write(body.subarray(at, at + sliceBytes))) await drained(outgoing);
+  let left = length;
+  for (const piece of body instanceof Uint8Array ? [body] : body) {
+    for (let at = 0; at < piece.length && !outgoing.destroyed; at += sliceBytes) {
+      const slice = piece.subarray(at, at + sliceBytes);
+      left -= slice.length;
+      if (left === 0) outgoing.end(slice);
+      else if (!outgoing.write(slice)) await drained(outgoing);
+    }
   }
 }
 
