@@ -5,7 +5,7 @@ import { NodeBinding } from "../api/kinds/node-binding.ts";
 import { annotations } from "../api/names.ts";
 import { timestampOf } from "../api/schema/object.ts";
 import { type BindingStay, type BoundNode, bindingStay, isReleased } from "../core/join/join-places.ts";
-import { labelsOfReturn, poolOfNode } from "../core/pool/pool-of-node.ts";
+import { labelsOfJoin, labelsOfReturn, poolOfNode } from "../core/pool/pool-of-node.ts";
 import { trimNode } from "../core/pool/trim.ts";
 import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Controller, watching } from "../kube/controller.ts";
@@ -13,9 +13,10 @@ import { isConflict, isNotFound } from "../kube/kube-error.ts";
 import { type Outcome, done } from "../kube/outcome.ts";
 
 /**
- * Keeps NodeBindings: notes which Node a machine became and which pool it is in, frees the name when that Node is
- * deleted, and reports each name that is free again, also where an administrator has freed it. A machine that registers
- * again by the key of its name gets back the labels of the pool that it was in.
+ * Keeps NodeBindings: gives the Node of a machine that joined the labels of its pool, notes which Node it became and which
+ * pool it is in, frees the name when that Node is deleted, and reports each name that is free again, also where an
+ * administrator has freed it. A machine that registers again by the key of its name gets back the labels of the pool that
+ * it was in.
  */
 export function bindingController(): Controller {
   const memory: BindingMemory = { released: new Map() };
@@ -50,7 +51,8 @@ export function bindingController(): Controller {
       }),
     ],
     owns: [
-      "Node.metadata.labels/returned",
+      "Node.metadata.labels/role",
+      "Node.metadata.annotations/joined-pool",
       "NodeBinding.spec.nodeUID",
       "NodeBinding.spec.lastPool",
       "NodeBinding.spec.releasedAt",
@@ -80,11 +82,30 @@ function boundNode({ metadata, spec }: NodeBinding, { caches }: Pick<Context, "c
   if (node === undefined) return undefined;
   const pools = caches.of(MachineConfigPool).list();
   const membership = poolOfNode(node, pools);
+  const pool = membership.verdict === "member" ? membership.pool : undefined;
   return {
     uid: node.metadata.uid,
-    pool: membership.verdict === "member" ? membership.pool : undefined,
+    createdAt: node.metadata.creationTimestamp,
+    pool,
+    joins:
+      membership.verdict === "ambiguous" || (pool ?? spec.pool) !== spec.pool
+        ? undefined
+        : labelsOfPool(spec, node, pools),
     returns: membership.verdict === "none" ? labelsOfReturn(node, spec, pools) : undefined,
   };
+}
+
+/** The labels of the pool that a machine joined; `undefined`: its Node has them, or the pool is gone. */
+function labelsOfPool(
+  spec: NodeBinding["spec"],
+  { metadata: { labels = {}, annotations: marks = {} } }: Node,
+  pools: readonly MachineConfigPool[],
+): Readonly<Record<string, string>> | undefined {
+  const pool = pools.find(({ metadata }) => metadata.name === spec.pool);
+  if (pool === undefined) return undefined;
+  const given = labelsOfJoin(pool);
+  const hasAll = Object.entries(given).every(([key, value]) => labels[key] === value);
+  return hasAll && marks[annotations.joinedPool] === spec.pool ? undefined : given;
 }
 
 async function perform(
@@ -111,17 +132,33 @@ async function perform(
       case "released":
         await change({ releasedAt: timestampOf(clock.now()), nodeUID: null });
         return done();
+      case "joins":
+        await giveLabels(
+          binding,
+          stay.labels,
+          { notice: "NodeJoined", message: `Joined pool ${binding.spec.pool}` },
+          context,
+        );
+        return done();
       case "returns":
-        await giveBack(binding, stay.labels, context);
+        await giveLabels(
+          binding,
+          stay.labels,
+          {
+            notice: "NodeReturned",
+            message: `Registered again after its Node was deleted, and is in pool ${binding.spec.pool} as before`,
+          },
+          context,
+        );
         return done();
       case "goes":
         await kube.delete(NodeBinding, { name }, { ...guard, signal });
         return done();
     }
   } catch (error) {
-    // Another writer was first: the watch shows what it wrote.
+    // Another writer was first. Of a Node, the watch reports only some changes.
     if (!isConflict(error) && !isNotFound(error)) throw error;
-    return done();
+    return done(1);
   }
 }
 
@@ -139,12 +176,13 @@ function keptAddresses({ metadata, spec }: NodeBinding, { caches }: Context): Re
 }
 
 /**
- * Gives a Node the labels that its machine had before. The binding follows when the watch shows them: after a crash
- * between the two writes, nothing is missing.
+ * Gives a Node the labels of its machine's pool. The record of the join decides, and nothing that the Node says of itself.
+ * The binding follows when the watch shows the labels: after a crash between the two writes, nothing is missing.
  */
-async function giveBack(
+async function giveLabels(
   { metadata: { name }, spec }: NodeBinding,
   labels: Readonly<Record<string, string>>,
+  { notice, message }: { readonly notice: "NodeJoined" | "NodeReturned"; readonly message: string },
   { caches, kube, report, signal }: Context,
 ): Promise<void> {
   const node = caches.of(kubernetes.Node).get(name);
@@ -152,11 +190,7 @@ async function giveBack(
   const { resourceVersion } = node.metadata;
   const metadata = { resourceVersion, labels, annotations: { [annotations.joinedPool]: spec.pool } };
   await kube.patch(kubernetes.Node, { name }, { type: "merge", body: { metadata } }, { signal });
-  report({
-    about: node,
-    notice: "NodeReturned",
-    message: `Registered again after its Node was deleted, and is in pool ${spec.pool} as before`,
-  });
+  report({ about: node, notice, message });
 }
 
 function reportReleased(name: string, { released }: BindingMemory, { caches, report }: Context): void {

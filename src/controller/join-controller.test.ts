@@ -21,6 +21,8 @@ import {
 import { createEventRecorder } from "../kube/event-recorder.ts";
 import { certificateAuthority, requestCertificate } from "../kube/certificates.ts";
 import { runControllers } from "../kube/controller.ts";
+import { KubeError } from "../kube/kube-error.ts";
+import { done } from "../kube/outcome.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
 import { systemRandom } from "../ports/node/index.ts";
@@ -459,8 +461,8 @@ describe("a name", () => {
   test("belongs to one key: a second one gets no certificate, the first gets another [join-controller-6]", async () => {
     const harness = await joinHarness();
     const own = await newRequest("w1");
-    await harness.serve("worker");
-    await harness.ask(bootstrapper("worker"), "own", { node: "w1", request: own.request });
+    const credential = await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "own", { node: "w1", request: own.request, credential });
     await harness.decided("own");
     await harness.serve("worker");
     await harness.ask(bootstrapper("worker"), "thief", { node: "w1" });
@@ -474,7 +476,7 @@ describe("a name", () => {
       .create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "w1" } });
     await harness.ask(bootstrapper("worker"), "late-thief", { node: "w1" });
     await harness.waits("late-thief", "NameBound");
-    await harness.ask(bootstrapper("worker"), "again", { node: "w1", request: own.request });
+    await harness.ask(bootstrapper("worker"), "again", { node: "w1", request: own.request, credential });
     expect((await harness.decided("again"))?.conditions?.[0]).toMatchObject({ type: "Approved" });
     for (const name of ["thief", "other-pool", "late-thief"])
       expect(
@@ -727,14 +729,14 @@ describe("a machine whose Node was deleted", () => {
   const byRole = (name: string) => `node-role.kubernetes.io/${name}`;
 
   /** A machine that has joined and is in its pool. */
-  async function joined(harness: JoinHarness, pool: string, node: string): Promise<string> {
+  async function joined(harness: JoinHarness, pool: string, node: string) {
     const { request } = await newRequest(node);
-    await harness.serve(pool);
-    await harness.ask(bootstrapper(pool), `first-${node}`, { node, request });
+    const credential = await harness.serve(pool);
+    await harness.ask(bootstrapper(pool), `first-${node}`, { node, request, credential });
     await harness.decided(`first-${node}`);
     await register(harness, node);
     await harness.until(NodeBinding, { name: node }, (binding) => binding?.spec.lastPool === pool);
-    return request;
+    return { request, credential };
   }
   /** Its kubelet registers, and says what it likes of itself. */
   const register = (harness: JoinHarness, node: string) =>
@@ -872,7 +874,7 @@ describe("a machine whose Node was deleted", () => {
 
   test("keeps its name while it is back without labels: no other key gets it [join-controller-16]", async () => {
     const harness = await joinHarness();
-    const request = await joined(harness, "master", "m1");
+    const own = await joined(harness, "master", "m1");
     await forget(harness, "m1");
     await harness
       .as(asNode("m1"))
@@ -881,7 +883,7 @@ describe("a machine whose Node was deleted", () => {
     await harness.ask(bootstrapper("worker"), "thief", { node: "m1" });
     expect(await harness.waits("thief", "NameBound")).toContain("was given to a machine of the pool master");
     // By its key and the account of its pool, the machine itself joins again.
-    await harness.ask(bootstrapper("master"), "own", { node: "m1", request });
+    await harness.ask(bootstrapper("master"), "own", { node: "m1", ...own });
     await harness.until(
       kubernetes.Node,
       { name: "m1" },
@@ -1098,6 +1100,38 @@ describe("a served configuration", () => {
     ).rejects.toThrow(/lets in one machine/);
   });
 
+  test("lets its machine in no more once an administrator has released the name [attack-joining-32]", async () => {
+    const harness = await joinHarness();
+    const credential = await harness.serve("worker");
+    const { request } = await newRequest("w1");
+    await harness.ask(bootstrapper("worker"), "first", { node: "w1", request, credential });
+    expect(await first(harness, "first")).toMatchObject({ type: "Approved" });
+    // mco node release w1
+    await harness.kube.patch(NodeBinding, { name: "w1" }, { type: "merge", body: { spec: { revoked: true } } });
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.releasedAt !== undefined);
+    await harness.ask(bootstrapper("worker"), "again", { node: "w1", request, credential });
+    expect(await harness.waits("again", "PlaceSpent")).toContain("which has lost its name since");
+    // By a configuration that it is served after that, it joins again.
+    const next = await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "anew", { node: "w1", request, credential: next });
+    expect(await first(harness, "anew")).toMatchObject({ type: "Approved" });
+    // Nor once another machine has had the name.
+    await harness.kube.patch(NodeBinding, { name: "w1" }, { type: "merge", body: { spec: { revoked: true } } });
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.releasedAt !== undefined);
+    harness.clock.skip(2000);
+    const others = await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "other", { node: "w1", credential: others });
+    expect(await first(harness, "other")).toMatchObject({ type: "Approved" });
+    await harness
+      .as(asNode("w1"))
+      .create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "w1" } });
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
+    await harness.kube.delete(kubernetes.Node, { name: "w1" });
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.releasedAt !== undefined);
+    await harness.ask(bootstrapper("worker"), "back", { node: "w1", request, credential: next });
+    await harness.waits("back", "PlaceSpent");
+  });
+
   test("of a token for one machine is for this name alone, and the name for it [attack-joining-29]", async () => {
     const harness = await joinHarness();
     await harness.kube.create(ProvisioningToken, {
@@ -1137,6 +1171,71 @@ describe("a served configuration", () => {
     expect(node?.metadata.annotations).toMatchObject({ [annotations.joinedPool]: "worker" });
     expect((await harness.binding("w1"))?.spec).not.toHaveProperty("addresses");
   });
+});
+
+test("an approval by hand binds no name of a Node that was there before it [attack-joining-34]", async () => {
+  const harness = await joinHarness();
+  await harness.ask(bootstrapper("master"), "old", { node: "k0" });
+  await harness.waits("old", "NoPlace");
+  harness.clock.skip(2000);
+  // Another installer's machine takes the name meanwhile.
+  await harness.kube.create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "k0" } });
+  await harness.waits("old", "NodeNotOurs");
+  harness.clock.skip(2000);
+  await harness.approve("old");
+  await harness.serve("worker");
+  await harness.ask(bootstrapper("worker"), "probe", { node: "w1" });
+  await harness.decided("probe");
+  expect(await harness.binding("k0")).toBeUndefined();
+});
+
+test("a machine gets its labels by its record, with its request gone or its key renewed [join-controller-20]", async () => {
+  const harness = await joinHarness();
+  await harness.serve("infra");
+  await harness.ask(bootstrapper("infra"), "first", { node: "w1" });
+  await harness.until(
+    kubernetes.CertificateSigningRequest,
+    { name: "first" },
+    (object) => object?.status?.certificate !== undefined,
+  );
+  await harness.kube.delete(kubernetes.CertificateSigningRequest, { name: "first" });
+  await harness.serve("worker");
+  await harness.ask(bootstrapper("worker"), "probe", { node: "w2" });
+  await harness.decided("probe");
+  await harness.as(asNode("w1")).create(kubernetes.Node, { apiVersion: "v1", kind: "Node", metadata: { name: "w1" } });
+  const node = await harness.until(
+    kubernetes.Node,
+    { name: "w1" },
+    (one) => one?.metadata.annotations?.[annotations.joinedPool] !== undefined,
+  );
+  expect(node?.metadata.labels).toEqual({ "node-role.kubernetes.io/infra": "", "node-role.kubernetes.io/worker": "" });
+  await harness.untilAll(kubernetes.Event, {}, (events) =>
+    events.some(({ reason, involvedObject }) => reason === "NodeJoined" && involvedObject.name === "w1"),
+  );
+});
+
+test("a Node that changes while it gets its labels gets them a second later [join-controller-21]", async () => {
+  const binding = {
+    metadata: { name: "w1", resourceVersion: "1" },
+    spec: { pool: "worker", publicKey: "", expiresAt: "2100-01-01T00:00:00Z", nodeUID: "u" },
+  };
+  const node = { metadata: { name: "w1", uid: "u", resourceVersion: "1" } };
+  const objectsOf = new Map<unknown, { readonly metadata: { readonly name: string } }>([
+    [NodeBinding, binding],
+    [kubernetes.Node, node],
+    [MachineConfigPool, pool("worker")],
+  ]);
+  const cacheOf = (kind: unknown) => {
+    const list = [objectsOf.get(kind)].filter((one) => one !== undefined);
+    return { get: (key: string) => list.find(({ metadata }) => metadata.name === key), list: () => list };
+  };
+  const context = {
+    clock: skippableClock(),
+    caches: { of: cacheOf },
+    kube: { patch: () => Promise.reject(new KubeError(409, { reason: "Conflict" }, "PATCH")) },
+  };
+  // The watch reports no change of a Node's status.
+  expect(await bindingController().reconcile("w1", context as never)).toEqual(done(1));
 });
 
 test("an approved request of a former machine gives the next one of its name no label [attack-joining-31]", async () => {
@@ -1251,6 +1350,53 @@ describe("a name that another machine took while the certificate of the former o
     );
   });
 
+  test("is not bound back where an administrator deleted its record, before or after a certificate of the next machine [attack-joining-33]", async () => {
+    const harness = await joinHarness({ signs: false });
+    await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "first", { node: "w1" });
+    await harness.decided("first");
+    await harness.sign("first", 86_400);
+    const former = await withCertificateOf(harness, "first", "w1");
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.certificates?.length === 1);
+    await harness.kube.delete(NodeBinding, { name: "w1" });
+    harness.clock.skip(2000);
+    await harness.serve("infra");
+    await harness.ask(bootstrapper("infra"), "second", { node: "w1" });
+    expect((await harness.decided("second"))?.conditions?.[0]).toMatchObject({ reason: "NodeJoins" });
+    const publicKey = (await harness.binding("w1"))?.spec.publicKey;
+    // The signer is late, and the former machine is faster.
+    await harness.kube.create(kubernetes.Node, node("w1") as never);
+    await harness.ask(former, "early", { node: "w1" });
+    await harness.waits("early", "NameRevoked");
+    await harness.sign("second", 86_400);
+    const holder = await withCertificateOf(harness, "second", "w1");
+    await harness.ask(holder, "renewal", { node: "w1", expirationSeconds: 7200 });
+    expect((await harness.decided("renewal"))?.conditions?.[0]).toMatchObject({ reason: "NodeRenews" });
+    await harness.ask(former, "late", { node: "w1" });
+    await harness.waits("late", "NameRevoked");
+    expect((await harness.binding("w1"))?.spec.publicKey).not.toBe(publicKey);
+    expect((await harness.binding("w1"))?.spec.certificates).toHaveLength(1);
+  });
+
+  test("is not bound back by a request that is older than the join of the next machine [attack-joining-36]", async () => {
+    const harness = await joinHarness();
+    await harness.serve("worker");
+    await harness.ask(bootstrapper("worker"), "first", { node: "w1", expirationSeconds: 3600 });
+    await harness.decided("first");
+    await harness.kube.delete(NodeBinding, { name: "w1" });
+    await harness.until(NodeBinding, { name: "w1" }, (binding) => binding === undefined);
+    await harness.kube.create(kubernetes.Node, node("w1") as never);
+    // Nothing says whose it is, so that it stays open. The API server names no certificates.
+    await harness.ask(asNode("w1"), "pending", { node: "w1" });
+    await harness.kube.delete(kubernetes.Node, { name: "w1" });
+    harness.clock.skip(2000);
+    await harness.serve("infra");
+    await harness.ask(bootstrapper("infra"), "second", { node: "w1" });
+    expect((await harness.decided("second"))?.conditions?.[0]).toMatchObject({ reason: "NodeJoins" });
+    await harness.kube.create(kubernetes.Node, node("w1") as never);
+    await harness.waits("pending", "NameRevoked");
+  });
+
   test("is bound until the end of a certificate of an earlier key that was signed later, and for longer than assumed [attack-joining-25]", async () => {
     const harness = await joinHarness({ signs: false });
     await harness.serve("worker");
@@ -1258,6 +1404,8 @@ describe("a name that another machine took while the certificate of the former o
     await harness.decided("first");
     await harness.kube.create(kubernetes.Node, node("w1") as never);
     await harness.until(NodeBinding, { name: "w1" }, (binding) => binding?.spec.nodeUID !== undefined);
+    // A renewal is later than the join.
+    harness.clock.skip(2000);
     for (const name of ["long", "next"]) {
       await harness.ask(asNode("w1"), name, { node: "w1" });
       await harness.decided(name);
@@ -1279,17 +1427,21 @@ describe("a name that another machine took while the certificate of the former o
     await harness.ask(asNode("w1"), "serving", { node: "w1", hosts: ["w1"] });
     expect((await harness.decided("serving"))?.conditions?.[0]).toMatchObject({ reason: "NodeServes" });
     harness.clock.skip(86_401_000);
-    expect((await harness.decided("early"))?.conditions?.[0]).toMatchObject({ reason: "NodeRenews" });
+    await harness.ask(asNode("w1"), "late", { node: "w1" });
+    expect((await harness.decided("late"))?.conditions?.[0]).toMatchObject({ reason: "NodeRenews" });
+    // Which of the two machines made that request is never known.
+    const early = await harness.kube.get(kubernetes.CertificateSigningRequest, { name: "early" });
+    expect(early?.status?.conditions).toBeUndefined();
   });
 });
 
 describe("a machine with many certificates of one key", () => {
   test("has each of them recorded once, and the approver does nothing else for it [attack-joining-23]", async () => {
     const harness = await joinHarness();
-    await harness.serve("worker");
+    const credential = await harness.serve("worker");
     const { request } = await newRequest("w1");
     const names = Array.from({ length: 12 }, (_, index) => `again-${index}`);
-    for (const name of names) await harness.ask(bootstrapper("worker"), name, { node: "w1", request });
+    for (const name of names) await harness.ask(bootstrapper("worker"), name, { node: "w1", request, credential });
     for (const name of names)
       await harness.until(
         kubernetes.CertificateSigningRequest,

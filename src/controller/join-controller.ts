@@ -24,6 +24,7 @@ import {
   certificatesAfterJoin,
   credentialIn,
   holderOf,
+  requestLifeMs,
   withCertificate,
 } from "../core/join/certificate-holder.ts";
 import { apiServerHosts } from "../core/join/config-server.ts";
@@ -35,6 +36,7 @@ import {
   foreignHosts,
   heldFor,
   isReleased,
+  joinedAt,
   placeOf,
 } from "../core/join/join-places.ts";
 import { protectedHosts } from "../core/join/protected-hosts.ts";
@@ -51,7 +53,7 @@ import { type ShortForm, shortFormsIn } from "../core/join/service-names.ts";
 import { trimRequest } from "../core/join/trim-request.ts";
 import { DecisionMeter } from "../core/metrics/decision-meter.ts";
 import { isControlPlane } from "../core/pool/member-facts.ts";
-import { labelsOfJoin, poolOfNode } from "../core/pool/pool-of-node.ts";
+import { poolOfNode } from "../core/pool/pool-of-node.ts";
 import { trimNamespace, trimNode, trimService } from "../core/pool/trim.ts";
 import { decodeBase64 } from "../ignition/data-url.ts";
 import { type Caches, type Context, type Controller, type Watch, watching } from "../kube/controller.ts";
@@ -132,18 +134,23 @@ function issuedIn(request: CertificateSigningRequest): Issued | undefined {
   return issued;
 }
 
+const askedAt = ({ metadata }: CertificateSigningRequest) => Date.parse(metadata.creationTimestamp ?? "");
+
 /** Whether a request was for a client certificate of the key that a name is bound to. */
 const isForKey = (request: CertificateSigningRequest, binding: NodeBinding) =>
   request.spec.signerName === signers.kubeletClient && readingOf(request)?.publicKey === binding.spec.publicKey;
 
 /**
  * Whether a request was for a client certificate of the machine that has a name, maybe for a key that it has replaced since.
- * While a certificate of a former machine is valid, the keys of the two cannot be told apart.
+ * While a certificate of a former machine was valid, the keys of the two could not be told apart. A request that is older than
+ * the join is of a machine that had the name before.
  */
-const isOfMachine = (request: CertificateSigningRequest, binding: NodeBinding, now: number) =>
+const isOfMachine = (request: CertificateSigningRequest, binding: NodeBinding) =>
   isForKey(request, binding) ||
   (request.spec.signerName === signers.kubeletClient &&
-    holderOf(binding.spec, { credential: undefined, issued: [], now }) === "holder");
+    (request.metadata.creationTimestamp ?? "") > joinedAt(binding) &&
+    holderOf(binding.spec, { credential: undefined, issued: [], isNew: false, askedAt: askedAt(request) }) ===
+      "holder");
 
 /** The nodes that a request is about: one, except for requests that are never granted. */
 const nodesOf = (request: CertificateSigningRequest): readonly string[] =>
@@ -171,9 +178,8 @@ const relevant = (node: Node | undefined) =>
 
 /**
  * Admits machines: approves the certificate that a machine of a pool joins with and those that it requests as a node,
- * denies requests that are never allowed, and gives a joined node the labels of its pool, which its kubelet may not
- * set. Before it approves a client certificate it binds the name to the key, in a NodeBinding. Requests of other users
- * are never touched.
+ * and denies requests that are never allowed. Before it approves a client certificate it binds the name to the key, in a
+ * NodeBinding, by which the binding controller gives the Node its labels. Requests of other users are never touched.
  */
 export function joinController(decisions = new DecisionMeter()): Controller {
   const memory: JoinMemory = {
@@ -189,7 +195,6 @@ export function joinController(decisions = new DecisionMeter()): Controller {
     watches: watchesOf(memory),
     owns: [
       "CertificateSigningRequest.status.conditions",
-      "Node.metadata.annotations/joined-pool",
       "NodeBinding.spec.publicKey",
       "NodeBinding.spec.expiresAt",
       "NodeBinding.spec.certificates",
@@ -211,6 +216,7 @@ export function joinController(decisions = new DecisionMeter()): Controller {
       const turn = memory.budget.take({ key, requester: request.spec.username ?? "" }, context.clock.monotonic());
       if (turn.verdict !== "judge") return done(turn.verdict === "later" ? turn.afterSeconds : undefined);
 
+      if (awaitsApprovalByHand(request, memory, caches)) return done(1);
       const observed = observeJoin(request, memory, context);
       const verdict = await judgeWithMachine(observed.facts, nodesOf(request)[0] ?? "", memory, context);
       switch (verdict.verdict) {
@@ -390,6 +396,7 @@ function observeJoin(
     credential,
     places: credential === undefined ? [] : places.byIndex(indexes.credential, credential),
     tokens: caches.of(ProvisioningToken).list(),
+    binding,
     now,
   };
   const place = placeOf(question);
@@ -425,12 +432,14 @@ function observeJoin(
 
 /** The record of a certificate may follow later than the request that is sent with it: issued ones count at once. */
 function holderOfRequest(
-  { spec }: CertificateSigningRequest,
+  request: CertificateSigningRequest,
   binding: NodeBinding,
   caches: Caches,
   now: number,
 ): CertificateHolder {
-  const credential = certificateIn(spec.extra);
+  // A machine is a node only after it joined.
+  if ((request.metadata.creationTimestamp ?? "") < joinedAt(binding)) return "former";
+  const credential = certificateIn(request.spec.extra);
   // Only then is it asked which one: a node may have thousands of requests.
   const issued =
     credential === undefined || binding.spec.certificates?.includes(credential) === true
@@ -439,7 +448,8 @@ function holderOfRequest(
           .of(kubernetes.CertificateSigningRequest)
           .byIndex(indexes.node, binding.metadata.name)
           .flatMap((other) => (isForKey(other, binding) ? (issuedIn(other)?.sha256 ?? []) : []));
-  return holderOf(binding.spec, { credential, issued, now });
+  const isNew = Date.parse(joinedAt(binding)) > now - requestLifeMs;
+  return holderOf(binding.spec, { credential, issued, isNew, askedAt: askedAt(request) });
 }
 
 /** A released name is free, unless the machine of its key has registered by it again. */
@@ -501,6 +511,7 @@ function nodeOfName(node: Node, pools: readonly MachineConfigPool[]): NodeOfName
 
 /** Fields of a binding that has ended and that another machine takes. */
 const absent = {
+  joinedAt: null,
   place: null,
   addresses: null,
   nodeUID: null,
@@ -540,6 +551,7 @@ async function bindName(
       : {
           ...certificatesAfterJoin(binding?.spec, facts.publicKey, clock.now()),
           pool: poolOfAccount(request) ?? "",
+          joinedAt: timestampOf(clock.now()),
           ...(place === undefined ? {} : { place: place.place.metadata.name, addresses: hostsOf(place, name) }),
         }),
     publicKey: facts.publicKey,
@@ -578,10 +590,14 @@ const hostsOf = ({ place, isHeld }: Extract<PlaceOfRequest, { verdict: "free" }>
  * machine lets in no other one, whatever becomes of the Node and the binding. A process that ends after this write goes on
  * from it. @returns `false`: another writer was first.
  */
-async function spendPlace({ facts, name }: ObservedJoin, { kube, signal }: Context): Promise<boolean> {
+async function spendPlace({ facts, name }: ObservedJoin, { kube, clock, signal }: Context): Promise<boolean> {
   if (facts.place.verdict !== "free" || facts.place.place.status?.machine !== undefined) return true;
   const { metadata } = facts.place.place;
-  const status: NonNullable<JoinPlace["status"]> = { machine: name, publicKey: facts.publicKey };
+  const status: NonNullable<JoinPlace["status"]> = {
+    machine: name,
+    publicKey: facts.publicKey,
+    joinedAt: timestampOf(clock.now()),
+  };
   try {
     await kube.patch(
       JoinPlace,
@@ -605,12 +621,12 @@ async function spendPlace({ facts, name }: ObservedJoin, { kube, signal }: Conte
 async function recordCertificate(
   request: CertificateSigningRequest,
   { bound, recorded }: JoinMemory,
-  { caches, kube, clock, signal }: Context,
+  { caches, kube, signal }: Context,
 ): Promise<boolean> {
   const [name = ""] = nodesOf(request);
   const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
   const issued = issuedIn(request);
-  if (binding === undefined || issued === undefined || !isOfMachine(request, binding, clock.now())) return true;
+  if (binding === undefined || issued === undefined || !isOfMachine(request, binding)) return true;
   const { resourceVersion, uid = "" } = binding.metadata;
   if (recorded.get(request.metadata.name) === uid) return true;
   const changes = withCertificate(binding.spec, issued);
@@ -671,13 +687,27 @@ async function decide(
   return true;
 }
 
+/** Whether an administrator approved a joining machine by hand. */
+const isByHand = (request: CertificateSigningRequest): boolean =>
+  is(request, "Approved") &&
+  poolOfAccount(request) !== undefined &&
+  request.spec.signerName === signers.kubeletClient &&
+  conditionOf(request.status?.conditions, "Approved")?.reason !== ("NodeJoins" satisfies CsrReason);
+
+/** Whether the name of a request may go to another one, which was approved by hand and comes later in the queue. */
+const awaitsApprovalByHand = (request: CertificateSigningRequest, { byHand }: JoinMemory, caches: Caches): boolean =>
+  poolOfAccount(request) !== undefined &&
+  caches
+    .of(kubernetes.CertificateSigningRequest)
+    .byIndex(indexes.node, nodesOf(request)[0] ?? "")
+    .some((other) => isByHand(other) && !byHand.has(other.metadata.name));
+
 /**
- * What follows an approval: the record of the certificate, and the labels of the pool. An administrator who approves the
- * request of a joining machine by hand admits it as if its configuration did, so that its name is bound as well.
+ * What follows an approval: the record of the certificate. An administrator who approves the request of a joining machine
+ * by hand admits it as if its configuration did, so that its name is bound as well.
  */
 async function admitted(request: CertificateSigningRequest, memory: JoinMemory, context: Context): Promise<Outcome> {
-  const isByHand = conditionOf(request.status?.conditions, "Approved")?.reason !== ("NodeJoins" satisfies CsrReason);
-  if (isByHand && poolOfAccount(request) !== undefined && request.spec.signerName === signers.kubeletClient) {
+  if (isByHand(request)) {
     const observed = observeJoin(request, memory, context);
     if (!memory.byHand.has(request.metadata.name) && bindsByHand(request, observed, context)) {
       const isBound = (await spendPlace(observed, context)) && (await bindName(request, observed, memory, context));
@@ -685,12 +715,13 @@ async function admitted(request: CertificateSigningRequest, memory: JoinMemory, 
     }
     memory.byHand.add(request.metadata.name);
   }
-  return (await recordCertificate(request, memory, context)) ? welcome(request, memory, context) : done(1);
+  return done((await recordCertificate(request, memory, context)) ? undefined : 1);
 }
 
 /**
  * Whether an approval by hand gives a name to its key: the name is free, and was so when the request was made. Requests are kept
- * for an hour, and one of a former machine says nothing about the next one of its name.
+ * for an hour, and one of a former machine says nothing about the next one of its name. A Node that was there before the
+ * approval is not that of the machine.
  */
 function bindsByHand(
   request: CertificateSigningRequest,
@@ -700,59 +731,10 @@ function bindsByHand(
   const at = request.metadata.creationTimestamp ?? "";
   const node = caches.of(kubernetes.Node).get(name);
   if (facts.request === undefined || kubeletRequestProblem(facts.request) !== undefined) return false;
-  if (node !== undefined && (node.metadata.creationTimestamp ?? "") < at) return false;
+  const approvedAt = conditionOf(request.status?.conditions, "Approved")?.lastTransitionTime ?? at;
+  if (node !== undefined && (node.metadata.creationTimestamp ?? "") < approvedAt) return false;
   if (binding === undefined) return true;
   const { publicKey, releasedAt, expiresAt } = binding.spec;
   const freeAt = releasedAt ?? expiresAt;
   return publicKey !== facts.publicKey && facts.binding?.isGood !== true && Date.parse(freeAt) < Date.parse(at);
-}
-
-/**
- * Gives the node of an admitted machine the labels of its pool, once: a label that is removed afterwards stays removed.
- * The record of the join decides, and nothing that the Node says of itself. A node that registers again after its deletion
- * is the binding controller's.
- */
-async function welcome(
-  request: CertificateSigningRequest,
-  { bound }: JoinMemory,
-  { caches, kube, report, signal }: Context,
-): Promise<Outcome> {
-  const [name = ""] = nodesOf(request);
-  const node = caches.of(kubernetes.Node).get(name);
-  const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
-  if (node === undefined || binding === undefined || isReleased(binding.spec)) return done();
-  const { publicKey, nodeUID, lastPool } = binding.spec;
-  const pool = caches.of(MachineConfigPool).get(binding.spec.pool);
-  if (
-    pool === undefined ||
-    pool.metadata.name !== poolOfAccount(request) ||
-    publicKey !== readingOf(request)?.publicKey
-  )
-    return done();
-  // Once it was in a pool, its labels are an administrator's. The Node of another machine has another UID.
-  if (lastPool !== undefined || (nodeUID !== undefined && nodeUID !== node.metadata.uid)) return done();
-  const membership = poolOfNode(node, caches.of(MachineConfigPool).list());
-  if (membership.verdict === "member" && membership.pool !== pool.metadata.name) return done();
-  const labels = labelsOfJoin(pool);
-  const has = node.metadata.annotations?.[annotations.joinedPool];
-  if (
-    has === pool.metadata.name &&
-    Object.entries(labels).every(([key, value]) => node.metadata.labels?.[key] === value)
-  )
-    return done();
-  const body = {
-    metadata: {
-      resourceVersion: node.metadata.resourceVersion,
-      labels,
-      annotations: { [annotations.joinedPool]: pool.metadata.name },
-    },
-  };
-  try {
-    await kube.patch(kubernetes.Node, { name }, { type: "merge", body }, { signal });
-  } catch (error) {
-    if (!isConflict(error) && !isNotFound(error)) throw error;
-    return done(1);
-  }
-  report({ about: node, notice: "NodeJoined", message: `Joined pool ${pool.metadata.name}` });
-  return done();
 }

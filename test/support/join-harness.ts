@@ -16,6 +16,7 @@ import { forgetInstallation, installMachine, pointerPath } from "../../src/clust
 import { type ReportState, runHost } from "../../src/cluster/host/run-host.ts";
 import { addressesOf, networkFor } from "../../src/cluster/layout.ts";
 import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
+import { bindingController } from "../../src/controller/binding-controller.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
 import { placeLifeMs } from "../../src/core/join/judge-csr.ts";
 import { completeFirstBoot } from "../../src/daemon/first-boot.ts";
@@ -156,7 +157,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
       ending.signal,
     ),
     runControllers(
-      [joinController()],
+      [joinController(), bindingController()],
       { ...ports, kube, events: createEventRecorder({ ...ports, kube, component: "c" }), coalesceMs: 5 },
       ending.signal,
     ),

@@ -38,6 +38,9 @@ export const JoinPlace = defineResource({
         description: "SHA-256 of the public key that the machine joined with, in hexadecimal digits.",
       }),
     ),
+    joinedAt: Type.Optional(
+      dateTime({ description: "When the machine joined. It does not join again once another one has its name." }),
+    ),
   }),
   rules: [
     { rule: "self.spec == oldSelf.spec", message: "the spec of a JoinPlace never changes" },

@@ -38,6 +38,9 @@ export const NodeBinding = defineResource({
           "When the last certificate ends of another machine that had this name before. Until then, requests of the Node wait unless they are sent with one of the listed certificates. Removing it ends this.",
       }),
     ),
+    joinedAt: Type.Optional(
+      dateTime({ description: "When the machine joined that has the name; absent: when this object was created." }),
+    ),
     place: Type.Optional(dnsName({ description: "JoinPlace that the machine took." })),
     nodeUID: Type.Optional(
       Type.String({ maxLength: 64, description: "UID of the machine's Node, once it has registered." }),

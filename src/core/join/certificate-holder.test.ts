@@ -32,31 +32,51 @@ test("the token of a request is read as the API server records it [join-certific
 describe("by whose certificate a request was sent [join-certificate-holder-2]", () => {
   const certificates = [hex("a"), hex("b")];
   const taken = { certificates, formerExpiresAt: later };
-  test.for<{ title: string; spec: Parameters<typeof holderOf>[0]; credential?: string; issued?: string[]; is: string }>(
-    [
-      { title: "one that was issued for nobody known", spec: { certificates }, credential: hex("f"), is: "former" },
-      {
-        title: "one that is listed, while nobody else had the name",
-        spec: { certificates },
-        credential: hex("a"),
-        is: "holder",
-      },
-      { title: "an API server that names none, while nobody else had the name", spec: { certificates }, is: "holder" },
-      { title: "a name whose certificates were never recorded", spec: {}, credential: hex("f"), is: "holder" },
-      { title: "one that is listed", spec: taken, credential: hex("b"), is: "holder" },
-      { title: "one that is not listed yet", spec: taken, credential: hex("c"), issued: [hex("c")], is: "holder" },
-      { title: "another one", spec: taken, credential: hex("f"), is: "former" },
-      { title: "any, while nothing is recorded", spec: { formerExpiresAt: later }, credential: hex("a"), is: "former" },
-      { title: "an API server that names none", spec: taken, is: "unknown" },
-      {
-        title: "a listed one after the end of another one",
-        spec: { certificates, formerExpiresAt: past },
-        credential: hex("a"),
-        is: "holder",
-      },
-    ],
-  )("$title", ({ spec, credential, issued = [], is }) => {
-    expect(holderOf(spec, { credential, issued, now })).toBe(is);
+  test.for<{
+    title: string;
+    spec: Parameters<typeof holderOf>[0];
+    credential?: string;
+    issued?: string[];
+    isNew?: boolean;
+    is: string;
+  }>([
+    { title: "one that was issued for nobody known", spec: { certificates }, credential: hex("f"), is: "former" },
+    {
+      title: "one that is listed, while nobody else had the name",
+      spec: { certificates },
+      credential: hex("a"),
+      is: "holder",
+    },
+    { title: "an API server that names none, while nobody else had the name", spec: { certificates }, is: "holder" },
+    { title: "a name whose certificates were never recorded", spec: {}, credential: hex("f"), is: "holder" },
+    {
+      title: "one that cannot be the first of a name that was just bound",
+      spec: {},
+      credential: hex("f"),
+      isNew: true,
+      is: "former",
+    },
+    {
+      title: "the first of a name that was just bound",
+      spec: {},
+      credential: hex("f"),
+      issued: [hex("f")],
+      isNew: true,
+      is: "holder",
+    },
+    { title: "one that is listed", spec: taken, credential: hex("b"), is: "holder" },
+    { title: "one that is not listed yet", spec: taken, credential: hex("c"), issued: [hex("c")], is: "holder" },
+    { title: "another one", spec: taken, credential: hex("f"), is: "former" },
+    { title: "any, while nothing is recorded", spec: { formerExpiresAt: later }, credential: hex("a"), is: "former" },
+    { title: "an API server that names none", spec: taken, is: "unknown" },
+    {
+      title: "a listed one after the end of another one",
+      spec: { certificates, formerExpiresAt: past },
+      credential: hex("a"),
+      is: "holder",
+    },
+  ])("$title", ({ spec, credential, issued = [], isNew = false, is }) => {
+    expect(holderOf(spec, { credential, issued, isNew, askedAt: now })).toBe(is);
   });
 });
 

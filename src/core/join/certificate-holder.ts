@@ -6,7 +6,7 @@ import { mostCertificates } from "../../api/kinds/node-binding.ts";
  *
  * - `holder`: by that of the machine that its name is bound to, or nothing says otherwise.
  * - `former`: by one that was not issued for that machine: of a machine that had the name before, for example.
- * - `unknown`: such a certificate is valid, and the API server does not say which one the request came with.
+ * - `unknown`: such a certificate was valid, and the API server does not say which one the request came with.
  */
 export type CertificateHolder = "holder" | "former" | "unknown";
 
@@ -32,23 +32,36 @@ export function credentialIn(extra: Extra): string | undefined {
 }
 
 /**
+ * For how long the request of a machine's first certificate is kept, which shows that certificate before the binding lists it
+ * (k8s.io/kubernetes pkg/controller/certificates/cleaner, v1.34).
+ */
+export const requestLifeMs = 60 * 60_000;
+
+/**
  * @param credential as `credentialIn` reads it.
  * @param issued SHA-256 of certificates that were issued for the binding and that it may not list yet.
- * @param now milliseconds since the epoch.
+ * @param isNew the machine joined so recently that the request of its first certificate is still there.
+ * @param askedAt when the request was made, in milliseconds since the epoch: a certificate that was good then may be over.
  */
 export function holderOf(
   { certificates = [], formerExpiresAt }: Pick<NodeBinding["spec"], "certificates" | "formerExpiresAt">,
   {
     credential,
     issued,
-    now,
-  }: { readonly credential: string | undefined; readonly issued: readonly string[]; readonly now: number },
+    isNew,
+    askedAt,
+  }: {
+    readonly credential: string | undefined;
+    readonly issued: readonly string[];
+    readonly isNew: boolean;
+    readonly askedAt: number;
+  },
 ): CertificateHolder {
-  const isFormerGood = formerExpiresAt !== undefined && Date.parse(formerExpiresAt) > now;
+  const isFormerGood = formerExpiresAt !== undefined && Date.parse(formerExpiresAt) > askedAt;
   if (credential === undefined) return isFormerGood ? "unknown" : "holder";
   if (certificates.includes(credential) || issued.includes(credential)) return "holder";
-  // A record without certificates is one that begins.
-  return isFormerGood || certificates.length > 0 ? "former" : "holder";
+  // After an hour, a record without certificates is one that missed the first of them.
+  return isFormerGood || certificates.length > 0 || isNew ? "former" : "holder";
 }
 
 /**

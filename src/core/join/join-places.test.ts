@@ -33,10 +33,17 @@ const question: JoinQuestion = {
   credential,
   places: [],
   tokens: [],
+  binding: undefined,
   now,
 };
 
-describe("a machine has the place of the credential that it was given", () => {
+/** A place by which the machine has joined. */
+const took = (name: string): JoinPlace => ({
+  ...place(name, { credential }),
+  status: { machine: "w0", publicKey: key, joinedAt: "2026-01-01T11:45:00Z" },
+});
+
+describe("a machine has the place of the credential that it was given [join-places-1]", () => {
   test.for<{ title: string; more: Partial<JoinQuestion>; is: string }>([
     { title: "and no other", more: { places: [place("a", { credential: "JTI=other" }), place("b")] }, is: "none" },
     { title: "whoever asked first", more: { places: [place("a", { credential })] }, is: "free a" },
@@ -55,6 +62,49 @@ describe("a machine has the place of the credential that it was given", () => {
       title: "also when it asks again with its key",
       more: { places: [{ ...place("a", { credential }), status: { machine: "w0", publicKey: key } }] },
       is: "free a",
+    },
+    {
+      title: "but not once an administrator has released its name",
+      more: { places: [took("a")], binding: binding("w0", { place: "a", publicKey: "c".repeat(64), revoked: true }) },
+      is: "spent w0",
+    },
+    {
+      title: "nor once it has asked again by another place and an administrator has released its name",
+      more: { places: [took("a")], binding: binding("w0", { place: "b", revoked: true }) },
+      is: "spent w0",
+    },
+    {
+      title: "nor once another machine has its name",
+      more: { places: [took("a")], binding: binding("w0", { place: "b", publicKey: "c".repeat(64), joinedAt: later }) },
+      is: "spent w0",
+    },
+    {
+      title: "nor once it has joined by another place",
+      more: { places: [took("a")], binding: binding("w0", { place: "b", joinedAt: later }) },
+      is: "spent w0",
+    },
+    {
+      title: "but after a process that ended before it bound the name, whoever had that before",
+      more: {
+        places: [took("a")],
+        binding: binding("w0", {
+          place: "b",
+          publicKey: "c".repeat(64),
+          revoked: true,
+          joinedAt: "2026-01-01T11:00:00Z",
+        }),
+      },
+      is: "free a",
+    },
+    {
+      title: "and when it asks again while it has its name",
+      more: { places: [took("a")], binding: binding("w0", { place: "a", joinedAt: later }) },
+      is: "free a",
+    },
+    {
+      title: "and by a configuration that it is served after a release",
+      more: { places: [place("b", { credential })], binding: binding("w0", { place: "a", revoked: true }) },
+      is: "free b",
     },
     {
       title: "but not with another key",
@@ -216,6 +266,14 @@ describe("the claim of another", () => {
     expect(foreignHosts("w0", ["w9"], { ...owners, bindings }).others).toEqual(["w9 belongs to the node w9 as well"]);
   });
 
+  test("whose name another machine had before is as old as its join [attack-joining-35]", () => {
+    const bindings = [
+      binding("w0", { addresses: [mine], joinedAt: "2026-01-01T10:00:00Z" }),
+      binding("w9", { addresses: [mine], joinedAt: "2026-01-01T11:00:00Z" }),
+    ].map((one) => ({ ...one, metadata: { ...one.metadata, creationTimestamp: "2026-01-01T09:00:00Z" } }));
+    expect(foreignHosts("w0", ["w0", mine], { ...owners, nodes: [], bindings }).others).toEqual([]);
+  });
+
   test("costs no comparison of each name with each node [attack-joining-8]", () => {
     const nodes = Array.from({ length: 2000 }, (_, index) => ({
       name: `n${index}`,
@@ -240,7 +298,9 @@ describe("the claim of another", () => {
 
 const bound = (uid: string, more: Partial<BoundNode> = {}): BoundNode => ({
   uid,
+  createdAt: "2026-01-01T11:59:00Z",
   pool: undefined,
+  joins: undefined,
   returns: undefined,
   ...more,
 });
@@ -262,10 +322,40 @@ describe("a binding", () => {
       is: { verdict: "registered", nodeUID: "u1" },
     },
     {
+      title: "notes that Node after its end, too",
+      of: binding("w0", { expiresAt: "2026-01-01T12:00:00Z" }),
+      node: bound("u1"),
+      is: { verdict: "registered", nodeUID: "u1" },
+    },
+    {
+      title: "notes no Node that appeared after its end",
+      of: binding("w0", { expiresAt: "2026-01-01T11:59:00Z" }),
+      node: bound("u1"),
+      is: { verdict: "goes" },
+    },
+    {
       title: "stays with its Node, whatever ends",
       of: binding("w0", { nodeUID: "u1", expiresAt: "2025-01-01T00:00:00Z" }),
       node: bound("u1"),
       is: { verdict: "stays", until: undefined },
+    },
+    {
+      title: "gives the labels of its pool to the machine that joined",
+      of: binding("w0", { nodeUID: "u1" }),
+      node: bound("u1", { joins: role }),
+      is: { verdict: "joins", labels: role },
+    },
+    {
+      title: "gives no labels to another Node",
+      of: binding("w0", { nodeUID: "u1" }),
+      node: bound("u2", { joins: role }),
+      is: { verdict: "released" },
+    },
+    {
+      title: "gives no labels that were taken from its Node",
+      of: binding("w0", { nodeUID: "u1", lastPool: "worker" }),
+      node: bound("u1", { joins: role }),
+      is: { verdict: "moved", lastPool: "" },
     },
     {
       title: "notes the pool that its Node is in",
@@ -300,19 +390,19 @@ describe("a binding", () => {
     {
       title: "is released when an administrator says so, with its Node there",
       of: binding("w0", { nodeUID: "u", lastPool: "worker", revoked: true }),
-      node: { uid: "u", pool: "worker", returns: undefined },
+      node: bound("u", { pool: "worker" }),
       is: { verdict: "released" },
     },
     {
       title: "that an administrator released is not its Node's again",
       of: binding("w0", { ...released, revoked: true }),
-      node: { uid: "u", pool: "worker", returns: undefined },
+      node: bound("u", { pool: "worker" }),
       is: { verdict: "stays", until: Date.parse(binding("w0").spec.expiresAt) },
     },
     {
       title: "that an administrator released gives no labels back",
       of: binding("w0", { ...released, revoked: true }),
-      node: { uid: "u", pool: undefined, returns: { a: "" } },
+      node: bound("u", { returns: { a: "" } }),
       is: { verdict: "stays", until: Date.parse(binding("w0").spec.expiresAt) },
     },
     {

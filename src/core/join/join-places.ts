@@ -13,6 +13,8 @@ export interface JoinQuestion {
   readonly credential: string | undefined;
   /** Those of that credential, or more. */
   readonly places: readonly JoinPlace[];
+  /** Of the name, also if it is released. */
+  readonly binding: NodeBinding | undefined;
   readonly tokens: readonly ProvisioningToken[];
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -35,21 +37,37 @@ export type PlaceOfRequest =
   | { readonly verdict: "unrecorded" }
   /** No configuration was served with the credential, or its hour is over. */
   | { readonly verdict: "none" }
-  /** A machine has joined by it: it is spent, also after the Node, the binding or the name of that machine are gone. */
-  | { readonly verdict: "spent"; readonly machine: string }
+  /**
+   * A machine has joined by it: it is spent, also after the Node, the binding or the name of that machine are gone.
+   * `isEnded`: not that machine either, because an administrator has released its name since, or another machine has it.
+   */
+  | { readonly verdict: "spent"; readonly machine: string; readonly isEnded: boolean }
   /** Its token names another machine. */
   | { readonly verdict: "otherName"; readonly machine: string };
 
-export function placeOf({ name, pool, publicKey, credential, places, now }: JoinQuestion): PlaceOfRequest {
+export function placeOf(question: JoinQuestion): PlaceOfRequest {
+  const { name, pool, publicKey, credential, places, binding, now } = question;
   if (credential === undefined) return { verdict: "unrecorded" };
   const place = places.find(({ spec }) => spec.credential === credential);
   if (place === undefined || place.spec.pool !== pool || isOver(place.spec.expiresAt, now)) return { verdict: "none" };
   const { machine, publicKey: key } = place.status ?? {};
-  if (machine !== undefined && (machine !== name || key !== publicKey)) return { verdict: "spent", machine };
+  const isEnded = machine === name && binding !== undefined && hasEnded(place, binding);
+  if (machine !== undefined && (machine !== name || key !== publicKey || isEnded))
+    return { verdict: "spent", machine, isEnded };
   const { node } = place.spec;
   return node === undefined || node === name
     ? { verdict: "free", place, isHeld: node === name }
     : { verdict: "otherName", machine: node };
+}
+
+/**
+ * Whether the machine that a place let in has lost its name since. A binding that is older than the join is that of a former
+ * machine: the process ended after it had noted the join in the place.
+ */
+function hasEnded({ metadata, status = {} }: JoinPlace, binding: NodeBinding): boolean {
+  const { place, publicKey, revoked } = binding.spec;
+  if (revoked === true && (place === metadata.name || publicKey === status.publicKey)) return true;
+  return place !== metadata.name && joinedAt(binding) > (status.joinedAt ?? "");
 }
 
 /**
@@ -73,6 +91,9 @@ export function heldFor(
 /** Whether another machine may take the name of a binding: its Node was deleted, or an administrator released it. */
 export const isReleased = ({ releasedAt, revoked }: NodeBinding["spec"]): boolean =>
   releasedAt !== undefined || revoked === true;
+
+/** When the machine joined that has a name, as the API server writes times. An object outlives the machine it was made for. */
+export const joinedAt = ({ metadata, spec }: NodeBinding): string => spec.joinedAt ?? metadata.creationTimestamp ?? "";
 
 export interface AddressOwners {
   /** Names and addresses that the suite itself recorded of the node: nobody's report takes them from it. */
@@ -111,9 +132,10 @@ export function foreignHosts(
     add(claims, name, addresses.map(canonicalHost));
   }
   // Who joins from an address later, from a pod of that node for example, does not take it from the node.
-  const since = bindings.find(({ metadata }) => metadata.name === node)?.metadata.creationTimestamp;
-  for (const { metadata, spec } of bindings) {
-    const isLater = since !== undefined && (metadata.creationTimestamp ?? "") > since;
+  const ownBinding = bindings.find(({ metadata }) => metadata.name === node);
+  for (const binding of bindings) {
+    const { metadata, spec } = binding;
+    const isLater = ownBinding !== undefined && joinedAt(binding) > joinedAt(ownBinding);
     const addresses = (spec.addresses ?? []).map(canonicalHost);
     add(owners, metadata.name, [
       canonicalHost(metadata.name),
@@ -143,6 +165,8 @@ export type BindingStay =
   | { readonly verdict: "moved"; readonly lastPool: string }
   /** The Node of its machine is gone: the name is free, and the record of the machine stays for a while. */
   | { readonly verdict: "released" }
+  /** The Node of its machine lacks the labels of the pool that the machine joined. */
+  | { readonly verdict: "joins"; readonly labels: Readonly<Record<string, string>> }
   /** A Node has registered by the key after the release, and lacks the labels of the pool that the machine was in. */
   | { readonly verdict: "returns"; readonly labels: Readonly<Record<string, string>> }
   /** Nothing uses it any more: its certificate has expired, or its machine did not come back in time. */
@@ -151,8 +175,12 @@ export type BindingStay =
 /** The Node of a bound name. */
 export interface BoundNode {
   readonly uid: string | undefined;
+  /** As the API server writes times. */
+  readonly createdAt: string | undefined;
   /** The pool that it belongs to by its labels. */
   readonly pool: string | undefined;
+  /** Labels of the pool that its machine joined, if it lacks one and is in no other pool. */
+  readonly joins: Readonly<Record<string, string>> | undefined;
   /** Labels that it lacks if its machine has come back; `undefined`: an administrator gives them. */
   readonly returns: Readonly<Record<string, string>> | undefined;
 }
@@ -171,13 +199,17 @@ export function bindingStay(
   if (spec.releasedAt !== undefined) return releasedStay(spec, spec.releasedAt, node, now);
   if (spec.nodeUID !== undefined) {
     if (node === undefined || spec.nodeUID !== node.uid) return { verdict: "released" };
+    // Once it was in a pool, its labels are an administrator's.
+    if (spec.lastPool === undefined && node.joins !== undefined) return { verdict: "joins", labels: node.joins };
     // Before its first labels, a machine that has just joined is in no pool.
     const lastPool = node.pool ?? (spec.lastPool === undefined ? undefined : "");
     return lastPool === undefined || lastPool === spec.lastPool
       ? { verdict: "stays", until: undefined }
       : { verdict: "moved", lastPool };
   }
-  if (node?.uid !== undefined) return { verdict: "registered", nodeUID: node.uid };
+  // A Node that appears after the end is not that of the machine.
+  if (node?.uid !== undefined && !isOver(spec.expiresAt, Date.parse(node.createdAt ?? "")))
+    return { verdict: "registered", nodeUID: node.uid };
   return isOver(spec.expiresAt, now) ? { verdict: "goes" } : { verdict: "stays", until: Date.parse(spec.expiresAt) };
 }
 

@@ -79,15 +79,35 @@ describe("judgeCsr", () => {
     },
     {
       title: "a machine that tries again with its key, before it was ever ready, joins",
-      facts: { node, binding: bound, place: noPlace },
+      facts: { node, binding: bound },
       says: "approve NodeJoins",
     },
     {
       title: "also when its node has its labels already",
-      facts: { node: { ...node, pool: "worker" }, binding: bound, place: noPlace },
+      facts: { node: { ...node, pool: "worker" }, binding: bound },
       says: "approve NodeJoins",
     },
-    { title: "also before its node is there", facts: { binding: bound, place: noPlace }, says: "approve NodeJoins" },
+    { title: "also before its node is there", facts: { binding: bound }, says: "approve NodeJoins" },
+    {
+      title: "also where the API server does not say by which credential it came",
+      facts: { binding: bound, place: { verdict: "unrecorded" } },
+      says: "approve NodeJoins",
+    },
+    {
+      title: "its request by a credential that is of no configuration, or of none any more, waits",
+      facts: { binding: bound, place: noPlace },
+      says: "wait NoPlace",
+    },
+    {
+      title: "its request by the credential of another machine gets it no certificate",
+      facts: { binding: bound, place: { verdict: "spent", machine: "w1", isEnded: false } },
+      says: "wait PlaceSpent",
+    },
+    {
+      title: "nor by one for another name",
+      facts: { binding: bound, place: { verdict: "otherName", machine: "w1" } },
+      says: "wait NameReserved",
+    },
     {
       title: "a second key gets no certificate for a name that is bound",
       facts: { binding: bound, publicKey: "b".repeat(64) },
@@ -126,7 +146,7 @@ describe("judgeCsr", () => {
     },
     {
       title: "a configuration that let in another machine, or another key, lets in no more",
-      facts: { place: { verdict: "spent", machine: "w1" } },
+      facts: { place: { verdict: "spent", machine: "w1", isEnded: false } },
       says: "wait PlaceSpent",
     },
     {
@@ -353,7 +373,7 @@ describe("judgeCsr", () => {
     },
     {
       title: "a machine that tries again has its name already",
-      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], binding: bound, place: noPlace },
+      facts: { shortForms: [{ name: "w0", namespace: "b", service: "b/a" }], binding: bound },
       says: "approve NodeJoins",
     },
     {

@@ -158,10 +158,16 @@ interface Asker {
   readonly pool: string;
 }
 
-/** A name bound to a key: only the machine with the key may request again. */
-function judgeBound({ publicKey }: CsrFacts, binding: NameBinding, { name, pool }: Asker): CsrVerdict {
-  if (binding.pool === pool && binding.publicKey === publicKey)
+/**
+ * A name bound to a key: only the machine with the key may request again. A request shows who has the key, and not who sends
+ * it: requests can be read, and sent again by the credential of another machine.
+ */
+function judgeBound({ publicKey, place }: CsrFacts, binding: NameBinding, asker: Asker): CsrVerdict {
+  const { name, pool } = asker;
+  if (binding.pool === pool && binding.publicKey === publicKey) {
+    if (place.verdict !== "free" && place.verdict !== "unrecorded") return judgePlace(place, asker);
     return { verdict: "approve", reason: "NodeJoins", message: `${name} joins pool ${pool}: it asks again` };
+  }
   const what =
     binding.pool === pool ? "was given to another key" : `was given to a machine of the pool ${binding.pool}`;
   return wait(
@@ -172,7 +178,7 @@ function judgeBound({ publicKey }: CsrFacts, binding: NameBinding, { name, pool 
 
 function judgeUnbound(facts: CsrFacts, { name, pool }: Asker): CsrVerdict {
   const { place, heldFor, shortForms } = facts;
-  const newToken = `mco token create --pool ${pool} --node ${name} --pointer`;
+  const newToken = newTokenFor({ name, pool });
   if (heldFor !== undefined)
     return wait(
       "NameReserved",
@@ -187,6 +193,12 @@ function judgeUnbound(facts: CsrFacts, { name, pool }: Asker): CsrVerdict {
         form.service === undefined ? `, or name it by a token of its own: ${newToken}` : ""
       }`,
     );
+  return judgePlace(place, { name, pool });
+}
+
+/** What the credential of a request says of the machine that sent it. */
+function judgePlace(place: PlaceOfRequest, { name, pool }: Asker): CsrVerdict {
+  const newToken = newTokenFor({ name, pool });
   switch (place.verdict) {
     case "free":
       return { verdict: "approve", reason: "NodeJoins", message: `${name} joins pool ${pool}` };
@@ -198,7 +210,11 @@ function judgeUnbound(facts: CsrFacts, { name, pool }: Asker): CsrVerdict {
     case "spent":
       return wait(
         "PlaceSpent",
-        `the configuration that was served with the credential of this request let in ${place.machine}, and lets in no other machine or key; start the machine with a token of its own: ${newToken}`,
+        `the configuration that was served with the credential of this request let in ${place.machine}, ${
+          place.isEnded
+            ? "which has lost its name since (mco node release, or another machine has it)"
+            : "and lets in no other machine or key"
+        }; start the machine with a token of its own: ${newToken}`,
       );
     case "otherName":
       return wait(
@@ -212,6 +228,8 @@ function judgeUnbound(facts: CsrFacts, { name, pool }: Asker): CsrVerdict {
       );
   }
 }
+
+const newTokenFor = ({ name, pool }: Asker) => `mco token create --pool ${pool} --node ${name} --pointer`;
 
 const textOfForm = ({ service, namespace }: ShortForm) =>
   service === undefined ? `as a Service of the namespace ${namespace}` : `as the Service ${service}`;
