@@ -140,8 +140,8 @@ bench-scale: setup ## the control plane with 5,000 machines, into docs/benchmark
 	@$(NODE) hack/bench.ts --only scale $(ARGS)
 
 .PHONY: soak
-soak: setup ## the long simulation (SEEDS=10000), every crash (PAIRS=20000, STATES=2000 a scenario, KILLS=1000), readers beside independent ones (RUNS=200000), and random operation lists on both API servers (LISTS=10000)
-	@MCO_LONG=1 SEEDS=$${SEEDS:-10000} $(BIN)/vitest run test/simulation $(ARGS)
+soak: setup ## the long simulation (SEEDS=10000) and histories of machines that join (HISTORIES=10000), every crash (PAIRS=20000, STATES=2000 a scenario, KILLS=1000), readers beside independent ones (RUNS=200000), and random operation lists on both API servers (LISTS=10000)
+	@MCO_LONG=1 SEEDS=$${SEEDS:-10000} HISTORIES=$${HISTORIES:-10000} $(BIN)/vitest run test/simulation $(ARGS)
 	@MCO_LONG=1 FAULTS=all PAIRS=$${PAIRS:-20000} STATES=$${STATES:-2000} KILLS=$${KILLS:-1000} $(BIN)/vitest run test/crash $(ARGS)
 	@RUNS=$${RUNS:-200000} $(BIN)/vitest run test/differential/readers $(ARGS)
 	@hack/kubernetes build || true
