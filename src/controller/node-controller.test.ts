@@ -340,13 +340,13 @@ describe("the annotations and the status that the controller writes", () => {
     await harness.act(() =>
       harness.kube.create(NodeBinding, { apiVersion, kind, metadata: { name: "w0" }, spec: bound("worker") }),
     );
-    await harness.act(() => harness.annotate("w0", { note: "1" }));
+    await harness.act(() => harness.annotate("w0", { [annotations.reason]: "1" }));
     await harness.pass(3000);
     expect((await harness.node_("w0")).metadata.labels).not.toHaveProperty(["node-role.kubernetes.io/infra"]);
     await harness.act(() =>
       harness.kube.patch(NodeBinding, { name: "w0" }, { type: "merge", body: { spec: bound("infra") } }),
     );
-    await harness.act(() => harness.annotate("w0", { note: "2" }));
+    await harness.act(() => harness.annotate("w0", { [annotations.reason]: "2" }));
     await harness.pass(3000);
     expect((await harness.node_("w0")).metadata.labels).toHaveProperty(["node-role.kubernetes.io/infra"]);
     await harness.act(() =>
