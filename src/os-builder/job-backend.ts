@@ -4,6 +4,7 @@ import { annotations, buildNamespace, fieldManagers, labels, namespace, objects 
 import type { KubeObject, Resource } from "../api/schema/object.ts";
 import { buildConfigKeys } from "../core/build/build-settings.ts";
 import { readStepMarker } from "../core/build/image-build.ts";
+import { trimNode } from "../core/pool/trim.ts";
 import { type KubeClient, pathOf } from "../kube/kube-client.ts";
 import { isAlreadyExists, isNotFound } from "../kube/kube-error.ts";
 import { WatchCache } from "../kube/watch-cache.ts";
@@ -281,7 +282,7 @@ class JobBackend implements BuildBackend {
     const { items } = await this.#options.kube.list<Node>(
       kubernetes.Node,
       { labelSelector: `${labels.arch}=${architecture}` },
-      { signal },
+      { signal, keep: trimNode },
     );
     const isControlPlane = ({ metadata }: Node) =>
       metadata.labels?.[labels.masterRole] !== undefined || metadata.labels?.[labels.controlPlaneRole] !== undefined;

@@ -1,3 +1,4 @@
+import { kubeletMaySet } from "../../core/pool/node-fields.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 import type { Authorizer } from "../access/authorization.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
@@ -6,18 +7,6 @@ import { equalJson, isObject, listAt, objectAt, textAt } from "../schema/json-va
 import { forbidden } from "../schema/status.ts";
 import { askedBy, kubeletSigners, signingRequests } from "../access/signing-requests.ts";
 import { nodeNameOf, boundTo, leaseNamespace, needs } from "../access/node-authorizer.ts";
-
-/**
- * Labels that a kubelet may set on its node: `k8s.io/kubernetes pkg/apis/... kubeletapis well_known_labels.go
- * (master)`.
- */
-const ownLabels = [
-  /^kubernetes\.io\/(hostname|os|arch)$/,
-  /^beta\.kubernetes\.io\/(os|arch|instance-type)$/,
-  /^node\.kubernetes\.io\/instance-type$/,
-  /^(failure-domain\.beta|topology)\.kubernetes\.io\/(zone|region)$/,
-  /(^|\.)(kubelet|node)\.kubernetes\.io\//,
-];
 
 /** Content rules for kubelets, as `k8s.io/kubernetes plugin/pkg/admission/noderestriction (master)`. */
 export function nodeRestriction(live: LiveObjects, access: Authorizer): AdmissionPlugin {
@@ -32,9 +21,7 @@ export function nodeRestriction(live: LiveObjects, access: Authorizer): Admissio
             return refuse(`node ${JSON.stringify(node)} is not allowed to delete node ${JSON.stringify(name)}`);
           if (name !== node)
             return refuse(`node ${JSON.stringify(node)} is not allowed to modify node ${JSON.stringify(name)}`);
-          const changed = labelsChanged(before, object).filter(
-            (label) => /(^|[./])(kubernetes|k8s)\.io\//.test(label) && !ownLabels.some((own) => own.test(label)),
-          );
+          const changed = labelsChanged(before, object).filter((label) => !kubeletMaySet(label));
           if (operation === "CREATE")
             return changed.length === 0
               ? undefined
