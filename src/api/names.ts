@@ -162,6 +162,9 @@ export const annotations = {
   jobUid: `${prefix}job-uid`,
   /** Name of the Secret that the image was pushed with. */
   pushSecret: `${prefix}rendered-image-push-secret`,
+  // on Secrets with credentials of registries
+  /** Ours: names of pools, separated by commas: builds of others do not use the Secret. */
+  secretPools: `${prefix}secret-pools`,
   // on copies of Secrets for builds
   /** Ours: the type of a Secret that is no credential of a registry; its copy holds nothing else. */
   secretType: `${prefix}secret-type`,
