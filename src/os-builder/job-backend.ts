@@ -139,8 +139,8 @@ class JobBackend implements BuildBackend {
     if (there?.metadata.deletionTimestamp !== undefined)
       throw new McoError("MCO_BUILD_RUN_ENDING", { job: there.metadata.name });
     const given: Given = {
-      pull: await readAuth(this.#options.kube, request.auth.pull, "pull", signal),
-      push: await readAuth(this.#options.kube, request.auth.push, "push", signal),
+      pull: await readAuth(this.#options.kube, request.auth.pull, { what: "pull", pool: request.pool }, signal),
+      push: await readAuth(this.#options.kube, request.auth.push, { what: "push", pool: request.pool }, signal),
       mounts: await this.#mountsOf(request, signal),
     };
     const objectOptions: BuildObjectOptions = {
