@@ -14,7 +14,7 @@ import { runClusterControllers } from "../../src/cluster/controllers/run-cluster
 import { enterCluster, renewCertificates, servingCertificate } from "../../src/cluster/host/enter-cluster.ts";
 import { forgetInstallation, installMachine, pointerPath } from "../../src/cluster/host/install-machine.ts";
 import { type ReportState, runHost } from "../../src/cluster/host/run-host.ts";
-import { resolveInRoot } from "../../src/host/directory/root-folder.ts";
+import { machineMounts, resolveInRoot } from "../../src/host/directory/root-folder.ts";
 import { addressesOf, networkFor } from "../../src/cluster/layout.ts";
 import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
 import { joinController } from "../../src/controller/join-controller.ts";
@@ -391,7 +391,10 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
           return Promise.resolve();
         },
         listen: httpsListen,
-        locate: (root, path) => resolveInRoot(root, path, {}, true),
+        locate: {
+          below: (root, path) => resolveInRoot(root, path, {}, true),
+          onMachine: (path) => resolveInRoot(`${directory}/rootfs`, path, machineMounts(directory), true),
+        },
         program: ["true"],
         environment: {},
         version: "test",

@@ -14,6 +14,8 @@ import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
 
 export interface KubeletOptions extends Omit<PodWorkerOptions, "kube" | "hostAddress">, NodeFacts {
   readonly files: Files;
+  /** Folder that stands for `/` of the machine. */
+  readonly hostRoot: string;
   /** Certificate of its log server, once its Node identifies the machine. */
   readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
   readonly listen: Listen;

@@ -1,14 +1,16 @@
 import { McoError } from "../../api/errors.ts";
 import type { Pod } from "../../api/foreign/kubernetes.ts";
 
-/** Resolves a path below a folder that stands for `/`, without ever leaving it. */
-export type Locate = (root: string, path: string) => Promise<string>;
+/** Resolve paths without ever leaving the folder that stands for `/`. */
+export interface Locate {
+  readonly below: (root: string, path: string) => Promise<string>;
+  /** With the folders of the machine that lie elsewhere, as mounts do. */
+  readonly onMachine: (path: string) => Promise<string>;
+}
 
 export interface PlacesOptions {
   /** Where the pods of this host keep their folders. */
   readonly podsFolder: string;
-  /** Folder that stands for `/` of the machine: hostPath volumes lie below it. */
-  readonly hostRoot: string;
   readonly locate: Locate;
 }
 
@@ -59,8 +61,8 @@ export class PodPlaces {
     if (names === undefined) throw refused(`${path} leads out of the pod's folder`);
     const above = names.slice(0, -1).join("/");
     const [root, folder] = await Promise.all([
-      this.#options.locate(this.root, "/"),
-      this.#options.locate(this.root, above),
+      this.#options.locate.below(this.root, "/"),
+      this.#options.locate.below(this.root, above),
     ]);
     const expected = above === "" ? root : `${root}/${above}`;
     if (folder !== expected) throw refused(`${path} lies behind a link`);
@@ -70,6 +72,6 @@ export class PodPlaces {
   /** A path of the machine, whose links lead to where they lead on it. */
   async ofMachine(path: string): Promise<string> {
     if (namesIn(path) === undefined) throw refused(`${path} leads out of the machine`);
-    return this.#options.locate(this.#options.hostRoot, path);
+    return this.#options.locate.onMachine(path);
   }
 }

@@ -59,8 +59,9 @@ function start(lifeMs: number) {
     userAgent: "test",
   });
   const tokens = new Map<string, HeldToken>();
-  const locate = (root: string, path: string) => resolveInRoot(root, path, {}, true);
-  const places = new PodPlaces(pod, { podsFolder: folder, hostRoot: "/", locate });
+  const below = (root: string, path: string) => resolveInRoot(root, path, {}, true);
+  const locate = { below, onMachine: (path: string) => below("/", path) };
+  const places = new PodPlaces(pod, { podsFolder: folder, locate });
   const write = () => writeVolumes(pod, places, { kube, files: systemFiles, clock: kernel.clock, tokens });
   const read = (name: string) => readFileSync(join(places.root, "sa", name), "utf8");
   function pass(ms: number) {

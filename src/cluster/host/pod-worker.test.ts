@@ -18,7 +18,6 @@ import { containerProblem } from "./pod-problem.ts";
 import { PodWorker, pauseImage, suiteImage } from "./pod-worker.ts";
 
 const namespace = "openshift-machine-config-operator";
-const locate = (root: string, path: string) => resolveInRoot(root, path, {}, true);
 
 /** Runs one pod whose program is this script, until its phase is an end. */
 async function ended(
@@ -95,10 +94,12 @@ async function ended(
     kube,
     files: systemFiles,
     processes,
-    hostRoot: join(folder, "host"),
     hostAddress: "127.0.0.1",
     podsFolder: join(folder, "pods"),
-    locate,
+    locate: {
+      below: (root, path) => resolveInRoot(root, path, {}, true),
+      onMachine: (path) => resolveInRoot(join(folder, "host"), path, { var: join(folder, "sysroot/var") }, true),
+    },
     program: ["/bin/sh", "-c", script],
     environment: { PATH: process.env["PATH"] ?? "" },
     version: "1",
@@ -153,7 +154,9 @@ test("a container that failed without a message is quoted from its log, if its p
 test("a host folder that a pod requests is created, and stays", async () => {
   expect(
     endOf(
-      await ended('mkdir "$MCO_POD_ROOT/run/cache/kept" && test -d "$MCO_POD_ROOT/../../../host/var/lib/cache/kept"'),
+      await ended(
+        'mkdir "$MCO_POD_ROOT/run/cache/kept" && test -d "$MCO_POD_ROOT/../../../sysroot/var/lib/cache/kept"',
+      ),
     ),
   ).toMatchObject({ exitCode: 0 });
 });
@@ -339,7 +342,7 @@ test("[cluster-pods-2] no path of a pod writes or removes anything outside of it
       ) as string,
     });
   expect([existsSync(victim), existsSync(join(folder, "stolen"))]).toEqual([true, false]);
-  expect(existsSync(join(folder, "host/var/lib/cache/stolen"))).toBe(false);
+  expect(existsSync(join(folder, "sysroot/var/lib/cache/stolen"))).toBe(false);
 });
 
 test("[cluster-pods-8] a link of the machine leads a pod to where it leads on the machine, not on the host", async () => {
