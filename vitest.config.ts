@@ -61,7 +61,7 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     testTimeout: 120_000,
-    hookTimeout: 180_000,
+    hookTimeout: 600_000,
     reporters: ["default", "./hack/plain-reporter.ts"],
     projects: [
       { extends: true, test: { name: "parts", isolate: false, include: only(shared, "src/"), exclude: never } },

@@ -11,7 +11,7 @@ const rights = "test/scenario/rights.kubernetes.test.ts";
 const each = {
   env: { MCO_TEST_API_SERVER: "kubernetes", MCO_AUDIT_FOLDER: auditFolder },
   testTimeout: 180_000,
-  hookTimeout: 360_000,
+  hookTimeout: 600_000,
 };
 
 /** The tests that run on a real control plane: `make test-kubernetes`. Scenarios are the same files as in `make test`. */

@@ -13,6 +13,7 @@ import { factsOf } from "../src/core/pool/pool-queries.ts";
 import { buildFamilies } from "../src/os-builder/run-os-builder.ts";
 import { daemonMetrics } from "../src/core/metrics/daemon-metrics.ts";
 import { type MetricFamily, clusterMetrics } from "../src/core/metrics/metrics.ts";
+import { type Trust, nodeFields } from "../src/core/pool/node-fields.ts";
 import { poolAnnotations } from "../src/core/pool/pool-policy.ts";
 import { DecisionMeter } from "../src/core/metrics/decision-meter.ts";
 import { RolloutMeter } from "../src/core/metrics/rollout-meter.ts";
@@ -83,6 +84,20 @@ function annotationsOfPools(): string {
     ({ key, values, byDefault, does }) => `| \`${key}\` | ${values} | ${byDefault} | ${does} |`,
   );
   return `# Annotations of a MachineConfigPool\n\nHow a pool wants to be treated, beside its spec. What is not understood is refused when somebody writes it; where nobody was asked, it counts as absent and is an event on the pool. Generated from \`src/core/pool/pool-policy.ts\`.\n\n| annotation | values | without it | what it does |\n| --- | --- | --- | --- |\n${rows.join("\n")}\n`;
+}
+
+function nodeFieldRows(): string {
+  const reach = (trust: Trust): string => {
+    if (trust.forged === "no") return "no |";
+    const how = trust.forged === "yes" ? "yes" : "as it registers";
+    if (trust.reaches !== "others")
+      return `${how} | ${trust.reaches === "itself" ? "that machine" : "what people read"}`;
+    return `${how} | **others**: ${trust.bound}`;
+  };
+  const rows = nodeFields.map(
+    ({ field, writer, decides, trust }) => `| \`${field}\` | ${writer} | ${decides} | ${reach(trust)} |`,
+  );
+  return `# Fields of a Node that components read\n\nRoot on a machine has the certificate of its kubelet and the token of its daemon, and so writes a part of its own Node. The operator, the controllers, the state process and the os-builder see only the fields in this table: their watches leave everything else out. *Forged* says whether root on the machine can write the field, and *reaches* whom it then concerns: *that machine* is what happens to it, and its own place in the roll-out of its pool (one of \`maxUnavailable\`, or its turn as a canary). The config server reads no Nodes. The daemon reads the Node of its own machine, and nobody else's.\n\nGenerated from \`src/core/pool/node-fields.ts\`; \`test/guards/node-fields.test.ts\` holds the table and the watches together.\n\n| field | written by | what it decides | forged | reaches |\n| --- | --- | --- | --- | --- |\n${rows.join("\n")}\n`;
 }
 
 function errors(): string {
@@ -294,6 +309,7 @@ const wanted: Record<string, string> = {
   "docs/reference/kinds.md": kinds(),
   "docs/reference/commands.md": cli(),
   "docs/reference/pool-annotations.md": annotationsOfPools(),
+  "docs/reference/node-fields.md": nodeFieldRows(),
   "docs/reference/host-drivers.md": drivers(),
 };
 const stale: string[] = [];

@@ -112,8 +112,9 @@ export const errorCodes = {
   },
   MCO_CLUSTER_FOLDER_FOREIGN: {
     meaning:
-      "The folder of the cluster, or a part of it, belongs to another user, who could put keys of their own there.",
-    remedy: "Choose another folder with --dir; if the folder is yours, change its owner with chown.",
+      "The folder of the cluster, or a part of it, belongs to another user, or other users may write there: they could put keys of their own there.",
+    remedy:
+      "Choose another folder with --dir; if the folder is yours and you know what is in it, change its owner with chown, or its mode with chmod go-w.",
   },
   MCO_CLUSTER_API_SERVER: {
     meaning: "The cluster in this folder was created with another API server.",

@@ -47,7 +47,6 @@ export const annotations = {
   firstPivotConfig: `${prefix}firstPivotConfig`,
   /** Ours: `alert` or `settle`: how a machine reacts when files that its image provides are changed. */
   driftPolicy: `${prefix}driftPolicy`,
-  customPoolLabelsApplied: `${prefix}customPoolLabelsApplied`,
   /** Ours: the pool for which the node was admitted to the cluster, and whose labels it got. */
   joinedPool: `${prefix}joined-pool`,
   /** Why the last shutdown could not finalize the staged deployment; removed after a successful finalization. */
@@ -162,6 +161,9 @@ export const annotations = {
   jobUid: `${prefix}job-uid`,
   /** Name of the Secret that the image was pushed with. */
   pushSecret: `${prefix}rendered-image-push-secret`,
+  // on Secrets with credentials of registries
+  /** Ours: names of pools, separated by commas: builds of others do not use the Secret. */
+  secretPools: `${prefix}secret-pools`,
   // on copies of Secrets for builds
   /** Ours: the type of a Secret that is no credential of a registry; its copy holds nothing else. */
   secretType: `${prefix}secret-type`,

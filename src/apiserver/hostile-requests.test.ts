@@ -661,6 +661,23 @@ test("a pod whose end no calendar has can be deleted and evicted [apiserver-host
   server.close();
 });
 
+test("a key of a Secret or ConfigMap that is no name of a file is refused, as by kube-apiserver [apiserver-hostile-34]", async () => {
+  const server = start();
+  const answers = await Promise.all(
+    [".", "..", "..data", "..2026_01_01.a", "a/b", "a..b", ".a"].flatMap((key) =>
+      ["secrets", "configmaps"].map(async (plural) => {
+        const body = { metadata: { generateName: "k-" }, data: { [key]: "YQ==" } };
+        const { status } = await send(adminOf(server), "POST", `/api/v1/namespaces/default/${plural}`, body);
+        return `${key} ${status}`;
+      }),
+    ),
+  );
+  expect(new Set(answers)).toEqual(
+    new Set([". 422", ".. 422", "..data 422", "..2026_01_01.a 422", "a/b 422", "a..b 201", ".a 201"]),
+  );
+  server.close();
+});
+
 test("a label that every object of the language has hides no other label from a policy [apiserver-hostile-32]", async () => {
   const server = start();
   const admin = adminOf(server);

@@ -415,6 +415,10 @@ async function runSteps(
     "build",
     "--isolation",
     "chroot",
+    // A step that has it leaves its chroot by a folder that it holds open. buildah itself needs it. Since 1.29 it is no
+    // default of steps: containers/buildah issue 4576.
+    "--cap-drop",
+    "CAP_SYS_CHROOT",
     "--layers",
     "--format",
     "oci",

@@ -1,10 +1,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { McoError } from "../api/errors.ts";
 import type { KubeClient, WarningListener } from "../kube/kube-client.ts";
 import { createKubeClient } from "../kube/kube-client.ts";
 import { type Connection, inClusterConnection, readKubeconfig, serviceAccountFolder } from "../kube/kubeconfig.ts";
 import { httpsTransport } from "../kube/node/https-transport.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../ports/node/index.ts";
+import { kubeconfigHere } from "./own-folder.ts";
 import { version } from "./version.ts";
 
 export interface Connected {
@@ -66,11 +68,21 @@ export async function connect({
     const reread = () => inClusterConnection(systemFiles, process.env, podPath(serviceAccountFolder));
     return connectTo(await reread(), { component, onWarning, reread });
   }
-  const path = named === undefined || named === "" ? join(directory ?? ".mco", "kubeconfig") : named;
-  const connection = await readKubeconfig(systemFiles, path);
-  return connectTo(connection, {
-    component,
-    onWarning,
-    reread: () => readKubeconfig(systemFiles, path, connection.context),
+  const isNamed = named !== undefined && named !== "";
+  const path = isNamed ? named : directory === undefined ? await kubeconfigHere() : join(directory, "kubeconfig");
+  const read = async (context?: string) => {
+    const connection = await readKubeconfig(systemFiles, path, context);
+    if (!isNamed && connection.exec !== undefined) refusePlugin(path, connection.exec.command);
+    return connection;
+  };
+  const connection = await read();
+  return connectTo(connection, { component, onWarning, reread: () => read(connection.context) });
+}
+
+/** The kubeconfig of a cluster's folder has none: a plug-in there is a program that somebody else chose. */
+function refusePlugin(path: string, command: string): never {
+  throw new McoError("MCO_KUBECONFIG_INVALID", {
+    path,
+    problem: `it runs the credential plug-in ${command}, and nobody named this kubeconfig; name it with --kubeconfig to have that done`,
   });
 }

@@ -14,6 +14,7 @@ import { type Layout, addressesOf, ports as clusterPorts, readRecord } from "../
 import { stockKernelArguments, stockOsImage, stockOsImageAt, writeStockOs } from "../cluster/stock-os.ts";
 import { askMachine, serveControl } from "../host/directory/control.ts";
 import { directoryMachine } from "../host/directory/directory-host.ts";
+import { machineMounts, resolveInRoot } from "../host/directory/root-folder.ts";
 import type { ObservedDeployment } from "../host/host.ts";
 import { findIgnition } from "../host/ignition/run-ignition.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
@@ -114,6 +115,10 @@ export async function runMachine(layout: Layout, name: string, index: number): P
           taints: host?.pool === "master" ? [{ key: labels.masterRole, effect: "NoSchedule" }] : [],
           serveControl: (handle, until) => serveControl(`${directory}/control.sock`, handle, until),
           listen: httpsListen,
+          locate: {
+            below: (root, path) => resolveInRoot(root, path, {}, true),
+            onMachine: (path) => resolveInRoot(`${directory}/rootfs`, path, machineMounts(directory), true),
+          },
           program,
           environment,
           version,

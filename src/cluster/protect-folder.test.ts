@@ -96,6 +96,32 @@ describe("the folder of a cluster", () => {
     for (const name of await readdir(folder)) expect((await stat(join(folder, name))).mode & 0o077, name).toBe(0);
   });
 
+  test.for(["", "pki", "cluster.json", "kubeconfig"])(
+    "is not taken as it is where a group or everybody may change it: %s [cluster-folder-6]",
+    async (part) => {
+      const directory = join(await temporaryFolder(), "cluster");
+      await mkdir(join(directory, "pki"), { recursive: true });
+      for (const name of ["cluster.json", "kubeconfig"]) await writeFile(join(directory, name), "{}");
+      const refused = () => refuseForeignFolder(systemFiles, layoutOf(directory), process.geteuid?.() ?? 0);
+      await refused();
+      for (const mode of [0o770, 0o707]) {
+        await chmod(join(directory, part), mode);
+        await expect(refused()).rejects.toMatchObject({ code: "MCO_CLUSTER_FOLDER_FOREIGN" });
+      }
+      await chmod(join(directory, part), 0o700);
+      await refused();
+    },
+  );
+
+  test("that is empty may be open to a group: it is closed before it holds anything [cluster-folder-7]", async () => {
+    const directory = join(await temporaryFolder(), "cluster");
+    await mkdir(directory);
+    await chmod(directory, 0o775);
+    await refuseForeignFolder(systemFiles, layoutOf(directory), process.geteuid?.() ?? 0);
+    await protectFolder(systemFiles, layoutOf(directory));
+    expect((await stat(directory)).mode & 0o022).toBe(0);
+  });
+
   test.skipIf(!isRoot).for(["", "pki", "cluster.json", "hosts"])(
     "is not taken from another user, who put something there before: %s [cluster-folder-5]",
     async (part) => {

@@ -36,24 +36,30 @@ export async function protectFolder(files: Files, layout: Layout): Promise<void>
 }
 
 /**
- * Refuses a folder that another user prepared, in `/tmp` for example: a cluster goes on with the keys, the record and
- * the programs that it finds there.
+ * Refuses a folder that another user prepared, in `/tmp` for example, or may change: a cluster goes on with the keys, the
+ * record and the programs that it finds there. What a group may change counts as changed by others, whoever is in it.
  *
  * @param uid of this process; what belongs to root is trusted as well.
  * @throws McoError `MCO_CLUSTER_FOLDER_FOREIGN`
  */
 export async function refuseForeignFolder(
-  files: Pick<Files, "stat">,
+  files: Pick<Files, "stat" | "list">,
   { directory, kubeconfig, record, store, pki, bundle, logs, osImages, registry, bootstrap, host }: Layout,
   uid: number,
 ): Promise<void> {
-  const own = [kubeconfig, record, store, pki, folderOf(bundle), bundle, logs, osImages, registry, bootstrap];
-  for (const path of [directory, ...own, folderOf(host("x")), `${directory}/etcd`]) {
-    const owner = (await files.stat(path))?.uid ?? uid;
+  const parts = [kubeconfig, record, store, pki, folderOf(bundle), bundle, logs, osImages, registry, bootstrap];
+  // An empty folder is closed before anything is put into it.
+  const isEmpty = (await files.list(directory)).length === 0;
+  for (const path of [directory, ...parts, folderOf(host("x")), `${directory}/etcd`]) {
+    const { uid: owner, mode, kind } = (await files.stat(path)) ?? { uid, mode: 0, kind: "other" };
     if (owner !== uid && owner !== 0) throw new McoError("MCO_CLUSTER_FOLDER_FOREIGN", { path, owner });
+    // The mode of a link says nothing.
+    if (!isEmpty && kind !== "symlink" && (mode & writableByOthers) !== 0)
+      throw new McoError("MCO_CLUSTER_FOLDER_FOREIGN", { path, mode: (mode & 0o777).toString(8) });
   }
 }
 
+const writableByOthers = 0o022;
 const folderOf = (path: string) => path.slice(0, path.lastIndexOf("/"));
 const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 

@@ -32,6 +32,7 @@ import { type Outcome, done, stalled, waiting } from "../kube/outcome.ts";
 import { WatchesOnDemand } from "../kube/watches-on-demand.ts";
 import { eachAtOnce } from "../ports/each-at-once.ts";
 import { parseDrainRequest } from "../core/machine/drain-requests.ts";
+import { updateNode } from "./update-node.ts";
 
 /** A blocked eviction is tried again after this time, or as soon as a pod or budget changes. */
 const retrySeconds = 5;
@@ -233,10 +234,9 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
       message: `Before ${name} is drained, ${forecast.said}`,
     });
   let anew = false;
-  const written = await updateObject(
+  const written = await updateNode(
     kube,
-    kubernetes.Node,
-    { name },
+    node,
     (object) => {
       const step = drainStep(object);
       if (step.do !== "cordon") return undefined;
@@ -259,7 +259,7 @@ async function cordon(node: Node, context: Context): Promise<Node | undefined> {
         spec: { unschedulable: true },
       };
     },
-    { cached: node, owner: fieldManagers.drain, signal },
+    { signal },
   );
   if (written === undefined || drainStep(written).do !== "evict") return undefined;
   reportCordon(written, anew, context);
@@ -315,10 +315,9 @@ function reportBeginning(
 async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Node | undefined> {
   const { kube, clock, report, signal } = context;
   let isNew = false;
-  const written = await updateObject(
+  const written = await updateNode(
     kube,
-    kubernetes.Node,
-    node.metadata,
+    node,
     (object) => {
       const step = drainStep(object);
       isNew = step.do === "evict" && drainBegan(object) === undefined;
@@ -333,7 +332,7 @@ async function begin(node: Node, plan: DrainPlan, context: Context): Promise<Nod
         },
       };
     },
-    { cached: node, owner: fieldManagers.drain, signal },
+    { signal },
   );
   if (isNew && written !== undefined) {
     report({
@@ -543,10 +542,9 @@ async function skip(
   const { name } = node.metadata;
   const again = timestampOf(skippedUntil(clock.now(), deadlineSeconds));
   let isSkipped = false;
-  await updateObject(
+  await updateNode(
     kube,
-    kubernetes.Node,
-    { name },
+    node,
     (object) => {
       const step = drainStep(object);
       isSkipped = step.do === "evict" && step.request === request;
@@ -571,7 +569,7 @@ async function skip(
         ...(ours ? { spec: { unschedulable: null as unknown as boolean } } : {}),
       };
     },
-    { cached: node, owner: fieldManagers.drain, signal },
+    { signal },
   );
   rest(name, watchSet);
   if (!isSkipped) return done();
@@ -634,16 +632,15 @@ async function confirm(node: Node, request: string, context: Context, watchSet: 
   const { kube, report, signal } = context;
   const { name } = node.metadata;
   let confirmed = false;
-  await updateObject(
+  await updateNode(
     kube,
-    kubernetes.Node,
-    { name },
+    node,
     (object) => {
       const step = drainStep(object);
       confirmed = step.do === "evict" && step.request === request;
       return confirmed ? { metadata: { name, annotations: { [annotations.lastAppliedDrain]: request } } } : undefined;
     },
-    { cached: node, owner: fieldManagers.drain, signal },
+    { signal },
   );
   rest(name, watchSet);
   if (!confirmed) return done();
@@ -672,10 +669,9 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
   const { name } = node.metadata;
   let ended: { readonly remedy: boolean; readonly request: string } | undefined;
   let isCordoned = false;
-  await updateObject(
+  await updateNode(
     kube,
-    kubernetes.Node,
-    { name },
+    node,
     (object) => {
       const step = drainStep(object);
       ended = step.do === "uncordon" ? step : undefined;
@@ -695,7 +691,7 @@ async function uncordon(node: Node, context: Context): Promise<Outcome> {
         ...(ended.remedy ? { spec: lifted } : {}),
       };
     },
-    { cached: node, owner: fieldManagers.drain, signal },
+    { signal },
   );
   if (ended === undefined) return done();
   await reportUncordon(node, ended, isCordoned, context);

@@ -747,7 +747,7 @@ describe("a machine whose Node was deleted", () => {
         name: node,
         annotations: {
           [annotations.currentConfig]: "rendered-master-0123456789abcdef0123456789abcdef",
-          [annotations.customPoolLabelsApplied]: "true",
+          "machineconfiguration.openshift.io/customPoolLabelsApplied": "true",
         },
       },
     } as never);

@@ -46,9 +46,9 @@ test.each([
     },
   },
 ])("a configuration with ten thousands of $title is judged in time [attack-configs-3]", ({ storage }) => {
-  const began = performance.now();
+  const began = process.cpuUsage();
   judgeIgnition({ ignition: { version: "3.4.0" }, storage });
-  expect(performance.now() - began).toBeLessThan(3000);
+  expect(process.cpuUsage(began).user / 1e6).toBeLessThan(3);
 });
 
 test("a disk with more partitions than Linux knows is refused [ignition-validate-partitions-1]", () => {

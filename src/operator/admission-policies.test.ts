@@ -17,11 +17,11 @@ import { admissionPolicies } from "./admission-policies.ts";
 interface Manifest extends KubeObject {
   readonly spec: { readonly paramKind?: { readonly kind: string } };
 }
-const manifests = admissionPolicies({
-  infrastructure: false,
-  osImageStreams: false,
-  internalReleaseImage: false,
-}) as readonly Manifest[];
+const builds = { image: "suite", isolation: "userNamespace" } as const;
+const manifests = admissionPolicies(
+  { infrastructure: false, osImageStreams: false, internalReleaseImage: false },
+  builds,
+) as readonly Manifest[];
 const name = (letter: string) => `rendered-worker-${letter.repeat(32)}`;
 
 /** Why the policies refuse the deletion of a config while there is one object that might use it; empty: they do not. */
@@ -147,7 +147,7 @@ test.for([
   { title: "was installed by a tag", status: { desired: { image: "quay.io/release:4.20.1" } }, is: "allowed" },
   { title: "is new, and says nothing yet", status: undefined, is: "allowed" },
 ])("the deletion of a bundle where the cluster $title: $is [admission-policies-bundle-1]", ({ status, is }) => {
-  const all = admissionPolicies({ infrastructure: false, osImageStreams: false, internalReleaseImage: true });
+  const all = admissionPolicies({ infrastructure: false, osImageStreams: false, internalReleaseImage: true }, builds);
   const policy = (all as readonly Manifest[]).find(
     ({ metadata }) => metadata.name === "internalreleaseimage-deletion-guard",
   );

@@ -1,54 +1,12 @@
 import { annotations, configGroup, group, labels, namespace, objects, operatorGroup } from "../api/names.ts";
 import type { KubeObject } from "../api/schema/object.ts";
+import type { Guard, GuardNeeds } from "./admission-guard.ts";
+import { type BuildPods, buildPodGuardNames, buildPodGuards } from "./build-pod-guards.ts";
 import { renderedNameForm } from "../core/config/is-rendered.ts";
 import { configServerAddress } from "../core/join/pointer-config.ts";
 import { type PolicyOfUsers, policiesOfUsers } from "../core/pool/config-users.ts";
 import { mostPinsAtOnce } from "../core/pool/pin-slots.ts";
 import { whyRetained } from "../core/pool/retained-configs.ts";
-
-/**
- * Kinds and objects that some policies need: a policy whose kind or parameters do not exist would only block requests.
- */
-export interface GuardNeeds {
-  readonly infrastructure: boolean;
-  readonly osImageStreams: boolean;
-  readonly internalReleaseImage: boolean;
-}
-
-interface Guard {
-  /**
-   * Of the reference: openshift/machine-config-operator
-   * manifests/machineconfigcontroller/*-validatingadmissionpolicy.yaml (main), where the rules' facts are from.
-   */
-  readonly name: string;
-  readonly needs?: keyof GuardNeeds;
-  /** It refuses nothing: clients such as kubectl print its message. */
-  readonly warns?: true;
-  readonly rule: {
-    readonly apiGroup: string;
-    readonly resource: string;
-    readonly operations: readonly ("CREATE" | "UPDATE" | "DELETE")[];
-    readonly inOwnNamespace?: boolean;
-  };
-  /**
-   * Without a name: each object of the kind, if there are any. A named object that does not exist refuses the request,
-   * unless `mayBeAbsent`: then there is nothing to judge by, and the policy is in force from the object's first moment.
-   */
-  readonly params?: {
-    readonly apiVersion: string;
-    readonly kind: string;
-    readonly name?: string;
-    readonly mayBeAbsent?: true;
-  };
-  readonly conditions?: Readonly<Record<string, string>>;
-  readonly variables?: Readonly<Record<string, string>>;
-  readonly validations: readonly {
-    readonly expression: string;
-    readonly message: string;
-    readonly messageExpression?: string;
-    readonly reason?: "Forbidden";
-  }[];
-}
 
 /**
  * The NetworkPolicies of the suite's namespace: openshift/machine-config-operator pkg/operator/network_policy.go
@@ -104,7 +62,7 @@ const keptWhileUsed = ({ name, apiVersion, kind, label, uses }: PolicyOfUsers): 
     .reduceRight((otherwise, way) => `variables.${way} ? '${way}' : ${otherwise}`, `'${ways.at(-1) ?? ""}'`);
   return {
     name,
-    rule: { apiGroup: group, resource: "machineconfigs", operations: ["DELETE"] },
+    rule: { apiGroup: group, resources: ["machineconfigs"], operations: ["DELETE"] },
     params: { apiVersion, kind },
     conditions: { "is-rendered": `oldObject.metadata.name.matches('${renderedNameForm.source}')` },
     variables: uses,
@@ -122,7 +80,7 @@ const keptWhileUsed = ({ name, apiVersion, kind, label, uses }: PolicyOfUsers): 
 const guards: readonly Guard[] = [
   {
     name: "custom-machine-config-pool-selector",
-    rule: { apiGroup: group, resource: "machineconfigpools", operations: ["CREATE", "UPDATE"] },
+    rule: { apiGroup: group, resources: ["machineconfigpools"], operations: ["CREATE", "UPDATE"] },
     variables: {
       labels:
         "has(object.spec.machineConfigSelector) && has(object.spec.machineConfigSelector.matchLabels) ? object.spec.machineConfigSelector.matchLabels : {}",
@@ -143,7 +101,7 @@ const guards: readonly Guard[] = [
   {
     name: "machineconfigpool-osimagestream-reference-validation",
     needs: "osImageStreams",
-    rule: { apiGroup: group, resource: "machineconfigpools", operations: ["CREATE", "UPDATE"] },
+    rule: { apiGroup: group, resources: ["machineconfigpools"], operations: ["CREATE", "UPDATE"] },
     params: { apiVersion: `${group}/v1`, kind: "OSImageStream", name: "cluster", mayBeAbsent: true },
     validations: [
       {
@@ -159,7 +117,7 @@ const guards: readonly Guard[] = [
   },
   {
     name: "machine-configuration-guards",
-    rule: { apiGroup: operatorGroup, resource: "machineconfigurations", operations: ["CREATE", "UPDATE"] },
+    rule: { apiGroup: operatorGroup, resources: ["machineconfigurations"], operations: ["CREATE", "UPDATE"] },
     variables: {
       access: accessIn("object"),
       accessBefore: `oldObject == null ? 'required' : ${accessIn("oldObject")}`,
@@ -191,7 +149,7 @@ const guards: readonly Guard[] = [
   {
     name: "pinned-image-set-without-pool",
     warns: true,
-    rule: { apiGroup: group, resource: "pinnedimagesets", operations: ["CREATE", "UPDATE"] },
+    rule: { apiGroup: group, resources: ["pinnedimagesets"], operations: ["CREATE", "UPDATE"] },
     validations: [
       {
         expression: "has(object.metadata.labels) && size(object.metadata.labels) > 0",
@@ -202,7 +160,7 @@ const guards: readonly Guard[] = [
   {
     name: "managed-bootimages-platform-check",
     needs: "infrastructure",
-    rule: { apiGroup: operatorGroup, resource: "machineconfigurations", operations: ["CREATE", "UPDATE"] },
+    rule: { apiGroup: operatorGroup, resources: ["machineconfigurations"], operations: ["CREATE", "UPDATE"] },
     params: infrastructure,
     validations: [
       {
@@ -214,7 +172,7 @@ const guards: readonly Guard[] = [
   {
     name: "managed-bootimages-cpms-platform-check",
     needs: "infrastructure",
-    rule: { apiGroup: operatorGroup, resource: "machineconfigurations", operations: ["CREATE", "UPDATE"] },
+    rule: { apiGroup: operatorGroup, resources: ["machineconfigurations"], operations: ["CREATE", "UPDATE"] },
     params: infrastructure,
     validations: [
       {
@@ -226,7 +184,7 @@ const guards: readonly Guard[] = [
   {
     name: "osimagestream-prevent-deletion",
     needs: "osImageStreams",
-    rule: { apiGroup: group, resource: "osimagestreams", operations: ["DELETE"] },
+    rule: { apiGroup: group, resources: ["osimagestreams"], operations: ["DELETE"] },
     validations: [
       { expression: "false", message: "an OSImageStream cannot be deleted: pools take their OS image from it" },
     ],
@@ -234,7 +192,7 @@ const guards: readonly Guard[] = [
   {
     name: "internalreleaseimage-deletion-guard",
     needs: "internalReleaseImage",
-    rule: { apiGroup: group, resource: "internalreleaseimages", operations: ["DELETE"] },
+    rule: { apiGroup: group, resources: ["internalreleaseimages"], operations: ["DELETE"] },
     params: { apiVersion: `${configGroup}/v1`, kind: "ClusterVersion", name: "version" },
     variables: {
       // A cluster that is new, or that was installed by tag, runs no bundle that is known by its digest.
@@ -252,7 +210,7 @@ const guards: readonly Guard[] = [
   {
     name: "internalreleaseimage-without-effect",
     warns: true,
-    rule: { apiGroup: group, resource: "internalreleaseimages", operations: ["CREATE", "UPDATE"] },
+    rule: { apiGroup: group, resources: ["internalreleaseimages"], operations: ["CREATE", "UPDATE"] },
     validations: [
       {
         expression: "false",
@@ -263,7 +221,12 @@ const guards: readonly Guard[] = [
   },
   {
     name: "networkpolicy-prevent-deletion",
-    rule: { apiGroup: "networking.k8s.io", resource: "networkpolicies", operations: ["DELETE"], inOwnNamespace: true },
+    rule: {
+      apiGroup: "networking.k8s.io",
+      resources: ["networkpolicies"],
+      operations: ["DELETE"],
+      inNamespace: namespace,
+    },
     // They go with their namespace, which else could never go.
     validations: [
       {
@@ -274,7 +237,12 @@ const guards: readonly Guard[] = [
   },
   {
     name: "networkpolicy-prevent-update",
-    rule: { apiGroup: "networking.k8s.io", resource: "networkpolicies", operations: ["UPDATE"], inOwnNamespace: true },
+    rule: {
+      apiGroup: "networking.k8s.io",
+      resources: ["networkpolicies"],
+      operations: ["UPDATE"],
+      inNamespace: namespace,
+    },
     conditions: {
       "by-somebody-else": `request.userInfo.username != 'system:serviceaccount:${namespace}:${objects.operator}'`,
     },
@@ -294,54 +262,62 @@ const referenceTo = ({ name, mayBeAbsent }: NonNullable<Guard["params"]>) => ({
 });
 
 /** Names of all policies and of their bindings. */
-export const guardNames: readonly string[] = guards.flatMap(({ name }) => [name, `${name}-binding`]);
+export const guardNames: readonly string[] = [...guards.map(({ name }) => name), ...buildPodGuardNames].flatMap(
+  (name) => [name, `${name}-binding`],
+);
 
 /**
  * Policies that prevent changes that would break a cluster, and their bindings: only those whose kinds and parameters
  * exist.
  */
-export function admissionPolicies(has: GuardNeeds): readonly KubeObject[] {
+export const admissionPolicies = (has: GuardNeeds, builds: BuildPods): readonly KubeObject[] => [
+  ...manifestsOf(guards.filter(({ needs }) => needs === undefined || has[needs])),
+  ...buildPodPolicies(builds),
+];
+
+/** Those of {@link admissionPolicies} without which there is no builder. */
+export const buildPodPolicies = (builds: BuildPods): readonly KubeObject[] => manifestsOf(buildPodGuards(builds));
+
+function manifestsOf(given: readonly Guard[]): readonly KubeObject[] {
   const apiVersion = "admissionregistration.k8s.io/v1";
   const named = (given: Readonly<Record<string, string>> | undefined) =>
     Object.entries(given ?? {}).map(([name, expression]) => ({ name, expression }));
-  const manifests = guards
-    .filter(({ needs }) => needs === undefined || has[needs])
-    .flatMap(({ name, warns, rule, params, conditions, variables, validations }) => [
-      {
-        apiVersion,
-        kind: "ValidatingAdmissionPolicy",
-        metadata: { name },
-        spec: {
-          failurePolicy: warns === true ? "Ignore" : "Fail",
-          ...(params === undefined ? {} : { paramKind: { apiVersion: params.apiVersion, kind: params.kind } }),
-          matchConstraints: {
-            ...(rule.inOwnNamespace === true
-              ? { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } } }
-              : {}),
-            resourceRules: [
-              {
-                apiGroups: [rule.apiGroup],
-                apiVersions: ["v1"],
-                operations: rule.operations,
-                resources: [rule.resource],
-              },
-            ],
-          },
-          ...(conditions === undefined ? {} : { matchConditions: named(conditions) }),
-          ...(variables === undefined ? {} : { variables: named(variables) }),
-          validations,
+  const manifests = given.flatMap(({ name, warns, rule, params, conditions, variables, validations }) => [
+    {
+      apiVersion,
+      kind: "ValidatingAdmissionPolicy",
+      metadata: { name },
+      spec: {
+        failurePolicy: warns === true ? "Ignore" : "Fail",
+        ...(params === undefined ? {} : { paramKind: { apiVersion: params.apiVersion, kind: params.kind } }),
+        matchConstraints: {
+          ...(rule.inNamespace === undefined
+            ? {}
+            : { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": rule.inNamespace } } }),
+          resourceRules: [
+            {
+              apiGroups: [rule.apiGroup],
+              apiVersions: ["v1"],
+              operations: rule.operations,
+              resources: rule.resources,
+            },
+          ],
         },
+        ...(conditions === undefined ? {} : { matchConditions: named(conditions) }),
+        ...(variables === undefined ? {} : { variables: named(variables) }),
+        validations,
       },
-      {
-        apiVersion,
-        kind: "ValidatingAdmissionPolicyBinding",
-        metadata: { name: `${name}-binding` },
-        spec: {
-          policyName: name,
-          validationActions: [warns === true ? "Warn" : "Deny"],
-          ...(params === undefined ? {} : { paramRef: referenceTo(params) }),
-        },
+    },
+    {
+      apiVersion,
+      kind: "ValidatingAdmissionPolicyBinding",
+      metadata: { name: `${name}-binding` },
+      spec: {
+        policyName: name,
+        validationActions: [warns === true ? "Warn" : "Deny"],
+        ...(params === undefined ? {} : { paramRef: referenceTo(params) }),
       },
-    ]);
+    },
+  ]);
   return manifests as unknown as readonly KubeObject[];
 }

@@ -14,7 +14,7 @@ import {
 import type { TlsSecurityProfile } from "../core/certificates/tls-profile.ts";
 import { type MergedPullSecret, mergedPullSecret } from "../core/build/internal-pull-secret.ts";
 import { type Context, type Watch, watching } from "../kube/controller.ts";
-import type { GuardNeeds } from "./admission-policies.ts";
+import type { GuardNeeds } from "./admission-guard.ts";
 
 /** There is one object of each, and its name is the same everywhere. */
 const one = "cluster";

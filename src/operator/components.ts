@@ -1,7 +1,10 @@
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { namespace, objects } from "../api/names.ts";
+import { buildSettings } from "../core/build/build-settings.ts";
 import { componentHealth, factsAbout } from "../core/pool/pool-queries.ts";
 import { deploymentFacts } from "../core/pool/component-facts.ts";
+import type { BuildPods } from "./build-pod-guards.ts";
+import { ownMap } from "./cluster-sources.ts";
 import type { ManifestInputs } from "./manifests.ts";
 import { logLevelOf, settingsIn } from "./operator-options.ts";
 import type { TaskContext } from "./operator-task.ts";
@@ -17,6 +20,12 @@ export function manifestInputs(context: TaskContext, certificateHash = ""): Mani
     logLevel: logLevelOf(settingsIn(context)),
   };
 }
+
+/** What the pods of builds are made of. */
+export const buildPodsIn = (context: TaskContext): BuildPods => ({
+  image: manifestInputs(context).builderImage,
+  isolation: buildSettings(ownMap(objects.buildConfig, context)?.data).isolation,
+});
 
 /** Whether the controller runs in this version. */
 export function controllerRuns({ caches, clock, memory, options }: TaskContext): boolean {

@@ -424,6 +424,8 @@ describe("the operator", () => {
       .sort();
     expect(policies).toEqual([
       "custom-machine-config-pool-selector",
+      "image-build-jobs",
+      "image-build-pods",
       "internalreleaseimage-without-effect",
       "machine-config-daemon-own-node",
       "machine-configuration-guards",

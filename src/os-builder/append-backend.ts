@@ -134,8 +134,8 @@ class AppendBackend implements BuildBackend {
       `lays ${configLayer === undefined ? "labels" : `${configLayer.bytes.length} bytes`} on ${parent.image}`,
     );
     const auth = {
-      pull: await readAuth(this.#options.kube, request.auth.pull, "pull", signal),
-      push: await readAuth(this.#options.kube, request.auth.push, "push", signal),
+      pull: await readAuth(this.#options.kube, request.auth.pull, { what: "pull", pool: request.pool }, signal),
+      push: await readAuth(this.#options.kube, request.auth.push, { what: "push", pool: request.pool }, signal),
     };
     const store = this.#options.storeFor({
       auth,

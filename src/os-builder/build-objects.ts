@@ -4,6 +4,7 @@ import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import type { ConfigMap, Job, Pod, Secret } from "../api/foreign/kubernetes.ts";
 import { annotations, buildNamespace, labels, objects } from "../api/names.ts";
 import { type KubeObject, controlledBy } from "../api/schema/object.ts";
+import { buildCapabilities } from "../core/build/build-pod.ts";
 import type { BuildIsolation } from "../core/build/build-settings.ts";
 import { restrictedContainer } from "../core/operator/pod-security.ts";
 import {
@@ -361,21 +362,7 @@ const buildahContexts = {
     runAsGroup: 0,
     capabilities: {
       drop: [...restrictedContainer.capabilities.drop],
-      add: [
-        "SYS_ADMIN",
-        // Those of a step (containers/common pkg/config, main).
-        "CHOWN",
-        "DAC_OVERRIDE",
-        "FOWNER",
-        "FSETID",
-        "KILL",
-        "NET_BIND_SERVICE",
-        "SETFCAP",
-        "SETGID",
-        "SETPCAP",
-        "SETUID",
-        "SYS_CHROOT",
-      ],
+      add: [...buildCapabilities.userNamespace],
     },
   },
   hostUsers: {
@@ -383,7 +370,7 @@ const buildahContexts = {
     runAsUser: 1000,
     runAsGroup: 1000,
     allowPrivilegeEscalation: true,
-    capabilities: { drop: [...restrictedContainer.capabilities.drop], add: ["SETUID", "SETGID"] },
+    capabilities: { drop: [...restrictedContainer.capabilities.drop], add: [...buildCapabilities.hostUsers] },
     seccompProfile: { type: "Unconfined" },
   },
 } satisfies Readonly<Record<BuildIsolation, object>>;

@@ -9,6 +9,7 @@ import { annotations, buildNamespace, labels, namespace, objects } from "../api/
 import { type BuildSettings, buildSettings } from "../core/build/build-settings.ts";
 import { labelValue } from "../core/build/build-key.ts";
 import type { InputFacts, IntentFacts, SecretFacts } from "../core/build/build-intent.ts";
+import { isForBuildsOf, poolsOfSecret } from "../core/build/secret-pools.ts";
 import { type RegistryAccess, registryAccessOf } from "../core/images/registry-access.ts";
 import { pullspecsIn } from "../core/images/pullspecs-in.ts";
 import { poolOfNode } from "../core/pool/pool-of-node.ts";
@@ -158,14 +159,25 @@ export function secretFacts(caches: Caches, name: string): SecretFacts {
     is: "present",
     type: typeOfSecret(secret),
     hosts: reading.verdict === "auth" ? reading.hosts : undefined,
+    pools: poolsOfSecret(secret),
   };
 }
 
-/** Text of an auth file; `undefined` where the Secret is missing or cannot be read. */
-export function authIn(caches: Caches, name: string | undefined): string | undefined {
+/** Text of an auth file; `undefined` where the Secret is missing, cannot be read, or is not for builds of this pool. */
+export function authIn(caches: Caches, name: string | undefined, pool: string): string | undefined {
   const secret = name === undefined ? undefined : secretIn(caches, name);
-  const reading = secret === undefined ? undefined : readRegistrySecret(secret);
-  return reading?.verdict === "auth" ? reading.text : undefined;
+  return secret === undefined || !isForBuildsOf(secret, pool) ? undefined : authOf(secret);
+}
+
+/** The same of the cluster's own pull secret, as its nodes have it. */
+export function nodeAuthIn(caches: Caches): string | undefined {
+  const secret = secretIn(caches, objects.globalPullSecret);
+  return secret === undefined ? undefined : authOf(secret);
+}
+
+function authOf(secret: Secret): string | undefined {
+  const reading = readRegistrySecret(secret);
+  return reading.verdict === "auth" ? reading.text : undefined;
 }
 
 export type PoolNode = InputFacts["nodes"][number] & { readonly isControlPlane: boolean };

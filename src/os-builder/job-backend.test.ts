@@ -3,7 +3,7 @@ import { createApiServer } from "../apiserver/server.ts";
 import { memoryStore } from "../apiserver/storage/memory-store.ts";
 import { sharedSecretKeys } from "../apiserver/access/service-account-tokens.ts";
 import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
-import { buildNamespace, labels, namespace } from "../api/names.ts";
+import { annotations, buildNamespace, labels, namespace } from "../api/names.ts";
 import { buildPaths, printOutcome, readBuildFile } from "../core/build/image-build.ts";
 import { type KubeClient, createKubeClient } from "../kube/kube-client.ts";
 import { silentLogger } from "../ports/logger.ts";
@@ -420,6 +420,20 @@ describe("builds in Jobs", () => {
     await expect(backend.start(request, never)).rejects.toMatchObject({
       code: "MCO_BUILD_INPUT_MISSING",
       facts: { name: "pull" },
+    });
+    expect(await names()).toEqual({ configMaps: [], secrets: [], jobs: [] });
+  });
+
+  test.for(["pull", "push"])("a build of another pool than the %s secret is for is not started", async (name) => {
+    const { kube, backend, names } = await harness();
+    await kube.patch(
+      kubernetes.Secret,
+      { name, namespace: buildNamespace },
+      { type: "merge", body: { metadata: { annotations: { [annotations.secretPools]: "infra" } } } },
+    );
+    await expect(backend.start(request, never)).rejects.toMatchObject({
+      code: "MCO_BUILD_INPUT_MISSING",
+      facts: { name, problem: expect.stringContaining(annotations.secretPools) as string },
     });
     expect(await names()).toEqual({ configMaps: [], secrets: [], jobs: [] });
   });

@@ -4,6 +4,7 @@ import { annotations, buildNamespace, fieldManagers, labels, namespace, objects 
 import type { KubeObject, Resource } from "../api/schema/object.ts";
 import { buildConfigKeys } from "../core/build/build-settings.ts";
 import { readStepMarker } from "../core/build/image-build.ts";
+import { trimNode } from "../core/pool/trim.ts";
 import { type KubeClient, pathOf } from "../kube/kube-client.ts";
 import { isAlreadyExists, isNotFound } from "../kube/kube-error.ts";
 import { WatchCache } from "../kube/watch-cache.ts";
@@ -138,8 +139,8 @@ class JobBackend implements BuildBackend {
     if (there?.metadata.deletionTimestamp !== undefined)
       throw new McoError("MCO_BUILD_RUN_ENDING", { job: there.metadata.name });
     const given: Given = {
-      pull: await readAuth(this.#options.kube, request.auth.pull, "pull", signal),
-      push: await readAuth(this.#options.kube, request.auth.push, "push", signal),
+      pull: await readAuth(this.#options.kube, request.auth.pull, { what: "pull", pool: request.pool }, signal),
+      push: await readAuth(this.#options.kube, request.auth.push, { what: "push", pool: request.pool }, signal),
       mounts: await this.#mountsOf(request, signal),
     };
     const objectOptions: BuildObjectOptions = {
@@ -281,7 +282,7 @@ class JobBackend implements BuildBackend {
     const { items } = await this.#options.kube.list<Node>(
       kubernetes.Node,
       { labelSelector: `${labels.arch}=${architecture}` },
-      { signal },
+      { signal, keep: trimNode },
     );
     const isControlPlane = ({ metadata }: Node) =>
       metadata.labels?.[labels.masterRole] !== undefined || metadata.labels?.[labels.controlPlaneRole] !== undefined;

@@ -33,6 +33,7 @@ import type { Clock } from "../ports/clock.ts";
 import { ownerIdsOf } from "../registry/owner-ids.ts";
 import {
   authIn,
+  nodeAuthIn,
   buildSettingsIn,
   configMapIn,
   nodesIn,
@@ -190,9 +191,10 @@ export class WantObserver {
   /** Access to registries as builds of a MachineOSConfig have it. */
   access(config: MachineOSConfig, content: NodeConfig, architecture: string, caches: Caches): ImageAccess {
     const { trust, certificates, proxy } = surroundings(caches);
+    const pool = config.spec.machineConfigPool.name;
     return {
-      pull: authIn(caches, basePullSecretOf(config, caches)),
-      push: authIn(caches, config.spec.renderedImagePushSecret.name),
+      pull: authIn(caches, basePullSecretOf(config, caches), pool),
+      push: authIn(caches, config.spec.renderedImagePushSecret.name, pool),
       registries: textOfFile(content, "/etc/containers/registries.conf"),
       policy: textOfFile(content, "/etc/containers/policy.json"),
       certificates,
@@ -208,7 +210,7 @@ export class WantObserver {
    */
   nodeAccess(access: ImageAccess, caches: Caches): ImageAccess {
     const { nodeAuth } = surroundings(caches);
-    const pull = mergedAuth([authIn(caches, objects.globalPullSecret), nodeAuth]);
+    const pull = mergedAuth([nodeAuthIn(caches), nodeAuth]);
     return { ...access, pull: pull ?? access.pull, push: undefined };
   }
 

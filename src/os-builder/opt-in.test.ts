@@ -3,7 +3,7 @@ import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
 import { MachineOSBuild } from "../api/kinds/machine-os-build.ts";
 import { MachineOSConfig } from "../api/kinds/machine-os-config.ts";
-import { annotations, finalizers, labels, namespace, objects } from "../api/names.ts";
+import { annotations, buildNamespace, finalizers, labels, namespace, objects } from "../api/names.ts";
 import { BuilderHarness, builtPool, repository } from "../../test/support/builder-harness.ts";
 
 const layering = annotations.layeringEnabled;
@@ -96,6 +96,30 @@ describe("opting in", () => {
     await harness.act(() => harness.labelPool({ [layering]: null }));
     await harness.pass(10_000);
     expect(await configs(harness)).toEqual(["worker"]);
+    expect(await harness.builds()).toHaveLength(1);
+  });
+
+  test("a MachineOSConfig that names a Secret of another pool has nothing built with it [attack-builds-11]", async () => {
+    const harness = await BuilderHarness.make();
+    const keepFor = (pools: string) =>
+      harness.kube.patch(
+        kubernetes.Secret,
+        { name: "push", namespace: buildNamespace },
+        { type: "merge", body: { metadata: { annotations: { [annotations.secretPools]: pools } } } },
+      );
+    await harness.act(() => keepFor("infra, master"));
+    await harness.act(() => harness.optIn());
+    harness.start();
+    await harness.pass(5000);
+    expect(await harness.condition("InputsValid")).toMatchObject({
+      status: "False",
+      reason: "SecretOfOtherPools",
+      message: expect.stringContaining("builds of infra, master; name another one") as string,
+    });
+    expect(await harness.builds()).toEqual([]);
+    await harness.act(() => keepFor("infra,worker"));
+    await harness.pass(10_000);
+    expect(await harness.condition("InputsValid")).toMatchObject({ status: "True" });
     expect(await harness.builds()).toHaveLength(1);
   });
 

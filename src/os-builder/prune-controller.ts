@@ -217,7 +217,7 @@ async function deleteImage(
     config === undefined
       ? {
           pull: undefined,
-          push: authIn(caches, build.metadata.annotations?.[annotations.pushSecret]),
+          push: authIn(caches, build.metadata.annotations?.[annotations.pushSecret], build.spec.machineOSConfig.name),
           registries: undefined,
           policy: undefined,
           certificates: {},

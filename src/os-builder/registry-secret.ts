@@ -1,6 +1,7 @@
 import { McoError } from "../api/errors.ts";
 import { type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
 import { annotations, buildNamespace, namespace } from "../api/names.ts";
+import { isForBuildsOf } from "../core/build/secret-pools.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 
 export type SecretReading =
@@ -55,14 +56,21 @@ export function readRegistrySecret(secret: Pick<Secret, "metadata" | "type" | "d
 /**
  * Text of the auth file that a Secret of the suite's namespace holds, by its copy beside the builds.
  *
- * @param what it is for.
+ * @param use what it is for, in a build of which pool.
  * @throws McoError `MCO_BUILD_INPUT_MISSING`
  */
-export async function readAuth(kube: KubeClient, name: string, what: string, signal: AbortSignal): Promise<string> {
+export async function readAuth(
+  kube: KubeClient,
+  name: string,
+  { what, pool }: { readonly what: "pull" | "push"; readonly pool: string },
+  signal: AbortSignal,
+): Promise<string> {
   const secret = await kube.get(kubernetes.Secret, { name, namespace: buildNamespace }, { signal });
   const missing = (problem: string) =>
     new McoError("MCO_BUILD_INPUT_MISSING", { kind: "Secret", name, namespace, for: what, problem });
   if (secret === undefined) throw missing("there is no such Secret");
+  if (!isForBuildsOf(secret, pool))
+    throw missing(`its annotation ${annotations.secretPools} keeps it for builds of other pools`);
   const reading = readRegistrySecret(secret);
   if (reading.verdict === "refused") throw missing(reading.problem);
   return reading.text;

@@ -3,6 +3,7 @@ import { poolOrganizationPrefix } from "../api/names.ts";
 import type { JoinPlace } from "../api/kinds/join-place.ts";
 import { ProvisioningToken } from "../api/kinds/provisioning-token.ts";
 import { tokenHash } from "../core/join/provisioning-token.ts";
+import { placeLifeMs } from "../core/join/judge-csr.ts";
 import { systemClock } from "../ports/node/system-clock.ts";
 import { silentLogger } from "../ports/logger.ts";
 import type { PlaceStore, TokenStore } from "./config-source.ts";
@@ -268,9 +269,8 @@ test("one credential makes no more places than machines join at once, and anothe
   expect(made).toHaveLength(5000);
   expect(await credentials.makePlace("worker", "192.0.2.1", byToken("a"))).toMatchObject({ reason: "TooManyPlaces" });
   expect(await credentials.makePlace("worker", "192.0.2.1", byToken("b"))).toMatchObject({ verdict: "made" });
-  for (let index = 0; index < 6000; index += 1)
-    await credentials.makePlace("worker", "2001:db8::1", insecurely("2001:db8::1"));
-  expect(made).toHaveLength(10_001);
+  for (let index = 0; index < 6000; index += 1) await credentials.makePlace("worker", "192.0.2.1", byToken("b"));
+  expect(made).toHaveLength(10_000);
 });
 
 test.for([
@@ -321,6 +321,29 @@ test("a certificate makes no more places from many addresses than from one [serv
   expect(await ask("others", "198.51.100.1")).toMatchObject({ verdict: "made" });
 });
 
+test("without credentials, one source makes as many places in a pool as machines stand behind one address [server-credentials-places-5]", async () => {
+  const { places, made } = countedPlaces();
+  let now = 0;
+  const credentials = new AccessControl({
+    mode: "insecure",
+    tokens: undefined,
+    places,
+    clock: { ...systemClock, now: () => now },
+    log: silentLogger,
+  });
+  const ask = (pool: string, requester: string) => credentials.makePlace(pool, requester, insecurely(requester));
+  for (let index = 0; index < 645; index += 1) await ask("worker", "192.0.2.1");
+  expect(made).toHaveLength(100);
+  expect(await ask("worker", "192.0.2.1")).toMatchObject({ status: 503, reason: "TooManyPlaces" });
+  // Another pool, another source, and the same one in an hour.
+  expect(await ask("infra", "192.0.2.1")).toMatchObject({ verdict: "made" });
+  expect(await ask("worker", "192.0.2.2")).toMatchObject({ verdict: "made" });
+  for (let index = 0; index < 645; index += 1) await ask("worker", `2001:db8::${index.toString(16)}`);
+  expect(made).toHaveLength(202);
+  now += placeLifeMs;
+  expect(await ask("worker", "192.0.2.1")).toMatchObject({ verdict: "made" });
+});
+
 test("without credentials, many addresses together make places of four credentials at most [server-credentials-places-3]", async () => {
   const { places, made } = countedPlaces();
   const credentials = new AccessControl({
@@ -330,15 +353,10 @@ test("without credentials, many addresses together make places of four credentia
     clock: { ...systemClock, now: () => 0 },
     log: silentLogger,
   });
+  const ask = (requester: string) => credentials.makePlace("worker", requester, insecurely(requester));
   // One address that asks in vain takes no place from the others.
-  for (let index = 0; index < 25_000; index += 1)
-    await credentials.makePlace("worker", "192.0.2.1", insecurely("192.0.2.1"));
-  expect(made).toHaveLength(5000);
-  for (let index = 0; index < 25_000; index += 1)
-    await credentials.makePlace(
-      "worker",
-      `2001:db8:${index.toString(16)}::1`,
-      insecurely(`2001:db8:${index.toString(16)}::1`),
-    );
+  for (let index = 0; index < 25_000; index += 1) await ask("192.0.2.1");
+  expect(made).toHaveLength(100);
+  for (let index = 0; index < 25_000; index += 1) await ask(`2001:db8:${index.toString(16)}::1`);
   expect(made).toHaveLength(20_000);
 });

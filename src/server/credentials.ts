@@ -72,6 +72,11 @@ const mostGivenBack = 10;
  * than harm the API server. Uses of a token need not be limited, and those of a certificate are not.
  */
 const mostPlaces = 5000;
+/**
+ * Places that one source makes in one pool without a credential while they last: a machine needs one, and a hundred
+ * machines may stand behind one address. Others of them wait.
+ */
+const mostInsecurePlacesOfSource = 100;
 /** Places of all callers without credentials together: anybody may have many addresses. */
 const mostInsecurePlaces = 4 * mostPlaces;
 /** Tokens that are remembered as they were written last. */
@@ -202,12 +207,12 @@ export class AccessControl {
     if (places === undefined) return undefined;
     const unused = use === undefined ? this.#takeUnused(pool, requester) : undefined;
     if (unused !== undefined) return unused;
-    if (!this.#mayMakePlace(admitted))
+    if (!this.#mayMakePlace(pool, admitted))
       return {
         verdict: "refused",
         status: 503,
         reason: "TooManyPlaces",
-        message: `this credential was given its ${mostPlaces} configurations within ${placeLifeMs / 60_000} minutes`,
+        message: `this caller was given all configurations that it gets within ${placeLifeMs / 60_000} minutes: try again later`,
       };
     // As it was admitted: the watch may not show the token yet, or not any more, and its place is for its machine alone.
     const { node, addresses: named = [] } = admitted.by === "token" ? admitted.machine : {};
@@ -241,11 +246,12 @@ export class AccessControl {
     }
   }
 
-  #mayMakePlace(admitted: Admitted): boolean {
+  #mayMakePlace(pool: string, admitted: Admitted): boolean {
     if (admitted.by === "token") return this.#countPlace(`token ${admitted.use.id}`, mostPlaces);
+    if (admitted.by === "certificate") return this.#countPlace(admitted.credential, mostPlaces);
     // What one address asks in vain is not taken from the others.
-    if (!this.#countPlace(admitted.credential, mostPlaces)) return false;
-    return admitted.by === "certificate" || this.#countPlace(admitted.by, mostInsecurePlaces);
+    if (!this.#countPlace(`${admitted.credential} ${pool}`, mostInsecurePlacesOfSource)) return false;
+    return this.#countPlace(admitted.by, mostInsecurePlaces);
   }
 
   #countPlace(credential: string, most: number): boolean {

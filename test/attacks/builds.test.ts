@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Job, type Secret, kubernetes } from "../../src/api/foreign/kubernetes.ts";
+import { type ConfigMap, type Job, type Pod, type Secret, kubernetes } from "../../src/api/foreign/kubernetes.ts";
 import { MachineOSConfig } from "../../src/api/kinds/machine-os-config.ts";
 import { annotations, buildNamespace, namespace, objects } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/schema/object.ts";
@@ -11,10 +11,14 @@ import type { Files } from "../../src/ports/files.ts";
 import { systemFiles } from "../../src/ports/node/index.ts";
 import { buildJob, objectsOfBuild } from "../support/pod-templates.ts";
 import { untilSeen } from "../support/until-seen.ts";
+import { attackingJob, attackingPod, podAttacks, refusedFor } from "./build-pods.ts";
 
 interface Binding extends KubeObject {
   readonly subjects?: readonly { readonly kind: string; readonly name: string; readonly namespace?: string }[];
 }
+
+/** What the operator of {@link startOperator} has builds run. */
+const image = "suite:1";
 
 describe("an attacker with the builder or a build step reaches no Secret of a component", () => {
   test("the builder can create no pod or Secret in the suite's namespace, and read none in other namespaces [attack-builds-1]", async () => {
@@ -50,7 +54,72 @@ describe("an attacker with the builder or a build step reaches no Secret of a co
     ])
       await expect(attack()).rejects.toSatisfy(isForbidden);
     // Its work it can do.
-    await builder.create<Job>(kubernetes.Job, job);
+    await builder.create<Job>(kubernetes.Job, buildJob(image));
+  });
+
+  test("the builder creates no Job, and nobody a pod, that could leave the confinement of builds [attack-builds-8]", async () => {
+    const { kube, as } = await startOperator();
+    const builder = as({ name: `system:serviceaccount:${namespace}:${objects.osBuilder}`, groups: [] });
+    await untilSeen(
+      "the policies of builds",
+      () => kube.get(kubernetes.ValidatingAdmissionPolicyBinding, { name: "image-build-pods-binding" }),
+      (binding) => binding !== undefined,
+    );
+    const refusal = (create: Promise<unknown>) =>
+      create.then(
+        () => "it was created",
+        (error: unknown) => (isForbidden(error) && error instanceof Error ? error.message : String(error)),
+      );
+    const told = await Promise.all(
+      podAttacks.map(async ({ title, says, ...attack }) => [
+        title,
+        says,
+        await refusal(builder.create<Job>(kubernetes.Job, attackingJob(attack, image), { dryRun: true })),
+        await refusal(kube.create<Pod>(kubernetes.Pod, attackingPod(attack, image), { dryRun: true })),
+      ]),
+    );
+    expect(told).toEqual(podAttacks.map(({ title, says }) => [title, says, refusedFor(says), refusedFor(says)]));
+    // A build's own Job and pod are none of them.
+    await builder.create<Job>(kubernetes.Job, buildJob(image));
+    const pod = await kube.create<Pod>(kubernetes.Pod, attackingPod({}, image));
+    // What is there is written: its status, its labels and its finalizers.
+    await kube.patch<Pod>(kubernetes.Pod, pod.metadata, {
+      type: "merge",
+      body: { metadata: { labels: { a: "b" }, finalizers: ["example.com/f"] } },
+    });
+    await expect(
+      kube.patch<Pod>(kubernetes.Pod, pod.metadata, {
+        type: "json",
+        operations: [{ op: "replace", path: "/spec/containers/0/image", value: "attacker.example.com/root" }],
+      }),
+    ).rejects.toSatisfy(isForbidden);
+  });
+
+  test("builds with the users of the machine are created only where its administrator allows them [attack-builds-9]", async () => {
+    const { kube, as } = await startOperator();
+    const builder = as({ name: `system:serviceaccount:${namespace}:${objects.osBuilder}`, groups: [] });
+    const { job } = objectsOfBuild({ isolation: "hostUsers" }, image);
+    const create = () =>
+      builder.create<Job>(kubernetes.Job, job, { dryRun: true }).then(
+        () => "created",
+        (error: unknown) => (isForbidden(error) ? "refused" : String(error)),
+      );
+    const untilIs = (outcome: string) => untilSeen(`such a Job is ${outcome}`, create, (is) => is === outcome);
+    await untilIs("refused");
+    const settings = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: objects.buildConfig, namespace } };
+    await kube.create<ConfigMap>(kubernetes.ConfigMap, { ...settings, data: { buildIsolation: "hostUsers" } });
+    await untilIs("created");
+    // Not even then as root, or with more.
+    for (const context of [
+      { runAsUser: 0, runAsNonRoot: false },
+      { privileged: true },
+      { capabilities: { drop: ["ALL"], add: ["SYS_ADMIN"] } },
+    ])
+      await expect(
+        builder.create<Job>(kubernetes.Job, attackingJob({ pod: { hostUsers: true }, context }, image), {
+          dryRun: true,
+        }),
+      ).rejects.toSatisfy(isForbidden);
   });
 
   test("the builder reads no Secret of the suite's namespace, not even by naming one in a MachineOSConfig [attack-builds-4]", async () => {

@@ -330,7 +330,14 @@ describe.skipIf(!hasApiServer)("in the middle of a roll-out", { timeout: 240_000
         () => (third() ? undefined : answers[(turn += 1) % answers.length]),
         async () => {
           proxy.cutWatches("break");
-          await pause(3500);
+          await untilSeen(
+            "many requests were refused",
+            () => Promise.resolve(turn),
+            (refused) => refused > 20,
+            {
+              seconds: 120,
+            },
+          );
           expect(turn).toBeGreaterThan(20);
         },
       ),

@@ -39,6 +39,19 @@ const rules: readonly Rule[] = [
     leaves: ['import { irreconcilableBetween } from "../config/reconcilable.ts";'],
   },
   {
+    title: "when two hosts are the same, core/join/canonical-host.ts decides: letters, final dots, IPv4 in IPv6",
+    forbids:
+      /0xff_?ff && groups|replace\(\/\\\.\$\/, ""\)|\b(?:addresses|owners|servers)\.(?:includes|has)\((?:address|host|dns)\)/,
+    // The embedded API server validates the text of an address, as Kubernetes does.
+    except: ["src/core/join/canonical-host.ts", "src/apiserver/"],
+    finds: [
+      'export const comparableHost = (name: string): string => name.toLowerCase().replace(/\\.$/, "");',
+      "if (mark === 0xff_ff && groups.slice(0, 5).every((group) => group === 0))",
+      "(address) => binding?.addresses.includes(address) !== true,",
+    ],
+    leaves: ["ipAddresses.filter((address) => !known.has(canonicalHost(address))),"],
+  },
+  {
     title: "when a condition last changed its status, api/schema/conditions.ts decides",
     forbids: /status === .*\? \(?\w+\.lastTransitionTime|^\s*\? \(?\w+\.lastTransitionTime/,
     // The API server stands in for Kubernetes' own code.

@@ -984,10 +984,13 @@ export const rules = {
     lagMs: journalLagMs,
     find: (view) => {
       const age = metric(view, "mco_open_chapter_age_seconds", { book_kind: "node", chapter: "Update" });
+      const open = [...view.chapters].flatMap(([book, list]) =>
+        list.some(({ chapter, state }) => chapter === "Update" && state !== "Closed") ? [book] : [],
+      );
       return unless(
         age === undefined || view.machines.some((machine) => !isIdle(machine)),
-        "books of nodes",
-        "mco_open_chapter_age_seconds of Update",
+        open.find((book) => book.startsWith("node/")) ?? "books of nodes",
+        `mco_open_chapter_age_seconds of Update: open in ${open.join()}`,
         "every machine is idle",
       );
     },

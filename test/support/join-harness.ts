@@ -14,6 +14,7 @@ import { runClusterControllers } from "../../src/cluster/controllers/run-cluster
 import { enterCluster, renewCertificates, servingCertificate } from "../../src/cluster/host/enter-cluster.ts";
 import { forgetInstallation, installMachine, pointerPath } from "../../src/cluster/host/install-machine.ts";
 import { type ReportState, runHost } from "../../src/cluster/host/run-host.ts";
+import { machineMounts, resolveInRoot } from "../../src/host/directory/root-folder.ts";
 import { addressesOf, networkFor } from "../../src/cluster/layout.ts";
 import { stockOsImage, writeStockOs } from "../../src/cluster/stock-os.ts";
 import { bindingController } from "../../src/controller/binding-controller.ts";
@@ -391,6 +392,10 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
           return Promise.resolve();
         },
         listen: httpsListen,
+        locate: {
+          below: (root, path) => resolveInRoot(root, path, {}, true),
+          onMachine: (path) => resolveInRoot(`${directory}/rootfs`, path, machineMounts(directory), true),
+        },
         program: ["true"],
         environment: {},
         version: "test",

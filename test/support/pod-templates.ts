@@ -1,6 +1,7 @@
 import type { DaemonSet, Deployment, Job, PodTemplateSpec } from "../../src/api/foreign/kubernetes.ts";
 import { objects } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/schema/object.ts";
+import { buildCacheFolder } from "../../src/core/build/build-pod.ts";
 import { installManifests } from "../../src/operator/install-manifests.ts";
 import {
   builderDeployment,
@@ -51,15 +52,15 @@ const request: BuildRequest = {
 };
 
 /** Every object of a build as the os-builder makes it by default, with changes to its request. */
-export const objectsOfBuild = (changes: Partial<BuildRequest> = {}): BuildObjects =>
+export const objectsOfBuild = (changes: Partial<BuildRequest> = {}, image = "suite-with-buildah"): BuildObjects =>
   buildObjects(
     { ...request, ...changes },
     { pull: "{}", push: "{}", mounts: [] },
-    { image: "suite-with-buildah", cacheFolder: "/var/lib/machine-os-builder/cache", toleratesControlPlane: false },
+    { image, cacheFolder: buildCacheFolder, toleratesControlPlane: false },
   );
 
 /** The Job of a build as the os-builder makes it by default. */
-export const buildJob = (): Job => objectsOfBuild().job;
+export const buildJob = (image?: string): Job => objectsOfBuild({}, image).job;
 
 /** Every workload that the suite writes, by the name under which docs/pod-security.md lists it. */
 export const workloads = (): Readonly<Record<string, KubeObject>> => ({

@@ -19,8 +19,11 @@ import { snapshotOf } from "./agreement-snapshot.ts";
 
 /** Between two samples of a real cluster, in milliseconds. */
 const everyMs = 5000;
-/** How long a cluster may take at the end of a scenario until everything in it says the same. */
-const endMs = 30_000;
+/**
+ * How long a cluster may take at the end of a scenario until everything in it says the same: books alone wait for 15 seconds
+ * without a late line, and a shared machine takes several times as long as a calm one.
+ */
+const endMs = 300_000;
 
 /** Everything that users see of a cluster, by one read; `undefined`: the suite is not installed yet. */
 export async function readAgreement(kube: KubeClient): Promise<AgreementSnapshot | undefined> {

@@ -79,6 +79,27 @@ test("a kubelet's mirror pod names nothing that its node could then read, and no
       { containers: [{ name: "c", image: "i", envFrom: [{ secretRef: { name: "key" } }] }] },
       variable({ secretKeyRef: { name: "key", key: "k" } }),
       { serviceAccountName: "default" },
+      { serviceAccount: "default" },
+      { initContainers: [{ name: "i", image: "i", envFrom: [{ secretRef: { name: "key" } }] }] },
+      { ephemeralContainers: [{ name: "e", image: "i", envFrom: [{ secretRef: { name: "key" } }] }] },
+      variable({ configMapKeyRef: { name: "key", key: "k" } }),
+      ...[
+        { csi: { driver: "d", nodePublishSecretRef: { name: "key" } } },
+        { azureFile: { secretName: "key", shareName: "s" } },
+        { cephfs: { monitors: ["m"], secretRef: { name: "key" } } },
+        { cinder: { volumeID: "v", secretRef: { name: "key" } } },
+        { flexVolume: { driver: "d", secretRef: { name: "key" } } },
+        { iscsi: { targetPortal: "t", iqn: "i", lun: 0, secretRef: { name: "key" } } },
+        { rbd: { monitors: ["m"], image: "i", secretRef: { name: "key" } } },
+        { scaleIO: { gateway: "g", system: "s", secretRef: { name: "key" } } },
+        { storageos: { secretRef: { name: "key" } } },
+        { ephemeral: { volumeClaimTemplate: { spec: {} } } },
+        { projected: { sources: [{ configMap: { name: "key" } }] } },
+        { projected: { sources: [{ serviceAccountToken: { path: "t" } }] } },
+        { projected: { sources: [{ clusterTrustBundle: { name: "key", path: "t" } }] } },
+        { projected: { sources: [{ podCertificate: { signerName: "s", keyType: "ED25519" } }] } },
+      ].map((source) => ({ volumes: [{ name: "v", ...source }] })),
+      { resourceClaims: [{ name: "c", resourceClaimName: "key" }] },
     ]) {
       await expect(mirror("p", spec), JSON.stringify(spec)).rejects.toSatisfy(isForbidden);
       await expect(kubelet.get(kubernetes.Secret, { name: "key", namespace })).rejects.toSatisfy(isForbidden);

@@ -1,3 +1,4 @@
+import { kubeletMaySet } from "../../core/pool/node-fields.ts";
 import type { AdmissionPlugin } from "./admission.ts";
 import type { Authorizer } from "../access/authorization.ts";
 import type { LiveObjects } from "../storage/live-objects.ts";
@@ -5,19 +6,7 @@ import type { KubeObject, UserInfo } from "../schema/contract.ts";
 import { equalJson, isObject, listAt, objectAt, textAt } from "../schema/json-values.ts";
 import { forbidden } from "../schema/status.ts";
 import { askedBy, kubeletSigners, signingRequests } from "../access/signing-requests.ts";
-import { nodeNameOf, boundTo, leaseNamespace, needs } from "../access/node-authorizer.ts";
-
-/**
- * Labels that a kubelet may set on its node: `k8s.io/kubernetes pkg/apis/... kubeletapis well_known_labels.go
- * (master)`.
- */
-const ownLabels = [
-  /^kubernetes\.io\/(hostname|os|arch)$/,
-  /^beta\.kubernetes\.io\/(os|arch|instance-type)$/,
-  /^node\.kubernetes\.io\/instance-type$/,
-  /^(failure-domain\.beta|topology)\.kubernetes\.io\/(zone|region)$/,
-  /(^|\.)(kubelet|node)\.kubernetes\.io\//,
-];
+import { nodeNameOf, boundTo, leaseNamespace } from "../access/node-authorizer.ts";
 
 /** Content rules for kubelets, as `k8s.io/kubernetes plugin/pkg/admission/noderestriction (master)`. */
 export function nodeRestriction(live: LiveObjects, access: Authorizer): AdmissionPlugin {
@@ -32,9 +21,7 @@ export function nodeRestriction(live: LiveObjects, access: Authorizer): Admissio
             return refuse(`node ${JSON.stringify(node)} is not allowed to delete node ${JSON.stringify(name)}`);
           if (name !== node)
             return refuse(`node ${JSON.stringify(node)} is not allowed to modify node ${JSON.stringify(name)}`);
-          const changed = labelsChanged(before, object).filter(
-            (label) => /(^|[./])(kubernetes|k8s)\.io\//.test(label) && !ownLabels.some((own) => own.test(label)),
-          );
+          const changed = labelsChanged(before, object).filter((label) => !kubeletMaySet(label));
           if (operation === "CREATE")
             return changed.length === 0
               ? undefined
@@ -172,14 +159,53 @@ function mirrorPodProblem(pod: KubeObject, node: string, live: LiveObjects): str
   const uid = live.get({ resource: "nodes", namespace: "", name: node })?.object.metadata.uid;
   if (owner.uid !== uid) return `UID mismatch: expected ${String(uid)} got ${owner.uid}`;
 
-  if (needs(pod, "serviceAccount").size > 0) return "can not create pods that reference a service account";
-  if (needs(pod, "secret").size > 0) return "can not create pods that reference secrets";
-  if (needs(pod, "configMap").size > 0) return "can not create pods that reference configmaps";
-  const spec = pod["spec"];
-  const volumes = isObject(spec) && Array.isArray(spec["volumes"]) ? spec["volumes"].filter(isObject) : [];
-  return volumes.some((volume) => volume["persistentVolumeClaim"] !== undefined)
-    ? "can not create pods that reference persistentvolumeclaims"
-    : undefined;
+  const kind = referencedIn(pod["spec"]);
+  return kind === undefined ? undefined : `can not create pods that reference ${kind}`;
+}
+
+/** Fields of a pod, of its containers and of every type of volume, that name other objects: core/v1 (v1.34). */
+const references: Readonly<Record<string, string>> = {
+  serviceAccountName: "a service account",
+  serviceAccount: "a service account",
+  serviceAccountToken: "a service account",
+  imagePullSecrets: "secrets",
+  secret: "secrets",
+  secretName: "secrets",
+  secretRef: "secrets",
+  secretKeyRef: "secrets",
+  nodePublishSecretRef: "secrets",
+  configMap: "configmaps",
+  configMapRef: "configmaps",
+  configMapKeyRef: "configmaps",
+  persistentVolumeClaim: "persistentvolumeclaims",
+  ephemeral: "persistentvolumeclaims",
+  clusterTrustBundle: "clustertrustbundles",
+  podCertificate: "pod certificates",
+  resourceClaims: "resourceclaims",
+};
+/** Parts of a pod whose own fields name objects. */
+const referring: ReadonlySet<string> = new Set(["containers", "initContainers", "ephemeralContainers", "volumes"]);
+
+/** What kind of objects a pod names first; `undefined`: none. */
+function referencedIn(spec: unknown): string | undefined {
+  const asked: unknown[] = [];
+  const kindIn = (part: object): string | undefined => {
+    for (const [key, value] of Object.entries(part) as [string, unknown][]) {
+      const isThere = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null && value !== "";
+      if (isThere && Object.hasOwn(references, key)) return references[key];
+      if (part === spec ? referring.has(key) : true) asked.push(value);
+    }
+    return undefined;
+  };
+  asked.push(spec);
+  for (let part = asked.pop(); part !== undefined || asked.length > 0; part = asked.pop()) {
+    if (Array.isArray(part)) for (const item of part as unknown[]) asked.push(item);
+    else if (isObject(part)) {
+      const kind = kindIn(part);
+      if (kind !== undefined) return kind;
+    }
+  }
+  return undefined;
 }
 
 function specPart(object: KubeObject | undefined, field: string): unknown {

@@ -13,6 +13,7 @@ import type { Peer } from "../access/authentication.ts";
 import { bodyLimitBytes } from "../http/request-body.ts";
 import { Refusal, tooManyRequests } from "../schema/status.ts";
 import type { ApiServer } from "../server.ts";
+import { type ConnectionLimits, Connections } from "./connections.ts";
 import { type UnsentAnswers, unsentAnswers, unsentLimits, type UnsentLimits } from "./unsent-answers.ts";
 
 export interface ListenOptions {
@@ -51,6 +52,8 @@ const callerLimitBytes = bufferedLimitBytes / 4;
 const strangersLimitBytes = 16 * 1024 * 1024;
 /** Many times the number of connections that the machines of one cluster hold open. */
 const mostConnections = 10_000;
+/** Of these, those of clients without credentials, and those of one user. */
+export const connectionLimits: ConnectionLimits = { strangers: 1_000, ofOneUser: 2_000 };
 /** How long running requests may take once the listener closes. */
 const closeGraceMs = 2_000;
 
@@ -68,6 +71,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     callers: new Map(),
   };
   const unsent = unsentAnswers(options.unsent ?? unsentLimits);
+  const connections = new Connections(connectionLimits);
   const https = createServer(
     {
       cert: options.tls.certificate,
@@ -82,10 +86,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       noDelay: true,
     },
     (request, response) => {
-      void serve(request, response, server, { buffered, unsent, clock });
+      void serve(request, response, server, { buffered, unsent, connections, clock });
     },
   );
   https.maxConnections = mostConnections;
+  https.on("connection", (socket) => connections.begins(socket));
   // Scanners and half-open connections are no news.
   https.on("tlsClientError", () => {});
   https.listen(port, host);
@@ -161,8 +166,14 @@ async function serve(
   {
     buffered,
     unsent,
+    connections,
     clock,
-  }: { readonly buffered: Buffers; readonly unsent: UnsentAnswers; readonly clock: Pick<Clock, "now"> },
+  }: {
+    readonly buffered: Buffers;
+    readonly unsent: UnsentAnswers;
+    readonly connections: Connections;
+    readonly clock: Pick<Clock, "now">;
+  },
 ): Promise<void> {
   const controller = new AbortController();
   outgoing.on("close", () => {
@@ -176,6 +187,7 @@ async function serve(
     const head = headOf(incoming);
     const peer = peerOf(incoming, clock.now());
     const caller = server.callerOf(head, peer);
+    if (caller !== undefined) connections.isOf(caller, incoming.socket);
     const share = bufferShare(buffered, caller);
     giveBack = share.giveBack;
     const request = await readRequest(incoming, head, share.take);

@@ -1,6 +1,8 @@
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, createServer, request as httpsRequest } from "node:https";
 import type { AddressInfo } from "node:net";
+import { type Socket, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -8,6 +10,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type TestAuthority, testAuthority } from "../../../test/support/test-pki.ts";
 import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemRandom } from "../../ports/node/index.ts";
+import { untilSeen } from "../../../test/support/until-seen.ts";
+import { connectionLimits } from "./listener.ts";
 import { type RunningApiServer, serveApiServer, type ServeOptions } from "./serve.ts";
 
 interface Json {
@@ -340,6 +344,48 @@ test("bodies of one user, and those of watches, take no room from other users [a
     for (const ask of [...watches, ...stalled]) ask.destroy();
   }
 }, 60_000);
+
+test("connections of strangers take no room from those of users, and the oldest makes room for the next [apiserver-limits-10]", async () => {
+  const { url, port } = await start("connections.db");
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const viaKept = () =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const headers = { authorization: "Bearer secret" };
+      const ask = httpsRequest(`${url}/api`, { agent, ca: authority.certificate, headers }, (answer) => {
+        answer.resume();
+        answer.on("end", () => resolve(answer.statusCode));
+      });
+      ask.on("error", reject);
+      ask.end();
+    });
+  expect(await viaKept()).toBe(200);
+  const [kept] = Object.values(agent.freeSockets).flat();
+  const strangers: Socket[] = [];
+  try {
+    const count = connectionLimits.strangers + 200;
+    for (let index = 0; index < count; index += 1) {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => undefined);
+      strangers.push(socket);
+      if (index % 50 === 0) await once(socket, "connect");
+    }
+    const open = () => strangers.filter((socket) => !socket.closed).length;
+    await untilSeen(
+      "the oldest are closed",
+      async () => open(),
+      (now): now is number => now <= connectionLimits.strangers,
+    );
+    expect(strangers.slice(0, 100).every(({ closed }) => closed)).toBe(true);
+    expect(strangers.at(-1)?.closed).toBe(false);
+    // A user with a connection keeps it, and another one gets in.
+    expect(await viaKept()).toBe(200);
+    expect(Object.values(agent.freeSockets).flat()).toEqual([kept]);
+    expect((await call(url, "GET", "/api")).status).toBe(200);
+  } finally {
+    for (const socket of strangers) socket.destroy();
+    agent.destroy();
+  }
+});
 
 test("bodies of strangers that do not end take no room from those of users [apiserver-limits-6]", async () => {
   const { url } = await start("strangers.db");

@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { layoutOf } from "../../cluster/layout.ts";
-import { refuseForeignFolder } from "../../cluster/protect-folder.ts";
 import { runningCluster, startTimeOf } from "../../cluster/up.ts";
 import { systemClock, systemFiles } from "../../ports/node/index.ts";
 import { readArguments } from "../arguments.ts";
 import { processIo } from "../io.ts";
+import { checkOwnFolder } from "../own-folder.ts";
 
 const patienceMs = 60_000;
 
@@ -12,7 +12,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = readArguments(args, { dir: { type: "string", default: ".mco" }, purge: { type: "boolean" } });
   const layout = layoutOf(resolve(values.dir));
   // Its record says which processes end.
-  await refuseForeignFolder(systemFiles, layout, process.geteuid?.() ?? 0);
+  await checkOwnFolder(layout);
   const record = await runningCluster(systemFiles, layout);
   if (record === undefined) processIo().out(`no cluster runs in ${layout.directory}\n`);
   else {

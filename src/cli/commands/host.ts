@@ -12,6 +12,7 @@ import { connect } from "../connect.ts";
 import { runMachine } from "../run-machine.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { processIo } from "../io.ts";
+import { checkOwnFolder } from "../own-folder.ts";
 
 const verbs = "list, add, fail, recover, reboot or power-cut";
 
@@ -23,6 +24,7 @@ export async function run(args: readonly string[]): Promise<number> {
   );
   const [verb, name] = positionals;
   const layout = layoutOf(resolve(values.dir));
+  await checkOwnFolder(layout);
   switch (verb) {
     case "run":
       if (name === undefined || values.index === undefined)
@@ -69,7 +71,7 @@ const happens = {
 async function add(layout: Layout, pool: string, json: boolean): Promise<number> {
   if ((await runningCluster(systemFiles, layout)) === undefined)
     throw new McoError("MCO_CLUSTER_ABSENT", { directory: layout.directory });
-  const { kube, close } = await connect({ kubeconfig: layout.kubeconfig, component: "host" });
+  const { kube, close } = await connect({ directory: layout.directory, component: "host" });
   try {
     const { items } = await kube
       .list(MachineConfigPool, {}, { signal: systemClock.deadline(patienceMs).signal })

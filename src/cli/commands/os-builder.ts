@@ -1,5 +1,6 @@
 import { journals, objects } from "../../api/names.ts";
 import { McoError } from "../../api/errors.ts";
+import { buildCacheFolder } from "../../core/build/build-pod.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { appendBackend } from "../../os-builder/append-backend.ts";
 import { jobBackend } from "../../os-builder/job-backend.ts";
@@ -15,9 +16,6 @@ import { podPath } from "../connect.ts";
 import { processIdentity, runComponent } from "../run-process.ts";
 import { version } from "../version.ts";
 
-/** Folder of a node where builds keep layers that later ones can use. */
-const defaultCache = "/var/lib/machine-os-builder/cache";
-
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArguments(
     args,
@@ -29,7 +27,7 @@ export async function run(args: readonly string[]): Promise<number> {
       "metrics-address": { type: "string" },
       "metrics-port": { type: "string", default: "9446" },
       "metrics-tls": { type: "string" },
-      "build-cache": { type: "string", default: defaultCache },
+      "build-cache": { type: "string", default: buildCacheFolder },
       "builds-at-once": { type: "string" },
     },
     { positionals: true },

@@ -8,7 +8,6 @@ import { type KubeObject, conditionOf } from "../../api/schema/object.ts";
 import { type ApiServerKind, type Layout, addressesOf, layoutOf, readRecord } from "../../cluster/layout.ts";
 import { issuePointer } from "../../cluster/issue-pointer.ts";
 import { registerMachine } from "../../cluster/machine-node.ts";
-import { refuseForeignFolder } from "../../cluster/protect-folder.ts";
 import { installManifests } from "../../operator/install-manifests.ts";
 import { registryHost } from "../../cluster/cluster-registry.ts";
 import { openshiftKinds } from "../../cluster/openshift-kinds.ts";
@@ -32,6 +31,7 @@ import { runProcess } from "../run-process.ts";
 import { version } from "../version.ts";
 import { readClusterStatus, watchCluster } from "../watch-cluster.ts";
 import { processIo, processScreen } from "../io.ts";
+import { checkOwnFolder } from "../own-folder.ts";
 
 const patienceMs = 120_000;
 /** etcd and kube-apiserver take some seconds, on a busy machine more. */
@@ -85,7 +85,7 @@ export async function run(args: readonly string[]): Promise<number> {
     quiet: values.quiet === true,
   };
   const layout = layoutOf(chosen.directory);
-  await refuseForeignFolder(systemFiles, layout, process.geteuid?.() ?? 0);
+  await checkOwnFolder(layout);
   const live = await runningCluster(systemFiles, layout);
   if (live !== undefined)
     throw new McoError("MCO_CLUSTER_RUNNING", { directory: layout.directory, supervisor: live.supervisor.pid });

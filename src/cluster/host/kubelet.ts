@@ -9,10 +9,13 @@ import { backedOff, jittered } from "../../ports/random.ts";
 import { kubeletClientName, ports } from "../layout.ts";
 import { type ConfiguredNode, type NodeFacts, type Readiness, apiRetry, writeNode } from "./node-object.ts";
 import { logResponse } from "./pod-logs.ts";
+import { PodPlaces } from "./pod-places.ts";
 import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
 
 export interface KubeletOptions extends Omit<PodWorkerOptions, "kube" | "hostAddress">, NodeFacts {
   readonly files: Files;
+  /** Folder that stands for `/` of the machine. */
+  readonly hostRoot: string;
   /** Certificate of its log server, once its Node identifies the machine. */
   readonly serving: (kube: KubeClient, signal: AbortSignal) => Promise<TlsFiles>;
   readonly listen: Listen;
@@ -96,9 +99,8 @@ export class Kubelet {
   #syncPod(key: string): void {
     if (!this.#power.isOn()) return;
     const pod = this.#pods.get(key);
-    const folder = `${this.#options.podsFolder}/${key.replace("/", "_")}_`;
     for (const [uid, worker] of this.#workers)
-      if (pod?.metadata.uid !== uid && worker.folder.startsWith(folder)) this.#end(uid, worker, "unreported");
+      if (pod?.metadata.uid !== uid && worker.key === key) this.#end(uid, worker, "unreported");
     if (pod === undefined) return;
     const uid = pod.metadata.uid ?? "";
     const known = this.#workers.get(uid);
@@ -180,12 +182,11 @@ export class Kubelet {
 
   /** As soon as there is something to serve with, and never given up. */
   #serveLogs(): Promise<void> {
-    const { address, listen, serving, podsFolder } = this.#options;
+    const { address, listen, serving } = this.#options;
     const logs = {
       ...this.#options,
       podOf: (key: string) => this.#pods.get(key),
-      logFile: ({ metadata }: Pod, container: string) =>
-        `${podsFolder}/${metadata.namespace}_${metadata.name}_${metadata.uid}/${container}.log`,
+      logFile: (pod: Pod, container: string) => new PodPlaces(pod, this.#options).logFile(container),
     };
     return this.#untilTaken("logs are not served, trying again", async () =>
       listen(

@@ -1,19 +1,47 @@
 import type { Container, Pod } from "../../api/foreign/kubernetes.ts";
+import { buildNamespace, namespace } from "../../api/names.ts";
+import { namesIn } from "./pod-places.ts";
+
+/** Variables of the suite's own pods. No other one reaches its program, which some lead to other code (`NODE_OPTIONS`). */
+const variables = ["POD_NAME", "NODE_NAME", "POD_IP", "HOST_IP", "MCO_LOG_LEVEL"] as const;
+/** Folders of builds, whose containers alone have them. */
+const buildVariables = ["HOME", "TMPDIR"] as const;
+
+/** What pods of the suite run, by their namespaces: it runs as the user who started the cluster. */
+const suitePods: Readonly<Record<string, { readonly commands: readonly string[]; readonly env: readonly string[] }>> = {
+  [namespace]: {
+    commands: ["operator", "controller", "server", "daemon", "state", "os-builder"].map((part) => `${part} start`),
+    env: variables,
+  },
+  [buildNamespace]: { commands: ["build-image --context"], env: [...variables, ...buildVariables] },
+};
+
+/** What a container passes to the suite's program. */
+export const argumentsOf = ({ command = [], args = [] }: Container): readonly string[] => [
+  ...command.map((word) => word.split("/").at(-1) ?? word),
+  ...args,
+];
 
 /**
- * Variables by which a program loads code, finds programs, or takes this host's word: with them a manifest would execute
- * other programs than the suite's.
+ * Why a container with the suite's program is not started.
+ *
+ * @param sleeper the image that pods of others may run.
  */
-const hostVariable = /^((NODE|MCO|LD|DYLD|OPENSSL|XDG|BASH)_.*|PATH|ENV)$/;
-const freeVariables: ReadonlySet<string> = new Set(["NODE_NAME", "MCO_LOG_LEVEL"]);
-
-const partsOf = (path: string) => path.split("/").filter((part) => part !== "" && part !== ".");
-const leaves = (path: string) => path.split("/").includes("..");
-
-/** Why a container is not started with its own settings. */
-export function containerProblem({ env = [] }: Container): string | undefined {
-  const variable = env.find(({ name }) => hostVariable.test(name) && !freeVariables.has(name));
-  return variable === undefined ? undefined : `this host sets ${variable.name} itself`;
+export function containerProblem(
+  container: Container,
+  { metadata: { namespace: of = "" } }: Pick<Pod, "metadata">,
+  sleeper: string,
+): string | undefined {
+  const known = Object.hasOwn(suitePods, of) ? suitePods[of] : undefined;
+  if (known === undefined)
+    return `the suite's program runs only in the namespaces ${Object.keys(suitePods).join(" and ")}, not in ${of}; use the image ${sleeper} here, and mco itself for other commands`;
+  const verb = argumentsOf(container).slice(0, 2).join(" ");
+  if (!known.commands.includes(verb))
+    return `pods of ${of} run only ${known.commands.join(", ")}, not ${JSON.stringify(verb)}; use mco itself for other commands`;
+  const foreign = (container.env ?? []).find(({ name }) => !known.env.includes(name));
+  return foreign === undefined
+    ? undefined
+    : `the suite's program gets no variable ${foreign.name} here; remove it from env, which may have ${known.env.join(", ")}`;
 }
 
 /**
@@ -38,9 +66,12 @@ export function pathProblem({ spec }: Pod): string | undefined {
   ]);
   const written = [...mounts.map(({ mountPath }) => mountPath), ...messages];
   const hostPaths = volumes.flatMap(({ hostPath }) => (hostPath === undefined ? [] : [hostPath.path]));
-  const leaving = [...written, ...items.map(({ path }) => path), ...hostPaths].find(leaves);
+  const leaving = [...written, ...items.map(({ path }) => path), ...hostPaths].find(
+    (path) => namesIn(path) === undefined,
+  );
   if (leaving !== undefined) return `${leaving} leads out of the pod's folder`;
 
+  const partsOf = (path: string) => namesIn(path) ?? [];
   // The mount of a folder of the machine is a link, which what is written behind it would follow.
   const ofHost = new Set(volumes.filter(({ hostPath }) => hostPath !== undefined).map(({ name }) => name));
   const links = mounts.filter(({ name }) => ofHost.has(name)).map(({ mountPath }) => partsOf(mountPath));

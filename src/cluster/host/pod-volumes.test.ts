@@ -6,6 +6,8 @@ import type { Pod } from "../../api/foreign/kubernetes.ts";
 import { createKubeClient } from "../../kube/kube-client.ts";
 import { systemFiles } from "../../ports/node/index.ts";
 import { Kernel } from "../../../test/simulation/kernel.ts";
+import { resolveInRoot } from "../../host/directory/root-folder.ts";
+import { PodPlaces } from "./pod-places.ts";
 import { type HeldToken, writeVolumes } from "./pod-volumes.ts";
 
 let folder: string;
@@ -57,9 +59,11 @@ function start(lifeMs: number) {
     userAgent: "test",
   });
   const tokens = new Map<string, HeldToken>();
-  const write = () =>
-    writeVolumes(pod, folder, { kube, files: systemFiles, clock: kernel.clock, tokens, hostRoot: "/" });
-  const read = (name: string) => readFileSync(join(folder, "sa", name), "utf8");
+  const below = (root: string, path: string) => resolveInRoot(root, path, {}, true);
+  const locate = { below, onMachine: (path: string) => below("/", path) };
+  const places = new PodPlaces(pod, { podsFolder: folder, locate });
+  const write = () => writeVolumes(pod, places, { kube, files: systemFiles, clock: kernel.clock, tokens });
+  const read = (name: string) => readFileSync(join(places.root, "sa", name), "utf8");
   function pass(ms: number) {
     kernel.schedule(ms, "time passes", () => undefined);
     return kernel.run({ until: () => false, maxMs: ms });

@@ -10,6 +10,7 @@ import {
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Files } from "../../ports/files.ts";
+import type { PodPlaces } from "./pod-places.ts";
 import { pathProblem } from "./pod-problem.ts";
 
 export interface VolumeOptions {
@@ -18,8 +19,6 @@ export interface VolumeOptions {
   readonly clock: Clock;
   /** Tokens of this pod that are still good: kept by the caller between calls. */
   readonly tokens: Map<string, HeldToken>;
-  /** Folder that stands for `/` of the machine: hostPath volumes lie below it. */
-  readonly hostRoot: string;
   /** Containers whose mounts are made; if absent, those of all containers. */
   readonly mountsOf?: readonly Container[];
 }
@@ -46,7 +45,7 @@ const decodeBase64 = (text: string) => Uint8Array.from(atob(text), (character) =
  * @returns milliseconds after which a projected token wants to be written again, or `undefined`.
  * @throws KubeError or McoError when something that a volume needs is missing; the pod then waits for it.
  */
-export async function writeVolumes(pod: Pod, podRoot: string, options: VolumeOptions): Promise<number | undefined> {
+export async function writeVolumes(pod: Pod, places: PodPlaces, options: VolumeOptions): Promise<number | undefined> {
   const { files } = options;
   const outside = pathProblem(pod);
   if (outside !== undefined) throw new McoError("MCO_POD_VOLUME", { problem: outside });
@@ -57,30 +56,30 @@ export async function writeVolumes(pod: Pod, podRoot: string, options: VolumeOpt
     );
     if (mounts.length === 0) continue;
     if (volume.hostPath !== undefined) {
-      if (volume.hostPath.type === "DirectoryOrCreate")
-        await files.makeDirectory(`${options.hostRoot}${volume.hostPath.path}`);
-      for (const mount of mounts) {
-        const link = `${podRoot}${mount.mountPath}`;
+      const folder = await places.ofMachine(volume.hostPath.path);
+      if (volume.hostPath.type === "DirectoryOrCreate") await files.makeDirectory(folder);
+      for (const { mountPath } of mounts) {
+        const link = await places.inPod(mountPath);
         await files.makeDirectory(link.slice(0, link.lastIndexOf("/")));
-        await files.symlink(`${options.hostRoot}${volume.hostPath.path === "/" ? "" : volume.hostPath.path}`, link);
+        await files.symlink(folder, link);
       }
       continue;
     }
     const { contents, refreshInMs } = await contentsOf(volume, pod, options);
     if (refreshInMs !== undefined) refresh = Math.min(refresh ?? Infinity, refreshInMs);
-    for (const mount of mounts) {
-      await files.makeDirectory(`${podRoot}${mount.mountPath}`);
-      for (const [name, data] of contents) await writeChanged(files, `${podRoot}${mount.mountPath}/${name}`, data);
+    for (const { mountPath } of mounts) {
+      await files.makeDirectory(await places.inPod(mountPath));
+      for (const [path, data] of contents) await writeChanged(files, await places.inPod(`${mountPath}/${path}`), data);
     }
   }
   return refresh;
 }
 
 /** Removes the Secrets of a container that has ended from the pod's folder: the next one sees none that it does not mount. */
-export async function removeSecrets(pod: Pod, podRoot: string, container: Container, files: Files): Promise<void> {
+export async function removeSecrets(pod: Pod, places: PodPlaces, container: Container, files: Files): Promise<void> {
   const secrets = (pod.spec?.volumes ?? []).filter(({ secret }) => secret !== undefined).map(({ name }) => name);
   for (const { name, mountPath } of container.volumeMounts ?? [])
-    if (secrets.includes(name)) await files.remove(`${podRoot}${mountPath}`);
+    if (secrets.includes(name)) await files.remove(await places.inPod(mountPath));
 }
 
 async function writeChanged(files: Files, path: string, data: Uint8Array | string): Promise<void> {

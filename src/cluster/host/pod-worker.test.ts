@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -7,12 +7,17 @@ import { memoryStore } from "../../apiserver/storage/memory-store.ts";
 import { sharedSecretKeys } from "../../apiserver/access/service-account-tokens.ts";
 import { type Container, type Pod, type Secret, type Volume, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { createKubeClient } from "../../kube/kube-client.ts";
+import { buildNamespace } from "../../api/names.ts";
+import { resolveInRoot } from "../../host/directory/root-folder.ts";
+import type { Processes } from "../../ports/process.ts";
 import { silentLogger } from "../../ports/logger.ts";
 import { systemClock, systemFiles, systemProcesses, systemRandom } from "../../ports/node/index.ts";
+import { templateOf, workloads } from "../../../test/support/pod-templates.ts";
 import { untilSeen } from "../../../test/support/until-seen.ts";
-import { PodWorker, suiteImage } from "./pod-worker.ts";
+import { containerProblem } from "./pod-problem.ts";
+import { PodWorker, pauseImage, suiteImage } from "./pod-worker.ts";
 
-const namespace = "default";
+const namespace = "openshift-machine-config-operator";
 
 /** Runs one pod whose program is this script, until its phase is an end. */
 async function ended(
@@ -22,6 +27,16 @@ async function ended(
   initContainers: readonly object[] = [],
   volumes: readonly object[] = [],
   folder = mkdtempSync(join(tmpdir(), "mco-pod-")),
+  {
+    inNamespace = namespace,
+    processes = systemProcesses,
+    orRuns = false,
+  }: {
+    readonly inNamespace?: string;
+    readonly processes?: Processes;
+    /** Until it runs is enough. */
+    readonly orRuns?: boolean;
+  } = {},
 ): Promise<Pod> {
   const ports = { clock: systemClock, random: systemRandom, log: silentLogger };
   const server = createApiServer({
@@ -35,22 +50,30 @@ async function ended(
     random: systemRandom,
     userAgent: "test",
   });
+  if (inNamespace !== "default")
+    await kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: inNamespace } });
   await kube.create<Secret>(kubernetes.Secret, {
     apiVersion: "v1",
     kind: "Secret",
-    metadata: { name: "credential", namespace },
+    metadata: { name: "credential", namespace: inNamespace },
     data: { key: btoa("s3cret") },
   });
   let pod: Pod = await kube.create<Pod>(kubernetes.Pod, {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name: "p", namespace },
+    metadata: { name: "p", namespace: inNamespace },
     spec: {
       nodeName: "n",
       automountServiceAccountToken: false,
       restartPolicy: "Never",
       containers: [
-        { name: "c", image: suiteImage("1"), volumeMounts: [{ name: "cache", mountPath: "/run/cache" }], ...container },
+        {
+          name: "c",
+          image: suiteImage("1"),
+          args: ["daemon", "start"],
+          volumeMounts: [{ name: "cache", mountPath: "/run/cache" }],
+          ...container,
+        },
       ],
       ...(initContainers.length === 0 ? {} : { initContainers: [...initContainers] as Container[] }),
       volumes: [
@@ -70,10 +93,13 @@ async function ended(
     ...ports,
     kube,
     files: systemFiles,
-    processes: systemProcesses,
-    hostRoot: join(folder, "host"),
+    processes,
     hostAddress: "127.0.0.1",
     podsFolder: join(folder, "pods"),
+    locate: {
+      below: (root, path) => resolveInRoot(root, path, {}, true),
+      onMachine: (path) => resolveInRoot(join(folder, "host"), path, { var: join(folder, "sysroot/var") }, true),
+    },
     program: ["/bin/sh", "-c", script],
     environment: { PATH: process.env["PATH"] ?? "" },
     version: "1",
@@ -87,11 +113,14 @@ async function ended(
   worker.start();
   return untilSeen(
     "the pod has ended",
-    () => kube.get<Pod>(kubernetes.Pod, { name: "p", namespace }),
+    () => kube.get<Pod>(kubernetes.Pod, { name: "p", namespace: inNamespace }),
     (now): now is Pod =>
       now?.status?.phase === "Succeeded" ||
       now?.status?.phase === "Failed" ||
-      now?.status?.containerStatuses?.some(({ state }) => (state?.waiting?.message ?? "") !== "") === true,
+      (orRuns && now?.status?.phase === "Running") ||
+      [...(now?.status?.initContainerStatuses ?? []), ...(now?.status?.containerStatuses ?? [])].some(
+        ({ state }) => (state?.waiting?.message ?? "") !== "",
+      ),
     { everyMs: 10 },
   );
 }
@@ -125,7 +154,9 @@ test("a container that failed without a message is quoted from its log, if its p
 test("a host folder that a pod requests is created, and stays", async () => {
   expect(
     endOf(
-      await ended('mkdir "$MCO_POD_ROOT/run/cache/kept" && test -d "$MCO_POD_ROOT/../../../host/var/lib/cache/kept"'),
+      await ended(
+        'mkdir "$MCO_POD_ROOT/run/cache/kept" && test -d "$MCO_POD_ROOT/../../../sysroot/var/lib/cache/kept"',
+      ),
     ),
   ).toMatchObject({ exitCode: 0 });
 });
@@ -155,7 +186,8 @@ test("a run-once pod does not run again after its machine went down", async () =
 const step = (name: string, env: string, more: object = {}) => ({
   name,
   image: suiteImage("1"),
-  env: [{ name: "STEP", value: env }],
+  args: ["daemon", "start"],
+  env: [{ name: "POD_NAME", value: env }],
   ...more,
 });
 const statesOf = (statuses: NonNullable<Pod["status"]>["containerStatuses"] = []) =>
@@ -164,8 +196,8 @@ const statesOf = (statuses: NonNullable<Pod["status"]>["containerStatuses"] = []
 test("init containers run one after the other, and none sees a Secret that it does not mount", async () => {
   const credential = { volumeMounts: [{ name: "credential", mountPath: "/run/credential" }] };
   const pod = await ended(
-    'cd "$MCO_POD_ROOT"; mkdir -p out; echo "$STEP $(cat run/credential/key 2>/dev/null)" >> out/order; cat out/order > dev/termination-log',
-    { env: [{ name: "STEP", value: "last" }], ...credential },
+    'cd "$MCO_POD_ROOT"; mkdir -p out; echo "$POD_NAME $(cat run/credential/key 2>/dev/null)" >> out/order; cat out/order > dev/termination-log',
+    { env: [{ name: "POD_NAME", value: "last" }], ...credential },
     undefined,
     [step("first", "first", credential), step("second", "second")],
     [{ name: "credential", secret: { secretName: "credential" } }],
@@ -179,7 +211,7 @@ test("init containers run one after the other, and none sees a Secret that it do
 });
 
 test("a failed init container fails a run-once pod, and the other containers never start", async () => {
-  const pod = await ended('test "$STEP" != bad', {}, undefined, [
+  const pod = await ended('test "$POD_NAME" != bad', {}, undefined, [
     step("first", "good"),
     step("second", "bad"),
     step("third", "good"),
@@ -201,11 +233,79 @@ test("[cluster-pods-1] no variable of a pod makes the suite's program run other 
     ended(`"${process.execPath}" -e 0`, { env: [{ name, value }] }).then(waitsFor);
   expect(await run("NODE_OPTIONS", `--import=data:text/javascript,${code}`)).toEqual({
     reason: "CreateContainerConfigError",
-    message: "this host sets NODE_OPTIONS itself",
+    message:
+      "the suite's program gets no variable NODE_OPTIONS here; remove it from env, which may have POD_NAME, NODE_NAME, POD_IP, HOST_IP, MCO_LOG_LEVEL",
   });
-  for (const name of ["LD_PRELOAD", "PATH", "MCO_POD_ROOT", "MCO_KUBERNETES_BINARIES", "OPENSSL_CONF"])
+  const foreign = ["LD_PRELOAD", "PATH", "MCO_POD_ROOT", "MCO_KUBERNETES_BINARIES", "OPENSSL_CONF"];
+  // No list of what is dangerous has all of these: a new program of the suite reads others.
+  const others = ["KUBECONFIG", "KUBERNETES_SERVICE_HOST", "SSL_CERT_FILE", "HTTPS_PROXY", "GCONV_PATH", "HOME", "X"];
+  for (const name of [...foreign, ...others])
     expect([name, await run(name, "/x")]).toMatchObject([name, { reason: "CreateContainerConfigError" }]);
   expect(await run("NODE_NAME", "n")).toBeUndefined();
+});
+
+test("[cluster-pods-5] the suite's program runs in the suite's namespaces alone, and there what its pods run", async () => {
+  const run = (args: readonly string[], inNamespace = namespace) =>
+    ended("exit 0", { args }, undefined, [], [], undefined, { inNamespace }).then(waitsFor);
+  const at = "openshift-machine-config-builds";
+  for (const of of ["default", "openshift-machine-config-join", "constructor"])
+    expect(await run(["daemon", "start"], of)).toEqual({
+      reason: "CreateContainerConfigError",
+      message: `the suite's program runs only in the namespaces ${namespace} and ${at}, not in ${of}; use the image mco.local/pause:1 here, and mco itself for other commands`,
+    });
+  expect(await run(["up", "--dir", "/tmp/x"])).toEqual({
+    reason: "CreateContainerConfigError",
+    message: `pods of ${namespace} run only operator start, controller start, server start, daemon start, state start, os-builder start, not "up --dir"; use mco itself for other commands`,
+  });
+  for (const [args, of] of [
+    [[], namespace],
+    [["$(VERB)", "start"], namespace],
+    [["build-image", "--context"], namespace],
+    [["operator", "start"], at],
+  ] as const)
+    expect([args, of, await run(args, of)]).toMatchObject([args, of, { reason: "CreateContainerConfigError" }]);
+  // A container that runs before the others is judged as they are.
+  const { status } = await ended("exit 0", {}, undefined, [{ name: "i", image: suiteImage("1"), args: ["up"] }]);
+  expect(statesOf(status?.initContainerStatuses)).toEqual([["i", "CreateContainerConfigError"]]);
+  expect(await run(["build-image", "--context", "/x"], at)).toBeUndefined();
+});
+
+test("[cluster-pods-6] a sleeper runs in every namespace, and no variable or argument makes it run other code", async () => {
+  const started: Parameters<Processes["spawn"]>[] = [];
+  const processes: Processes = {
+    ...systemProcesses,
+    spawn(...how) {
+      started.push(how);
+      return systemProcesses.spawn(...how);
+    },
+  };
+  const names = ["ENV", "BASH_ENV", "PATH", "BASH_FUNC_sleep%%", "LD_PRELOAD", "FREE"];
+  const container = {
+    image: pauseImage("1"),
+    args: ["--stop-after=0; $(FREE)", "$(FREE)"],
+    env: names.map((name) => ({ name, value: "stolen" })),
+  };
+  const pod = await ended("exit 1", container, undefined, [], [], undefined, {
+    inNamespace: "default",
+    processes,
+    orRuns: true,
+  });
+  expect(pod.status?.containerStatuses?.[0]?.state?.running).toBeDefined();
+  expect(started.map(([program]) => program)).toEqual(["/bin/sh"]);
+  expect(JSON.stringify(started)).not.toContain("stolen");
+});
+
+test("[cluster-pods-7] every pod that the suite makes runs as it is", () => {
+  const problems = Object.values(workloads()).flatMap((workload) => {
+    const { spec } = templateOf(workload);
+    const at = workload.kind === "Job" ? buildNamespace : (workload.metadata.namespace ?? "");
+    return [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map((container) => [
+      container.name,
+      containerProblem(container, { metadata: { name: "p", namespace: at } }, "pause"),
+    ]);
+  });
+  expect(problems.length).toBeGreaterThan(6);
+  expect(problems.filter(([, problem]) => problem !== undefined)).toEqual([]);
 });
 
 test("[cluster-pods-2] no path of a pod writes or removes anything outside of its folder", async () => {
@@ -222,17 +322,54 @@ test("[cluster-pods-2] no path of a pod writes or removes anything outside of it
     [{ volumeMounts: [cache, { name: "credential", mountPath: "/run//cache/./stolen" }] }, secret()],
     [{ terminationMessagePath: "/run/cache/stolen", volumeMounts: [cache] }, []],
     [{ volumeMounts: [{ name: "up", mountPath: "/up" }] }, [{ name: "up", hostPath: { path: "/../stolen" } }]],
+    // A folder of the machine within another volume's.
+    [
+      {
+        volumeMounts: [
+          { name: "cache", mountPath: "/run/x/link" },
+          { name: "credential", mountPath: "/run/x" },
+        ],
+      },
+      secret({ items: [{ key: "key", path: "link/stolen" }] }),
+    ],
+    [mounted("/run/a\0b"), secret()],
   ];
   for (const [container, volumes] of attacks)
     expect(waitsFor(await ended("exit 0", container, undefined, [], volumes, folder))).toMatchObject({
       reason: "ContainerCreating",
-      message: expect.stringMatching(/leads out of the pod's folder|lies in a folder of the machine/) as string,
+      message: expect.stringMatching(
+        /leads out of the pod's folder|lies in a folder of the machine|lies behind a link/,
+      ) as string,
     });
-  expect([existsSync(victim), existsSync(join(folder, "stolen")), existsSync(join(folder, "host"))]).toEqual([
-    true,
-    false,
-    false,
-  ]);
+  expect([existsSync(victim), existsSync(join(folder, "stolen"))]).toEqual([true, false]);
+  expect(existsSync(join(folder, "sysroot/var/lib/cache/stolen"))).toBe(false);
+});
+
+test("[cluster-pods-8] a link of the machine leads a pod to where it leads on the machine, not on the host", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mco-pod-"));
+  const victim = join(folder, "victim");
+  mkdirSync(victim);
+  mkdirSync(join(folder, "host/etc"), { recursive: true });
+  symlinkSync(victim, join(folder, "host/etc/link"));
+  const stolen = { name: "up", hostPath: { path: "/etc/link/made", type: "DirectoryOrCreate" } };
+  const mounted = { volumeMounts: [{ name: "up", mountPath: "/up" }] };
+  const pod = await ended('echo x > "$MCO_POD_ROOT/up/file"', mounted, undefined, [], [stolen], folder);
+  expect(endOf(pod)).toMatchObject({ exitCode: 0 });
+  expect(readdirSync(victim)).toEqual([]);
+  expect(existsSync(join(folder, `host${victim}/made/file`))).toBe(true);
+});
+
+test("[cluster-pods-9] a link that a container made in its folder ends its pod, and not its host", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mco-pod-"));
+  const victim = join(folder, "victim");
+  mkdirSync(victim);
+  const script = `rm -rf "$MCO_POD_ROOT/dev"; ln -s ${victim} "$MCO_POD_ROOT/dev"; echo x > "$MCO_POD_ROOT/dev/file"`;
+  const pod = await ended(script, { restartPolicy: "Always" }, undefined, [], [], folder);
+  expect(waitsFor(pod)).toMatchObject({
+    reason: "CreateContainerError",
+    message: expect.stringContaining("lies behind a link") as string,
+  });
+  expect(readdirSync(victim)).toEqual(["file"]);
 });
 
 test("[cluster-pods-3] what a program leaves as its last words, and a log without end, do not stop the host", async () => {

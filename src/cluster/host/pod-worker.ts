@@ -10,20 +10,18 @@ import { linkedSignal } from "../../ports/linked-signal.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Child, Processes } from "../../ports/process.ts";
 import { type Random, backedOff, jittered } from "../../ports/random.ts";
-import { containerProblem } from "./pod-problem.ts";
+import { PodPlaces, type PlacesOptions } from "./pod-places.ts";
+import { argumentsOf, containerProblem } from "./pod-problem.ts";
 import { type HeldToken, podFieldOf, removeSecrets, writeVolumes } from "./pod-volumes.ts";
 
-export interface PodWorkerOptions {
+export interface PodWorkerOptions extends PlacesOptions {
   readonly kube: KubeClient;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
   readonly files: Files;
   readonly processes: Processes;
-  readonly hostRoot: string;
   readonly hostAddress: string;
-  /** Where the pods of this host keep their folders. */
-  readonly podsFolder: string;
   /** How the suite's own image is run: program and leading arguments; the container's arguments follow. */
   readonly program: readonly string[];
   /** Put into every container's environment. */
@@ -97,6 +95,7 @@ export class PodWorker {
   readonly #options: PodWorkerOptions;
   readonly #containers = new Map<string, Running>();
   readonly #stop = new AbortController();
+  readonly #places: PodPlaces;
   #pod: Pod;
   #loops: Promise<void> | undefined;
   #refresh: Promise<void> | undefined;
@@ -111,11 +110,16 @@ export class PodWorker {
   constructor(pod: Pod, options: PodWorkerOptions) {
     this.#pod = pod;
     this.#options = options;
+    this.#places = new PodPlaces(pod, options);
+  }
+
+  /** Namespace and name. */
+  get key(): string {
+    return `${this.#pod.metadata.namespace}/${this.#pod.metadata.name}`;
   }
 
   get folder(): string {
-    const { name, namespace, uid } = this.#pod.metadata;
-    return `${this.#options.podsFolder}/${namespace}_${name}_${uid}`;
+    return this.#places.folder;
   }
 
   /** The newest version of the pod; only fields that may change in a running pod are read. */
@@ -136,11 +140,21 @@ export class PodWorker {
   }
 
   logFile(container: string): string {
-    return `${this.folder}/${container}.log`;
+    return this.#places.logFile(container);
   }
 
   start(): void {
-    this.#loops ??= this.#run();
+    this.#loops ??= this.#run().catch((error: unknown) => this.#giveUp(error));
+  }
+
+  /** What a pod did to its own folder ends the pod, and not its host. */
+  async #giveUp(error: unknown): Promise<void> {
+    this.#options.log.warn({ error, pod: this.#pod.metadata.name }, "the pod cannot go on");
+    const message = error instanceof Error ? error.message : String(error);
+    for (const { name } of this.#pod.spec?.containers ?? [])
+      if (this.#containers.get(name)?.state.is !== "terminated")
+        this.#set(name, { is: "waiting", reason: "CreateContainerError", message });
+    await this.#report();
   }
 
   /** Ends all containers: TERM, the grace period, KILL. The pod object stays; after a reboot the pod starts again. */
@@ -218,7 +232,7 @@ export class PodWorker {
     for (const container of this.#pod.spec?.initContainers ?? []) {
       await this.#volumesFor([container]);
       await this.#keep(container, initPolicy(this.#pod));
-      await removeSecrets(this.#pod, `${this.folder}/root`, container, files);
+      await removeSecrets(this.#pod, this.#places, container, files);
       // After a container that succeeded the next one starts; after any other the pod has failed.
       const state = this.#containers.get(container.name)?.state;
       if (signal.aborted || state?.is !== "terminated" || state.exitCode !== 0) return;
@@ -260,7 +274,7 @@ export class PodWorker {
   }
 
   #writeVolumes(mountsOf: readonly Container[]): Promise<number | undefined> {
-    return writeVolumes(this.#pod, `${this.folder}/root`, { ...this.#options, tokens: this.#tokens, mountsOf });
+    return writeVolumes(this.#pod, this.#places, { ...this.#options, tokens: this.#tokens, mountsOf });
   }
 
   async #keepVolumes(firstMs: number | undefined): Promise<void> {
@@ -305,28 +319,24 @@ export class PodWorker {
       await this.#report();
       return;
     }
-    const problem = containerProblem(container);
+    const isPause = image === pauseImage(version);
+    const problem = isPause ? undefined : containerProblem(container, this.#pod, pauseImage(version));
     if (problem !== undefined) {
       this.#set(container.name, { is: "waiting", reason: "CreateContainerConfigError", message: problem });
       await this.#report();
       return;
     }
-    const command =
-      image === pauseImage(version)
-        ? pauseCommand(container)
-        : [
-            ...this.#options.program,
-            ...(container.command ?? []).map((word) => word.split("/").at(-1) ?? word),
-            ...(container.args ?? []),
-          ];
+    // The sleeper is a shell, which variables lead to other programs, and it reads none.
+    const environment = this.#environment(isPause ? [] : (container.env ?? []));
+    const command = isPause ? pauseCommand(container) : [...this.#options.program, ...argumentsOf(container)];
     let backoff = firstBackoffMs;
     while (!signal.aborted) {
-      const [program = "", ...args] = command.map((word) => this.#expand(word, container));
+      const [program = "", ...args] = command.map((word) => expanded(word, environment));
       const startedAt = this.#timestamp();
       const began = clock.monotonic();
       await this.#prepareLastWords(container);
       const child = processes.spawn(program, args, {
-        env: this.#environment(container),
+        env: environment,
         logFile: this.logFile(container.name),
         lifeline: true,
         group: true,
@@ -369,12 +379,12 @@ export class PodWorker {
     }
   }
 
-  #lastWordsFile({ terminationMessagePath = lastWords.path }: Container): string {
-    return `${this.folder}/root${terminationMessagePath}`;
+  #lastWordsFile({ terminationMessagePath = lastWords.path }: Container): Promise<string> {
+    return this.#places.inPod(terminationMessagePath);
   }
 
   async #prepareLastWords(container: Container): Promise<void> {
-    const file = this.#lastWordsFile(container);
+    const file = await this.#lastWordsFile(container);
     await this.#options.files.remove(file);
     await this.#options.files.makeDirectory(file.slice(0, file.lastIndexOf("/")));
   }
@@ -388,7 +398,7 @@ export class PodWorker {
       const stat = await files.stat(path);
       return stat?.kind === "file" && stat.sizeBytes <= mostReadBytes ? files.read(path) : undefined;
     };
-    const termination = await contentsOf(this.#lastWordsFile(container));
+    const termination = await contentsOf(await this.#lastWordsFile(container));
     if (termination !== undefined && termination.length > 0)
       return new TextDecoder().decode(termination.slice(0, lastWords.bytes));
     if (container.terminationMessagePolicy !== "FallbackToLogsOnError" || exitCode === 0) return "";
@@ -408,17 +418,10 @@ export class PodWorker {
       this.#options.starts.delete(this.#startsKey(name));
   }
 
-  #expand(word: string, container: Container): string {
-    return word.replaceAll(
-      /\$\(([A-Za-z_][A-Za-z0-9_]*)\)/g,
-      (whole, name: string) => this.#environment(container)[name] ?? whole,
-    );
-  }
-
-  #environment(container: Container): Record<string, string> {
+  #environment(variables: NonNullable<Container["env"]>): Readonly<Record<string, string>> {
     const environment: Record<string, string> = {
       ...this.#options.environment,
-      MCO_POD_ROOT: `${this.folder}/root`,
+      MCO_POD_ROOT: this.#places.root,
       MCO_LIFELINE: "3",
       HOSTNAME: this.#pod.metadata.name,
     };
@@ -427,7 +430,7 @@ export class PodWorker {
       ...this.#pod,
       status: { ...this.#pod.status, hostIP: this.#options.hostAddress, podIP: this.#options.hostAddress },
     };
-    for (const { name, value, valueFrom } of container.env ?? [])
+    for (const { name, value, valueFrom } of variables)
       environment[name] = value ?? podFieldOf(pod, valueFrom?.fieldRef?.fieldPath ?? "") ?? "";
     return environment;
   }
@@ -567,6 +570,10 @@ export class PodWorker {
     };
   }
 }
+
+/** `$(NAME)` in arguments. */
+const expanded = (word: string, environment: Readonly<Record<string, string>>): string =>
+  word.replaceAll(/\$\(([A-Za-z_][A-Za-z0-9_]*)\)/g, (whole, name: string) => environment[name] ?? whole);
 
 /** A container that ended well is not started again before the others run. */
 const initPolicy = (pod: Pod): "Never" | "OnFailure" => (pod.spec?.restartPolicy === "Never" ? "Never" : "OnFailure");

@@ -9,6 +9,7 @@ import type { Listen, TlsFiles } from "../../ports/listener.ts";
 import type { Processes } from "../../ports/process.ts";
 import { Kubelet } from "./kubelet.ts";
 import { apiRetry } from "./node-object.ts";
+import type { Locate } from "./pod-places.ts";
 import { unmountBelow } from "./unmount-below.ts";
 
 export interface HostOptions extends Ports {
@@ -33,6 +34,8 @@ export interface HostOptions extends Ports {
   readonly taints: readonly Taint[];
   readonly serveControl: (handle: ControlHandler, signal: AbortSignal) => Promise<void>;
   readonly listen: Listen;
+  /** Links of machines are those of their users. */
+  readonly locate: Locate;
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly version: string;

@@ -233,7 +233,12 @@ describe("what images hold", () => {
 });
 
 describe("the inputs", () => {
-  const present = { is: "present", type: "kubernetes.io/dockerconfigjson", hosts: ["r.example.com"] } as const;
+  const present = {
+    is: "present",
+    type: "kubernetes.io/dockerconfigjson",
+    hosts: ["r.example.com"],
+    pools: undefined,
+  } as const;
   const good: InputFacts = {
     pool: "worker",
     config: configOf(),
@@ -266,6 +271,19 @@ describe("the inputs", () => {
       code: "SecretNoAuthForHost",
       severity: "warning",
       facts: { secrets: { push: { ...present, hosts: ["other"] } } },
+    },
+    {
+      code: "SecretOfOtherPools",
+      severity: "error",
+      facts: { secrets: { push: { ...present, pools: ["infra", "master"] } } },
+    },
+    {
+      code: "SecretOfOtherPools",
+      severity: "error",
+      facts: {
+        ...withConfig({ baseImagePullSecret: { name: "base" } }),
+        secrets: { push: { ...present, pools: ["worker"] }, pull: { ...present, pools: [] } },
+      },
     },
     {
       code: "SecretMissing",

@@ -241,6 +241,8 @@ export type SecretFacts =
       readonly is: "present";
       readonly type: string;
       /** `undefined`: it cannot be read. */ readonly hosts: readonly string[] | undefined;
+      /** Pools whose builds may use it; `undefined`: those of every pool. */
+      readonly pools: readonly string[] | undefined;
     };
 
 export interface InputFacts {
@@ -279,10 +281,25 @@ const shownNames = 10;
 const listed = (names: readonly string[]) => listText(names, shownNames);
 
 /** No colon behind the field: what follows one that is named like a secret is masked in events and journals. */
-function secretProblems(field: string, name: string, secret: SecretFacts, host: string): readonly InputProblem[] {
+function secretProblems(
+  field: string,
+  {
+    name,
+    secret,
+    host,
+    pool,
+  }: { readonly name: string; readonly secret: SecretFacts; readonly host: string; readonly pool: string },
+): readonly InputProblem[] {
   const named = `${field} names the Secret ${name}`;
   if (secret.is === "absent")
     return [error("SecretMissing", `${named}, which is not in openshift-machine-config-operator`)];
+  if (secret.pools?.includes(pool) === false)
+    return [
+      error(
+        "SecretOfOtherPools",
+        `${named}, which its annotation ${annotations.secretPools} keeps for builds of ${secret.pools.join(", ") || "no pool"}; name another one, or have ${pool} added there`,
+      ),
+    ];
   if (!secretTypes.has(secret.type))
     return [
       error(
@@ -324,17 +341,22 @@ function pushProblems(facts: InputFacts): readonly InputProblem[] {
     );
   if (host !== "") {
     problems.push(
-      ...secretProblems("spec.renderedImagePushSecret", spec.renderedImagePushSecret.name, facts.secrets.push, host),
+      ...secretProblems("spec.renderedImagePushSecret", {
+        name: spec.renderedImagePushSecret.name,
+        secret: facts.secrets.push,
+        host,
+        pool: facts.pool,
+      }),
     );
     const base = parseImageReference(facts.osImage);
     if (facts.secrets.pull !== undefined && spec.baseImagePullSecret !== undefined)
       problems.push(
-        ...secretProblems(
-          "spec.baseImagePullSecret",
-          spec.baseImagePullSecret.name,
-          facts.secrets.pull,
-          base.verdict === "reference" ? base.reference.host : "",
-        ),
+        ...secretProblems("spec.baseImagePullSecret", {
+          name: spec.baseImagePullSecret.name,
+          secret: facts.secrets.pull,
+          host: base.verdict === "reference" ? base.reference.host : "",
+          pool: facts.pool,
+        }),
       );
   }
   return problems;

@@ -269,19 +269,20 @@ describe("laws of the diff", () => {
   });
 });
 
-test("ten thousands of keys are compared in time [attack-configs-4]", () => {
+test("hundred thousands of keys are compared in bounded time [attack-configs-4]", () => {
   const keys = (letter: string) =>
     config(
       {},
       {
         passwd: {
           users: [
-            { name: "core", sshAuthorizedKeys: Array.from({ length: 60_000 }, (_, i) => `ssh-rsa ${letter}${i}`) },
+            { name: "core", sshAuthorizedKeys: Array.from({ length: 200_000 }, (_, i) => `ssh-rsa ${letter}${i}`) },
           ],
         },
       },
     );
-  const began = performance.now();
+  // Each key compared with each other would take many times as long. Other processes do not count.
+  const began = process.cpuUsage();
   expect(diffConfigs(keys("a"), keys("b"))).toMatchObject([{ kind: "sshKeys" }]);
-  expect(performance.now() - began).toBeLessThan(3000);
+  expect(process.cpuUsage(began).user / 1e6).toBeLessThan(15);
 });

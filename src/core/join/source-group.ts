@@ -1,4 +1,4 @@
-import { groupsOfIpv6 } from "../../ignition/ipv6.ts";
+import { canonicalHost } from "./canonical-host.ts";
 
 /**
  * The addresses that limits count as one client: a single IPv4 address, or the /64 of IPv6 that one client has (RFC
@@ -8,15 +8,7 @@ import { groupsOfIpv6 } from "../../ignition/ipv6.ts";
  * @param address as a socket names it, with or without a zone.
  */
 export function sourceGroup(address: string): string {
-  const plain = address.split("%", 1)[0] ?? "";
-  if (!plain.includes(":")) return plain;
-  const groups = groupsOfIpv6(plain);
-  if (groups === undefined) return plain;
-  const [, , , , , mark = 0, high = 0, low = 0] = groups;
-  if (mark === 0xff_ff && groups.slice(0, 5).every((group) => group === 0))
-    return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.toString(16))
-    .join(":")}::/64`;
+  const host = canonicalHost(address.split("%", 1)[0] ?? "");
+  const groups = host.split(":");
+  return groups.length === 8 ? `${groups.slice(0, 4).join(":")}::/64` : host;
 }

@@ -85,6 +85,16 @@ describe("the Secrets that are copied for builds", () => {
     expect(seen(copies(facts))).toEqual(copied);
   });
 
+  test("say for which pools they are, and again when that changes", () => {
+    const kept = (pools: string): Secret => {
+      const push = secret("push");
+      return { ...push, metadata: { ...push.metadata, annotations: { [annotations.secretPools]: pools, other: "" } } };
+    };
+    const made = (pools: string) => copies({ machineOSConfigs: [config("push")], secrets: [kept(pools)] });
+    expect(made("infra")[0]?.metadata.annotations).toEqual({ [annotations.secretPools]: "infra" });
+    expect(credentialChanges(made("infra"), made("worker")).apply).toEqual(made("infra"));
+  });
+
   test("are left alone when they are right, replaced when they changed, made anew for another type, and removed", () => {
     const made = (type?: string, content?: string) =>
       copies({ machineOSConfigs: [config("push")], secrets: [secret("push", type, content)] });

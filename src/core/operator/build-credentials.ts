@@ -45,7 +45,9 @@ export function buildCredentials({
   return secrets.flatMap((secret) => {
     const { name } = secret.metadata;
     const type = secret.type ?? opaque;
-    if (registry.has(name) && registryTypes.has(type)) return [copyOf(name, type, secret.data)];
+    const pools = secret.metadata.annotations?.[annotations.secretPools];
+    if (registry.has(name) && registryTypes.has(type))
+      return [copyOf(name, type, secret.data, pools === undefined ? undefined : { [annotations.secretPools]: pools })];
     if (seenBySteps.has(name) && type === opaque) return [copyOf(name, type, secret.data)];
     return registry.has(name) || seenBySteps.has(name)
       ? [copyOf(name, opaque, undefined, { [annotations.secretType]: type })]
@@ -85,6 +87,7 @@ export function credentialChanges(wanted: readonly Secret[], found: readonly Sec
     type,
     data ?? {},
     metadata.annotations?.[annotations.secretType],
+    metadata.annotations?.[annotations.secretPools],
     metadata.labels?.[labels.buildCredential],
   ];
   const differing = wanted.filter((secret) => {

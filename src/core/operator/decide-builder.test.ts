@@ -5,6 +5,7 @@ const facts: BuilderFacts = {
   isWanted: false,
   leaving: [],
   isDeployed: true,
+  isBound: true,
   unwantedSince: undefined,
   now: 1_000_000,
   pools: [],
@@ -15,6 +16,11 @@ const since = 900_000;
 
 test.for<{ title: string; given: Partial<BuilderFacts>; decision: BuilderDecision }>([
   { title: "a pool with images has the builder deployed", given: { isWanted: true }, decision: { do: "deploy" } },
+  {
+    title: "a pool with images waits for the policies of builds",
+    given: { isWanted: true, isBound: false },
+    decision: { do: "waitForPolicy" },
+  },
   {
     title: "what is being deleted has the builder deployed, to be let go",
     given: { leaving: ["worker"], isDeployed: false },

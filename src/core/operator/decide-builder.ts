@@ -5,6 +5,8 @@ export interface BuilderFacts {
   /** MachineOSConfigs that are being deleted and that the builder still holds on to. */
   readonly leaving: readonly string[];
   readonly isDeployed: boolean;
+  /** The policies are in force that bound what its Jobs have. */
+  readonly isBound: boolean;
   /** Since when the builder is deployed though no pool boots images; `undefined`: not so far. Monotonic. */
   readonly unwantedSince: number | undefined;
   /** Monotonic. */
@@ -23,6 +25,8 @@ export type LeftOver = Pick<BuilderFacts, "pools" | "machineOSConfigs" | "jobs">
 export type BuilderDecision =
   /** Some pool boots images, or what is being deleted waits for the builder to let it go. */
   | { readonly do: "deploy" }
+  /** It is wanted, but its account could still create any Job. */
+  | { readonly do: "waitForPolicy" }
   /** The builder is not deployed, and nothing needs it. */
   | { readonly do: "nothing" }
   /** The builder has not cleaned up after the last pool. */
@@ -35,7 +39,7 @@ const patienceMs = 600_000;
 
 /** The builder is deployed while some pool boots images, and until it has cleaned up after the last one. */
 export function decideBuilder(facts: BuilderFacts): BuilderDecision {
-  if (facts.isWanted || facts.leaving.length > 0) return { do: "deploy" };
+  if (facts.isWanted || facts.leaving.length > 0) return { do: facts.isBound ? "deploy" : "waitForPolicy" };
   if (!facts.isDeployed) return { do: "nothing" };
   const { now, unwantedSince = now, pools, machineOSConfigs, jobs } = facts;
   const isLate = now - unwantedSince > patienceMs;

@@ -7,31 +7,13 @@ import { annotations } from "../../api/names.ts";
 import { lastWriter } from "../config/changed-sources.ts";
 import { kubeletVerdict } from "./member-facts.ts";
 import { isMirror, mirrorAnnotation } from "./mirror-pods.ts";
+import { nodeRowsOnly } from "./node-fields.ts";
 
 /**
- * Trims a node to what decisions read: drops images, volumes and heartbeats, which are most of its size. Every watch of
- * nodes in one process uses this.
+ * Trims a node to what decisions read, by the table of node-fields.ts: images, volumes and heartbeats, which are most of
+ * its size, are no part of it. Every watch of nodes in one process uses this.
  */
-export function trimNode({ apiVersion, kind, metadata, spec, status }: Node): Node {
-  const { managedFields: _, ...kept } = metadata as Node["metadata"] & { readonly managedFields?: unknown };
-  const { unschedulable, taints } = spec ?? {};
-  return {
-    apiVersion,
-    kind,
-    metadata: kept,
-    spec: { ...(unschedulable === undefined ? {} : { unschedulable }), ...(taints === undefined ? {} : { taints }) },
-    status: {
-      ...(status?.addresses === undefined ? {} : { addresses: status.addresses }),
-      conditions: (status?.conditions ?? []).map(
-        ({
-          lastHeartbeatTime: __,
-          ...condition
-        }: { readonly lastHeartbeatTime?: string } & NonNullable<NonNullable<Node["status"]>["conditions"]>[number]) =>
-          condition,
-      ),
-    },
-  };
-}
+export const trimNode = nodeRowsOnly;
 
 /**
  * Keeps a MachineConfig except for its managed fields, reduced to the last writer. Every watch of MachineConfigs in one

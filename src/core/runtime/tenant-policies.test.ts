@@ -108,11 +108,11 @@ test("thousands of policies that are wrong in the same way are judged together [
       },
     ],
   };
-  const started = performance.now();
+  const started = process.cpuUsage();
   const decision = decide(objects);
   if (decision.do !== "write") throw new Error(decision.do);
   const conditionsOf = policyStatuses(objects, { problems: decision.leftOut, isWritten: true });
   const reasons = new Set(objects.imagePolicies.map((one) => conditionsOf(one, 0)[0]?.reason));
   expect([...reasons]).toEqual(["Invalid"]);
-  expect(performance.now() - started).toBeLessThan(4000);
+  expect(process.cpuUsage(started).user / 1e6).toBeLessThan(4);
 });

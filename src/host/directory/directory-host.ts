@@ -30,7 +30,7 @@ import { rootAccounts } from "./root-accounts.ts";
 import { rootBooks } from "./root-books.ts";
 import { heldBelow, heldDisk } from "./held-disk.ts";
 import { entryAt, rootFiles } from "./root-files.ts";
-import { entriesBelow, filesBelow, resolveInRoot } from "./root-folder.ts";
+import { entriesBelow, filesBelow, machineMounts, resolveInRoot } from "./root-folder.ts";
 import { rootLedger } from "./root-ledger.ts";
 
 /** Source of OS images: a folder that holds the image's tree (with /usr/etc in place of /etc). */
@@ -455,7 +455,7 @@ function directoryParts(directory: string, disk: Disk, applyImageContent: (() =>
   const faultsPath = join(directory, "faults.json");
   const unitsPath = join(directory, "units.json");
   const madePath = join(directory, "made.json");
-  const mounts = { var: join(directory, "sysroot", "var"), run: join(directory, "sysroot", "run") };
+  const mounts = machineMounts(directory);
   const locate = (path: string) => resolveInRoot(root, path, mounts);
   // The machine's users may change folders of their own while we write into them.
   const places = [...Object.values(mounts), root];

@@ -4,7 +4,7 @@ import { hostPaths } from "../../api/names.ts";
 import type { ImageLayer, PodImages } from "../pod-images.ts";
 import { readTextIfThere } from "./durable-writes.ts";
 import { type PullSettings, pullSettings } from "./pull-settings.ts";
-import { resolveInRoot } from "./root-folder.ts";
+import { machineMounts, resolveInRoot } from "./root-folder.ts";
 
 /** Images in a folder of a machine: what a container engine would keep there, without unpacking it. */
 export interface ImageFolder {
@@ -29,7 +29,7 @@ export function directoryPodImages({
   readonly directory: string;
   readonly folder: ImageFolder;
 }): PodImages {
-  const mounts = { var: join(directory, "sysroot", "var"), run: join(directory, "sysroot", "run") };
+  const mounts = machineMounts(directory);
   const locate = (path: string) => resolveInRoot(join(directory, "rootfs"), path, mounts, true);
   return {
     has: (image) => folder.has(image),

@@ -23,6 +23,12 @@ function isSafeFolder({ uid, gid, mode }: Stats): boolean {
   return isTrusted(uid) && (!isOpen || (mode & 0o1000) !== 0);
 }
 
+/** Folders of a machine in a folder that lie beside its root, as a deployment's do: see {@link resolveInRoot}. */
+export const machineMounts = (directory: string): { readonly var: string; readonly run: string } => ({
+  var: join(directory, "sysroot", "var"),
+  run: join(directory, "sysroot", "run"),
+});
+
 /**
  * Resolves a path of the machine to a path of ours without ever leaving `root`: absolute links and `..` are those of
  * the machine. The last component is followed only where `follow` says so.

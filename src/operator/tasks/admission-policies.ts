@@ -1,20 +1,28 @@
 import { kubernetes } from "../../api/foreign/kubernetes.ts";
 import type { KubeObject } from "../../api/schema/object.ts";
-import { type GuardNeeds, admissionPolicies as policiesFor, retiredPolicies } from "../admission-policies.ts";
+import type { GuardNeeds } from "../admission-guard.ts";
+import { admissionPolicies as policiesFor, retiredPolicies } from "../admission-policies.ts";
+import type { BuildPods } from "../build-pod-guards.ts";
+import { buildPodsIn } from "../components.ts";
 import { unlessNotFound } from "../../kube/kube-error.ts";
 import { applyAll } from "../apply-manifest.ts";
 import { observeGuardNeeds } from "../cluster-sources.ts";
 import { type OperatorTask, type TaskContext, taskDone } from "../operator-task.ts";
-import { watchSources } from "../operator-watches.ts";
+import { watchBuildSettings, watchSources } from "../operator-watches.ts";
 
 const kinds = [kubernetes.ValidatingAdmissionPolicy, kubernetes.ValidatingAdmissionPolicyBinding];
 
+interface View {
+  readonly has: GuardNeeds;
+  readonly builds: BuildPods;
+}
+
 /** Policies that protect the cluster's own objects. Policies whose kinds were deleted stay: they match nothing. */
-export const admissionPoliciesTask: OperatorTask<GuardNeeds, readonly KubeObject[]> = {
+export const admissionPoliciesTask: OperatorTask<View, readonly KubeObject[]> = {
   name: "AdmissionPolicies",
-  watches: [watchSources],
-  observe: observeGuardNeeds,
-  decide: policiesFor,
+  watches: [watchSources, watchBuildSettings],
+  observe: (context) => ({ has: observeGuardNeeds(context), builds: buildPodsIn(context) }),
+  decide: ({ has, builds }) => policiesFor(has, builds),
 
   async perform(manifests, context) {
     await applyAll(kinds, manifests, context);

@@ -31,9 +31,9 @@ export const operatorTasks: readonly RunnableTask[] = [
   runnable(controllerConfig),
   runnable(machineConfigDaemon),
   runnable(stateController),
+  runnable(admissionPoliciesTask),
   runnable(osBuilder),
   runnable(admissionTask),
-  runnable(admissionPoliciesTask),
   runnable(networkPoliciesTask),
   runnable(requiredPoolsTask),
 ];

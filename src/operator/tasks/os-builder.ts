@@ -24,11 +24,19 @@ import {
   decideBuilder,
 } from "../../core/operator/decide-builder.ts";
 import { isNotFound } from "../../kube/kube-error.ts";
-import { applyManifest, forgetApplied, reapplyMs } from "../apply-manifest.ts";
+import { buildPodPolicies } from "../admission-policies.ts";
+import { applyManifest, forgetApplied, isApplied, reapplyMs } from "../apply-manifest.ts";
 import { ours, ownMap, pullSecretOf } from "../cluster-sources.ts";
-import { manifestInputs } from "../components.ts";
+import { buildPodsIn, manifestInputs } from "../components.ts";
 import { builderDeployment, builderMetrics } from "../manifests.ts";
-import { type OperatorTask, type TaskContext, type TaskResult, taskDone, failed } from "../operator-task.ts";
+import {
+  type OperatorTask,
+  type TaskContext,
+  type TaskResult,
+  failed,
+  progressing,
+  taskDone,
+} from "../operator-task.ts";
 import {
   watchBuildSettings,
   watchDeployments,
@@ -68,6 +76,8 @@ export const osBuilder: OperatorTask<BuilderFacts, BuilderDecision> = {
       case "deploy":
         memory.builderUnwantedSince = undefined;
         return deploy(context);
+      case "waitForPolicy":
+        return progressing("the builder waits for the policies that bound what its pods may have");
       case "nothing":
         await keepCredentials([], context);
         return taskDone;
@@ -109,6 +119,7 @@ async function observe(context: TaskContext): Promise<BuilderFacts> {
     isWanted,
     leaving: namesOf(leaving),
     isDeployed,
+    isBound: buildPodPolicies(buildPodsIn(context)).every((manifest) => isApplied(manifest, context)),
     unwantedSince: memory.builderUnwantedSince,
     now: clock.monotonic(),
     pools: namesOf(pools.filter(isLayered)),

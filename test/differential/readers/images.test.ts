@@ -279,10 +279,10 @@ describe("challenges of registries", () => {
     );
     fc.assert(
       fc.property(texts, (text) => {
-        const began = performance.now();
+        const began = process.cpuUsage();
         for (const { parameters } of parseChallenges(text))
           expect(Object.getPrototypeOf(parameters)).toBe(Object.prototype);
-        expect(performance.now() - began).toBeLessThan(1000);
+        expect(process.cpuUsage(began).user / 1e6).toBeLessThan(1);
       }),
       sample,
     );

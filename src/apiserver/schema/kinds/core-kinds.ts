@@ -36,8 +36,12 @@ function validateData(object: KubeObject, before: KubeObject | undefined): reado
       for (const key of Object.keys(objectAt(object, field)))
         if (key in objectAt(object, "data"))
           errors.push(invalid(`data[${key}]`, key, "duplicate of key present in binaryData"));
-    for (const key of Object.keys(objectAt(object, field)))
+    for (const key of Object.keys(objectAt(object, field))) {
       if (!keyPattern.test(key) || key.length > 253) errors.push(invalid(`${field}[${key}]`, key, keyText));
+      // A key is the name of a file: apimachinery pkg/util/validation/validation.go (v1.34) IsConfigMapKey.
+      if (key === "." || key === "..") errors.push(invalid(`${field}[${key}]`, key, `must not be '${key}'`));
+      else if (key.startsWith("..")) errors.push(invalid(`${field}[${key}]`, key, "must not start with '..'"));
+    }
   }
   return errors;
 }

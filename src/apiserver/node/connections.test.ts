@@ -1,0 +1,60 @@
+import { EventEmitter } from "node:events";
+import { expect, test } from "vitest";
+import { Connections } from "./connections.ts";
+
+class FakeSocket extends EventEmitter {
+  readonly remoteAddress = "127.0.0.1";
+  readonly remotePort: number;
+  isClosed = false;
+
+  constructor(remotePort: number) {
+    super();
+    this.remotePort = remotePort;
+  }
+
+  destroy(): void {
+    this.isClosed = true;
+    this.emit("close");
+  }
+}
+
+/** Connections, of which each begins on a port of its own. */
+function start() {
+  const connections = new Connections({ strangers: 2, ofOneUser: 2 });
+  let port = 0;
+  return {
+    connections,
+    begin(user?: string): FakeSocket {
+      const socket = new FakeSocket((port += 1));
+      connections.begins(socket);
+      if (user !== undefined) connections.isOf(user, socket);
+      return socket;
+    },
+  };
+}
+const closedOf = (sockets: readonly FakeSocket[]) => sockets.map(({ isClosed }) => isClosed);
+
+test("the oldest connection of a stranger makes room, and none of a user does [apiserver-connections-1]", () => {
+  const { begin, connections } = start();
+  const user = begin("a");
+  const [first, second] = [begin(), begin()];
+  // A request on a connection names its other end alone: TLS has a socket of its own.
+  connections.isOf("b", new FakeSocket(second.remotePort));
+  const [third, fourth] = [begin(), begin()];
+  expect(closedOf([user, first, second, third, fourth])).toEqual([false, true, false, false, false]);
+  third.destroy();
+  const fifth = begin();
+  expect(closedOf([fourth, fifth])).toEqual([false, false]);
+});
+
+test("beyond the share of one user, its connections are those of strangers [apiserver-connections-2]", () => {
+  const { begin } = start();
+  const own = [begin("a"), begin("a"), begin("a"), begin("a"), begin("a")];
+  expect(closedOf(own)).toEqual([false, false, true, false, false]);
+  own[0]?.destroy();
+  const next = begin("a");
+  begin();
+  begin();
+  begin();
+  expect([next.isClosed, begin("b").isClosed]).toEqual([false, false]);
+});

@@ -1,0 +1,86 @@
+import { chmod, chown, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { temporaryFolder } from "../../test/support/registry/pull-harness.ts";
+import { connect } from "./connect.ts";
+
+const isRoot = process.getuid?.() === 0;
+
+/** A kubeconfig that sends what it reads to an address of somebody's choice. */
+const kubeconfigWith = (user: string) => `apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{ name: c, context: { cluster: c, user: u } }]
+clusters: [{ name: c, cluster: { server: "https://127.0.0.1:1" } }]
+users: [{ name: u, user: ${user} }]
+`;
+
+/** A current folder with a `.mco` like that of a cluster, as a command without flags finds it. */
+async function inFolder(user: string): Promise<string> {
+  const folder = await temporaryFolder();
+  const here = process.cwd();
+  process.chdir(folder);
+  onTestFinished(() => process.chdir(here));
+  vi.stubEnv("KUBECONFIG", "");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const cluster = join(folder, ".mco");
+  await mkdir(cluster, { mode: 0o700 });
+  await writeFile(join(cluster, "cluster.json"), "{}", { mode: 0o600 });
+  await writeFile(join(cluster, "kubeconfig"), kubeconfigWith(user), { mode: 0o600 });
+  return cluster;
+}
+const component = "test";
+const plugin = "{ exec: { command: /bin/false, apiVersion: client.authentication.k8s.io/v1 } }";
+
+test("a command takes the cluster of the current folder [cli-implicit-folder-1]", async () => {
+  await inFolder("{ token: t }");
+  const { connection, close } = await connect({ component });
+  close();
+  expect(connection).toMatchObject({ server: "https://127.0.0.1:1", token: "t" });
+});
+
+test("a command runs no plug-in of a kubeconfig that nobody named [cli-implicit-folder-2]", async () => {
+  const cluster = await inFolder(plugin);
+  const refused = { code: "MCO_KUBECONFIG_INVALID", facts: { problem: expect.stringContaining("plug-in") as string } };
+  await expect(connect({ component })).rejects.toMatchObject(refused);
+  await expect(connect({ directory: cluster, component })).rejects.toMatchObject(refused);
+  // One that its user names is run, as by kubectl.
+  const { connection, close } = await connect({ kubeconfig: join(cluster, "kubeconfig"), component });
+  close();
+  expect(connection.exec?.command).toBe("/bin/false");
+});
+
+test.for([
+  {
+    title: "has no record of mco up",
+    change: (cluster: string) => rm(join(cluster, "cluster.json")),
+    code: "MCO_KUBECONFIG_INVALID",
+  },
+  { title: "a group may change", change: (cluster: string) => chmod(cluster, 0o770) },
+  { title: "everybody may change", change: (cluster: string) => chmod(cluster, 0o777) },
+  {
+    title: "has a kubeconfig that a group may change",
+    change: (cluster: string) => chmod(join(cluster, "kubeconfig"), 0o660),
+  },
+])("a command takes no cluster of a folder that $title [cli-implicit-folder-3]", async ({ change, code }) => {
+  await change(await inFolder("{ token: t }"));
+  await expect(connect({ component })).rejects.toMatchObject({ code: code ?? "MCO_CLUSTER_FOLDER_FOREIGN" });
+});
+
+test.skipIf(!isRoot).for(["", "kubeconfig", "cluster.json"])(
+  "a command takes no cluster of a folder of which another user has a part: %s [cli-implicit-folder-4]",
+  async (part) => {
+    const cluster = await inFolder("{ token: t }");
+    await chown(join(cluster, part), 1234, 1234);
+    await expect(connect({ component })).rejects.toMatchObject({ code: "MCO_CLUSTER_FOLDER_FOREIGN" });
+  },
+);
+
+test.skipIf(!isRoot)("nor of one to which a link leads [cli-implicit-folder-5]", async () => {
+  const cluster = await inFolder("{ token: t }");
+  await rename(cluster, `${cluster}-moved`);
+  await symlink(`${cluster}-moved`, cluster);
+  (await connect({ component })).close();
+  await chown(`${cluster}-moved`, 1234, 1234);
+  await expect(connect({ component })).rejects.toMatchObject({ code: "MCO_CLUSTER_FOLDER_FOREIGN" });
+});
