@@ -424,7 +424,6 @@ const machineOf = (name: string, address: string, isHonest: boolean): Machine =>
 const lies = (index: number) => ({
   [annotations.joinedPool]: pick(pools, index),
   [annotations.firstPivotConfig]: "rendered-master-0123456789abcdef0123456789abcdef",
-  [annotations.customPoolLabelsApplied]: "true",
 });
 
 function pick<T>(list: readonly T[], index: number): T {
