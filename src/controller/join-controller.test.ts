@@ -1189,6 +1189,25 @@ test("an approval by hand binds no name of a Node that was there before it [atta
   expect(await harness.binding("k0")).toBeUndefined();
 });
 
+test("a request waits for one of its name that was approved by hand and is bound later [attack-joining-37]", async () => {
+  // As after a start: the approval is not bound yet, and the queue has the other one first.
+  const text = btoa((await newRequest("w1")).request);
+  const requests = [
+    { name: "other", reason: undefined },
+    { name: "by-hand", reason: "KubectlApprove" },
+  ].map(({ name, reason }) => ({
+    metadata: { name },
+    spec: { request: text, signerName: signers.kubeletClient, username: bootstrapper("worker").name },
+    status: { conditions: reason === undefined ? [] : [{ type: "Approved", status: "True", reason }] },
+  }));
+  const cache = {
+    get: (key: string) => requests.find(({ metadata }) => metadata.name === key),
+    byIndex: () => requests,
+  };
+  const context = { clock: skippableClock(), caches: { of: () => cache } };
+  expect(await joinController().reconcile("other", context as never)).toEqual(done(1));
+});
+
 test("a machine gets its labels by its record, with its request gone or its key renewed [join-controller-20]", async () => {
   const harness = await joinHarness();
   await harness.serve("infra");

@@ -239,6 +239,7 @@ export function isDue(state: OracleState, request: OracleRequest, now: number, h
   const { name, machine, key, kind, pool = "" } = request;
   if (!request.isHonest || state.unclear.has(name) || problemOf(state, request, now, hasCertificates) !== undefined)
     return false;
+  if (!hasCertificates && state.forgotten.has(name)) return false;
   const holder = state.names.get(name);
   if (kind === "join") {
     const config = state.served.get(request.credential ?? "");
