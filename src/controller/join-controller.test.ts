@@ -1208,6 +1208,64 @@ test("a request waits for one of its name that was approved by hand and is bound
   expect(await joinController().reconcile("other", context as never)).toEqual(done(1));
 });
 
+test("a record that changed before the answer to its own write is read anew [join-controller-22]", async () => {
+  const { request } = await newRequest("w1");
+  const credential = "JTI=own";
+  const requests = ["first", "again"].map((name) => ({
+    metadata: { name, creationTimestamp: "2026-01-01T00:00:00Z" },
+    spec: {
+      request: btoa(request),
+      signerName: signers.kubeletClient,
+      usages: ["digital signature", "client auth"],
+      username: bootstrapper("worker").name,
+      extra: { [credentialKey]: [credential] },
+    },
+    status: {} as CertificateSigningRequest["status"],
+  }));
+  const place = {
+    metadata: { name: "p", resourceVersion: "1" },
+    spec: { pool: "worker", expiresAt: "2100-01-01T00:00:00Z", credential },
+  };
+  /** What the watch brought: the write of this process, and another one after it. */
+  let record: NodeBinding | undefined;
+  const listOf = (kind: unknown): readonly { readonly metadata: { readonly name: string } }[] =>
+    kind === kubernetes.CertificateSigningRequest
+      ? requests
+      : kind === JoinPlace
+        ? [place]
+        : kind === MachineConfigPool
+          ? [pool("worker")]
+          : kind === NodeBinding && record !== undefined
+            ? [record]
+            : [];
+  const context = {
+    clock: skippableClock(),
+    log: silentLogger,
+    report: () => undefined,
+    caches: {
+      of: (kind: unknown) => ({
+        get: (key: string) => listOf(kind).find(({ metadata }) => metadata.name === key),
+        list: () => listOf(kind),
+        byIndex: (index: string) => (index === "held" ? [] : listOf(kind)),
+      }),
+    },
+    kube: {
+      create: (_: unknown, object: NodeBinding) => {
+        record = { ...object, metadata: { ...object.metadata, resourceVersion: "2" } };
+        return Promise.resolve({ ...object, metadata: { ...object.metadata, resourceVersion: "1" } });
+      },
+      patch: (kind: unknown, _: unknown, { body }: { body: { metadata: { resourceVersion?: string } } }) =>
+        kind === NodeBinding && body.metadata.resourceVersion !== "2"
+          ? Promise.reject(new KubeError(409, { reason: "Conflict" }, "PATCH"))
+          : Promise.resolve(record),
+    },
+  };
+  const controller = joinController();
+  expect(await controller.reconcile("first", context as never)).toEqual(done());
+  expect(await controller.reconcile("again", context as never)).toEqual(done(1));
+  expect(await controller.reconcile("again", context as never)).toEqual(done());
+});
+
 test("a machine gets its labels by its record, with its request gone or its key renewed [join-controller-20]", async () => {
   const harness = await joinHarness();
   await harness.serve("infra");

@@ -278,8 +278,8 @@ async function machinesOf(memory: JoinMemory, { kube, clock, signal }: Context):
 interface JoinMemory {
   /** Request → the last report about it while it waits. */
   readonly reported: Map<string, string>;
-  /** Node → its binding as this process wrote it last: the watch brings it later. */
-  readonly bound: Map<string, NodeBinding>;
+  /** Node → its binding as this process wrote it last, and when: the watch brings it later. */
+  readonly bound: Map<string, { readonly binding: NodeBinding; readonly at: number }>;
   /** Request → UID of the binding that its certificate was recorded in. */
   readonly recorded: Map<string, string>;
   /** Requests that were approved by hand, and whose names were bound or were not free: a name that is freed later is free. */
@@ -287,6 +287,21 @@ interface JoinMemory {
   /** As listed last. */
   machines: { readonly at: number; readonly items: readonly Machine[] } | undefined;
   readonly budget: RequestBudget;
+}
+
+/**
+ * For how long an own write counts more than the watch. An answer may come after what the watch brings of it, and of later
+ * writes, so that nothing else would end it.
+ */
+const ownWriteMs = 10_000;
+
+function bindingOf(
+  name: string,
+  { bound }: Pick<JoinMemory, "bound">,
+  { caches, clock }: Pick<Context, "caches" | "clock">,
+): NodeBinding | undefined {
+  const own = bound.get(name);
+  return own !== undefined && clock.monotonic() - own.at < ownWriteMs ? own.binding : caches.of(NodeBinding).get(name);
 }
 
 function wait(
@@ -352,7 +367,7 @@ const watchesOf = ({ bound, budget }: JoinMemory): readonly [Watch, ...Watch[]] 
   watching<NodeBinding>({
     resource: NodeBinding,
     concerns: ({ key, after }, caches) => {
-      if (after === undefined || after.spec.publicKey === bound.get(key)?.spec.publicKey) bound.delete(key);
+      if (after === undefined || after.spec.publicKey === bound.get(key)?.binding.spec.publicKey) bound.delete(key);
       return keysOf(caches, indexes.node, key);
     },
   }),
@@ -376,17 +391,13 @@ interface ObservedJoin {
  * Everything that decides about one request. A binding or a place that the cache does not show yet, or not as it is, is
  * found out when the name is bound and the place is spent: that write is refused then.
  */
-function observeJoin(
-  request: CertificateSigningRequest,
-  { bound }: JoinMemory,
-  { caches, clock }: Context,
-): ObservedJoin {
+function observeJoin(request: CertificateSigningRequest, memory: JoinMemory, { caches, clock }: Context): ObservedJoin {
   const reading = readingOf(request);
   const name = nodesOf(request)[0] ?? "";
   const now = clock.now();
   const pools = caches.of(MachineConfigPool).list();
   const nodes = caches.of(kubernetes.Node);
-  const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
+  const binding = bindingOf(name, memory, { caches, clock });
   const places = caches.of(JoinPlace);
   const credential = credentialIn(request.spec.extra);
   const question: JoinQuestion = {
@@ -573,10 +584,11 @@ async function bindName(
             { type: "merge", body: { metadata, spec: { ...absent, ...spec } } },
             { signal },
           );
-    bound.set(name, written);
+    bound.set(name, { binding: written, at: clock.monotonic() });
     return true;
   } catch (error) {
     if (!isConflict(error) && !isAlreadyExists(error) && !isNotFound(error)) throw error;
+    bound.delete(name);
     return false;
   }
 }
@@ -621,10 +633,10 @@ async function spendPlace({ facts, name }: ObservedJoin, { kube, clock, signal }
 async function recordCertificate(
   request: CertificateSigningRequest,
   { bound, recorded }: JoinMemory,
-  { caches, kube, signal }: Context,
+  { caches, kube, clock, signal }: Context,
 ): Promise<boolean> {
   const [name = ""] = nodesOf(request);
-  const binding = bound.get(name) ?? caches.of(NodeBinding).get(name);
+  const binding = bindingOf(name, { bound }, { caches, clock });
   const issued = issuedIn(request);
   if (binding === undefined || issued === undefined || !isOfMachine(request, binding)) return true;
   const { resourceVersion, uid = "" } = binding.metadata;
@@ -638,12 +650,13 @@ async function recordCertificate(
         { type: "merge", body: { metadata: { resourceVersion }, spec: changes } },
         { signal },
       );
-      if (bound.has(name)) bound.set(name, written);
+      if (bound.has(name)) bound.set(name, { binding: written, at: clock.monotonic() });
     }
     recorded.set(request.metadata.name, uid);
     return true;
   } catch (error) {
     if (!isConflict(error) && !isNotFound(error)) throw error;
+    bound.delete(name);
     return false;
   }
 }
