@@ -293,7 +293,7 @@ export function joined(state: OracleState, request: OracleRequest, now: number):
       const isAnew = isUsable && !isSpent && credential !== holder.config;
       holder.isRegistered = false;
       if (isAnew) holder.hosts = [...new Set([...holder.hosts, ...config.addresses.map(oneForm)])];
-      if (isAnew) holder.labels = "may";
+      holder.labels = "may";
     }
     return;
   }
@@ -372,8 +372,8 @@ export function labelProblem(
 ): string | undefined {
   if (state.unclear.has(name)) return undefined;
   const record = state.names.get(name);
-  // One that registered in time may get them when its certificate has ended.
-  const isOwn = record !== undefined && record.release === "none" && state.nodes.get(name)?.creator === record.machine;
+  // A Node that registered in time may get them when the certificate has ended; whose it is nobody sees.
+  const isOwn = record !== undefined && record.release !== "byAdministrator" && state.nodes.has(name);
   const holder = isOwn ? record : owns(state, name, now);
   if (holder === undefined) return `${name} is nobody's`;
   const strange = given.filter((label) => !roleLabels(holder.pool).includes(label));

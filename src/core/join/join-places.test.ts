@@ -424,6 +424,24 @@ describe("a binding", () => {
       is: { verdict: "goes" },
     },
     {
+      title: "that is released stays while a certificate of a former machine is good, and gives no labels back",
+      of: binding("w0", { ...released, expiresAt: "2026-01-01T12:00:00Z", formerExpiresAt: later }),
+      node: bound("u2", { returns: role }),
+      is: { verdict: "stays", until: Date.parse(later) },
+    },
+    {
+      title: "that an administrator released stays as long",
+      of: binding("w0", { ...released, revoked: true, expiresAt: "2026-01-01T12:00:00Z", formerExpiresAt: later }),
+      node: undefined,
+      is: { verdict: "stays", until: Date.parse(later) },
+    },
+    {
+      title: "whose machine never came stays as long",
+      of: binding("w0", { expiresAt: "2026-01-01T12:00:00Z", formerExpiresAt: later }),
+      node: undefined,
+      is: { verdict: "stays", until: Date.parse(later) },
+    },
+    {
       title: "gives the labels of its pool back to the machine that returns",
       of: binding("w0", released),
       node: bound("u2", { returns: role }),

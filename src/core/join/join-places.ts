@@ -210,20 +210,26 @@ export function bindingStay(
   // A Node that appears after the end is not that of the machine.
   if (node?.uid !== undefined && !isOver(spec.expiresAt, Date.parse(node.createdAt ?? "")))
     return { verdict: "registered", nodeUID: node.uid };
-  return isOver(spec.expiresAt, now) ? { verdict: "goes" } : { verdict: "stays", until: Date.parse(spec.expiresAt) };
+  return lastsUntil(lastEnd(spec), now);
 }
 
+/** When the last certificate ends by which anybody has the name. Until then, its record tells one machine from another. */
+const lastEnd = ({ expiresAt, formerExpiresAt = expiresAt }: NodeBinding["spec"]) =>
+  Math.max(Date.parse(expiresAt), Date.parse(formerExpiresAt));
+
+const lastsUntil = (until: number, now: number): BindingStay =>
+  until > now ? { verdict: "stays", until } : { verdict: "goes" };
+
 function releasedStay(
-  { expiresAt, revoked }: NodeBinding["spec"],
+  spec: NodeBinding["spec"],
   releasedAt: string,
   node: BoundNode | undefined,
   now: number,
 ): BindingStay {
   // While its certificate is good, the machine could register and renew it.
-  if (revoked === true)
-    return isOver(expiresAt, now) ? { verdict: "goes" } : { verdict: "stays", until: Date.parse(expiresAt) };
+  if (spec.revoked === true) return lastsUntil(lastEnd(spec), now);
   if (node?.uid !== undefined && node.pool !== undefined) return { verdict: "registered", nodeUID: node.uid };
-  const until = Math.min(Date.parse(expiresAt), Date.parse(releasedAt) + returnMs);
-  if (!(until > now)) return { verdict: "goes" };
-  return node?.returns === undefined ? { verdict: "stays", until } : { verdict: "returns", labels: node.returns };
+  const stay = lastsUntil(Math.min(lastEnd(spec), Date.parse(releasedAt) + returnMs), now);
+  if (stay.verdict === "goes" || node?.returns === undefined || isOver(spec.expiresAt, now)) return stay;
+  return { verdict: "returns", labels: node.returns };
 }
