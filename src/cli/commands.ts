@@ -552,6 +552,16 @@ export const commands: Readonly<Record<string, Command>> = {
       { flag: "--metrics-port", value: "P", text: "where metrics are served; requires --metrics-tls" },
       { flag: "--metrics-tls", value: "FOLDER", text: "where metrics are served; requires --metrics-tls" },
       {
+        flag: "--probe-address",
+        value: "A",
+        text: "loopback address of the port for probes (default 127.0.0.1)",
+      },
+      {
+        flag: "--probe-port",
+        value: "P",
+        text: "port without TLS that serves only /healthz and /readyz (default: none)",
+      },
+      {
         flag: "--server-basedir",
         value: "D",
         text: "folder written by 'mco controller bootstrap' (default /etc/mcs/bootstrap)",

@@ -44,6 +44,7 @@ export const admissionLimits: ListenLimits = {
   connections: 256,
   connectionsOfOneSource: 32,
   requests: 64,
+  arriveMs: 4000,
   requestMs: 4000,
   bodyBytes: 3 * 1024 * 1024,
   burst: 400,

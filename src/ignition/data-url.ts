@@ -258,6 +258,7 @@ function gunzip(bytes: Uint8Array, maxBytes: number): Contents {
   for (const [index, next] of members.entries()) {
     const before = members[index - 1];
     if (before === undefined) continue;
+    if (!isGoHeader(bytes.subarray(before.at, next.at))) return broken;
     const member = whole.subarray(before.out, next.out);
     const trailer = next.at - trailerBytes;
     if (
@@ -267,6 +268,24 @@ function gunzip(bytes: Uint8Array, maxBytes: number): Contents {
       return broken;
   }
   return { verdict: "decoded", bytes: whole };
+}
+
+/** Bytes of a name or a comment in the header of a member, with the NUL behind it. */
+const mostTextBytes = 512;
+
+/** Whether Go reads the header of a member: golang/go src/compress/gzip/gunzip.go (master). The library checks less of it. */
+function isGoHeader(member: Uint8Array): boolean {
+  const flags = member[3] ?? 0;
+  let at = 10;
+  if ((flags & 4) !== 0) at += 2 + (member[at] ?? 0) + 256 * (member[at + 1] ?? 0);
+  for (const bit of [8, 16]) {
+    if ((flags & bit) === 0) continue;
+    const length = member.subarray(at, at + mostTextBytes).indexOf(0);
+    if (length < 0) return false;
+    at += length + 1;
+  }
+  if ((flags & 2) === 0) return true;
+  return ((member[at] ?? 0) | ((member[at + 1] ?? 0) << 8)) === (crc32(member.subarray(0, at)) & 0xffff);
 }
 
 const crcTable = new Uint32Array(256).map((_, n) => {

@@ -9,6 +9,7 @@ export const questionLimits: ListenLimits = {
   connections: 512,
   connectionsOfOneSource: 64,
   requests: 64,
+  arriveMs: 10_000,
   requestMs: 30_000,
   bodyBytes: 0,
   burst: 200,

@@ -444,15 +444,19 @@ export function tlsFlagsIn(args: readonly string[]): readonly string[] {
 }
 
 /**
- * Where the config server listens (openshift/machine-config-operator cmd/machine-config-server, main), and where it
- * serves its metrics.
+ * Where the config server listens (openshift/machine-config-operator cmd/machine-config-server, main), where it serves its
+ * metrics, and, on its machine's loopback, the kubelet's probes.
  */
-export const configServerPorts = { config: 22623, metrics: 9447 } as const;
+export const configServerPorts = { config: 22623, metrics: 9447, probes: 9448 } as const;
+
+const loopback = "127.0.0.1";
 
 /** One on each machine of the control plane; on the network of its machine, since who joins has no other. */
 export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
   const name = objects.configServer;
   const selector = { "k8s-app": name };
+  // Who holds the connections of machines keeps the kubelet from none of these.
+  const probe = (path: string) => ({ host: loopback, port: configServerPorts.probes, path, scheme: "HTTP" });
   const folders = { tls: "/etc/ssl/mcs", clientCa: "/etc/mcs/client-ca" } as const;
   const manifest = {
     apiVersion: "apps/v1",
@@ -492,6 +496,10 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
                 "$(HOST_IP)",
                 "--metrics-port",
                 String(configServerPorts.metrics),
+                "--probe-address",
+                inputs.oneMachine ? "$(HOST_IP)" : loopback,
+                "--probe-port",
+                String(configServerPorts.probes),
               ],
               env: [podName, nodeName, hostIp, ...logLevel(inputs.logLevel)],
               ports: [
@@ -503,12 +511,12 @@ export function configServerDaemonSet(inputs: ConfigServerInputs): KubeObject {
                 },
               ],
               readinessProbe: {
-                httpGet: { port: configServerPorts.config, path: "/readyz", scheme: "HTTPS" },
+                httpGet: probe("/readyz"),
                 periodSeconds: 10,
                 timeoutSeconds: 5,
               },
               livenessProbe: {
-                httpGet: { port: configServerPorts.config, path: "/healthz", scheme: "HTTPS" },
+                httpGet: probe("/healthz"),
                 periodSeconds: 10,
                 timeoutSeconds: 5,
                 failureThreshold: 6,

@@ -28,7 +28,9 @@ export interface ListenLimits {
   readonly connectionsOfOneSource: number;
   /** Requests under way, from their headers to the end of their answers. */
   readonly requests: number;
-  /** For one request, from its headers to its answer. */
+  /** For the handshake, and for a request to arrive as a whole. */
+  readonly arriveMs: number;
+  /** For one request, from its headers to the end of its answer. */
   readonly requestMs: number;
   readonly bodyBytes: number;
   /** Requests that one source may send at once, and so many more each second. */
@@ -39,7 +41,7 @@ export interface ListenLimits {
 }
 
 /**
- * Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` is set, and then only with limits.
+ * Serves HTTPS until `signal` aborts; on loopback addresses only, unless `network` is set.
  * Resolves when listening.
  */
 export type Listen = (
@@ -48,8 +50,7 @@ export type Listen = (
     readonly port: number;
     readonly network?: boolean;
     readonly tls: TlsFiles;
-    /** Absent: bodies are limited to 3 MiB, and nothing else is limited. */
-    readonly limits?: ListenLimits;
+    readonly limits: ListenLimits;
   },
   handle: ServerHandler,
   signal: AbortSignal,
@@ -57,15 +58,14 @@ export type Listen = (
 
 /**
  * Serves HTTP without TLS until `signal` aborts, on a loopback address. Set `network` to serve elsewhere, for public
- * answers and with limits only. Resolves when listening.
+ * answers only. Resolves when listening.
  */
 export type ListenPlain = (
   options: {
     readonly host: string;
     readonly port: number;
     readonly network?: boolean;
-    /** Absent: as of {@link Listen}. */
-    readonly limits?: ListenLimits;
+    readonly limits: ListenLimits;
   },
   handle: ServerHandler,
   signal: AbortSignal,

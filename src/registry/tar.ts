@@ -106,6 +106,7 @@ export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerato
     if (header === undefined) return;
     if (isZero(header)) break;
     if (!hasChecksum(header)) throw broken("a header's checksum is wrong");
+    checkNumbers(header);
     const type = String.fromCharCode(header[156] ?? 0);
     const declared = numberIn(header, 124, 12);
     if (type === "x" || type === "g" || type === "L" || type === "K") {
@@ -125,6 +126,22 @@ export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerato
 
 const isZero = (block: Uint8Array) => block.every((byte) => byte === 0);
 
+/**
+ * Whether all numbers of a header are some, also those that nothing is made of here: where one is none, other readers end
+ * (golang/go src/archive/tar/reader.go, master).
+ */
+function checkNumbers(header: Uint8Array): void {
+  for (const field of [100, 108, 116]) numberIn(header, field, 8);
+  for (const field of [124, 136]) numberIn(header, field, 12);
+  const magic = String.fromCharCode(...header.subarray(257, 265));
+  const isPosix = magic.startsWith("ustar\0");
+  const isGnu = magic === "ustar  \0";
+  if (isPosix || isGnu) for (const device of [329, 337]) numberIn(header, device, 8);
+  if (isPosix && isStar(header)) for (const time of [476, 488]) numberIn(header, time, 12);
+  // If they are no times, some readers take a prefix to be there.
+  if (isGnu) for (const time of [345, 357]) if (header[time] !== 0) numberIn(header, time, 12);
+}
+
 /** Contents of a header that belongs to the entry after it. */
 async function extraIn(portions: Portions, sizeBytes: number): Promise<Uint8Array> {
   if (sizeBytes > maxExtraBytes) throw broken("a header is too large");
@@ -135,8 +152,10 @@ async function extraIn(portions: Portions, sizeBytes: number): Promise<Uint8Arra
 }
 
 function withHeader(before: Extended, type: "x" | "g" | "L" | "K", bytes: Uint8Array): Extended {
-  if (type === "L") return { ...before, name: textIn(bytes, 0, bytes.length) };
-  if (type === "K") return { ...before, target: textIn(bytes, 0, bytes.length) };
+  // An empty one leaves what the header has (golang/go src/archive/tar/reader.go, master).
+  const long = () => textIn(bytes, 0, bytes.length) || undefined;
+  if (type === "L") return { ...before, name: long() };
+  if (type === "K") return { ...before, target: long() };
   const records = recordsIn(bytes);
   if (type === "x") {
     if (before.records !== undefined) throw broken("an entry has two extended headers");

@@ -1,9 +1,11 @@
+import { once } from "node:events";
+import { connect as plainConnect } from "node:net";
 import { connect } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { heldClock } from "../../test/support/held-clock.ts";
 import { ServerHarness, problemOf, pullSecret, send, shownBy } from "../../test/support/server-harness.ts";
-import type { Listen } from "../ports/listener.ts";
-import { httpsListen } from "../ports/node/index.ts";
+import type { Listen, ListenPlain } from "../ports/listener.ts";
+import { httpListen, httpsListen } from "../ports/node/index.ts";
 
 describe("paths that try to escape", () => {
   test("with a valid token reach nothing else [server-hardening-5]", async () => {
@@ -216,4 +218,34 @@ test("its metrics take no body of a client without a token, and few connections 
     }),
   );
   expect(connected.filter((isOpen) => isOpen).length).toBeLessThanOrEqual(64);
+});
+
+test("clients that hold all connections keep neither machines nor probes out [attack-endpoints-3]", async () => {
+  const harness = await ServerHarness.make();
+  const opened = Promise.withResolvers<number>();
+  const probes: ListenPlain = async (...args) => {
+    const listening = await httpListen(...args);
+    opened.resolve(listening.port);
+    return listening;
+  };
+  const server = await harness.start({ connections: { connections: 40, connectionsOfOneSource: 20 }, probes });
+  for (const localAddress of ["127.0.0.2", "127.0.0.3"])
+    for (let index = 0; index < 20; index += 1) {
+      const socket = plainConnect({ host: "127.0.0.1", port: server.port, localAddress });
+      onTestFinished(() => void socket.destroy());
+      socket.on("error", () => undefined);
+      await once(socket, "connect");
+    }
+  const token = await harness.token("others", "a", { expiresAt: "2099-01-01T00:00:00Z" });
+  expect((await server.get({ token })).status).toBe(200);
+  const asked = ["/healthz", "/readyz", "/config/worker", "/metrics"].map(async (path) => {
+    const answer = await fetch(`http://127.0.0.1:${await opened.promise}${path}`);
+    return [path, answer.status];
+  });
+  expect(Object.fromEntries(await Promise.all(asked))).toEqual({
+    "/healthz": 200,
+    "/readyz": 200,
+    "/config/worker": 404,
+    "/metrics": 404,
+  });
 });

@@ -4,7 +4,7 @@ import { serverUpLine } from "../core/operator/bootstrap-journal.ts";
 import type { TlsSettings } from "../core/certificates/tls-profile.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { metricsHandler } from "../kube/metrics-handler.ts";
-import { questionLimits } from "../kube/question-limits.ts";
+import { localQuestionLimits, questionLimits } from "../kube/question-limits.ts";
 import { type Report, createReport } from "../kube/report.ts";
 import type { Files } from "../ports/files.ts";
 import type { Ports } from "../ports/index.ts";
@@ -53,6 +53,10 @@ export interface RunServerOptions extends Ports {
     readonly port: number;
     readonly network?: boolean;
   };
+  /**
+   * A loopback port without TLS for probes alone: others' connections to the port of machines delay none. Absent: none.
+   */
+  readonly probes?: { readonly listen: ListenPlain; readonly host: string; readonly port: number };
   /** Where metrics are served; absent: not at all. */
   readonly metrics?: {
     readonly kube: KubeClient;
@@ -75,7 +79,8 @@ export interface RunServerOptions extends Ports {
 /** Limits of connections to the port, from any client. */
 export const defaultConnections: ConfigListenLimits = {
   connections: 4096,
-  connectionsOfOneSource: 2048,
+  // More than answers of one source under way. Who has most gives way to others: see ConnectionShares.
+  connectionsOfOneSource: 1024,
   headerBytes: 16 * 1024,
   headers: 64,
   headersMs: 10_000,
@@ -158,7 +163,7 @@ export async function runServer(options: RunServerOptions, signal: AbortSignal):
     });
     return metricsText([...families, ...journalFamilies("server", journal.counts?.dropped ?? 0)]);
   };
-  const beside = [follow, certificate.watchEnd(signal), ...listenBeside(options, text, signal)];
+  const beside = [follow, certificate.watchEnd(signal), ...listenBeside(options, { text, answer }, signal)];
   await ended(signal);
   await listener.close(options.graceMs ?? defaultGraceMs);
   const deadline = clock.deadline(2000);
@@ -343,8 +348,12 @@ class ShownCertificate {
 }
 
 /** The listeners for metrics and for liveness, where they are wanted. */
-function listenBeside(options: RunServerOptions, text: () => string, signal: AbortSignal): readonly Promise<void>[] {
-  const { clock, log, metrics, plain } = options;
+function listenBeside(
+  options: RunServerOptions,
+  { text, answer }: { readonly text: () => string; readonly answer: ConfigHandler },
+  signal: AbortSignal,
+): readonly Promise<void>[] {
+  const { clock, log, metrics, plain, probes } = options;
   const limits = questionLimits;
   const listening: Promise<void>[] = [];
   if (metrics !== undefined) {
@@ -356,8 +365,23 @@ function listenBeside(options: RunServerOptions, text: () => string, signal: Abo
     const listen = (until: AbortSignal) => plain.listen({ ...plain, limits }, answerPlain, until);
     listening.push(keepListening(listen, "answering whether it is alive", options, signal));
   }
+  if (probes !== undefined) {
+    const listen = (until: AbortSignal) =>
+      probes.listen({ ...probes, limits: localQuestionLimits }, probesOf(answer), until);
+    listening.push(keepListening(listen, "answering probes", options, signal));
+  }
   return listening;
 }
+
+/** Probes are answered as on the port of machines; nothing else is. */
+const probesOf =
+  (answer: ConfigHandler): Parameters<ListenPlain>[1] =>
+  async ({ method, target, headers }, _client, signal, from = "") => {
+    if (target !== "/healthz" && target !== "/readyz") return { status: 404, headers: {}, body: "" };
+    const given = await answer({ method, target, headers, from, client: undefined }, signal);
+    given.onEnd?.("whole");
+    return { status: given.status, headers: given.headers, body: given.body ?? "" };
+  };
 
 const answerPlain: Parameters<ListenPlain>[1] = ({ method, target }) =>
   Promise.resolve({

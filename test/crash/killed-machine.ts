@@ -29,6 +29,7 @@ import { type Content, machineConfigOf } from "./contents.ts";
 import { Keeper, type Watched } from "./invariants.ts";
 import { type DirectorySubjects, type Subject, directorySubjects } from "./subjects.ts";
 import { shown } from "../support/not-within.ts";
+import { ampleLimits } from "../support/ample-limits.ts";
 
 const { annotations, labels, nodeStates } = names;
 /** No wait here takes this long on any machine. */
@@ -147,7 +148,7 @@ export class KilledMachine implements Watched {
     this.#ending.signal.addEventListener("abort", () => server.close(), { once: true });
     const transport = this.#noticing(server.as(administrator));
     const { port } = await httpListen(
-      { host: "127.0.0.1", port: 0 },
+      { host: "127.0.0.1", port: 0, limits: ampleLimits },
       (request, _client, signal) => this.#checking(transport, request, signal),
       this.#ending.signal,
     );

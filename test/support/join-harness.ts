@@ -44,6 +44,7 @@ import {
 } from "../../src/ports/node/index.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
 import { ignitions, canRun } from "./ignition-pair.ts";
+import { ampleLimits } from "./ample-limits.ts";
 
 const pool = "worker";
 const config = "rendered-worker-0123456789abcdef0123456789abcdef";
@@ -245,7 +246,7 @@ export async function joinHarness(options: { readonly ignition: "real" | "ours" 
   }
 
   const { port } = await httpsListen(
-    { host: addresses.configServer, port: 0, tls: serverTls },
+    { host: addresses.configServer, port: 0, tls: serverTls, limits: ampleLimits },
     async ({ target, headers }) => {
       if (server.answers === "withAnError")
         return { status: 503, headers: {}, body: JSON.stringify({ message: "not ready" }) };

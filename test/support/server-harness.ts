@@ -16,7 +16,7 @@ import { encodeDataUrl } from "../../src/ignition/data-url.ts";
 import { type KubeClient, createKubeClient } from "../../src/kube/kube-client.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { HttpHandler } from "../../src/ports/http.ts";
-import type { ConfigListenLimits, Listen } from "../../src/ports/listener.ts";
+import type { ConfigListenLimits, Listen, ListenPlain } from "../../src/ports/listener.ts";
 import type { Logger } from "../../src/ports/logger.ts";
 import { configListen, systemClock, systemRandom } from "../../src/ports/node/index.ts";
 import { memoryJournal } from "../../src/ports/journal.ts";
@@ -84,6 +84,8 @@ export interface ServerOptions {
   readonly clock?: Clock;
   /** Serves its metrics; absent: nothing does. */
   readonly metrics?: Listen;
+  /** Listens for its probes; absent: nothing does. */
+  readonly probes?: ListenPlain;
   /** Intercepts requests of this server to the API server. */
   readonly intercept?: (handler: HttpHandler) => HttpHandler;
 }
@@ -318,6 +320,7 @@ export class ServerHarness {
             ...(options.metrics === undefined
               ? {}
               : { metrics: { kube, listen: options.metrics, host: "127.0.0.1", port: 0, network: true, tls: shown } }),
+            ...(options.probes === undefined ? {} : { probes: { listen: options.probes, host: "127.0.0.1", port: 0 } }),
             graceMs: options.graceMs ?? 200,
             onListening: resolve,
           },

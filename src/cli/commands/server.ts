@@ -43,6 +43,8 @@ const flags = {
   "metrics-address": { type: "string" },
   "metrics-port": { type: "string", default: "9447" },
   "metrics-tls": { type: "string" },
+  "probe-address": { type: "string", default: "127.0.0.1" },
+  "probe-port": { type: "string" },
   "server-basedir": { type: "string", default: "/etc/mcs/bootstrap" },
   "bootstrap-kubeconfig": { type: "string", default: "/etc/kubernetes/kubeconfig" },
   "bootstrap-certs": { type: "string", multiple: true },
@@ -154,6 +156,7 @@ async function start(values: Values): Promise<number> {
           deliveries: { kube, machines: source },
           tls: { paths: pathsOf(values), settings },
           ...(metrics === undefined ? {} : { metrics }),
+          ...probesAt(values),
         },
         signal,
       );
@@ -177,6 +180,9 @@ async function ownAuthorities(kubeconfig: string | undefined): Promise<string | 
     ? systemFiles.readText(podPath(`${serviceAccountFolder}/ca.crt`))
     : (await readKubeconfig(systemFiles, kubeconfig)).ca;
 }
+
+const probesAt = ({ "probe-address": host, "probe-port": port }: Values): Pick<RunServerOptions, "probes"> =>
+  port === undefined ? {} : { probes: { listen: httpListen, host, port: countOf(port, "--probe-port", 0, 65_535) } };
 
 async function metricsAt(
   kube: KubeClient,

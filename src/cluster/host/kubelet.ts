@@ -1,16 +1,33 @@
 import { type Pod, kubernetes } from "../../api/foreign/kubernetes.ts";
 import { kubeletConfPath } from "../../core/kubelet/kubelet-config.ts";
 import { nodeSettings } from "../../core/kubelet/node-settings.ts";
+import { sourceGroup } from "../../core/join/source-group.ts";
 import { type KubeClient, updateObject } from "../../kube/kube-client.ts";
 import { WatchCache } from "../../kube/watch-cache.ts";
 import type { Files } from "../../ports/files.ts";
-import type { Listen, TlsFiles } from "../../ports/listener.ts";
+import type { Listen, ListenLimits, TlsFiles } from "../../ports/listener.ts";
 import { backedOff, jittered } from "../../ports/random.ts";
 import { kubeletClientName, ports } from "../layout.ts";
 import { type ConfiguredNode, type NodeFacts, type Readiness, apiRetry, writeNode } from "./node-object.ts";
 import { logResponse } from "./pod-logs.ts";
 import { PodPlaces } from "./pod-places.ts";
 import { PodWorker, type PodWorkerOptions } from "./pod-worker.ts";
+
+/**
+ * Limits of those who read logs: the API server alone gets any, and it follows them for hours. A kubelet ends streams after
+ * four, too: kubernetes/kubernetes pkg/kubelet/apis/config/v1beta1/defaults.go (v1.34).
+ */
+const logLimits: ListenLimits = {
+  connections: 512,
+  connectionsOfOneSource: 512,
+  requests: 256,
+  arriveMs: 10_000,
+  requestMs: 4 * 3_600_000,
+  bodyBytes: 0,
+  burst: 1000,
+  perSecond: 1000,
+  sourceOf: sourceGroup,
+};
 
 export interface KubeletOptions extends Omit<PodWorkerOptions, "kube" | "hostAddress">, NodeFacts {
   readonly files: Files;
@@ -190,7 +207,7 @@ export class Kubelet {
     };
     return this.#untilTaken("logs are not served, trying again", async () =>
       listen(
-        { host: address, port: ports.kubelet, tls: await serving(this.#kube, this.#signal) },
+        { host: address, port: ports.kubelet, tls: await serving(this.#kube, this.#signal), limits: logLimits },
         async (request, client, signal) => {
           if (client === undefined) return { status: 401, headers: {}, body: "Unauthorized\n" };
           const mayRead = client.commonName === kubeletClientName || client.organizations.includes("system:masters");

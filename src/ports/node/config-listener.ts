@@ -14,6 +14,7 @@ import {
 } from "../listener.ts";
 import { identityOf, isLoopback } from "./https-listener.ts";
 import { headerLines } from "./header-lines.ts";
+import { shareConnections } from "./share-connections.ts";
 import { problemOfRequest } from "./strict-request.ts";
 
 /** Interval of the check for connections that are late with their headers. */
@@ -87,29 +88,10 @@ export const configListen: ListenConfig = async (options, handle) => {
   });
   // Node drops the headers above the limit, so allow one more to detect an excess.
   server.maxHeadersCount = limits.headers + 1;
-  server.maxConnections = limits.connections;
-
   let isClosing = false;
-  const sockets = new Set<Socket>();
-  const ofSource = new Map<string, number>();
-  server.on("connection", (socket: Socket) => {
-    const source = sourceOf(plainAddress(socket.remoteAddress));
-    const count = ofSource.get(source) ?? 0;
-    if (count >= limits.connectionsOfOneSource) {
-      onRefused("TooManyConnections");
-      socket.destroy();
-      return;
-    }
-    ofSource.set(source, count + 1);
-    sockets.add(socket);
-    socket.once("close", () => {
-      sockets.delete(socket);
-      const left = (ofSource.get(source) ?? 1) - 1;
-      if (left === 0) ofSource.delete(source);
-      else ofSource.set(source, left);
-    });
-  });
-  server.on("drop", () => onRefused("TooManyConnections"));
+  const shared = shareConnections(server, { ...limits, sourceOf: (address) => sourceOf(plainAddress(address)) }, () =>
+    onRefused("TooManyConnections"),
+  );
   server.on("tlsClientError", (_error, socket) => {
     onRefused("NoHandshake");
     socket.destroy();
@@ -124,8 +106,10 @@ export const configListen: ListenConfig = async (options, handle) => {
     // Refusals do not wait.
     socket.end(refusal.answer, () => socket.destroy());
   });
-  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) =>
+  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    shared.requestBegins(incoming, outgoing);
     void answer(incoming, outgoing, handle, options, { wantsClients, isClosing: () => isClosing });
+  };
   server.on("request", onRequest);
   // The listener never requests a body.
   server.on("checkContinue", onRequest);
@@ -139,7 +123,7 @@ export const configListen: ListenConfig = async (options, handle) => {
   return {
     port: (server.address() as AddressInfo).port,
     get connections() {
-      return sockets.size;
+      return shared.sockets.size;
     },
     swap(tls) {
       // Throws before anything has changed.
@@ -152,7 +136,7 @@ export const configListen: ListenConfig = async (options, handle) => {
       server.closeIdleConnections();
       const late = setTimeout(() => {
         server.closeAllConnections();
-        for (const socket of sockets) socket.destroy();
+        for (const socket of shared.sockets) socket.destroy();
       }, graceMs);
       await closed;
       clearTimeout(late);

@@ -1,13 +1,12 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer as createPlainServer } from "node:http";
 import { createServer } from "node:https";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo } from "node:net";
 import { TLSSocket } from "node:tls";
-import type { ClientIdentity, Listen, ListenPlain, ServerHandler } from "../listener.ts";
+import type { ClientIdentity, Listen, ListenLimits, ListenPlain, ServerHandler } from "../listener.ts";
 import { identityOfSubject } from "../subject-identity.ts";
 import { headerLines } from "./header-lines.ts";
 import { ListenGate, refuse } from "./listen-gate.ts";
-
-const bodyLimitBytes = 3 * 1024 * 1024;
+import { shareConnections } from "./share-connections.ts";
 
 export function identityOf(socket: TLSSocket): ClientIdentity | undefined {
   return socket.authorized ? identityOfSubject(socket.getPeerCertificate().subject) : undefined;
@@ -16,9 +15,9 @@ export function identityOf(socket: TLSSocket): ClientIdentity | undefined {
 export const isLoopback = (host: string) => host.startsWith("127.") || host === "::1" || host === "localhost";
 
 const answering =
-  (handle: ServerHandler, gate?: ListenGate) => (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    if (gate?.begins(incoming, outgoing) === false) return;
-    const mostBytes = gate?.limits.bodyBytes ?? bodyLimitBytes;
+  (handle: ServerHandler, gate: ListenGate) => (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (!gate.begins(incoming, outgoing)) return;
+    const mostBytes = gate.limits.bodyBytes;
     const gone = new AbortController();
     outgoing.once("close", () => gone.abort(new Error("the client went away")));
     const chunks: Buffer[] = [];
@@ -26,7 +25,6 @@ const answering =
     incoming.on("data", (chunk: Buffer) => {
       size += chunk.length;
       if (size <= mostBytes) chunks.push(chunk);
-      else if (gate === undefined) incoming.destroy();
       else refuse(incoming, outgoing, 413, `the body is longer than ${mostBytes} bytes`);
     });
     incoming.once("end", () => {
@@ -71,16 +69,16 @@ const answering =
 
 async function listening(
   server: Server,
-  gate: ListenGate | undefined,
-  { host, port }: { readonly host: string; readonly port: number },
+  handle: ServerHandler,
+  { host, port, limits }: Parameters<ListenPlain>[0],
   signal: AbortSignal,
 ): Promise<{ readonly port: number }> {
-  if (gate !== undefined) {
-    server.maxConnections = gate.limits.connections;
-    server.on("connection", (socket: Socket) => {
-      if (!gate.connects(socket)) socket.destroy();
-    });
-  }
+  const shared = shareConnections(server, limits, () => undefined);
+  const answer = answering(handle, new ListenGate(limits));
+  server.on("request", (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    shared.requestBegins(incoming, outgoing);
+    answer(incoming, outgoing);
+  });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, resolve);
@@ -97,38 +95,35 @@ async function listening(
 }
 
 /** @throws Error: an endpoint would be open to the network that may not be. */
-function checkReach({ host, network, limits }: Parameters<ListenPlain>[0], way: string): void {
+function checkReach({ host, network }: Parameters<ListenPlain>[0], way: string): void {
   if (network !== true && !isLoopback(host))
     throw new Error(`refusing to listen on ${host}${way}: not a loopback address`);
-  if (network === true && limits === undefined)
-    throw new Error("bug: an endpoint that the network reaches has no limits");
 }
+
+/** How long a request, and the handshake before it, may take to arrive. */
+const arrivalOf = ({ arriveMs }: ListenLimits) => ({
+  headersTimeout: arriveMs,
+  requestTimeout: arriveMs,
+  connectionsCheckingInterval: Math.min(1000, arriveMs),
+});
 
 /** HTTPS over Node.js; on loopback only, unless `network` is set. */
 export const httpsListen: Listen = async (options, handle, signal) => {
   checkReach(options, "");
   const { certificate: cert, key, clientCa } = options.tls;
-  const gate = options.limits === undefined ? undefined : new ListenGate(options.limits);
-  const server = createServer(
-    {
-      cert,
-      key,
-      ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
-      minVersion: "TLSv1.2",
-      ...(gate === undefined ? {} : { handshakeTimeout: gate.limits.requestMs, headersTimeout: gate.limits.requestMs }),
-    },
-    answering(handle, gate),
-  );
-  return listening(server, gate, options, signal);
+  const server = createServer({
+    cert,
+    key,
+    ...(clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: false }),
+    minVersion: "TLSv1.2",
+    handshakeTimeout: options.limits.arriveMs,
+    ...arrivalOf(options.limits),
+  });
+  return listening(server, handle, options, signal);
 };
 
 /** HTTP without TLS; on loopback, unless `network` is set. */
 export const httpListen: ListenPlain = async (options, handle, signal) => {
   checkReach(options, " without TLS");
-  const gate = options.limits === undefined ? undefined : new ListenGate(options.limits);
-  const server = createPlainServer(
-    gate === undefined ? {} : { headersTimeout: gate.limits.requestMs },
-    answering(handle, gate),
-  );
-  return listening(server, gate, options, signal);
+  return listening(createPlainServer(arrivalOf(options.limits)), handle, options, signal);
 };

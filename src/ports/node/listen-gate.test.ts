@@ -1,4 +1,6 @@
-import { request } from "node:https";
+import { once } from "node:events";
+import { type RequestOptions, request } from "node:https";
+import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { type TestAuthority, testAuthority } from "../../../test/support/test-pki.ts";
 import type { ListenLimits, ServerHandler } from "../listener.ts";
@@ -8,6 +10,7 @@ const ample: ListenLimits = {
   connections: 100,
   connectionsOfOneSource: 100,
   requests: 100,
+  arriveMs: 10_000,
   requestMs: 10_000,
   bodyBytes: 1000,
   burst: 100,
@@ -32,11 +35,25 @@ async function listening(handle: ServerHandler, limits: Partial<ListenLimits>): 
   return { port, authority };
 }
 
+/** A connection that sends nothing. */
+async function openFrom({ port }: Listening, localAddress: string): Promise<{ readonly closed: Promise<unknown> }> {
+  const socket = connect({ host: "127.0.0.1", port, localAddress });
+  onTestFinished(() => void socket.destroy());
+  const closed = once(socket, "close");
+  await once(socket, "connect");
+  return { closed };
+}
+
 /** @returns status and text, or `broken`. */
-const post = ({ port, authority }: Listening, body: string, headers: Readonly<Record<string, string>> = {}) =>
+const post = (
+  { port, authority }: Listening,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+  more: Pick<RequestOptions, "path" | "localAddress"> = {},
+) =>
   new Promise<string>((resolve) => {
     const call = request(
-      { host: "127.0.0.1", port, ca: authority.certificate, method: "POST", headers, agent: false },
+      { host: "127.0.0.1", port, ca: authority.certificate, method: "POST", headers, agent: false, ...more },
       (answer) => {
         let text = "";
         answer.on("data", (chunk: Buffer) => (text += chunk.toString()));
@@ -82,10 +99,30 @@ test("a source has so many connections [ports-listen-gate-5]", async () => {
   expect(await first).toMatch(/^503 /);
 });
 
-test("an endpoint that the network reaches has limits [ports-listen-gate-6]", async () => {
-  const tls = await (await testAuthority()).server("127.0.0.1");
-  const options = { host: "127.0.0.1", port: 0, network: true, tls };
-  await expect(httpsListen(options, hello, new AbortController().signal)).rejects.toThrow("no limits");
+test("a source with many connections keeps none out that has fewer, and loses none with a request [ports-listen-gate-6]", async () => {
+  const [isAsked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const handle: ServerHandler = async ({ target }) => {
+    if (target === "/held") {
+      isAsked.resolve();
+      await answered.promise;
+    }
+    return { status: 200, headers: {}, body: "hello" };
+  };
+  const it = await listening(handle, { connections: 3 });
+  const held = post(it, "", {}, { path: "/held" });
+  await isAsked.promise;
+  const first = await openFrom(it, "127.0.0.1");
+  await openFrom(it, "127.0.0.1");
+  expect(await post(it, "", {}, { localAddress: "127.0.0.2" })).toBe("200 hello");
+  await first.closed;
+  answered.resolve();
+  expect(await held).toBe("200 hello");
+});
+
+test("a request that does not arrive is not waited for [ports-listen-gate-8]", async () => {
+  const it = await listening(hello, { arriveMs: 100 });
+  const { closed } = await openFrom(it, "127.0.0.1");
+  await expect(closed).resolves.toHaveLength(1);
 });
 
 test("the limits hold without TLS, too [ports-listen-gate-7]", async () => {

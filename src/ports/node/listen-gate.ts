@@ -9,27 +9,12 @@ const rememberedSources = 1000;
 /** Holds a listener's clients to its limits. */
 export class ListenGate {
   readonly limits: ListenLimits;
-  readonly #connections = new Map<string, number>();
   readonly #buckets: SourceBuckets;
   #underWay = 0;
 
   constructor(limits: ListenLimits) {
     this.limits = limits;
     this.#buckets = new SourceBuckets({ ...limits, sources: rememberedSources });
-  }
-
-  /** Counts a connection until it is closed. @returns whether its source may have it. */
-  connects(socket: Socket): boolean {
-    const source = this.#sourceOf(socket);
-    const count = this.#connections.get(source) ?? 0;
-    if (count >= this.limits.connectionsOfOneSource) return false;
-    this.#connections.set(source, count + 1);
-    socket.once("close", () => {
-      const left = (this.#connections.get(source) ?? 1) - 1;
-      if (left === 0) this.#connections.delete(source);
-      else this.#connections.set(source, left);
-    });
-    return true;
   }
 
   /** Begins a request. @returns whether it continues; `false`: it was refused. */
