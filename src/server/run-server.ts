@@ -10,6 +10,7 @@ import type { Files } from "../ports/files.ts";
 import type { Ports } from "../ports/index.ts";
 import { keepListening } from "../ports/keep-listening.ts";
 import type {
+  ConfigAnswer,
   ConfigHandler,
   ConfigListenLimits,
   Listen,
@@ -380,8 +381,11 @@ const probesOf =
     if (target !== "/healthz" && target !== "/readyz") return { status: 404, headers: {}, body: "" };
     const given = await answer({ method, target, headers, from, client: undefined }, signal);
     given.onEnd?.("whole");
-    return { status: given.status, headers: given.headers, body: given.body ?? "" };
+    return { status: given.status, headers: given.headers, body: wholeOf(given.body) };
   };
+
+const wholeOf = (body: ConfigAnswer["body"] = []): Uint8Array<ArrayBuffer> =>
+  Buffer.concat(body instanceof Uint8Array ? [body] : body);
 
 const answerPlain: Parameters<ListenPlain>[1] = ({ method, target }) =>
   Promise.resolve({
