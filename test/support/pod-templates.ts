@@ -105,7 +105,7 @@ export const exceptions: Readonly<Record<string, readonly string[]>> = {
     "restricted volume types",
     "probe or lifecycle host",
   ],
-  [objects.configServer]: ["host namespaces", "hostPort"],
+  [objects.configServer]: ["host namespaces", "hostPort", "probe or lifecycle host"],
   [objects.buildPriority]: [
     "unrestricted capabilities",
     "runAsNonRoot != true",
