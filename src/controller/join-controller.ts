@@ -448,9 +448,9 @@ function holderOfRequest(
   caches: Caches,
   now: number,
 ): CertificateHolder {
-  // A machine is a node only after it joined.
-  if ((request.metadata.creationTimestamp ?? "") < joinedAt(binding)) return "former";
   const credential = certificateIn(request.spec.extra);
+  // A machine is a node only after it joined. Where the certificate tells, clocks that differ must not.
+  if (credential === undefined && (request.metadata.creationTimestamp ?? "") < joinedAt(binding)) return "former";
   // Only then is it asked which one: a node may have thousands of requests.
   const issued =
     credential === undefined || binding.spec.certificates?.includes(credential) === true

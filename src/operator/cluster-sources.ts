@@ -1,5 +1,11 @@
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
-import { type ConfigMap, type CustomResourceDefinition, type Secret, kubernetes } from "../api/foreign/kubernetes.ts";
+import {
+  type ConfigMap,
+  type CustomResourceDefinition,
+  type EndpointSlice,
+  type Secret,
+  kubernetes,
+} from "../api/foreign/kubernetes.ts";
 import { configGroup, joinNamespace, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
@@ -13,6 +19,7 @@ import {
 } from "../core/render/controller-config-of.ts";
 import type { TlsSecurityProfile } from "../core/certificates/tls-profile.ts";
 import { type MergedPullSecret, mergedPullSecret } from "../core/build/internal-pull-secret.ts";
+import { equalValues } from "../ignition/canonical.ts";
 import { type Context, type Watch, watching } from "../kube/controller.ts";
 import type { GuardNeeds } from "./admission-guard.ts";
 
@@ -29,6 +36,11 @@ const sources: Readonly<Record<SourceKind, Resource>> = {
 /** The objects in the suite's own namespace. */
 export const ours = { namespace } as const;
 const dnsService = { namespace: "kube-system", fieldSelector: "metadata.name=kube-dns" } as const;
+/**
+ * Where API servers write their own addresses: kubernetes/kubernetes pkg/controlplane/reconcilers (v1.34). A cluster that runs on
+ * one machine alone has none.
+ */
+const apiServerEndpoints = { namespace: "default", fieldSelector: "metadata.name=kubernetes" } as const;
 const pullSecret = { namespace: "openshift-config", fieldSelector: "metadata.name=pull-secret" } as const;
 const puller = { namespace, fieldSelector: `metadata.name=${objects.puller}` } as const;
 /** Accounts that machines which join ask for their certificates as. */
@@ -111,6 +123,14 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
       }),
     ),
     watching({ resource: kubernetes.Service, selection: dnsService, concerns: everything }),
+    watching<EndpointSlice>({
+      resource: kubernetes.EndpointSlice,
+      optional: true,
+      selection: apiServerEndpoints,
+      // API servers renew their entries.
+      concerns: ({ before, after }) =>
+        equalValues(before?.endpoints ?? [], after?.endpoints ?? []) ? [] : everything(),
+    }),
     watching({ resource: kubernetes.Secret, selection: pullSecret, concerns: everything }),
     watching({ resource: kubernetes.ServiceAccount, selection: puller, concerns: everything }),
     watching({
@@ -183,6 +203,14 @@ export async function observeTlsProfile(context: Context): Promise<TlsSecurityPr
 /** How kubeadm's cluster is reached; `undefined` elsewhere. */
 export const observeClusterInfo = ({ caches }: Context): ConfigMap | undefined =>
   caches.of(kubernetes.ConfigMap, { namespace: clusterInfoKey.namespace }).get(keyOf({ metadata: clusterInfoKey }));
+
+/** Addresses that API servers note of themselves. */
+export const observeApiServerAddresses = ({ caches }: Context): readonly string[] =>
+  caches
+    .of(kubernetes.EndpointSlice, apiServerEndpoints)
+    .list()
+    .flatMap(({ endpoints }) => endpoints ?? [])
+    .flatMap(({ addresses }) => addresses);
 
 /** PEM of the authorities behind the API server's serving certificate; `undefined` if none are published. */
 export const observeServerProof = ({ caches }: Context): string | undefined =>

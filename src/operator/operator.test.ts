@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
+import { untilSeen } from "../../test/support/until-seen.ts";
 import { installed, lookedAgain, startOperator as start, until } from "../../test/support/operator-harness.ts";
 import { ClusterOperator } from "../api/foreign/cluster-operator.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
@@ -65,6 +66,56 @@ describe("the operator", () => {
     const noted = ({ metadata }: ControllerConfig) => metadata.annotations?.[annotations.apiServerHosts];
     const config = await until(kube, ControllerConfig, { name: objects.controllerConfig }, (one) => noted(one) !== "");
     expect(noted(config)).toBe("cp.example.com");
+  });
+
+  test("notes the addresses that API servers publish of themselves [attack-joining-38]", async () => {
+    const { group, version, kind, plural } = kubernetes.EndpointSlice;
+    const slices: Readonly<Record<string, string>> = { kubernetes: "192.0.2.7", "of-a-tenant": "192.0.2.8" };
+    const { kube } = await start(async (admin) => {
+      // The API server of a cluster on one machine does not serve the kind.
+      await admin.create(kubernetes.CustomResourceDefinition, {
+        apiVersion: "apiextensions.k8s.io/v1",
+        kind: "CustomResourceDefinition",
+        metadata: {
+          name: `${plural}.${group}`,
+          annotations: { "api-approved.kubernetes.io": "unapproved, for a test" },
+        },
+        spec: {
+          group,
+          scope: "Namespaced",
+          names: { kind, plural, singular: "endpointslice", listKind: "EndpointSliceList" },
+          versions: [
+            {
+              name: version,
+              served: true,
+              storage: true,
+              schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+            },
+          ],
+        },
+      } as never);
+      for (const [name, address] of Object.entries(slices))
+        await untilSeen(
+          "EndpointSlices are served",
+          () =>
+            admin
+              .create(kubernetes.EndpointSlice, {
+                apiVersion: `${group}/${version}`,
+                kind,
+                metadata: { name, namespace: "default" },
+                endpoints: [{ addresses: [address] }],
+              })
+              .then(
+                () => true,
+                () => false,
+              ),
+          (isMade) => isMade,
+        );
+    });
+    await installed(kube);
+    const noted = ({ metadata }: ControllerConfig) => metadata.annotations?.[annotations.apiServerHosts];
+    const config = await until(kube, ControllerConfig, { name: objects.controllerConfig }, (one) => noted(one) !== "");
+    expect(noted(config)).toBe("192.0.2.7");
   });
 
   test("is degraded for as long as the base configurations cannot be made, and says why [operator-7]", async () => {

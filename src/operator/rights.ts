@@ -152,7 +152,11 @@ const operator: Rights = {
       rule("networking.k8s.io", ["networkpolicies"], apply, [buildNetworkPolicy]),
       rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
     ],
-    default: [rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead)],
+    default: [
+      rule(rbac, ["roles", "rolebindings"], ["get"], rolesRead),
+      // Addresses of the API server, which no machine may serve under.
+      rule("discovery.k8s.io", ["endpointslices"], ["list", "watch"], ["kubernetes"]),
+    ],
     [joinNamespace]: [
       // One for each pool; those of pools that are gone go.
       rule("", ["serviceaccounts"], ["list", "watch", ...apply, "delete"]),

@@ -133,7 +133,7 @@ export async function until<T extends KubeObject>(
   key: { name: string; namespace?: string },
   isWanted: (object: T) => boolean,
 ): Promise<T> {
-  const seconds = 20;
+  const seconds = 100;
   const deadline = systemClock.deadline(seconds * 1000);
   let last: T | undefined;
   try {

@@ -30,6 +30,9 @@ export type Deployment = Kube<apps.Deployment>;
 export type ReplicaSet = Kube<apps.ReplicaSet>;
 export type DaemonSet = Kube<apps.DaemonSet>;
 export type ControllerRevision = Kube<apps.ControllerRevision>;
+export type EndpointSlice = KubeObject & {
+  readonly endpoints?: readonly { readonly addresses: readonly string[] }[] | null;
+};
 export type Job = Kube<batch.Job>;
 export type PodDisruptionBudget = Kube<policy.PodDisruptionBudget>;
 export type Lease = Kube<coordination.Lease>;
@@ -52,6 +55,7 @@ export const kubernetes = {
   ConfigMap: resource<ConfigMap>("v1", "ConfigMap", "configmaps", "Namespaced"),
   Secret: resource<Secret>("v1", "Secret", "secrets", "Namespaced"),
   Service: resource<Service>("v1", "Service", "services", "Namespaced"),
+  EndpointSlice: resource<EndpointSlice>("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", "Namespaced"),
   ServiceAccount: resource<ServiceAccount>("v1", "ServiceAccount", "serviceaccounts", "Namespaced"),
   Event: resource<Event>("v1", "Event", "events", "Namespaced"),
   Deployment: resource<Deployment>("apps/v1", "Deployment", "deployments", "Namespaced"),

@@ -88,9 +88,13 @@ describe("the config server of a cluster", () => {
   });
 
   test("names every host of the API server, so that no node serves under one [attack-joining-17]", () => {
-    const noted = publishedApiServerHosts(facts({ clusterInfo, ownServer: "https://[fd00::1]:6443" }));
-    expect(noted).toEqual(["cp.example.com", "fd00::1"]);
-    expect(publishedApiServerHosts(facts({ ownServer: "https://127.0.0.1:6443" }))).toEqual([]);
+    const noted = publishedApiServerHosts({
+      ...facts({ clusterInfo, ownServer: "https://[fd00::1]:6443" }),
+      apiServerAddresses: ["10.0.0.7", "fd00::1"],
+    });
+    expect(noted).toEqual(["cp.example.com", "fd00::1", "10.0.0.7"]);
+    const local = { ...facts({ ownServer: "https://127.0.0.1:6443" }), apiServerAddresses: ["127.0.0.1"] };
+    expect(publishedApiServerHosts(local)).toEqual([]);
     const { spec } = infra({
       apiServerInternalURI: "https://[fd00::2]:6443",
       apiServerURL: "https://api.example.com:6443",
@@ -106,6 +110,7 @@ describe("the config server of a cluster", () => {
       "10.0.0.5",
       "cp.example.com",
       "fd00::1",
+      "10.0.0.7",
     ]);
     expect(apiServerHosts(undefined)).toEqual([]);
   });

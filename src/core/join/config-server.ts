@@ -49,11 +49,16 @@ export function apiServerForMachines({ controllerConfig, clusterInfo, ownServer 
  * Hosts of the API server and of the config server that only the operator knows, for the annotation of the ControllerConfig.
  * Loopback is left out: it is another machine to everyone.
  */
-export function publishedApiServerHosts(facts: ConfigServerFacts): readonly string[] {
+export function publishedApiServerHosts({
+  apiServerAddresses,
+  ...facts
+}: ConfigServerFacts & {
+  /** Addresses in the endpoints of default/kubernetes. */
+  readonly apiServerAddresses: readonly string[];
+}): readonly string[] {
   const servers = [serverIn(facts.clusterInfo?.data?.["kubeconfig"]), facts.ownServer];
-  return [...new Set([...servers.flatMap(hostOfServer), ...configServerHosts(facts)])].filter(
-    (host) => !/^(127\.|::1$|localhost$)/.test(host),
-  );
+  const hosts = [...servers.flatMap(hostOfServer), ...configServerHosts(facts), ...apiServerAddresses];
+  return [...new Set(hosts)].filter((host) => !/^(127\.|::1$|localhost$)/.test(host));
 }
 
 /**

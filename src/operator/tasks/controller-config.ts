@@ -19,6 +19,7 @@ import { releaseOf } from "../../core/render/release-of.ts";
 import { equalValues } from "../../ignition/canonical.ts";
 import { applyManifest } from "../apply-manifest.ts";
 import {
+  observeApiServerAddresses,
   observeClusterInfo,
   observePullSecret,
   observeSources,
@@ -164,6 +165,7 @@ function writeSettings(spec: ControllerConfig["spec"], context: TaskContext): Pr
           clusterInfo: observeClusterInfo(context),
           ownServer: options.apiServer,
           installedAddress: options.configServerAddress,
+          apiServerAddresses: observeApiServerAddresses(context),
         }).join(","),
       },
     },
