@@ -2,6 +2,8 @@ import { hostPaths } from "../api/names.ts";
 import type { ReportedLine } from "../api/books/reports.ts";
 import type { JournalEntryIn } from "../api/books/report-table.ts";
 import { createReport } from "../kube/report.ts";
+import { describeChange } from "../core/config/change.ts";
+import { firstFive } from "../core/machine/describe-plan.ts";
 import { describeProblems, fitToAccounts, judgeTarget } from "../core/machine/judge-target.ts";
 import { desiredImageOf } from "../core/machine/image-target.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
@@ -127,6 +129,12 @@ async function performPlan(
   switch (plan.verdict) {
     case "bootFails":
       return giveUp(`after ${plan.tried} reboots the machine still boots ${plan.booted.image}`, options, signal);
+    case "bootUndoes":
+      return giveUp(
+        `after ${plan.tried} reboots, ${firstFive(plan.changes.map(describeChange))} differ again: each boot undoes them`,
+        options,
+        signal,
+      );
     case "unsettled":
     case "settleFailed":
       return giveUp(

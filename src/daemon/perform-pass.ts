@@ -29,7 +29,7 @@ import { watchForDrift } from "./watch-drift.ts";
 
 /** The daemon looks at the whole disk this often: watches can miss things. */
 const sweepSeconds = 300;
-/** How soon a machine that went back notices that its target is no longer refused. */
+/** How soon a machine that is not brought to its target any more notices that it is to be tried again. */
 const retrySweepSeconds = 30;
 
 /** The end of a pass, or the view on which it decides again. */
@@ -75,8 +75,8 @@ export async function performPass(plan: PassPlan, view: MachineView, pass: PassC
     case "goBack":
       return goBack(plan, pass);
     case "nothingToGoBackTo":
-      await reportDegraded({ reason: plan.reason, message: plan.message, lasting: true }, pass);
-      return stalled(plan.reason, plan.message);
+      await reportDegraded({ reason: plan.reason, message: plan.message, lasting: false }, pass);
+      return done(retrySweepSeconds);
     case "healDrift":
       return healDrift(plan, pass);
     case "reportDrift":
@@ -85,6 +85,9 @@ export async function performPass(plan: PassPlan, view: MachineView, pass: PassC
       pass.journal.fail("PostAction/Settled", "SettleFailed", plan.message);
       await reportDegraded({ reason: "SettleFailed", message: plan.message, lasting: false }, pass);
       return done(sweepSeconds);
+    case "reportUndone":
+      await reportDegraded({ reason: "BootUndoes", message: plan.message, lasting: false }, pass);
+      return done(retrySweepSeconds);
     case "awaitPolicies":
       return awaitPolicies(plan, pass);
     case "done":

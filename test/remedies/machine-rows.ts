@@ -252,6 +252,20 @@ export const machineRows: readonly Row[] = [
     },
   },
   {
+    reasons: ["degraded/BootUndoes"],
+    title: "a machine that writes a file of its target anew at each boot",
+    async make() {
+      const harness = await inService();
+      harness.atBoot = () => harness.put("/etc/app.conf", "of a service");
+      await degraded(harness);
+      return state(harness, ["Find what writes these paths", "mco blame PATH", takeBack], async () => {
+        harness.atBoot = () => Promise.resolve();
+        await harness.put(hostPaths.force, "");
+        await harness.untilDone("rendered-2");
+      });
+    },
+  },
+  {
     reasons: ["degraded/SettleFailed"],
     title: "a machine whose image is not what it should be",
     async make() {

@@ -105,6 +105,8 @@ export class MachineHarness extends VirtualHarness {
   configs: ConfigReader = clusterConfigs;
   /** Wraps the host that the daemon sees. */
   tamper: (host: Host) => Host = (host) => host;
+  /** What the machine's own services do when it boots, before the daemon starts. */
+  atBoot: () => Promise<void> = () => Promise.resolve();
   /** Wraps the host that applies the image's content. */
   contentHost: (host: Host) => Host = (host) => host;
   /** The result of each application of the image's content. */
@@ -430,6 +432,7 @@ export class MachineHarness extends VirtualHarness {
   async boot(how: { readonly orderly: boolean }): Promise<void> {
     this.kill();
     await this.host.boot(how);
+    await this.atBoot();
     this.#isDown = false;
     this.start();
   }

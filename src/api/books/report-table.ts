@@ -147,6 +147,10 @@ export const reportReasons = {
     "The machine does not boot its target.",
     "Mend or revert the MachineConfig; look at the machine's console.",
   ),
+  BootUndoes: asks(
+    "The machine was rebooted three times for one target, and differs from it after each boot.",
+    "Find what writes these paths when the machine boots: a service, systemd-tmpfiles, a file system that is new at each boot (/run, /tmp), or a second name of the same file. mco blame PATH names the MachineConfig to correct; to have the target tried again, create /run/machine-config-daemon-force on the machine.",
+  ),
   RevertFailed: asks(
     "The machine could not be brought back to its system without an image of its pool, and runs that image still.",
     "Read the message: it names the path that failed; remove the annotation refusedTargets of its MachineConfigNode to have it tried again.",
@@ -441,6 +445,7 @@ export const bookSections = {
         "ConfigNotDelivered",
         "ImagePullFailed",
         "BootFailed",
+        "BootUndoes",
         "SettleFailed",
         "RevertFailed",
         "TargetRefused",

@@ -65,6 +65,7 @@ export const eventForms = {
   ConfigNotDelivered: trouble("ConfigNotDelivered"),
   ImagePullFailed: trouble("ImagePullFailed"),
   BootFailed: trouble("BootFailed"),
+  BootUndoes: trouble("BootUndoes"),
   SettleFailed: trouble("SettleFailed"),
   RevertFailed: trouble("RevertFailed"),
   TargetRefused: trouble("TargetRefused"),

@@ -243,6 +243,11 @@ function decidePlan(view: MachineView, memory: PassMemory, comparison: Compariso
     case "bootFails":
       if (view.finaliseFailure === undefined) return { case: "observe", what: { read: "finaliseFailure" } };
       return decideGoingBack(view, target, "BootFailed", bootFailure(plan, target, view.finaliseFailure.text));
+    case "bootUndoes":
+      return {
+        case: "reportUndone",
+        message: `after ${plan.tried} reboots for ${describeTarget(target.config)}, ${firstFive(plan.changes.map(describeChange))} differ from it again: each boot of the machine undoes what was written before it; the machine is not rebooted again for this target`,
+      };
     case "settleFailed": {
       const where = plan.path === undefined ? "" : ` at ${plan.path}`;
       const message = `the machine could not be made equal to ${describeTarget(target.config)}${where}: ${plan.cause}`;

@@ -234,6 +234,8 @@ export type PassPlan =
       readonly watch: NodeConfig | undefined;
     }
   | { readonly case: "reportUnapplied"; readonly message: string }
+  /** Each boot undoes what was written: another one would not help. */
+  | { readonly case: "reportUndone"; readonly message: string }
   /** New policies are not merged yet: their effect is unknown. */
   | {
       readonly case: "awaitPolicies";

@@ -335,6 +335,21 @@ describe("planNode", () => {
     ).toMatchObject({ verdict: "change" });
   });
 
+  test("a target that is undone by three boots is given up; the force file asks again [machine-plan-undone-1]", () => {
+    const target = to({ files: { "/etc/a": "2" } });
+    const ledger = { v: 1, target: "new", bootId: "b3", owes: [{ kind: "reboot" }], openedAt: "" } as const;
+    const after = (rebootsAsked: readonly string[], more: Partial<ObservedNode> = {}) =>
+      planNode(on({ bootId: "b4", ledger: { ...ledger, rebootsAsked }, ...more }), target, policies);
+    expect(after(["b1", "b2", "b3"])).toMatchObject({
+      verdict: "bootUndoes",
+      tried: 3,
+      changes: expect.arrayContaining([{ kind: "file", path: "/etc/a", op: "update" }]),
+    });
+    expect(after(["b2", "b3"])).toMatchObject({ verdict: "change" });
+    expect(after(["b1", "b2", "b3"], { forced: true })).toMatchObject({ verdict: "change" });
+    expect(after(["b1", "b2", "b3"], { ledger: { ...ledger, target: "older" } })).toMatchObject({ verdict: "change" });
+  });
+
   describe("what only a machine that starts with it follows", () => {
     const born = to({
       storage: {

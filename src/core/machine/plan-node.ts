@@ -15,7 +15,7 @@ import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig } from 
 import type { ObservedDeployment, ObservedNode } from "./observed-node.ts";
 import { listText } from "../text/list-text.ts";
 
-/** Reboots that a target may use to boot its staged system. */
+/** Reboots that a target may use until the machine has it. */
 export const mostReboots = 3;
 
 export type Step =
@@ -57,6 +57,8 @@ export type NodePlan =
       readonly booted: ObservedDeployment;
       readonly wanted: ObservedDeployment;
     }
+  /** The machine was rebooted for its target `tried` times, and differs from it after each boot. */
+  | { readonly verdict: "bootUndoes"; readonly tried: number; readonly changes: readonly Change[] }
   /** The machine boots the right system but lacks its content; `cause` is empty if no reason was reported. */
   | {
       readonly verdict: "unsettled";
@@ -100,7 +102,7 @@ export function planNode(
     : [];
   const because = group([...debts, ...force, ...consequencesAsked(node, target, changes, policies ?? defaultPolicies)]);
 
-  const failure = judgeBoots(node, target, gap);
+  const failure = judgeBoots(node, target, gap, because);
   if (failure !== undefined) return failure;
   const unsettled = node.forced ? undefined : judgeSettling(node, target, gap);
   if (unsettled === "settle") return { verdict: "change", changes, drift, because: [], steps: [{ do: "settle" }] };
@@ -119,15 +121,22 @@ export function planNode(
   return { verdict: "change", changes, drift, because, steps: stepsTo(node, target, gap, because) };
 }
 
-/** A target that the machine could not boot or apply: the force file requests another attempt. */
-function judgeBoots(node: ObservedNode, target: NodeConfig, gap: Gap): NodePlan | undefined {
+/** A target that the machine could not boot, apply or keep: the force file requests another attempt. */
+function judgeBoots(
+  node: ObservedNode,
+  target: NodeConfig,
+  gap: Gap,
+  because: readonly Because[],
+): NodePlan | undefined {
   const { ledger } = node;
   if (node.forced || ledger === undefined || !isTargetOf(ledger, target)) return undefined;
   if (ledger.failed !== undefined)
     return { verdict: "settleFailed", path: ledger.failed.path, cause: ledger.failed.cause };
   const tried = (ledger.rebootsAsked ?? []).filter((bootId) => bootId !== node.bootId).length;
-  return gap.deployment !== undefined && tried >= mostReboots
-    ? { verdict: "bootFails", tried, booted: node.booted, wanted: gap.deployment }
+  if (tried < mostReboots) return undefined;
+  if (gap.deployment !== undefined) return { verdict: "bootFails", tried, booted: node.booted, wanted: gap.deployment };
+  return because.some(({ consequence }) => consequence.kind === "reboot")
+    ? { verdict: "bootUndoes", tried, changes: gap.changes }
     : undefined;
 }
 
