@@ -10,6 +10,7 @@ import { concernsDaemon, samePolicies } from "./concerns-daemon.ts";
 import { type DaemonFacts, newDaemonFacts } from "./daemon-facts.ts";
 import { newDaemonMemory, remember } from "./daemon-memory.ts";
 import { documentStore } from "./machine-documents.ts";
+import { bootsIn } from "./machine-books.ts";
 import { type NodeReporter, nodeReporter } from "./node-reporter.ts";
 import { nodeJournal } from "./node-journal.ts";
 import type { NodeJournal } from "./node-journal-types.ts";
@@ -43,6 +44,7 @@ const unreportedSeconds = 10;
 export function daemonController(options: DaemonOptions): Controller {
   const { host, nodeName, past = [] } = options;
   const facts = options.facts ?? newDaemonFacts();
+  facts.boots = bootsIn(past);
   const documents = documentStore(host.ledger);
   const memory = newDaemonMemory();
   /** Made in the first pass, which provides their writers. */

@@ -19,6 +19,7 @@ export const newDaemonFacts = (): DaemonFacts => ({
   driftSince: undefined,
   osFailures: 0,
   rebootFailures: 0,
+  boots: new Map(),
   kubeletFailures: 0,
   foreignPackages: 0,
   lookingSince: undefined,

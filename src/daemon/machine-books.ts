@@ -43,6 +43,13 @@ export async function linesOnDisk(
     );
 }
 
+/** The boots that journal lines are from, each with the time of its first line in milliseconds since the epoch. */
+export function bootsIn(lines: readonly JournalLine[]): ReadonlyMap<string, number> {
+  const began = new Map<string, number>();
+  for (const { boot, at } of lines) began.set(boot, Math.min(at, began.get(boot) ?? at));
+  return began;
+}
+
 /** The number of a writer's last line in a boot. */
 function lastNumber(lines: readonly JournalLine[], component: string, boot: string): LineNumber {
   let last: LineNumber = { seq: 0 };

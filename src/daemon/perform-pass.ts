@@ -142,6 +142,7 @@ async function tidy(plan: PassCase<"tidyAfterBoot">, view: MachineView, pass: Pa
   await tidyAfterBoot(host, config, signal);
   await forgetPayloads(host, documents, false, signal);
   facts.os = await releaseOf(host, signal);
+  if (!facts.boots.has(bootId)) facts.boots = new Map([...facts.boots, [bootId, context.clock.now()]]);
   if (failure !== undefined)
     journal.fail(
       "PostAction/Rebooted",

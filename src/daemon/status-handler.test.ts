@@ -10,7 +10,11 @@ const { signal } = new AbortController();
 function harness() {
   const facts = newDaemonFacts();
   const time = { now: 0 };
-  const handler = statusHandler({ facts, clock: { monotonic: () => time.now }, nodeName: "worker-0" });
+  const handler = statusHandler({
+    facts,
+    clock: { monotonic: () => time.now, now: () => time.now },
+    nodeName: "worker-0",
+  });
   const get = async (target: string, method = "GET") => {
     const { status, body } = await handler({ method, target, headers: {} }, undefined, signal);
     return { status, body: typeof body === "string" ? body : "" };
@@ -32,7 +36,7 @@ describe("the local status endpoint of the daemon", () => {
   });
 
   test("its metrics have the reference's names, and words of a closed list instead of texts [daemon-status-handler-1]", async () => {
-    const { facts, get } = harness();
+    const { facts, get, time } = harness();
     Object.assign(facts, {
       state: "Degraded",
       reason: "ConfigDrift",
@@ -41,6 +45,11 @@ describe("the local status endpoint of the daemon", () => {
       driftSince: 5_000,
       osFailures: 2,
       rebootFailures: 1,
+      boots: new Map([
+        ["a", time.now - 3_600_000],
+        ["b", time.now - 3_599_999],
+        ["c", time.now],
+      ]),
       kubeletFailures: 3,
       foreignPackages: 4,
     });
@@ -52,6 +61,7 @@ describe("the local status endpoint of the daemon", () => {
       'mcd_update_state{config="rendered-worker-1",err="ConfigDrift"} 1',
       "mcd_pivot_errors_total 2",
       "mcd_reboots_failed_total 1",
+      "mcd_boots_last_hour 2",
       "mcd_kubelet_state 3",
       "mcd_config_drift 5",
       'mcd_local_unsupported_packages{node="worker-0"} 4',

@@ -25,7 +25,7 @@ export function statusHandler({
   more = () => [],
 }: {
   readonly facts: DaemonFacts;
-  readonly clock: Pick<Clock, "monotonic">;
+  readonly clock: Pick<Clock, "monotonic" | "now">;
   readonly nodeName: string;
   /** Further figures. */ readonly more?: () => readonly MetricFamily[];
 }): ServerHandler {
@@ -35,7 +35,7 @@ export function statusHandler({
     if (path === "/metrics")
       return text(
         200,
-        metricsText([...daemonMetrics(facts, nodeName), ...more()]),
+        metricsText([...daemonMetrics(facts, nodeName, clock.now()), ...more()]),
         "text/plain; version=0.0.4; charset=utf-8",
       );
     if (path !== "/readyz") return text(404, "there are /metrics and /readyz\n");

@@ -51,6 +51,7 @@ test("a machine that undoes its target at boot reboots three times at most, says
       else {
         expect(await harness.untilState(nodeStates.degraded)).toMatch(/^after 3 reboots for .* differ from it again/);
         expect(await harness.condition("NodeDegraded")).toBe("True BootUndoes");
+        expect(harness.facts.boots.size).toBeGreaterThan(mostReboots);
         // Nothing more happens, however long it is waited.
         await harness.pass(3_600_000);
       }

@@ -44,10 +44,12 @@ const families = [
       driftSince: undefined,
       osFailures: 0,
       rebootFailures: 0,
+      boots: new Map(),
       kubeletFailures: 0,
       foreignPackages: 0,
     },
     "a",
+    0,
   ),
 ];
 const labelsOf = (metric: string) => families.find(({ name }) => name === metric)?.labels;

@@ -261,6 +261,23 @@ export const alerts: readonly Alert[] = [
       "Find the job that keeps the machine up (systemctl list-jobs), or reboot it by hand: the daemon finds the staged system.",
   },
   {
+    name: "MCDRebootLoop",
+    // One update boots a machine once or twice, a system that does not come up three times.
+    expression: "mcd_boots_last_hour > 5",
+    for: "1m",
+    severity: "critical",
+    summary: "A machine ({{ $labels.instance }}) has booted {{ $value }} times within an hour.",
+    means:
+      "The daemon boots a machine three times at most for one target. More boots are those of several targets, of an administrator, or of the machine itself: a watchdog, a kernel that panics, a failing power supply.",
+    see: [
+      "mco book node/<node>",
+      "kubectl get machineconfignode <node> -o jsonpath='{.status.conditions[?(@.type==\"NodeDegraded\")].message}'",
+      "journalctl --list-boots",
+    ],
+    remedy:
+      "The book names each reboot that the daemon asked for, and why. If it asked for none, look at the machine's console and its kernel log. Pause the pool (spec.paused) while you look.",
+  },
+  {
     name: "MCDPivotError",
     expression: "mcd_pivot_errors_total > 0",
     for: "2m",

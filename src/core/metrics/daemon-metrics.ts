@@ -1,5 +1,7 @@
 import type { MetricFamily } from "./metrics.ts";
 
+const hourMs = 3_600_000;
+
 /** What a daemon knows about itself and its machine. */
 export interface DaemonMetrics {
   /** `Done`, `Working`, `Degraded`, `Unreconcilable`; empty before the first pass. */
@@ -15,6 +17,8 @@ export interface DaemonMetrics {
   readonly osFailures: number;
   /** Requested reboots that did not happen. */
   readonly rebootFailures: number;
+  /** Boot ID → when it began, in milliseconds since the epoch, as far as the machine's journal holds it. */
+  readonly boots: ReadonlyMap<string, number>;
   /** Consecutive failed health checks of the kubelet. */
   readonly kubeletFailures: number;
   /** Packages that an administrator layered by hand. */
@@ -25,8 +29,10 @@ export interface DaemonMetrics {
  * The metrics of one machine. Names and kinds are the reference's (openshift/machine-config-operator
  * pkg/daemon/metrics.go, main), and `err` and `reason` are words of a closed list where the reference has whole
  * texts; values that the reference gives as times are 1.
+ *
+ * @param now milliseconds since the epoch
  */
-export function daemonMetrics(metrics: DaemonMetrics, node: string): readonly MetricFamily[] {
+export function daemonMetrics(metrics: DaemonMetrics, node: string, now: number): readonly MetricFamily[] {
   const family = (
     name: string,
     type: "gauge" | "counter",
@@ -66,6 +72,12 @@ export function daemonMetrics(metrics: DaemonMetrics, node: string): readonly Me
       "counter",
       "Reboots that were asked for and did not come.",
       metrics.rebootFailures,
+    ),
+    family(
+      "mcd_boots_last_hour",
+      "gauge",
+      "Boots of the machine within the last hour, whatever they were for.",
+      [...metrics.boots.values()].filter((at) => at > now - hourMs).length,
     ),
     family("mcd_kubelet_state", "gauge", "Health checks of the kubelet that failed in a row.", metrics.kubeletFailures),
     family(
