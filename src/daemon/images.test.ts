@@ -219,8 +219,10 @@ describe("a machine that is given an image which holds its configuration", () =>
     harness.kill();
     await harness.host.boot({ orderly: true });
     expect(treeOf(harness)).toEqual(before);
-    // Somebody booted it; its daemon brings it to its target again.
+    // Somebody booted it; its daemon brings it to its target again when it is told to.
     harness.start();
+    await harness.untilState("Degraded");
+    await harness.put(hostPaths.force, "");
     await harness.pass(60_000);
     await made.untilHas("rendered-2", 2);
     expect(await filesOf(harness, second)).toMatchObject({ "/etc/app.conf": "two", "/var/lib/app/data": "two" });

@@ -80,7 +80,7 @@ const bookSections: readonly History[] = [
     ends: (harness) => harness.untilDone("rendered-1"),
   },
   {
-    title: "a machine that was booted into another system returns to its own",
+    title: "a machine that was booted into another system returns to its own when it is told to",
     prepare: async (harness) => {
       await harness.updatedTo("rendered-1", newSystem);
       harness.kill();
@@ -91,6 +91,7 @@ const bookSections: readonly History[] = [
         packages: [],
         kernelType: "default",
       });
+      await harness.put(hostPaths.force, "");
     },
     ends: (harness) => harness.untilDone("rendered-1"),
   },

@@ -320,7 +320,7 @@ describe("a boot of another system than requested", () => {
     expect(object?.metadata.annotations?.[annotations.refusedTargets]).toBeUndefined();
   });
 
-  test("because another system was chosen in the boot menu: the machine returns automatically, after a drain [daemon-start-up-10]", async () => {
+  test("because another system was chosen in the boot menu: the machine says so, and returns once the force file asks, after a drain [daemon-start-up-10]", async () => {
     const harness = await MachineHarness.make();
     await harness.updatedTo("rendered-1", { ...one, spec: { osImageURL: "os@sha256:2", kernelArguments: ["nosmt"] } });
     harness.kill();
@@ -330,8 +330,16 @@ describe("a boot of another system than requested", () => {
       packages: [],
       kernelType: "default",
     });
+    harness.effects.length = 0;
     harness.start();
-    await harness.untilState("Working");
+    expect(await harness.untilState("Degraded")).toContain(
+      "OS image (os@sha256:1 in place of os@sha256:2), kernel arguments (without nosmt) differ",
+    );
+    // Nobody granted the machine a drain or a reboot.
+    await harness.pass(3_600_000);
+    expect(await harness.events()).not.toContain("Drain");
+    expect(harness.effects.filter((effect) => !effect.startsWith("ledger."))).toEqual([]);
+    await harness.put(hostPaths.force, "");
     await harness.untilDone("rendered-1");
     expect((await harness.host.os.status(signal)).booted).toMatchObject({
       image: "os@sha256:2",

@@ -176,7 +176,7 @@ export const reportReasons = {
     "Read the message; most often the boot partition is full.",
   ),
   ConfigDrift: asks(
-    "Files on the machine differ from the applied configuration.",
+    "The machine differs from its applied configuration: in files, units, kernel arguments, packages or the booted system.",
     "Undo the change on the machine, or create /run/machine-config-daemon-force on it to have the configuration applied again.",
   ),
   DriftGone: nothing("The machine matches the applied configuration again."),

@@ -1,9 +1,16 @@
 import type { MachineConfig } from "../../api/kinds/machine-config.ts";
 import { annotations, hostPaths, nodeStates, objects } from "../../api/names.ts";
-import { describeChange } from "../config/change.ts";
+import { type Change, describeChange } from "../config/change.ts";
 import { irreconcilableBetween } from "../config/reconcilable.ts";
 import { decideUpdate, donePlan, stayBackPlan } from "./decide-update.ts";
-import { describeDeployment, firstFive } from "./describe-plan.ts";
+import {
+  type ChangePlan,
+  describeDeployment,
+  describeDrift,
+  disrupts,
+  firstFive,
+  isSystemChange,
+} from "./describe-plan.ts";
 import { withdrawnDrain } from "./drain-requests.ts";
 import {
   type ImagePair,
@@ -254,10 +261,10 @@ function decidePlan(view: MachineView, memory: PassMemory, comparison: Compariso
       return decideGoingBack(view, target, "SettleFailed", message);
     }
     case "unsettled":
-      return decideDrift(view, memory, comparison) ?? unappliedPlan(plan, target);
+      return decideDrift(view, memory, comparison, driftOf(observed)) ?? unappliedPlan(plan, target);
     case "change":
       return (
-        decideDrift(view, memory, comparison) ??
+        decideDrift(view, memory, comparison, unaskedChanges(plan, observed)) ??
         decidePolicies(view, memory, observed) ??
         decideUpdate(view, memory, { plan, target, observed, wentBack: aim.wentBack })
       );
@@ -304,15 +311,25 @@ function decideGoingBack(
   };
 }
 
-/** The machine drifted from its last verified state, and no force file allows overwriting that. */
-function decideDrift(view: MachineView, memory: PassMemory, { target, observed }: Comparison): PassPlan | undefined {
+/**
+ * The machine drifted from its last verified state, and no force file allows overwriting that. Nobody granted it a drain or a
+ * reboot for this: its pool may be paused, or have as many machines away as it may.
+ */
+function decideDrift(
+  view: MachineView,
+  memory: PassMemory,
+  { target, observed }: Comparison,
+  changes: readonly Change[],
+): PassPlan | undefined {
   if (observed.previous === undefined || !sameTarget(observed.previous, target.config) || observed.forced)
     return undefined;
-  const drift = driftOf(observed).map(describeChange);
-  if (drift.length === 0) return undefined;
+  if (changes.length === 0) return undefined;
+  const drift = changes.map(describeDrift);
   const has = notesOf(view);
   const { healedDrift } = memory;
-  const mayHeal = has[annotations.driftPolicy] === "settle" && target.config.imageContent === "full";
+  // What a boot decides is not put right without one, and a boot is the pool's to grant.
+  const mayHeal =
+    has[annotations.driftPolicy] === "settle" && target.config.imageContent === "full" && !changes.some(isSystemChange);
   if (mayHeal && (healedDrift?.drift !== drift.join() || view.now - healedDrift.at > healAgainMs))
     return {
       case: "healDrift",
@@ -336,6 +353,17 @@ function decideDrift(view: MachineView, memory: PassMemory, { target, observed }
     },
     watch: read?.verdict === "read" ? read.wanted.config : undefined,
   };
+}
+
+/**
+ * What differs on a machine that has its target, and may not be put right: drift, and everything whose repair would disrupt
+ * what runs there, such as the traces of an account that was removed by hand.
+ */
+function unaskedChanges(plan: ChangePlan, observed: ObservedNode): readonly Change[] {
+  const drift = driftOf(observed);
+  return drift.length > 0 || !observed.inService || observed.ledger !== undefined || !disrupts(plan)
+    ? drift
+    : plan.changes;
 }
 
 /** The machine runs its image but differs from the image's content. */

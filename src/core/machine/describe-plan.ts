@@ -1,6 +1,6 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { type Because, type Change, type Consequence, describeConsequence } from "../config/change.ts";
+import { type Because, type Change, type Consequence, describeChange, describeConsequence } from "../config/change.ts";
 import type { NodeConfig } from "../config/node-config.ts";
 import type { ObservedDeployment } from "./observed-node.ts";
 import type { NodePlan, Step } from "./plan-node.ts";
@@ -27,6 +27,10 @@ export const isAction = (step: Step): boolean => actions.includes(step.do);
 
 /** Whether a step writes files, units or accounts. */
 export const isWrite = (step: Step): boolean => writes.includes(step.do);
+
+/** Whether a plan does more to a machine in service than write to its disk. */
+export const disrupts = ({ steps }: ChangePlan): boolean =>
+  steps.some((step) => step.do === "drain" || step.do === "reboot" || isAction(step));
 
 /** Whether a change is one of the operating system. */
 export const isSystemChange = ({ kind }: Change): boolean =>
@@ -55,6 +59,20 @@ export function describeDeployment(booted: ObservedDeployment, wanted: ObservedD
   ];
   const missing = notIn(wordsOf(wanted), wordsOf(booted));
   return `without ${missing.join(", ") || "the staged system"}`;
+}
+
+/** What differs on a machine from its configuration; of its system, also how. */
+export function describeDrift(change: Change): string {
+  const what = describeChange(change);
+  if (change.kind === "osImage" || change.kind === "kernelType")
+    return `${what} (${change.from} in place of ${change.to})`;
+  if (change.kind !== "kernelArguments" && change.kind !== "extensions") return what;
+  const [missing, added] = [notIn(change.to, change.from), notIn(change.from, change.to)];
+  const parts = [
+    ...(missing.length === 0 ? [] : [`without ${firstFive(missing)}`]),
+    ...(added.length === 0 ? [] : [`with ${firstFive(added)}`]),
+  ];
+  return parts.length === 0 ? `${what} (in another order)` : `${what} (${parts.join(", ")})`;
 }
 
 /** The summary of a plan for the journal: counts only, because file contents are private. */

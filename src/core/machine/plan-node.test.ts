@@ -298,7 +298,7 @@ describe("planNode", () => {
     ]);
   });
 
-  test("a machine that booted another system is repaired, with everything that belongs to its own", () => {
+  test("a machine that booted another system has drifted by that alone, and is repaired with everything that belongs to its own", () => {
     const wrong = on({ booted: system("os@0", ["quiet"]), entries: new Map(), bootId: "another boot" });
     expect(stepsOf(wrong, before)).toEqual([
       "refreshCredentials",
@@ -312,7 +312,10 @@ describe("planNode", () => {
       "reboot",
       "closeLedger",
     ]);
-    expect(planNode(wrong, before, policies)).toMatchObject({ drift: [] });
+    const drift = [{ kind: "osImage", from: "os@0", to: "os@1" }];
+    expect(planNode(wrong, before, policies)).toMatchObject({ drift });
+    // It boots its system for the first time.
+    expect(planNode({ ...wrong, inService: false }, before, policies)).toMatchObject({ drift: [] });
   });
 
   test("a target that three reboots did not boot is given up; the force file asks again", () => {

@@ -330,12 +330,15 @@ function beforeStaging(node: ObservedNode, target: NodeConfig, { image }: Observ
 }
 
 /**
- * Where a machine without debts differs from its verified configuration. Another running system is no drift: the
- * machine booted the wrong one, which a plan can repair.
+ * Where a machine without debts differs from its verified configuration. If it runs another system, or with other kernel
+ * arguments, that alone counts, because the content of a system belongs to it.
  */
 export function driftOf(node: ObservedNode): readonly Change[] {
   const { previous } = node;
-  if (previous === undefined || node.ledger !== undefined || systemGap(node, previous).changes.length > 0) return [];
+  if (previous === undefined || node.ledger !== undefined) return [];
+  const system = systemGap(node, previous).changes;
+  // A machine that has just joined is to boot its system yet.
+  if (system.length > 0) return node.inService ? system : [];
   const paths = [];
   for (const [path, wanted] of previous.entries) {
     const observed = node.entries.get(path);
