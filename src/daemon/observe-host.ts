@@ -3,6 +3,7 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 import { hostPaths } from "../api/names.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
+import { foldersAbove } from "../core/machine/judge-target.ts";
 import { uncovered } from "../core/machine/image-content-plan.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
@@ -93,6 +94,7 @@ export async function observeHost(
     const entry = await observeEntry(host, path, signal);
     if (entry !== undefined) entries.set(path, entry);
   }
+  await observePlaces(host, target, { entries, originals }, signal);
   const states =
     named.units.size === 0
       ? new Map<string, { enablement: string }>()
@@ -116,6 +118,41 @@ export async function observeHost(
     payload,
     settled: documents.settled,
   };
+}
+
+/** What is in the way of the target's entries: folders where files are to be, and files where folders are to be. */
+async function observePlaces(
+  host: Host,
+  target: NodeConfig,
+  { entries, originals }: { readonly entries: Map<string, ObservedEntry>; readonly originals: Originals },
+  signal: AbortSignal,
+): Promise<void> {
+  const above = new Set([...target.entries.keys()].flatMap(foldersAbove));
+  for (const folder of above) {
+    if (entries.has(folder)) continue;
+    const is = await observeEntry(host, folder, signal);
+    if (is?.kind === "file") entries.set(folder, is);
+  }
+  for (const [path, is] of entries)
+    if (is.kind === "folder" && target.entries.has(path))
+      entries.set(path, { ...is, goesAway: await goesAway(host, path, { target, originals }, signal) });
+}
+
+/** Whether a folder was made for entries of earlier configurations, and holds nothing else. */
+async function goesAway(
+  host: Host,
+  path: string,
+  known: { readonly target: NodeConfig; readonly originals: Originals },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const names = await host.files.madeFolder(path, signal);
+  if (names === undefined) return false;
+  for (const name of names) {
+    const below = `${path}/${name}`;
+    const isOurs = known.originals.paths[below] === null && !known.target.entries.has(below);
+    if (!isOurs && !(await goesAway(host, below, known, signal))) return false;
+  }
+  return true;
 }
 
 /** Everything of a machine that configurations, and the content managed before them, refer to. */

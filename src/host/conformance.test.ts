@@ -344,6 +344,30 @@ describe.each([
     expect(await host.files.read("/etc/made", signal)).toBeUndefined();
   });
 
+  test("a folder that was made for files is told from one of others, with what is in it [host-conformance-made-1]", async () => {
+    const { host } = await make();
+    const madeFolder = (path: string) => host.files.madeFolder(path, signal);
+    expect(await madeFolder("/etc/made")).toBeUndefined();
+    await put(host, "/etc/made/deep/b.conf", file("x"));
+    await put(host, "/etc/made/c.conf", file("x"));
+    expect([...((await madeFolder("/etc/made")) ?? [])].sort()).toEqual(["c.conf", "deep"]);
+    expect(await madeFolder("/etc/made/deep")).toEqual(["b.conf"]);
+    expect(await madeFolder("/etc/made/c.conf")).toBeUndefined();
+    expect(await madeFolder("/etc")).toBeUndefined();
+    await host.files.makeFolder("/etc/theirs", { mode: 0o755, uid: 0, gid: 0 }, signal);
+    expect(await madeFolder("/etc/theirs")).toBeUndefined();
+    for (const path of ["/etc/made/deep/b.conf", "/etc/made/c.conf"]) await host.files.remove(path, signal);
+    expect(await madeFolder("/etc/made")).toBeUndefined();
+    // So that a file can take the folder's place, and a folder the file's.
+    await put(host, "/etc/made", file("y"));
+    expect(await host.files.read("/etc/made/c.conf", signal)).toBeUndefined();
+    await expect(put(host, "/etc/made/c.conf", file("x"))).rejects.toBeInstanceOf(McoError);
+    await host.files.remove("/etc/made/c.conf", signal);
+    await host.files.remove("/etc/made", signal);
+    await put(host, "/etc/made/c.conf", file("x"));
+    expect(await textOf(host, "/etc/made/c.conf")).toBe("x");
+  });
+
   test("a directory of another owner stays when it becomes empty", async () => {
     const { host } = await make();
     await host.files.makeFolder("/etc/theirs", { mode: 0o755, uid: 0, gid: 0 }, signal);

@@ -76,6 +76,11 @@ export interface HostFiles {
    * `write` had made.
    */
   remove(path: string, signal: AbortSignal): Promise<void>;
+  /**
+   * The names in a folder that `write` made, which goes away with the last of them; `undefined`: there is no folder, or others
+   * made it.
+   */
+  madeFolder(path: string, signal: AbortSignal): Promise<readonly string[] | undefined>;
   /** Free bytes where /etc and /var are written, the lesser of the two; `undefined` if unknown. */
   freeBytes(signal: AbortSignal): Promise<number | undefined>;
   /** The file that the operating system ships at a path of /etc; `undefined` for other paths and if it ships none. */

@@ -118,6 +118,7 @@ const looking = new Set([
   "files.read",
   "files.vendor",
   "files.freeBytes",
+  "files.madeFolder",
   "units.state",
   "os.status",
   "os.installed",

@@ -17,7 +17,14 @@ export type ObservedEntry =
       readonly isKubeconfig?: boolean;
     }
   | { readonly kind: "link"; readonly target: string }
-  | { readonly kind: "folder"; readonly mode: number; readonly uid: number; readonly gid: number };
+  | {
+      readonly kind: "folder";
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+      /** A file is to be here, and the folder goes away with what earlier configurations brought into it. */
+      readonly goesAway?: boolean;
+    };
 
 /**
  * The state before this suite first managed each item, so that removal can restore it; also the list of managed items.
@@ -288,8 +295,8 @@ export function matchesWanted(
 ): boolean {
   switch (wanted.kind) {
     case "absent":
-      // Any unit file that is not a mask satisfies "not masked".
-      return observed === undefined || (isUnmasking(wanted) && !isMask(observed));
+      // Any unit file that is not a mask satisfies "not masked". A folder is somebody's, or that of other entries.
+      return observed === undefined || observed.kind === "folder" || (isUnmasking(wanted) && !isMask(observed));
     case "link":
       return observed?.kind === "link" && observed.target === wanted.target;
     case "file":
@@ -315,7 +322,8 @@ function idOf(owner: Owner, ids: ReadonlyMap<string, number>): number {
 }
 
 function isOriginal(observed: ObservedEntry | undefined, original: OriginalEntry | null | undefined): boolean {
-  if (original === null || original === undefined) return observed === undefined;
+  // A folder where there was nothing is somebody's, or that of other entries.
+  if (original === null || original === undefined) return observed === undefined || observed.kind === "folder";
   if (original.kind === "link") return observed?.kind === "link" && observed.target === original.target;
   return (
     observed?.kind === "file" &&

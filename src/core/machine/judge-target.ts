@@ -30,6 +30,7 @@ const reserveBytes = 16 * 1024 * 1024;
 export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: MachineFacts): readonly TargetProblem[] {
   return [
     ...systemProblems(node, target),
+    ...placeProblems(node, target),
     ...fileProblems(node, target),
     ...accessProblems(target, facts),
     ...spaceProblems(node, target, facts),
@@ -84,6 +85,49 @@ const writtenFiles = (target: NodeConfig) =>
     wanted.kind === "file" && (target.imageContent !== "full" || isCredential(path)) ? [[path, wanted] as const] : [],
   );
 
+/** Where something is in the way that the daemon neither brought nor can put back. */
+function placeProblems(node: ObservedNode, target: NodeConfig): readonly TargetProblem[] {
+  return [...target.entries].flatMap(([where, wanted]): readonly TargetProblem[] => {
+    if (wanted.kind === "absent" || (target.imageContent === "full" && !isCredential(where))) return [];
+    const is = node.entries.get(where);
+    const isBlocked = is?.kind === "folder" && is.goesAway !== true;
+    const above = foldersAbove(where).find((path) => isInTheWay(path, node, target));
+    return [
+      ...(isBlocked
+        ? [
+            {
+              where,
+              reason: `is a folder on this machine, which a ${wanted.kind} does not replace`,
+              remedy: "remove the folder, or choose another path",
+            },
+          ]
+        : []),
+      ...(above === undefined
+        ? []
+        : [
+            {
+              where,
+              reason: `${above} is a file on this machine, which a folder does not replace`,
+              remedy: `remove ${above}, or choose another path`,
+            },
+          ]),
+    ];
+  });
+}
+
+/** A file that stays: the target names it, or no configuration brought it, or it hides one of the system. */
+function isInTheWay(path: string, { entries, originals }: ObservedNode, target: NodeConfig): boolean {
+  if (entries.get(path)?.kind !== "file") return false;
+  return target.entries.has(path) || !(path in originals.paths) || originals.paths[path] !== null;
+}
+
+/** Every folder above a path, without the root. */
+export function foldersAbove(path: string): readonly string[] {
+  const folders: string[] = [];
+  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) folders.push(path.slice(0, end));
+  return folders;
+}
+
 function fileProblems(node: ObservedNode, target: NodeConfig): readonly TargetProblem[] {
   return writtenFiles(target).flatMap(([where, wanted]): readonly TargetProblem[] => [
     ...unknownOwners(wanted, node).map((owner) => ({
@@ -91,15 +135,6 @@ function fileProblems(node: ObservedNode, target: NodeConfig): readonly TargetPr
       reason: `is to belong to ${owner}, which this machine does not have`,
       remedy: "give the owner by number, or create the account first",
     })),
-    ...(node.entries.get(where)?.kind === "folder"
-      ? [
-          {
-            where,
-            reason: "is a folder on this machine, which a file does not replace",
-            remedy: "remove the folder, or choose another path",
-          },
-        ]
-      : []),
     ...(isForeignKubeconfig(node, where, wanted.digest)
       ? [
           {

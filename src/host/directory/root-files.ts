@@ -284,6 +284,12 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
         if (folders.length < record.folders.length)
           await storeJson(disk, at, { ...record, folders } satisfies MadeRecord);
       }),
+    async madeFolder(path) {
+      const { folders } = await readJson(await recordPath(), nothingMade);
+      if (!folders.includes(path)) return undefined;
+      const names = await fs.readdir(await locate(path)).catch(absentIsDone);
+      return names ?? undefined;
+    },
     async freeBytes() {
       const free = await Promise.all(["/etc/.", "/var/."].map(async (folder) => fs.statfs(await locate(folder))));
       return Math.min(...free.map(({ bavail, bsize }) => bavail * bsize));

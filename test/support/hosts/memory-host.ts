@@ -173,6 +173,11 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
   }
 
   function makeFoldersAbove(path: string, own: Ownership): void {
+    for (let folder = above(path); folder.length > 1; folder = above(folder)) {
+      const is = entryAt(folder);
+      if (is !== undefined && is.kind !== "folder")
+        throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: "ENOTDIR" });
+    }
     const missing: string[] = [];
     for (
       let folder = above(path);
@@ -221,6 +226,11 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
         made.delete(folder);
       }
       if (before !== undefined) changed(path);
+    },
+    async madeFolder(path) {
+      if (!made.has(path)) return undefined;
+      const below = paths().filter((one) => one.startsWith(`${path}/`));
+      return [...new Set(below.map((one) => one.slice(path.length + 1).split("/")[0] ?? ""))];
     },
     freeBytes: async () => options.freeBytes,
     async vendor(path) {
