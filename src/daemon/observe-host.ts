@@ -4,6 +4,7 @@ import { hostPaths } from "../api/names.ts";
 import type { NodeConfig } from "../core/config/node-config.ts";
 import type { ObservedEntry, OriginalEntry, Originals } from "../core/machine/content-gap.ts";
 import { foldersAbove } from "../core/machine/judge-target.ts";
+import { underOneName } from "../core/machine/one-name.ts";
 import { uncovered } from "../core/machine/image-content-plan.ts";
 import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
@@ -79,14 +80,24 @@ export async function observeHost(
   known: Known,
   signal: AbortSignal,
 ): Promise<ObservedNode> {
-  const { previous, target, seen } = known;
+  const { target, seen } = known;
   const { bootId, booted, staged, can, fips } = seen?.os ?? (await host.os.status(signal));
   const payload = known.localPayload === true ? "local" : (await holdsPayload(host, signal)) ? "image" : undefined;
   const remembered = documents.originals ?? noOriginals(booted.kernelArguments);
-  const originals =
+  const recorded =
     payload === "image" || remembered.hidden === undefined
       ? remembered
       : uncovered(remembered, await shippedAt(host, remembered.hidden, signal));
+  const places = await placesOf(
+    host,
+    [...target.entries.keys(), ...(known.previous?.entries.keys() ?? []), ...Object.keys(recorded.paths)],
+    signal,
+  );
+  const { previous, originals, twice } = underOneName(places, {
+    target,
+    previous: known.previous,
+    originals: recorded,
+  });
   const named = namedBy(previous === undefined ? [target] : [previous, target], originals, previous === undefined);
 
   const entries = new Map<string, ObservedEntry>();
@@ -106,6 +117,7 @@ export async function observeHost(
     staged,
     can,
     fips,
+    twice,
     entries,
     enablement: new Map([...states].map(([name, { enablement }]) => [name, enablement])),
     ...accounts,
@@ -118,6 +130,25 @@ export async function observeHost(
     payload,
     settled: documents.settled,
   };
+}
+
+/** Path → where its entry lies once links above it are followed. */
+async function placesOf(
+  host: Host,
+  paths: Iterable<string>,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const folders = new Map<string, string>();
+  const places = new Map<string, string>();
+  for (const path of paths) {
+    if (places.has(path)) continue;
+    const end = path.lastIndexOf("/");
+    const folder = path.slice(0, end);
+    let place = folders.get(folder);
+    if (place === undefined) folders.set(folder, (place = await host.files.placeOf(folder, signal)));
+    places.set(path, place + path.slice(end));
+  }
+  return places;
 }
 
 /** What is in the way of the target's entries: folders where files are to be, and files where folders are to be. */

@@ -368,6 +368,21 @@ describe.each([
     expect(await textOf(host, "/etc/made/c.conf")).toBe("x");
   });
 
+  test("two names of one folder are told as one place [host-conformance-place-1]", async () => {
+    const { host } = await make();
+    const placeOf = (folder: string) => host.files.placeOf(folder, signal);
+    await put(host, "/var/data/x", file("x"));
+    await host.files.write([{ path: "/etc/link", entry: { kind: "link", target: "/var/data" } }], signal);
+    await host.files.write([{ path: "/etc/near", entry: { kind: "link", target: "../var/data" } }], signal);
+    expect(await placeOf("/etc/link")).toBe(await placeOf("/var/data"));
+    expect(await placeOf("/etc/near")).toBe(await placeOf("/var/data"));
+    expect(await placeOf("/etc/link/none/yet")).toBe(await placeOf("/var/data/none/yet"));
+    expect(await placeOf("/etc")).not.toBe(await placeOf("/var"));
+    expect(await textOf(host, "/etc/link/x")).toBe("x");
+    await put(host, "/etc/near/y", file("y"));
+    expect(await textOf(host, "/var/data/y")).toBe("y");
+  });
+
   test("a directory of another owner stays when it becomes empty", async () => {
     const { host } = await make();
     await host.files.makeFolder("/etc/theirs", { mode: 0o755, uid: 0, gid: 0 }, signal);

@@ -76,6 +76,8 @@ export interface HostFiles {
    * `write` had made.
    */
   remove(path: string, signal: AbortSignal): Promise<void>;
+  /** Where a folder lies once links are followed, as a word that is the same for each of its names. */
+  placeOf(folder: string, signal: AbortSignal): Promise<string>;
   /**
    * The names in a folder that `write` made, which goes away with the last of them; `undefined`: there is no folder, or others
    * made it.

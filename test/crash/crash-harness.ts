@@ -119,6 +119,7 @@ const looking = new Set([
   "files.vendor",
   "files.freeBytes",
   "files.madeFolder",
+  "files.placeOf",
   "units.state",
   "os.status",
   "os.installed",

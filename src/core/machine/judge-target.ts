@@ -30,6 +30,7 @@ const reserveBytes = 16 * 1024 * 1024;
 export function judgeTarget(node: ObservedNode, target: NodeConfig, facts: MachineFacts): readonly TargetProblem[] {
   return [
     ...systemProblems(node, target),
+    ...twiceProblems(node),
     ...placeProblems(node, target),
     ...fileProblems(node, target),
     ...accessProblems(target, facts),
@@ -84,6 +85,14 @@ const writtenFiles = (target: NodeConfig) =>
   [...target.entries].flatMap(([path, wanted]) =>
     wanted.kind === "file" && (target.imageContent !== "full" || isCredential(path)) ? [[path, wanted] as const] : [],
   );
+
+/** One file under two names is what the last one says, and differs from what the first one says at every look. */
+const twiceProblems = ({ twice }: ObservedNode): readonly TargetProblem[] =>
+  twice.map(([where = "", ...others]) => ({
+    where,
+    reason: `is the same file as ${others.join(" and ")} on this machine, by way of a link above it`,
+    remedy: `name it once: mco blame ${where} and mco blame ${others.join(" ")} show the MachineConfigs`,
+  }));
 
 /** Where something is in the way that the daemon neither brought nor can put back. */
 function placeProblems(node: ObservedNode, target: NodeConfig): readonly TargetProblem[] {

@@ -54,6 +54,8 @@ export interface ObservedNode extends ObservedContent {
   /** Whether the kernel runs in FIPS mode; `undefined` where it does not say. */
   readonly fips: boolean | undefined;
   readonly ledger: Ledger | undefined;
+  /** Names in the target of one entry of this machine, by way of links above it. */
+  readonly twice: readonly (readonly string[])[];
   /**
    * The configuration that was last verified on the machine, or that it started with; `undefined` if there is neither.
    */

@@ -123,6 +123,7 @@ export function observedAs(
     staged: undefined,
     can: { images: true, kernelArguments: true, packages: true, kernelTypes: [...kernelTypes] },
     fips: config.fips,
+    twice: [],
     entries,
     enablement: new Map(
       [...config.enablement].map(([name, { enabled, installable }]) => [

@@ -284,6 +284,7 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
         if (folders.length < record.folders.length)
           await storeJson(disk, at, { ...record, folders } satisfies MadeRecord);
       }),
+    placeOf: async (folder) => dirname(await locate(posix.join(folder, "x"))),
     async madeFolder(path) {
       const { folders } = await readJson(await recordPath(), nothingMade);
       if (!folders.includes(path)) return undefined;

@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { McoError } from "../../../src/api/errors.ts";
@@ -52,6 +53,8 @@ export interface MemoryHostOptions {
   /** Called when the machine is asked to reboot; the harness that plays the power button then calls `machine.boot`. */
   readonly onReboot: (because: string) => void;
   readonly onEffect?: (effect: HostEffect) => void;
+  /** Links to folders, as every ostree machine has them: path of the link → where it leads. */
+  readonly folderLinks?: Readonly<Record<string, string>>;
   /** What the unit that applies the image's content does when it is started. */
   readonly applyImageContent?: (host: Host) => Promise<void>;
 }
@@ -92,6 +95,21 @@ const plain = (contents: string, mode = 0o644): PlainFile => ({
   mode,
   ...root,
 });
+/** The same files, also by names that lead through links. */
+const withLinks = (files: Host["files"], located: (path: string) => string): Host["files"] => ({
+  ...files,
+  read: (path, signal) => files.read(located(path), signal),
+  write: (writes, signal) =>
+    files.write(
+      writes.map((write) => ({ ...write, path: located(write.path) })),
+      signal,
+    ),
+  makeFolder: (path, own, signal) => files.makeFolder(located(path), own, signal),
+  remove: (path, signal) => files.remove(located(path), signal),
+  madeFolder: (path, signal) => files.madeFolder(located(path), signal),
+  watch: (list, onChange) => files.watch(list.map(located), onChange),
+});
+
 const shipped = (file: string | PlainFile | Link): PlainFile | Link => (typeof file === "string" ? plain(file) : file);
 const digest = (contents: Uint8Array) => bytesToHex(sha256(contents));
 
@@ -191,58 +209,72 @@ export function memoryHost(options: MemoryHostOptions): MemoryHost {
     }
   }
 
-  const files: Host["files"] = {
-    read: async (path) => entryAt(path),
-    async write(writes) {
-      for (const { path } of writes) beWritable(path);
-      for (const { path, entry, folder } of writes) {
+  /** A path without links to folders. */
+  function located(path: string): string {
+    for (let end = path.indexOf("/", 1); end > 0; end = path.indexOf("/", end + 1)) {
+      const folder = path.slice(0, end);
+      const entry = lookUp(folder);
+      const leads = options.folderLinks?.[folder] ?? (entry?.kind === "link" ? entry.target : undefined);
+      if (leads !== undefined) return located(posix.resolve(above(folder), leads) + path.slice(end));
+    }
+    return path;
+  }
+  const files = withLinks(
+    {
+      read: async (path) => entryAt(path),
+      async write(writes) {
+        for (const { path } of writes) beWritable(path);
+        for (const { path, entry, folder } of writes) {
+          const before = entryAt(path);
+          if (sameEntry(before, entry)) continue;
+          if (before?.kind === "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: "EISDIR" });
+          makeFoldersAbove(path, folder ?? plainFolder);
+          treeOf(path).set(path, entry.kind === "file" ? { ...entry, contents: entry.contents.slice() } : entry);
+          changed(path);
+        }
+      },
+      async makeFolder(path, own) {
+        beWritable(path);
         const before = entryAt(path);
-        if (sameEntry(before, entry)) continue;
-        if (before?.kind === "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: "EISDIR" });
-        makeFoldersAbove(path, folder ?? plainFolder);
-        treeOf(path).set(path, entry.kind === "file" ? { ...entry, contents: entry.contents.slice() } : entry);
+        if (before !== undefined && before.kind !== "folder")
+          throw new McoError("MCO_HOST_COMMAND_FAILED", {
+            path,
+            problem: `a ${before.kind} is where the folder is to be`,
+          });
+        makeFoldersAbove(path, plainFolder);
+        treeOf(path).set(path, { kind: "folder", mode: own.mode, uid: own.uid, gid: own.gid });
         changed(path);
-      }
-    },
-    async makeFolder(path, own) {
-      beWritable(path);
-      const before = entryAt(path);
-      if (before !== undefined && before.kind !== "folder")
-        throw new McoError("MCO_HOST_COMMAND_FAILED", {
-          path,
-          problem: `a ${before.kind} is where the folder is to be`,
-        });
-      makeFoldersAbove(path, plainFolder);
-      treeOf(path).set(path, { kind: "folder", mode: own.mode, uid: own.uid, gid: own.gid });
-      changed(path);
-    },
-    async remove(path) {
-      beWritable(path);
-      const before = entryAt(path);
-      if (before?.kind === "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: "EISDIR" });
-      treeOf(path).delete(path);
-      for (let folder = above(path); made.has(folder) && !isAbove(folder); folder = above(folder)) {
-        treeOf(folder).delete(folder);
-        made.delete(folder);
-      }
-      if (before !== undefined) changed(path);
-    },
-    async madeFolder(path) {
-      if (!made.has(path)) return undefined;
-      const below = paths().filter((one) => one.startsWith(`${path}/`));
-      return [...new Set(below.map((one) => one.slice(path.length + 1).split("/")[0] ?? ""))];
-    },
-    freeBytes: async () => options.freeBytes,
-    async vendor(path) {
-      const file = imageOf(booted.image).etc[path];
-      return file === undefined ? undefined : shipped(file);
-    },
-    watch(list, onChange) {
-      const watcher = { paths: new Set(list), onChange };
-      watchers.add(watcher);
-      return () => watchers.delete(watcher);
-    },
-  };
+      },
+      async remove(path) {
+        beWritable(path);
+        const before = entryAt(path);
+        if (before?.kind === "folder") throw new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: "EISDIR" });
+        treeOf(path).delete(path);
+        for (let folder = above(path); made.has(folder) && !isAbove(folder); folder = above(folder)) {
+          treeOf(folder).delete(folder);
+          made.delete(folder);
+        }
+        if (before !== undefined) changed(path);
+      },
+      placeOf: async (folder) => above(located(`${folder}/x`)),
+      async madeFolder(path) {
+        if (!made.has(path)) return undefined;
+        const below = paths().filter((one) => one.startsWith(`${path}/`));
+        return [...new Set(below.map((one) => one.slice(path.length + 1).split("/")[0] ?? ""))];
+      },
+      freeBytes: async () => options.freeBytes,
+      async vendor(path) {
+        const file = imageOf(booted.image).etc[path];
+        return file === undefined ? undefined : shipped(file);
+      },
+      watch(list, onChange) {
+        const watcher = { paths: new Set(list), onChange };
+        watchers.add(watcher);
+        return () => watchers.delete(watcher);
+      },
+    } satisfies Host["files"],
+    located,
+  );
 
   const applyImageContent = options.applyImageContent;
   const withoutEtc = ({ etc: _etc, ...deployment }: MemoryDeployment): ObservedDeployment => deployment;
