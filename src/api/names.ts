@@ -353,6 +353,8 @@ export const controllerConfigConditions = {
   running: "TemplateControllerRunning",
   completed: "TemplateControllerCompleted",
   failing: "TemplateControllerFailing",
+  /** Of this suite: an input was refused, and the last good one used in its place. */
+  inputRefused: "TemplateControllerInputRefused",
 } as const;
 
 export const objects = {

@@ -1,6 +1,7 @@
 import { McoError } from "../api/errors.ts";
 import { type ConfigMap, kubernetes } from "../api/foreign/kubernetes.ts";
 import { openshift } from "../api/foreign/openshift.ts";
+import { pullSecretKey } from "../core/render/pull-secret.ts";
 import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfigPool } from "../api/kinds/machine-config-pool.ts";
@@ -34,7 +35,6 @@ const retrySeconds = 60;
 const againSeconds = 3600;
 const mostRemembered = 400;
 
-const pullSecretKey = { namespace: "openshift-config", name: "pull-secret" } as const;
 const osImageMap = { namespace, fieldSelector: `metadata.name=${objects.osImageConfigMap}` } as const;
 /** There is one ClusterVersion. */
 const versionName = "version";

@@ -2,7 +2,8 @@ import { ControllerConfig } from "../api/kinds/controller-config.ts";
 import { kubernetes } from "../api/foreign/kubernetes.ts";
 import { MachineConfig } from "../api/kinds/machine-config.ts";
 import { fieldManagers } from "../api/names.ts";
-import { baseConfigs, kubeadmKubeletPath, textOfBase64 } from "../core/render/base-configs.ts";
+import { baseConfigs, kubeadmKubeletPath, kubeletPullSecretPath } from "../core/render/base-configs.ts";
+import { pullSecretKey, pullSecretOf } from "../core/render/pull-secret.ts";
 import { isCurrent } from "../core/render/generated-config.ts";
 import { type TemplateProgress, templateStatus } from "../core/render/controller-config-of.ts";
 import { fileText } from "../core/render/config-file.ts";
@@ -19,11 +20,14 @@ export interface TemplateOptions {
   readonly generatorVersion: string;
 }
 
-/** The pull secret is not watched: its rights name one object, and the next pass finds a new one. */
+/** What kubeadm keeps is not watched: its rights name one object, and the next pass finds a new one. */
 const reconcileAfterSeconds = 600;
 /** What kubeadm gives every machine that joins; other clusters have no such object. */
 const kubeadmKey = { namespace: "kube-system", name: "kubelet-config" } as const;
-const pullSecretKey = { namespace: "openshift-config", name: "pull-secret" } as const;
+const pullSecrets = {
+  namespace: pullSecretKey.namespace,
+  fieldSelector: `metadata.name=${pullSecretKey.name}`,
+} as const;
 
 /** Makes the base configurations of all machines from the ControllerConfig. */
 export function templateController(options: TemplateOptions): Controller {
@@ -36,6 +40,15 @@ export function templateController(options: TemplateOptions): Controller {
           before?.metadata.generation === after?.metadata.generation && before?.metadata.uid === after?.metadata.uid
             ? []
             : [key],
+      }),
+      watching({
+        resource: kubernetes.Secret,
+        selection: pullSecrets,
+        concerns: (_change, caches) =>
+          caches
+            .of(ControllerConfig)
+            .list()
+            .map(({ metadata }) => metadata.name),
       }),
       watching({
         resource: MachineConfig,
@@ -53,21 +66,20 @@ export function templateController(options: TemplateOptions): Controller {
       const config = caches.of(ControllerConfig).get(name);
       if (config === undefined || config.metadata.deletionTimestamp !== undefined) return done();
       try {
-        const secret = await kube.get(kubernetes.Secret, pullSecretKey, { signal });
-        const encoded = secret?.data?.[".dockerconfigjson"];
+        const secret = judgePullSecret(context);
         const kubeadm = await kube.get(kubernetes.ConfigMap, kubeadmKey, { signal });
         const before = fileText(caches.of(MachineConfig).get("01-worker-kubelet"), kubeadmKubeletPath);
         const wanted = baseConfigs({
           // A ConfigMap that is gone makes no other cluster of it.
           kubeadmKubelet: kubeadm?.data?.["kubelet"] ?? before,
           controllerConfig: config,
-          pullSecret: encoded === undefined ? undefined : textOfBase64(encoded),
+          pullSecret: secret.text,
           generatorVersion: options.generatorVersion,
         });
         const stale = wanted.filter((each) => !isCurrent(caches.of(MachineConfig).get(each.metadata.name), each));
         if (stale.length > 0) await report(config, { at: "running" }, context);
         for (const each of stale) await writeGenerated(each, fieldManagers.template, context);
-        await report(config, { at: "completed", version: options.version }, context);
+        await report(config, { at: "completed", version: options.version, problem: secret.problem }, context);
         return done(reconcileAfterSeconds);
       } catch (error) {
         if (!signal.aborted && !isPassing(error))
@@ -80,6 +92,18 @@ export function templateController(options: TemplateOptions): Controller {
       }
     },
   };
+}
+
+/** The pull secret of machines. One that is not usable, or gone, takes no credentials from them. */
+function judgePullSecret({ caches }: Context): { readonly text: string | undefined; readonly problem?: string } {
+  const judged = pullSecretOf(caches.of(kubernetes.Secret, pullSecrets).list()[0]);
+  if (judged.verdict === "read") return { text: judged.text };
+  const kept = fileText(caches.of(MachineConfig).get("00-worker"), kubeletPullSecretPath);
+  if (judged.verdict === "absent" && kept === undefined) return { text: undefined };
+  const { namespace, name } = pullSecretKey;
+  const what = judged.verdict === "absent" ? "is gone" : `is not used: ${judged.problem}`;
+  const stays = kept === undefined ? "machines get none" : "machines keep the one that they have";
+  return { text: kept, problem: `the Secret ${namespace}/${name} ${what}; ${stays} until it is put right` };
 }
 
 async function report(

@@ -226,7 +226,7 @@ const controller: Rights = {
     rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
     // Lies in another namespace, which not every cluster has.
-    rule("", ["secrets"], ["get"], ["pull-secret"]),
+    rule("", ["secrets"], read, ["pull-secret"]),
     // The kubelet's settings on clusters of kubeadm.
     rule("", ["configmaps"], ["get"], ["kubelet-config"]),
     rule("", ["events"], apply),

@@ -1,3 +1,4 @@
+import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { ContainerRuntimeConfig } from "../../api/kinds/container-runtime-config.ts";
 import { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import { KubeletConfig } from "../../api/kinds/kubelet-config.ts";
@@ -8,7 +9,7 @@ import { MachineConfigPool } from "../../api/kinds/machine-config-pool.ts";
 import { annotations, configGroup, namespace, objects } from "../../api/names.ts";
 import { type KubeObject, type Resource, keyOf, selectorMatches } from "../../api/schema/object.ts";
 import { equalValues } from "../../ignition/canonical.ts";
-import { baseConfigs, textOfBase64 } from "../render/base-configs.ts";
+import { baseConfigs } from "../render/base-configs.ts";
 import {
   type ClusterSources,
   type SourceKind,
@@ -20,6 +21,8 @@ import { type PlannedSettings, type SettingsObjects, planSettings } from "../pre
 import { problemsOfPool } from "../preview/judge-admission.ts";
 import { type AroundRegistries, type PlannedRegistries, planRegistries } from "../preview/plan-registries.ts";
 import { isRegistryObject, objectNameOf, withRegistryManifests } from "../runtime/registry-objects.ts";
+import { encodeBase64 } from "../../ignition/data-url.ts";
+import { pullSecretKey, pullSecretOf } from "../render/pull-secret.ts";
 import { releaseOf } from "../render/release-of.ts";
 import { renderForPool } from "../render/render-for-pool.ts";
 
@@ -58,7 +61,6 @@ export interface BootstrapOptions {
   readonly builtInPools: readonly KubeObject[];
 }
 
-const pullSecretKey = "openshift-config/pull-secret";
 const idOf = (object: KubeObject) => `${object.kind} ${keyOf(object)}`;
 const byName = (a: KubeObject, b: KubeObject) => (keyOf(a) < keyOf(b) ? -1 : keyOf(a) > keyOf(b) ? 1 : 0);
 
@@ -155,7 +157,7 @@ export function bootstrapOperator(
     },
     spec: made.spec,
   } as KubeObject;
-  const secret = pullSecretOf(found);
+  const secret = bootstrapSecret(found);
   const files: BootstrapFile[] = [
     { path: "bootstrap/manifests/machineconfigcontroller-controllerconfig.yaml", object: controllerConfig },
     ...builtInPools.map((pool) => ({
@@ -222,8 +224,11 @@ function bootstrapSources(
 
 type BootstrapSecret = Secret & { readonly stringData?: Readonly<Record<string, string>> };
 
-const pullSecretOf = (found: ReadonlyMap<string, BootstrapInput>): BootstrapSecret | undefined =>
-  ofKind<BootstrapSecret>(found, "Secret").find(({ object }) => keyOf(object) === pullSecretKey)?.object;
+const bootstrapSecret = (found: ReadonlyMap<string, BootstrapInput>): BootstrapSecret | undefined =>
+  pullSecretIn(found)?.object;
+
+const pullSecretIn = (found: ReadonlyMap<string, BootstrapInput>): Placed<BootstrapSecret> | undefined =>
+  ofKind<BootstrapSecret>(found, "Secret").find(({ object }) => keyOf(object) === keyOf({ metadata: pullSecretKey }));
 
 /** An object and where it was read. */
 interface Placed<T> {
@@ -249,7 +254,16 @@ export function bootstrapController(
   if (settings === undefined) return { verdict: "refused", problems };
 
   const controllerConfig = generatedBy(settings.object, version);
-  const base = baseConfigs({ controllerConfig, pullSecret: pullSecretText(pullSecretOf(found)), generatorVersion });
+  const secret = pullSecretIn(found);
+  const judged = pullSecretOf(secret === undefined ? undefined : asStored(secret.object));
+  if (judged.verdict === "refused")
+    problems.push({
+      place: secret?.place ?? "",
+      path: "data",
+      reason: `the Secret ${keyOf({ metadata: pullSecretKey })} cannot be used: ${judged.problem}`,
+    });
+  const pullSecret = judged.verdict === "read" ? judged.text : undefined;
+  const base = baseConfigs({ controllerConfig, pullSecret, generatorVersion });
   const written = ofKind<MachineConfig>(found, "MachineConfig");
   problems.push(...nameProblems(written, base));
 
@@ -394,10 +408,14 @@ const generatedBy = (config: ControllerConfig, version: string): ControllerConfi
   },
 });
 
-function pullSecretText(secret: BootstrapSecret | undefined): string | undefined {
-  const encoded = secret?.data?.[".dockerconfigjson"];
-  return secret?.stringData?.[".dockerconfigjson"] ?? (encoded === undefined ? undefined : textOfBase64(encoded));
-}
+/** A manifest may have its text as it is. */
+const asStored = ({ stringData = {}, data, ...rest }: BootstrapSecret): Secret => ({
+  ...rest,
+  data: {
+    ...data,
+    ...Object.fromEntries(Object.entries(stringData).map(([key, text]) => [key, encodeBase64(utf8ToBytes(text))])),
+  },
+});
 
 interface RenderedPool {
   readonly files: readonly BootstrapFile[];

@@ -20,6 +20,9 @@ export interface BaseInputs {
 /** Where kubeadm's machines have the kubelet's settings: kubernetes/kubernetes cmd/kubeadm/app/constants (v1.34). */
 export const kubeadmKubeletPath = "/var/lib/kubelet/config.yaml";
 
+/** Where the kubelet and the container runtime have the cluster's pull secret. */
+export const kubeletPullSecretPath = "/var/lib/kubelet/config.json";
+
 /** Decodes base64 text from the API; empty for invalid base64. */
 export function textOfBase64(base64: string): string {
   const contents = decodeContents({ source: `data:;base64,${base64}` });
@@ -123,7 +126,7 @@ function commonFiles({ controllerConfig, kubeadmKubelet, pullSecret }: BaseInput
     // Below /etc/kubernetes and /var/lib/kubelet, kubeadm's machines get nothing but the kubelet's settings.
     ...(pullSecret === undefined || kubeadmKubelet !== undefined
       ? []
-      : [{ path: "/var/lib/kubelet/config.json", mode: 0o600, text: pullSecret }]),
+      : [{ path: kubeletPullSecretPath, mode: 0o600, text: pullSecret }]),
   ];
 }
 

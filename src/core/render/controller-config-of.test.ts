@@ -485,6 +485,21 @@ describe("authorities in ControllerConfig", () => {
     expect(bundle("")).toBe(user.trimEnd());
   });
 
+  test("a user's bundle under a misspelt key takes no trust from machines, and is told with the key [render-controller-config-of-29]", () => {
+    const before = { ...spec, additionalTrustBundle: base64("before") };
+    const configMaps = maps({ [sourceMaps.userCa]: { "ca-bundel.crt": "x" } });
+    const made = known(openShift({ configMaps }), before);
+    expect(made.spec.additionalTrustBundle).toBe(before.additionalTrustBundle);
+    expect(made.problems).toEqual([
+      expect.stringMatching(/openshift-config\/user-ca-bundle has no ca-bundle.crt, but ca-bundel.crt/),
+    ]);
+    // One without anything, or none, is a decision.
+    for (const data of [{}, { "ca-bundle.crt": "" }]) {
+      const none = known(openShift({ configMaps: maps({ [sourceMaps.userCa]: data }) }), before);
+      expect(none).toMatchObject({ spec: { additionalTrustBundle: null }, problems: [] });
+    }
+  });
+
   test.for([
     {
       title: "is no PEM",

@@ -1,3 +1,4 @@
+import { listText } from "../text/list-text.ts";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import type { ControllerConfig } from "../../api/kinds/controller-config.ts";
 import type { ConfigMap } from "../../api/foreign/kubernetes.ts";
@@ -316,6 +317,14 @@ function trustBundle(
     const encoded = bytesAt(configMaps.get(source), "ca-bundle.crt");
     if (encoded === undefined && source !== sourceMaps.userCa)
       problems.push(`the ConfigMap ${source}, which Proxy/cluster names as its trusted CA, has no ca-bundle.crt`);
+    const others = bundlesOf(configMaps.get(source));
+    if (encoded === undefined && source === sourceMaps.userCa && others.length > 0)
+      problems.push(
+        `the ConfigMap ${source} has no ca-bundle.crt, but ${listText(
+          others.map(({ file }) => file),
+          3,
+        )}: machines keep the authorities that they trust; rename the key, or delete the ConfigMap`,
+      );
     if (encoded === undefined || encoded === "") continue;
     const text = textOfBase64(encoded);
     const bundle = readBundle(text);
@@ -459,10 +468,17 @@ export function failureOf(config: ControllerConfig): string | undefined {
   return failing?.status === "True" ? (failing.message ?? "") : undefined;
 }
 
+/** Which input the template controller has refused; `undefined`: none. */
+export function inputRefusedIn({ status }: ControllerConfig): string | undefined {
+  const refused = conditionOf(status?.conditions as readonly Condition[] | undefined, types.inputRefused);
+  return refused?.status === "True" ? (refused.message ?? "") : undefined;
+}
+
 /** The progress of the template controller. */
 export type TemplateProgress =
   | { readonly at: "running" }
-  | { readonly at: "completed"; readonly version: string }
+  /** `problem`: of an input, in whose place the last good one was used. */
+  | { readonly at: "completed"; readonly version: string; readonly problem?: string | undefined }
   | { readonly at: "failing"; readonly message: string };
 
 /**
@@ -476,6 +492,7 @@ export function templateStatus(
 ): NonNullable<ControllerConfig["status"]> {
   const generation = config.metadata.generation ?? 1;
   const before = config.status?.conditions as readonly Condition[] | undefined;
+  const refused = progress.at === "completed" ? (progress.problem ?? "") : (inputRefusedIn(config) ?? "");
   const condition = (type: string, is: boolean, message: string) => {
     const reason = is ? type.replace("TemplateController", "") : "AsExpected";
     return withTransition(conditionOf(before, type), { type, status: is ? "True" : "False", reason, message }, now);
@@ -494,6 +511,10 @@ export function templateStatus(
       progress.at === "running" ? `syncing towards (${generation}) generation` : "",
     ),
     condition(types.failing, progress.at === "failing", progress.at === "failing" ? progress.message : ""),
+    // Which there is no reason to speak of on most clusters.
+    ...(refused === "" && conditionOf(before, types.inputRefused) === undefined
+      ? []
+      : [condition(types.inputRefused, refused !== "", refused)]),
   ];
   return {
     ...config.status,

@@ -11,6 +11,7 @@ import {
   type ClusterSources,
   controllerConfigOf,
   failureOf,
+  inputRefusedIn,
   isCompleted,
   mergedRegistryCa,
   mergedRegistryCas,
@@ -143,6 +144,8 @@ function resultOf(
   if (problems.length > 0) return failed(problems.join("; "));
   const failure = existing === undefined ? undefined : failureOf(existing);
   if (failure !== undefined) return failed(`the base configurations cannot be made: ${failure}`);
+  const refused = existing === undefined ? undefined : inputRefusedIn(existing);
+  if (refused !== undefined) return failed(refused);
   if (release.verdict === "ahead") return progressing(release.message);
   if (existing === undefined || !isCompleted(existing)) return progressing("waiting for the base configurations");
   return taskDone;

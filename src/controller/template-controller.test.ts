@@ -1,0 +1,102 @@
+import { describe, expect, test } from "vitest";
+import { type Harness, updatedPool } from "../../test/support/control-plane-harness.ts";
+import { kubernetes } from "../api/foreign/kubernetes.ts";
+import { ControllerConfig } from "../api/kinds/controller-config.ts";
+import { MachineConfig } from "../api/kinds/machine-config.ts";
+import { controllerConfigConditions, objects } from "../api/names.ts";
+import { conditionOf } from "../api/schema/object.ts";
+import { kubeletPullSecretPath } from "../core/render/base-configs.ts";
+import { fileText } from "../core/render/config-file.ts";
+import { pullSecretKey } from "../core/render/pull-secret.ts";
+
+const type = "kubernetes.io/dockerconfigjson";
+const good = { auths: { "r.example": { auth: "dTpw" } } };
+
+class PullSecret {
+  readonly harness: Harness;
+
+  private constructor(harness: Harness) {
+    this.harness = harness;
+  }
+
+  static async make(text?: string): Promise<PullSecret> {
+    const made = new PullSecret((await updatedPool(["w0"])).harness);
+    const metadata = { name: pullSecretKey.namespace };
+    await made.harness.act(() =>
+      made.harness.kube.create(kubernetes.Namespace, { apiVersion: "v1", kind: "Namespace", metadata }),
+    );
+    if (text !== undefined) await made.put(text);
+    return made;
+  }
+
+  /** Writes the Secret, and lets the controllers see it. */
+  async put(text: string): Promise<void> {
+    const { kube } = this.harness;
+    const data = { ".dockerconfigjson": btoa(text) };
+    await this.harness.act(async () => {
+      if ((await kube.get(kubernetes.Secret, pullSecretKey)) === undefined)
+        await kube.create(kubernetes.Secret, { apiVersion: "v1", kind: "Secret", metadata: pullSecretKey, type, data });
+      else await kube.patch(kubernetes.Secret, pullSecretKey, { type: "merge", body: { data } });
+    });
+    await this.harness.pass(3000);
+  }
+
+  async remove(): Promise<void> {
+    await this.harness.act(() => this.harness.kube.delete(kubernetes.Secret, pullSecretKey));
+    await this.harness.pass(3000);
+  }
+
+  onMachines = async (): Promise<string | undefined> =>
+    fileText(
+      await this.harness.act(() => this.harness.kube.get(MachineConfig, { name: "00-worker" })),
+      kubeletPullSecretPath,
+    );
+
+  async condition(of: keyof typeof controllerConfigConditions): Promise<string> {
+    const config = await this.harness.act(() =>
+      this.harness.kube.get(ControllerConfig, { name: objects.controllerConfig }),
+    );
+    const found = conditionOf(
+      config?.status?.conditions as { type: string; status?: string; message?: string }[] | undefined,
+      controllerConfigConditions[of],
+    );
+    return `${found?.status}: ${found?.message}`;
+  }
+}
+
+describe("the pull secret of a cluster", () => {
+  test("reaches the base configurations within seconds, compact [controller-template-1]", async () => {
+    const secret = await PullSecret.make();
+    expect(await secret.onMachines()).toBeUndefined();
+    await secret.put(JSON.stringify(good, undefined, 2));
+    expect(await secret.onMachines()).toBe(JSON.stringify(good));
+    const more = { auths: { ...good.auths, "other.example": { auth: "dTpw" } } };
+    await secret.put(JSON.stringify(more));
+    expect(await secret.onMachines()).toBe(JSON.stringify(more));
+    expect(await secret.condition("inputRefused")).toBe("undefined: undefined");
+  });
+
+  test.for(['{"auths":null}', '{"r.example":{"auth":"dTpw"}}', "[]"])(
+    "which would take the credentials of all machines is not used, and the condition says so: %s [controller-template-2]",
+    async (text) => {
+      const secret = await PullSecret.make(JSON.stringify(good));
+      await secret.put(text);
+      expect(await secret.onMachines()).toBe(JSON.stringify(good));
+      expect(await secret.condition("inputRefused")).toMatch(
+        /^True: the Secret openshift-config\/pull-secret is not used: .*; machines keep the one that they have until it is put right$/,
+      );
+      // Everything else is rendered as before.
+      expect(await secret.condition("completed")).toMatch(/^True: /);
+      await secret.put(JSON.stringify({ auths: {} }));
+      expect(await secret.onMachines()).toBe('{"auths":{}}');
+      expect(await secret.condition("inputRefused")).toBe("False: ");
+    },
+  );
+
+  test("that was deleted takes no credentials from machines [controller-template-3]", async () => {
+    const secret = await PullSecret.make(JSON.stringify(good));
+    await secret.remove();
+    expect(await secret.onMachines()).toBe(JSON.stringify(good));
+    expect(await secret.condition("inputRefused")).toContain("the Secret openshift-config/pull-secret is gone");
+  });
+});
