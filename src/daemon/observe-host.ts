@@ -10,7 +10,7 @@ import { isKubeconfig } from "../core/text/is-kubeconfig.ts";
 import { encodeBase64, textOf } from "../ignition/data-url.ts";
 import type { Owner } from "../ignition/types.ts";
 import type { Host, HostEntry } from "../host/host.ts";
-import type { ObservedNode } from "../core/machine/observed-node.ts";
+import type { Ledger, ObservedNode } from "../core/machine/observed-node.ts";
 import type { MachineView } from "../core/machine/pass-plan.ts";
 import type { MachineDocuments } from "../core/machine/machine-record.ts";
 
@@ -63,6 +63,8 @@ export interface Known {
   readonly onlyControlPlane: boolean;
   /** Whether a payload for the running system was laid down on the machine. */
   readonly localPayload?: boolean;
+  /** Units that disruption policies act on: a machine may not have them. */
+  readonly actedOn?: readonly string[];
   /** Observations from earlier in the same pass, which are not repeated. */
   readonly seen?: Pick<MachineView, "os" | "forced">;
 }
@@ -106,10 +108,10 @@ export async function observeHost(
     if (entry !== undefined) entries.set(path, entry);
   }
   await observePlaces(host, target, { entries, originals }, signal);
-  const states =
-    named.units.size === 0
-      ? new Map<string, { enablement: string }>()
-      : await host.units.state([...named.units], signal);
+  // Only an update that did not end can owe anything to units that no configuration names.
+  const actedOn = documents.ledger === undefined ? [] : [...owedUnits(documents.ledger), ...(known.actedOn ?? [])];
+  const units = [...new Set([...named.units, ...actedOn])];
+  const states = units.length === 0 ? new Map<string, { enablement: string }>() : await host.units.state(units, signal);
   const accounts = await observeAccounts(host, named, signal);
   return {
     bootId,
@@ -185,6 +187,8 @@ async function goesAway(
   }
   return true;
 }
+
+const owedUnits = ({ owes }: Ledger): readonly string[] => owes.flatMap((owed) => ("unit" in owed ? [owed.unit] : []));
 
 /** Everything of a machine that configurations, and the content managed before them, refer to. */
 interface Named {

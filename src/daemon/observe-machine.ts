@@ -1,6 +1,7 @@
 import type { MachineConfig } from "../api/kinds/machine-config.ts";
 import { MachineConfiguration } from "../api/kinds/machine-configuration.ts";
 import { annotations, hostPaths, objects } from "../api/names.ts";
+import { unitsActedOn } from "../core/config/disruption-policy.ts";
 import type { MachineFacts } from "../core/machine/judge-target.ts";
 import type { MachineView, Question } from "../core/machine/pass-plan.ts";
 import { isControlPlane } from "../core/pool/member-facts.ts";
@@ -54,14 +55,22 @@ async function compared(
   view: MachineView,
   { host, documents: store, context: { signal } }: PassContext,
 ): Promise<NonNullable<MachineView["compared"]>> {
-  const { documents, onlyControlPlane, os } = view;
+  const { documents, onlyControlPlane, os, configuration } = view;
   const { image } = os.booted;
   const localPayload =
     (await store.payloadImages(signal)).includes(image) && (await store.payload(image, signal)) !== undefined;
   const node = await observeHost(
     host,
     documents,
-    { previous, target, inService, onlyControlPlane, localPayload, seen: view },
+    {
+      previous,
+      target,
+      inService,
+      onlyControlPlane,
+      localPayload,
+      actedOn: unitsActedOn(configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies),
+      seen: view,
+    },
     signal,
   );
   return { node, facts: await machineFacts(host, signal) };

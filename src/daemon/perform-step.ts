@@ -142,7 +142,11 @@ async function expectAlive(
 async function markDone(paid: Consequence, site: StepContext, signal: AbortSignal): Promise<void> {
   const { ledger } = site;
   if (ledger === undefined || !ledger.owes.some((owed) => sameConsequence(owed, paid))) return;
-  site.ledger = { ...ledger, owes: ledger.owes.filter((owed) => !sameConsequence(owed, paid)) };
+  site.ledger = {
+    ...ledger,
+    owes: ledger.owes.filter((owed) => !sameConsequence(owed, paid)),
+    paid: [...(ledger.paid ?? []), paid],
+  };
   await site.documents.updateLedger(site.ledger, signal);
 }
 
@@ -197,6 +201,8 @@ async function openLedger(step: Step & { do: "openLedger" }, site: StepContext, 
     ...(deployment === undefined ? {} : { deployment }),
     bootId: observed.bootId,
     owes: step.owes,
+    debts: step.debts,
+    ...(step.paid.length === 0 ? {} : { paid: step.paid }),
     openedAt: same?.openedAt ?? new Date(site.clock.now()).toISOString(),
     ...(rebootsAsked.length === 0 ? {} : { rebootsAsked }),
   };

@@ -1,8 +1,8 @@
 import { type Node, kubernetes } from "../api/foreign/kubernetes.ts";
 import { McoError } from "../api/errors.ts";
-import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates } from "../api/names.ts";
+import { annotations, hostPaths, machineConfigNodeConditions as types, nodeStates, objects } from "../api/names.ts";
 import { type PhaseReport, phasesAtStart } from "../core/books/update-conditions.ts";
-import { describeChange } from "../core/config/change.ts";
+import { describeChange, describeConsequence, sameConsequence } from "../core/config/change.ts";
 import { holdPlan } from "../core/machine/decide-pass.ts";
 import { missingExtensions, packagesOf } from "../core/machine/deployment.ts";
 import {
@@ -21,6 +21,7 @@ import type { ObservedNode } from "../core/machine/observed-node.ts";
 import type { MachineView, PassCase, UpdatePlan } from "../core/machine/pass-plan.ts";
 import type { Step } from "../core/machine/plan-node.ts";
 import type { Wanted } from "../core/machine/read-config.ts";
+import { describeDropped } from "../core/machine/unpaid-debts.ts";
 import { type Outcome, waiting } from "../kube/outcome.ts";
 import type { NodeJournal } from "./node-journal-types.ts";
 import type { PassContext } from "./pass-context.ts";
@@ -134,6 +135,11 @@ async function beginUpdate(update: Update): Promise<void> {
       [annotations.reason]: "",
       [annotations.postConfigAction]: acted === undefined ? undefined : "",
     });
+  }
+  for (const message of describeDropped(plan.plan.dropped)) {
+    if (memory.droppedDebts.has(message)) continue;
+    memory.droppedDebts.add(message);
+    journal.note("PostAction/Service", "DebtDropped", message);
   }
   if (!plan.skipsDrain) return;
   const message = "no drain is required";
@@ -371,7 +377,11 @@ function endUpdate(update: Update): void {
 }
 
 /** Carries one step out, and reports where and why it failed. */
-async function perform(step: LocalStep, site: StepContext, pass: PassContext): Promise<undefined> {
+async function perform(
+  step: LocalStep,
+  site: StepContext,
+  pass: PassContext & { readonly plan?: UpdatePlan },
+): Promise<undefined> {
   const { memory, facts, reporter, node, journal, context } = pass;
   // Whatever the outcome: the next pass reads the disk again.
   if (step.do !== "prefetch") memory.documents = undefined;
@@ -379,7 +389,7 @@ async function perform(step: LocalStep, site: StepContext, pass: PassContext): P
     await performStep(step, site, context.signal);
   } catch (error) {
     if (context.signal.aborted) throw error;
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = `${error instanceof Error ? error.message : String(error)}${askedBy(step, pass.plan)}`;
     reporter.phases(phasesFailing(step, problem));
     recordFailure(step, problem, journal);
     if (step.do === "stageOs" || step.do === "prefetch") facts.osFailures += 1;
@@ -395,6 +405,16 @@ async function perform(step: LocalStep, site: StepContext, pass: PassContext): P
       { cause: error, message: `step ${step.do} of the update to ${site.target.config.name} failed: ${problem}` },
     );
   }
+}
+
+/** Why a service is acted on: names the policy, whose entry may have to be corrected. */
+function askedBy(step: LocalStep, plan: UpdatePlan | undefined): string {
+  if (plan === undefined || (step.do !== "reload" && step.do !== "restart")) return "";
+  const asks = { kind: step.do, unit: step.unit } as const;
+  const why = plan.plan.because.find(({ consequence }) => sameConsequence(consequence, asks))?.why;
+  return why === undefined
+    ? ""
+    : `; ${describeConsequence(asks)} is asked for by nodeDisruptionPolicy of MachineConfiguration/${objects.machineConfiguration}: ${why}`;
 }
 
 /** Records that the section of a step has failed. */

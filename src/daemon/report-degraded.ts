@@ -58,9 +58,13 @@ function failureOf(error: unknown): Failure {
   if (codes.some((code) => code.startsWith("MCO_IMAGE_") || code === "MCO_HOST_IMAGE_UNKNOWN"))
     return { reason: "ImagePullFailed", message, lasting: false };
   if (codes.includes("MCO_CONFIG_NOT_DELIVERED")) return { reason: "ConfigNotDelivered", message, lasting: false };
-  if (codes.includes("MCO_SERVICE_FAILED")) return { reason: "ServiceFailed", message, lasting: false };
+  if (codes.includes("MCO_SERVICE_FAILED") || [...causesOf(error)].some(({ facts }) => isServiceStep(facts["step"])))
+    return { reason: "ServiceFailed", message, lasting: false };
   return { reason: "UpdateFailed", message, lasting: false };
 }
+
+/** The step that failed acts on a service. */
+const isServiceStep = (step: unknown): boolean => step === "reload" || step === "restart" || step === "daemonReload";
 
 function* causesOf(error: unknown): Generator<McoError> {
   for (let at = error; at instanceof Error; at = at.cause) if (at instanceof McoError) yield at;

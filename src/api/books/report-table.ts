@@ -112,6 +112,7 @@ export const reportReasons = {
     "A service did not start or reload with its new configuration.",
     "Read the service's log on the machine (journalctl -u NAME), then mend or revert the MachineConfig.",
   ),
+  DebtDropped: nothing("An action that an unfinished update owed the machine is not wanted any more."),
   Settling: nothing("The machine is made equal to its image at boot."),
   Settled: nothing("The machine equals its image."),
   SettleFailed: asks(
@@ -430,6 +431,7 @@ export const bookSections = {
         "DaemonReloaded",
         "None",
         "ServiceFailed",
+        "DebtDropped",
         ...interruptions,
       ],
       "PostAction/Settled": ["Settling", "Settled", "SettleFailed", ...interruptions],

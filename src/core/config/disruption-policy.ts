@@ -92,6 +92,34 @@ export function filePolicyFor(path: string, policies: readonly FilePolicy[]): Fi
 
 const isBelow = (path: string, folder: string): boolean => cleanPath(path).startsWith(`${cleanPath(folder)}/`);
 
+/** Whether any policy can ask for this; a change without a policy asks for a reboot. */
+export const policiesAsk = (policies: EffectivePolicies | ClusterPolicies, wanted: Consequence): boolean =>
+  wanted.kind === "reboot" ||
+  [...(policies.files ?? []), ...(policies.units ?? []), ...(policies.sshkey === undefined ? [] : [policies.sshkey])]
+    .flatMap(({ actions }) => actions)
+    .some((action) =>
+      consequencesOfAction(action, "", {}).some(({ consequence }) => sameConsequence(consequence, wanted)),
+    );
+
+/** The units that policies reload or restart. */
+export const unitsActedOn = (policies: EffectivePolicies | ClusterPolicies | undefined): readonly string[] => [
+  ...new Set(
+    [
+      ...(policies?.files ?? []),
+      ...(policies?.units ?? []),
+      ...(policies?.sshkey === undefined ? [] : [policies.sshkey]),
+    ]
+      .flatMap(({ actions }) => actions)
+      .flatMap(({ reload: reloaded, restart: restarted }) => [
+        ...(reloaded === undefined ? [] : [reloaded.serviceName]),
+        ...(restarted === undefined ? [] : [restarted.serviceName]),
+      ]),
+  ),
+];
+
+/** Whether a machine without this unit does the same in another way. */
+export const takesAbsentUnit = (unit: string): boolean => unit === caTrust;
+
 /** What an update requires of a machine. */
 export interface Consequences {
   /**

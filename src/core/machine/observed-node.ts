@@ -1,5 +1,5 @@
 import type { KernelType, NodeConfig, ContentMode } from "../config/node-config.ts";
-import type { Consequence } from "../config/change.ts";
+import type { Change, Consequence } from "../config/change.ts";
 import type { ObservedContent } from "./content-gap.ts";
 
 /** One operating system that a machine can boot. */
@@ -24,6 +24,12 @@ export interface OsAbilities {
   readonly kernelTypes: readonly KernelType[];
 }
 
+/** A consequence that the machine is owed, and the changes that ask for it. */
+export interface Debt {
+  readonly consequence: Consequence;
+  readonly changes: readonly Change[];
+}
+
 /** The daemon's ledger of unfinished work: written before the first change, closed last. */
 export interface Ledger {
   readonly v: 1;
@@ -37,6 +43,10 @@ export interface Ledger {
   /** Boot in which the debts arose; another boot has paid them. */
   readonly bootId: string;
   readonly owes: readonly Consequence[];
+  /** Why each of them is owed; absent in a ledger of an earlier release. */
+  readonly debts?: readonly Debt[];
+  /** What was done already for this target in this boot. */
+  readonly paid?: readonly Consequence[];
   /** RFC 3339. */
   readonly openedAt: string;
   /** Boots in which a reboot was requested, so that a machine that does not take its target does not reboot forever. */

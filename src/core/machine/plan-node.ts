@@ -5,6 +5,7 @@ import { type ContentGap, type ContentStep, contentGap, matchesWanted } from "./
 import { deploymentChanges, sameDeployment, wantedDeployment } from "./deployment.ts";
 import {
   type EffectivePolicies,
+  type PolicyContext,
   consequencesOf,
   defaultPolicies,
   registriesConf,
@@ -12,8 +13,9 @@ import {
 import { isCredential } from "../config/image-content.ts";
 import { isTargetOf, sameTarget } from "./image-target.ts";
 import { type NodeConfig, changesOf, compareNodeConfigs, emptyNodeConfig } from "../config/node-config.ts";
-import type { ObservedDeployment, ObservedNode } from "./observed-node.ts";
+import type { Debt, ObservedDeployment, ObservedNode } from "./observed-node.ts";
 import { listText } from "../text/list-text.ts";
+import { type DroppedDebt, debtsToRecord, subjectOf, unpaidDebts, withoutMissingUnits } from "./unpaid-debts.ts";
 
 /** Reboots that a target may use until the machine has it. */
 export const mostReboots = 3;
@@ -26,6 +28,9 @@ export type Step =
   | {
       readonly do: "openLedger";
       readonly owes: readonly Consequence[];
+      readonly debts: readonly Debt[];
+      /** What was done already and stays done. */
+      readonly paid: readonly Consequence[];
       readonly paths: readonly string[];
       readonly units: readonly string[];
       readonly users: readonly string[];
@@ -74,6 +79,8 @@ export type NodePlan =
       /** Where the machine differs from its last verified configuration without a request. */
       readonly drift: readonly Change[];
       readonly because: readonly Because[];
+      /** What an earlier plan wanted and nothing wants any more. */
+      readonly dropped: readonly DroppedDebt[];
       readonly steps: readonly Step[];
     };
 
@@ -93,19 +100,27 @@ export function planNode(
   policies: ClusterPolicies | EffectivePolicies | undefined,
 ): NodePlan {
   const gap = gapBetween(node, target);
-  const asked = askedFor(node, target);
+  const debts = unpaidDebts(node, target.name, policies ?? defaultPolicies, {
+    context: policyContextOf(node, target),
+    paid: paidBefore(node, target, gap),
+  });
+  const asked = debts.isStale ? requestedOf(node, target) : askedFor(node, target);
   const changes = mergeChanges(asked, [...gap.changes, ...gap.unsettled]);
   const drift = driftOf(node);
-  const debts = unpaid(node);
   const force: readonly Because[] = node.forced
     ? [{ consequence: { kind: "reboot" }, changes: [], why: "the force file asks for it" }]
     : [];
-  const because = group([...debts, ...force, ...consequencesAsked(node, target, changes, policies ?? defaultPolicies)]);
+  const { because, dropped } = withoutMissingUnits(
+    group([...debts.owed, ...force, ...consequencesAsked(node, target, changes, policies ?? defaultPolicies)]),
+    node,
+    target,
+  );
 
   const failure = judgeBoots(node, target, gap, because);
   if (failure !== undefined) return failure;
   const unsettled = node.forced ? undefined : judgeSettling(node, target, gap);
-  if (unsettled === "settle") return { verdict: "change", changes, drift, because: [], steps: [{ do: "settle" }] };
+  if (unsettled === "settle")
+    return { verdict: "change", changes, drift, because: [], dropped: [], steps: [{ do: "settle" }] };
   if (unsettled !== undefined) return unsettled;
   if (
     changes.length === 0 &&
@@ -118,8 +133,25 @@ export function planNode(
     return { verdict: "inSync" };
   }
 
-  return { verdict: "change", changes, drift, because, steps: stepsTo(node, target, gap, because) };
+  return {
+    verdict: "change",
+    changes,
+    drift,
+    because,
+    dropped: [...debts.dropped, ...dropped].filter(
+      ({ consequence }) => !because.some((one) => sameConsequence(one.consequence, consequence)),
+    ),
+    steps: stepsTo(node, target, gap, because),
+  };
 }
+
+/** What services have read already of this target: nothing of it was written again since. */
+const paidBefore = ({ ledger, bootId }: ObservedNode, target: NodeConfig, gap: Gap): readonly Consequence[] =>
+  ledger?.bootId === bootId && isTargetOf(ledger, target) && gap.changes.length === 0 ? (ledger.paid ?? []) : [];
+
+const policyContextOf = (node: ObservedNode, target: NodeConfig): PolicyContext => ({
+  registries: { before: textAt(node.previous, registriesConf), after: textAt(target, registriesConf) },
+});
 
 /** A target that the machine could not boot, apply or keep: the force file requests another attempt. */
 function judgeBoots(
@@ -142,7 +174,8 @@ function judgeBoots(
 
 /** The steps to the target, in the order in which they must happen. */
 function stepsTo(node: ObservedNode, target: NodeConfig, gap: Gap, because: readonly Because[]): readonly Step[] {
-  const owes = because.map(({ consequence }) => consequence).filter(({ kind }) => kind !== "none");
+  const debts = debtsToRecord(because);
+  const owes = debts.map(({ consequence }) => consequence);
   const reboots = owes.some(({ kind }) => kind === "reboot");
   // A machine that has just joined has never been in service; the only control-plane machine's pods have nowhere to go.
   const drains =
@@ -150,12 +183,14 @@ function stepsTo(node: ObservedNode, target: NodeConfig, gap: Gap, because: read
   return [
     ...gap.prefetch,
     ...(drains ? [{ do: "drain" } as const] : []),
-    ...(isOpen(node, target, owes, gap)
+    ...(isOpen(node, target, debts, gap)
       ? []
       : [
           {
             do: "openLedger",
             owes,
+            debts,
+            paid: paidBefore(node, target, gap),
             paths: gap.paths,
             units: gap.units,
             users: gap.users,
@@ -185,8 +220,7 @@ function consequencesAsked(
   policies: ClusterPolicies | EffectivePolicies,
 ): readonly Because[] {
   if (!holdsAll(target)) {
-    const registries = { before: textAt(node.previous, registriesConf), after: textAt(target, registriesConf) };
-    return consequencesOf(changes, policies, { registries }).because;
+    return consequencesOf(changes, policies, policyContextOf(node, target)).because;
   }
   const others = changes.filter(({ kind }) => !isSystem(kind));
   const system = consequencesOf(
@@ -216,8 +250,8 @@ function judgeSettling(
 }
 
 /** Whether the ledger already contains what this plan would write. */
-function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, owes: readonly Consequence[], gap: Gap): boolean {
-  if (owes.length === 0 && gap.changes.length === 0) return true;
+function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, debts: readonly Debt[], gap: Gap): boolean {
+  if (debts.length === 0 && gap.changes.length === 0) return true;
   if (
     ledger === undefined ||
     !isTargetOf(ledger, target) ||
@@ -226,9 +260,18 @@ function isOpen({ ledger, bootId }: ObservedNode, target: NodeConfig, owes: read
   )
     return false;
   return (
-    owes.length === ledger.owes.length &&
-    owes.every((consequence) => ledger.owes.some((other) => sameConsequence(other, consequence)))
+    debts.length === ledger.owes.length &&
+    debts.every(
+      (debt) => ledger.owes.some((other) => sameConsequence(other, debt.consequence)) && isRecorded(debt, ledger.debts),
+    )
   );
+}
+
+/** A ledger of an earlier release has no reasons; it is not written again for their sake. */
+function isRecorded(debt: Debt, recorded: readonly Debt[] | undefined): boolean {
+  const known = recorded?.find(({ consequence }) => sameConsequence(consequence, debt.consequence));
+  const subjects = new Set(known?.changes.map(subjectOf));
+  return recorded === undefined || debt.changes.every((change) => subjects.has(subjectOf(change)));
 }
 
 function textAt(config: NodeConfig | undefined, path: string): string | undefined {
@@ -236,22 +279,15 @@ function textAt(config: NodeConfig | undefined, path: string): string | undefine
   return entry?.kind === "file" ? textOf(entry.contents) : undefined;
 }
 
-/** A reboot pays every debt: services start from the files they find. */
-function unpaid({ ledger, bootId }: ObservedNode): readonly Because[] {
-  if (ledger === undefined || ledger.bootId !== bootId) return [];
-  return ledger.owes.map((consequence) => ({
-    consequence,
-    changes: [],
-    why: `an update to ${ledger.target} was interrupted before this was done`,
-  }));
-}
-
 /**
  * The requested changes: the difference to the previous configuration, even if the disk already has it, because
  * services may not have read it. Once a ledger for this target is open, it holds these debts.
  */
 function askedFor(node: ObservedNode, target: NodeConfig): readonly Change[] {
-  if (node.ledger !== undefined && isTargetOf(node.ledger, target)) return [];
+  return node.ledger !== undefined && isTargetOf(node.ledger, target) ? [] : requestedOf(node, target);
+}
+
+function requestedOf(node: ObservedNode, target: NodeConfig): readonly Change[] {
   const asked = compareNodeConfigs(node.previous ?? emptyNodeConfig, target);
   // The booted system of a machine without history declares its own content; a machine whose OS is managed elsewhere is
   // not asked.
@@ -363,17 +399,9 @@ export function driftOf(node: ObservedNode): readonly Change[] {
 
 /** Requested and observed differences as one list, without duplicates. */
 function mergeChanges(asked: readonly Change[], gap: readonly Change[]): readonly Change[] {
-  const idOfChange = (change: Change) =>
-    change.kind === "file"
-      ? `file ${change.path}`
-      : change.kind === "unit"
-        ? `unit ${change.name}`
-        : change.kind === "sshKeys" || change.kind === "password"
-          ? `${change.kind} ${change.user}`
-          : change.kind;
   const merged = new Map<string, Change>();
   for (const change of [...gap, ...asked]) {
-    const id = idOfChange(change);
+    const id = subjectOf(change);
     const other = merged.get(id);
     if (other?.kind === "unit" && change.kind === "unit")
       merged.set(id, { ...other, parts: [...new Set([...other.parts, ...change.parts])].sort() });
@@ -391,7 +419,7 @@ function mergeChanges(asked: readonly Change[], gap: readonly Change[]): readonl
     "fips",
   ];
   return [...merged.values()].sort(
-    (a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (idOfChange(a) < idOfChange(b) ? -1 : 1),
+    (a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (subjectOf(a) < subjectOf(b) ? -1 : 1),
   );
 }
 

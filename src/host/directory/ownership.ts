@@ -3,12 +3,15 @@ import { join, relative } from "node:path";
 import type { Ownership } from "../host.ts";
 import type { Disk } from "./disk.ts";
 import { readJson, storeJson } from "./durable-writes.ts";
+import { namingFailure } from "./name-failure.ts";
 
 export interface Gift {
   /** The existing entry. */
   readonly at: string;
   /** The name that it gets later, where that is another one. */
   readonly as: string;
+  /** The path of the machine that a failure names; its name here if absent. */
+  readonly path?: string;
   readonly kind: "file" | "folder";
   readonly own: Ownership;
 }
@@ -27,10 +30,11 @@ export interface Owners {
 export const realOwners = (disk: Disk): Owners => ({
   of: async (_path, { mode, uid, gid }) => ({ mode, uid, gid }),
   async give(gifts) {
-    for (const { at, own } of gifts) {
-      await disk.chown(at, own.uid, own.gid);
-      await disk.chmod(at, own.mode);
-    }
+    for (const { at, as, path, own } of gifts)
+      await namingFailure(path ?? as, async () => {
+        await disk.chown(at, own.uid, own.gid);
+        await disk.chmod(at, own.mode);
+      });
   },
 });
 
@@ -66,8 +70,8 @@ export function recordedOwners(disk: Disk, folder: string, recordPath: string): 
     async give(gifts) {
       if (gifts.length === 0) return;
       const entries = { ...(await load()).entries };
-      for (const { at, as, kind, own } of gifts) {
-        await disk.chmod(at, (own.mode & 0o777) | (kind === "folder" ? 0o700 : 0o600));
+      for (const { at, as, path, kind, own } of gifts) {
+        await namingFailure(path ?? as, () => disk.chmod(at, (own.mode & 0o777) | (kind === "folder" ? 0o700 : 0o600)));
         const { ino } = await lstat(at);
         const before = await lstat(as).catch(() => undefined);
         const name = await nameOf(as);

@@ -19,6 +19,7 @@ import {
 } from "./durable-writes.ts";
 import type { DiskHold } from "./held-disk.ts";
 import type { Gift, Owners } from "./ownership.ts";
+import { asFailure, namingFailure } from "./name-failure.ts";
 import { readRegular } from "./read-regular.ts";
 import { watchPaths } from "./watch-paths.ts";
 
@@ -50,6 +51,12 @@ interface MadeRecord {
 
 const nothingMade: MadeRecord = { v: 1, folders: [], written: [] };
 const plainFolder: Ownership = { mode: 0o755, uid: 0, gid: 0 };
+
+/** A folder that is not there yet, and a path that needs it. */
+interface Missing {
+  readonly path: string;
+  readonly own: Ownership;
+}
 
 export interface RootFiles extends HostFiles {
   /**
@@ -90,12 +97,15 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
   async function recover(): Promise<void> {
     const at = await recordPath();
     const record = await readJson(at, nothingMade);
-    const temporaries = (await Promise.all(record.written.map(locate))).map(temporaryOf);
-    for (const temporary of temporaries) {
-      const stat = await statIfThere(temporary);
-      if (stat?.isDirectory() === true) await removeTree(disk, temporary);
-      else if (stat !== undefined) await disk.unlink(temporary);
-    }
+    const temporaries: string[] = [];
+    for (const path of record.written)
+      await namingFailure(path, async () => {
+        const temporary = temporaryOf(await locate(path));
+        temporaries.push(temporary);
+        const stat = await statIfThere(temporary);
+        if (stat?.isDirectory() === true) await removeTree(disk, temporary);
+        else if (stat !== undefined) await disk.unlink(temporary);
+      });
     // What has its name already may not have been flushed: then a power cut would take it back from who finds it in
     // place now.
     for (const folder of new Set(temporaries.map((temporary) => dirname(temporary))))
@@ -144,33 +154,38 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
    *
    * @returns the folders of ours in which names have come.
    */
-  async function makeFolders(missing: ReadonlyMap<string, Ownership>): Promise<readonly string[]> {
+  async function makeFolders(missing: ReadonlyMap<string, Missing>): Promise<readonly string[]> {
     const tops = [...missing.keys()].filter((folder) => !missing.has(dirname(folder)));
     const touched: string[] = [];
-    for (const top of tops) {
-      const real = await locate(top);
-      const temporary = temporaryOf(real);
-      const chain = [...missing]
-        .filter(([folder]) => folder === top || folder.startsWith(`${top}/`))
-        .sort(([a], [b]) => (a < b ? -1 : 1));
-      const gifts: Gift[] = chain.map(([folder, own]) => ({
-        at: temporary + folder.slice(top.length),
-        as: real + folder.slice(top.length),
-        kind: "folder",
-        own,
-      }));
-      try {
-        for (const { at } of gifts) await disk.mkdir(at);
-        await owners.give(gifts);
-        for (const { at } of [...gifts].reverse()) await disk.sync(at);
-        await disk.rename(temporary, real);
-      } catch (error) {
-        await removeTree(disk, temporary).catch(() => undefined);
-        throw error;
-      }
-      touched.push(dirname(real));
-    }
+    for (const top of tops)
+      touched.push(await namingFailure(missing.get(top)?.path ?? top, () => makeFolder(top, missing)));
     return touched;
+  }
+
+  /** @returns the folder in which the name has come. */
+  async function makeFolder(top: string, missing: ReadonlyMap<string, Missing>): Promise<string> {
+    const real = await locate(top);
+    const temporary = temporaryOf(real);
+    const chain = [...missing]
+      .filter(([folder]) => folder === top || folder.startsWith(`${top}/`))
+      .sort(([a], [b]) => (a < b ? -1 : 1));
+    const gifts: Gift[] = chain.map(([folder, { path, own }]) => ({
+      at: temporary + folder.slice(top.length),
+      as: real + folder.slice(top.length),
+      path,
+      kind: "folder",
+      own,
+    }));
+    try {
+      for (const { at } of gifts) await disk.mkdir(at);
+      await owners.give(gifts);
+      for (const { at } of [...gifts].reverse()) await disk.sync(at);
+      await disk.rename(temporary, real);
+    } catch (error) {
+      await removeTree(disk, temporary).catch(() => undefined);
+      throw error;
+    }
+    return dirname(real);
   }
 
   const beWritable = (path: string) => {
@@ -180,45 +195,57 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
   /** One pass over the disk for all of them: what is missing, contents, names. */
   async function writePass(writes: readonly HostWrite[], signal: AbortSignal): Promise<void> {
     const todo = new Map<string, HostWrite>();
-    for (const write of writes) {
-      if (sameEntry(await read(write.path).catch(tooLargeIsOther), write.entry)) todo.delete(await locate(write.path));
-      else todo.set(await locate(write.path), write);
-    }
+    for (const write of writes)
+      await namingFailure(write.path, async () => {
+        const real = await locate(write.path);
+        if (sameEntry(await read(write.path).catch(tooLargeIsOther), write.entry)) todo.delete(real);
+        else todo.set(real, write);
+      });
     if (todo.size === 0) return;
-    const missing = new Map<string, Ownership>();
+    const missing = new Map<string, Missing>();
     for (const { path, folder } of todo.values())
-      for (const each of await missingAbove(path)) if (!missing.has(each)) missing.set(each, folder ?? plainFolder);
+      for (const each of await namingFailure(path, () => missingAbove(path)))
+        if (!missing.has(each)) missing.set(each, { path, own: folder ?? plainFolder });
     await remember(
       [...missing.keys()],
       [...todo.values()].map(({ path }) => path),
     );
-    const touched = new Set(await makeFolders(missing));
-    const temporaries = [...todo].map(([real, { entry }]) => ({ real, temporary: temporaryOf(real), entry }));
+    /** Folders of ours, each with a path below it. */
+    const touched = new Map<string, string>();
+    for (const folder of await makeFolders(missing)) touched.set(folder, writes[0]?.path ?? "");
+    const temporaries = [...todo].map(([real, { path, entry }]) => ({
+      real,
+      path,
+      temporary: temporaryOf(real),
+      entry,
+    }));
     try {
-      await eachOf(temporaries, ({ temporary, entry }) =>
-        entry.kind === "link"
-          ? linkTemporary(disk, temporary, entry.target)
-          : createTemporary(disk, temporary, entry.contents),
-      );
-      await owners.give(
-        temporaries.flatMap(({ real, temporary, entry }) =>
-          entry.kind === "link" ? [] : [{ at: temporary, as: real, kind: "file", own: entry } as const],
+      await eachOf(temporaries, ({ path, temporary, entry }) =>
+        namingFailure(path, () =>
+          entry.kind === "link"
+            ? linkTemporary(disk, temporary, entry.target)
+            : createTemporary(disk, temporary, entry.contents),
         ),
       );
-      await eachOf(temporaries, async ({ temporary, entry }) => {
-        if (entry.kind === "file") await disk.sync(temporary);
+      await owners.give(
+        temporaries.flatMap(({ real, path, temporary, entry }) =>
+          entry.kind === "link" ? [] : [{ at: temporary, as: real, path, kind: "file", own: entry } as const],
+        ),
+      );
+      await eachOf(temporaries, async ({ path, temporary, entry }) => {
+        if (entry.kind === "file") await namingFailure(path, () => disk.sync(temporary));
       });
       signal.throwIfAborted();
-      for (const { real, temporary } of temporaries) {
-        await disk.rename(temporary, real);
-        touched.add(dirname(real));
+      for (const { real, path, temporary } of temporaries) {
+        await namingFailure(path, () => disk.rename(temporary, real));
+        touched.set(dirname(real), path);
       }
     } catch (error) {
       // What could not be cleared away now, the next process does.
       for (const { temporary } of temporaries) await disk.unlink(temporary).catch(() => undefined);
       throw error;
     } finally {
-      await eachOf([...touched], (folder) => disk.sync(folder));
+      await eachOf([...touched], ([folder, path]) => namingFailure(path, () => disk.sync(folder)));
     }
   }
 
@@ -251,7 +278,7 @@ export function rootFiles({ locate, disk, hold, owners, recordPath }: RootFilesO
           const above = await missingAbove(path);
           await remember(above, [path]);
           const touched = await makeFolders(
-            new Map([...above.map((folder) => [folder, plainFolder] as const), [path, own]]),
+            new Map([...above.map((folder) => [folder, { path, own: plainFolder }] as const), [path, { path, own }]]),
           );
           for (const folder of touched) await disk.sync(folder);
           return;
@@ -330,10 +357,4 @@ export async function entryAt(real: string, owners: Owners, hold: DiskHold = asN
 /** A file that is too large to be compared is not the one that is to be there. */
 function tooLargeIsOther(error: unknown): undefined {
   if (!(error instanceof McoError) || error.code !== "MCO_HOST_FILE_TOO_LARGE") throw error;
-}
-
-function asFailure(path: string, error: unknown): unknown {
-  if (error instanceof McoError || !(error instanceof Error) || !("code" in error) || typeof error.code !== "string")
-    return error;
-  return new McoError("MCO_HOST_COMMAND_FAILED", { path, problem: error.code }, { cause: error });
 }
