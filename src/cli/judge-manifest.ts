@@ -25,7 +25,7 @@ export interface JudgedKind {
 }
 
 /** OpenShift's kinds that people write for machines, as a cluster of `mco up` defines them. */
-const openshiftsOwn = [...registryKinds, openshift.CRIOCredentialProviderConfig, openshift.InternalReleaseImage];
+const openshiftsOwn = [...registryKinds, openshift.CRIOCredentialProviderConfig];
 
 /** The definition of a kind of the suite, or of one of OpenShift's. */
 function definitionOf(apiVersion: string, kind: string): KubeObject | undefined {

@@ -3,6 +3,7 @@ import { type ConfigMap, type CustomResourceDefinition, type Secret, kubernetes 
 import { configGroup, joinNamespace, labels, namespace, objects } from "../api/names.ts";
 import { type KubeObject, type Resource, keyOf } from "../api/schema/object.ts";
 import { openshift } from "../api/foreign/openshift.ts";
+import { InternalReleaseImage } from "../api/kinds/internal-release-image.ts";
 import { OSImageStream } from "../api/kinds/os-image-stream.ts";
 import { textOfBase64 } from "../core/render/base-configs.ts";
 import {
@@ -90,7 +91,7 @@ export function sourceWatches(everything: () => readonly string[]): readonly Wat
       watching({ resource, optional: true, concerns: everything }),
     ),
     // Of these only what there is counts, and of these few.
-    ...[OSImageStream, openshift.InternalReleaseImage, openshift.ClusterVersion].map((resource) =>
+    ...[OSImageStream, InternalReleaseImage, openshift.ClusterVersion].map((resource) =>
       watching<KubeObject>({
         resource,
         optional: true,
@@ -199,8 +200,7 @@ export function observeGuardNeeds({ caches }: Context): GuardNeeds {
     infrastructure,
     osImageStreams,
     internalReleaseImage:
-      caches.of(openshift.InternalReleaseImage).size > 0 &&
-      caches.of(openshift.ClusterVersion).get("version") !== undefined,
+      caches.of(InternalReleaseImage).size > 0 && caches.of(openshift.ClusterVersion).get("version") !== undefined,
   };
 }
 

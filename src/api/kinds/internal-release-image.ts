@@ -18,12 +18,12 @@ const releaseName = () =>
   });
 
 /** What became of each release: in the whole cluster, or on one machine. */
-export const releaseStatuses = (image: string) =>
+export const releaseStatuses = (image: ReturnType<typeof imageByDigest>) =>
   listMap(
     ["name"],
     Type.Object({
       name: releaseName(),
-      image: Type.Optional(imageByDigest(image)),
+      image: Type.Optional(image),
       conditions: Type.Optional(conditionList({ minItems: 1, maxItems: 5 })),
     }),
     { minItems: 1, maxItems: 32 },
@@ -39,7 +39,7 @@ const spec = Type.Object({
 const status = (mostConditions: number) =>
   Type.Object({
     conditions: Type.Optional(conditionList({ minItems: 1, maxItems: mostConditions })),
-    releases: releaseStatuses("The image of the release, by its digest."),
+    releases: releaseStatuses(imageByDigest("The image of the release, by its digest.", { domainOnly: true })),
   });
 
 /** Source of names, limits and rules: openshift/api machineconfiguration/v1 and v1alpha1 (master). */

@@ -97,7 +97,7 @@ export const MachineConfigNode = defineResource({
     ),
     internalReleaseImage: Type.Optional(
       Type.Object(
-        { releases: releaseStatuses("An image of the release on this machine, by its digest.") },
+        { releases: releaseStatuses(imageByDigest("An image of the release on this machine, by its digest.")) },
         { description: "The releases that this machine serves from its own registry." },
       ),
     ),

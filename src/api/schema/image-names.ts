@@ -19,13 +19,22 @@ const hostRule = {
     "the name before the @ must be host[:port]/path, with the registry's host and without a tag: registry.example.com/path@sha256:…",
 };
 
-/** An image by its digest. */
-export const imageByDigest = (description?: string) =>
+const domainRule = {
+  rule: "self.matches('^([a-zA-Z0-9-]+[.])+[a-zA-Z0-9-]+(:[0-9]{2,5})?(/[a-zA-Z0-9_.-]*)+(@|$)')",
+  message: "the name before the @ must begin with a host name that has a dot: registry.example.com/path@sha256:…",
+};
+
+/**
+ * An image by its digest.
+ *
+ * @param domainOnly the image must be reachable from everywhere: the host has a dot, so that localhost is none.
+ */
+export const imageByDigest = (description?: string, { domainOnly = false }: { readonly domainOnly?: boolean } = {}) =>
   Type.String({
     minLength: 1,
     maxLength: longestImageName,
     ...(description === undefined ? {} : { description }),
-    "x-kubernetes-validations": [digestRule, hostRule],
+    "x-kubernetes-validations": [digestRule, domainOnly ? domainRule : hostRule],
   });
 
 /** A repository with a tag. */
